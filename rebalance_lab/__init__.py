@@ -1,0 +1,1 @@
+"""Rebalance Lab: who owns what, and who says so?"""

@@ -1,0 +1,46 @@
+"""What a check is. Checks are pure functions of a history.
+
+An outcome is *violated* with the smallest witness, *clean*, or *unknown*: a history whose
+faults cannot be shown to have bitten, or that never came to rest, proves no absence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rebalance_lab.history.events import EventId, Layer
+from rebalance_lab.history.files import History
+
+
+class Outcome(StrEnum):
+    CLEAN = "clean"
+    VIOLATED = "violated"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check says of one history.
+
+    `witness`: ids of the fewest events that prove a violation. `measures`: numbers with their
+    unit in the name (`longest_us`, `count`), given whatever the outcome.
+    """
+
+    outcome: Outcome
+    why: str
+    witness: tuple[EventId, ...] = ()
+    measures: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """`compares`: the layers it looks at; `meaning`: one sentence for people; `plants`: the
+    planted bugs that must make it say violated."""
+
+    name: str
+    compares: tuple[Layer, ...]
+    meaning: str
+    plants: tuple[str, ...]
+    judge: Callable[[History], Finding]

@@ -1,0 +1,158 @@
+"""Events: the lines of a history.
+
+A trial writes events and nothing else; every verdict is computed from them later. The three
+layers that every anomaly lies between are *belief* (what a member thinks it owns), *registry*
+(what ZooKeeper or a coordinator says) and *effect* (what was really worked on).
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import msgspec
+
+#: (actor, n): n counts the actor's events from 0.
+EventId = tuple[str, int]
+
+
+class Layer(StrEnum):
+    BELIEF = "belief"
+    REGISTRY = "registry"
+    EFFECT = "effect"
+    FAULT = "fault"
+    OP = "op"
+
+
+class Kind(StrEnum):
+    """What happened. Each kind belongs to one layer (`LAYER_OF`)."""
+
+    # belief: the member's in-memory registry
+    OWNED = "owned"  # from here the member believes it owns topic/partition
+    DISOWNED = "disowned"  # it does so no longer; emitted before the release is sent
+
+    # registry: from the server's transaction log; detail: path, and data where it has some
+    SESSION_OPENED = "session-opened"  # detail: timeout_ms
+    SESSION_CLOSED = "session-closed"  # expiry or close(): ZooKeeper's log does not tell which
+    CREATED = "created"  # detail: path, data, ephemeral
+    CHANGED = "changed"
+    DELETED = "deleted"  # also once for each ephemeral znode that went with its session
+    FAILED = "failed"  # a write that ZooKeeper refused; detail: code
+
+    # effect: a lease, until there are brokers
+    WORKED = "worked"  # the member worked on topic/partition at this moment
+
+    # fault; detail: fault (its name), target (an actor)
+    FAULT_BEGAN = "fault-began"
+    FAULT_BIT = "fault-bit"  # the proof of effect; detail: proof
+    FAULT_ENDED = "fault-ended"
+
+    # op: ZooKeeper operations, in pairs; detail: op, path, and `of` (n of the invocation)
+    INVOKED = "invoked"
+    OK = "ok"
+    FAILED_OP = "fail"  # definite: it was not done; detail: error
+    INFO = "info"  # unknown: it may have been done; detail: error
+    WATCH_FIRED = "watch-fired"  # detail: path, event
+
+    # op: a member's life
+    MEMBER_STARTED = "member-started"  # detail: host, rules, assignor, and its settings
+    MEMBER_CLOSING = "member-closing"
+    MEMBER_CLOSED = "member-closed"
+    CONNECTED = "connected"
+    DISCONNECTED = "disconnected"
+    EXPIRED = "expired"
+    NOTIFICATION_QUEUED = "notification-queued"  # a listener call waits on the event queue; detail: path
+    NOTIFICATION_HANDLED = "notification-handled"
+    REBALANCE_TRIGGERED = "rebalance-triggered"
+    REBALANCE_BEGAN = "rebalance-began"
+    ATTEMPT_BEGAN = "attempt-began"
+    ATTEMPT_FAILED = "attempt-failed"  # detail: why
+    REBALANCE_ENDED = "rebalance-ended"  # detail: outcome (ok, failed, shutdown)
+    WARNED = "warned"  # what Kafka would have logged; detail: message
+
+    # op: the runner's
+    TRIAL_BEGAN = "trial-began"
+    PHASE = "phase"  # detail: name
+    OBSERVED = "observed"  # what an outside session read; detail: path, children
+    REST_REACHED = "rest-reached"  # detail: phase
+    REST_MISSED = "rest-missed"  # the bound passed first: outcomes are unknown; detail: why
+    TRIAL_ENDED = "trial-ended"
+
+
+_BELIEF = {Kind.OWNED, Kind.DISOWNED}
+_REGISTRY = {Kind.SESSION_OPENED, Kind.SESSION_CLOSED, Kind.CREATED, Kind.CHANGED, Kind.DELETED, Kind.FAILED}
+_EFFECT = {Kind.WORKED}
+_FAULT = {Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED}
+
+LAYER_OF: dict[Kind, Layer] = {
+    kind: (
+        Layer.BELIEF
+        if kind in _BELIEF
+        else Layer.REGISTRY
+        if kind in _REGISTRY
+        else Layer.EFFECT
+        if kind in _EFFECT
+        else Layer.FAULT
+        if kind in _FAULT
+        else Layer.OP
+    )
+    for kind in Kind
+}
+
+
+class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One line. Shapes and units:
+
+    - `actor`: who recorded it (a member's process, `runner`, `zookeeper`); `n`: its count.
+    - `at_us`: virtual time, or CLOCK_MONOTONIC of the host.
+    - `member`: consumer id (`<group>_<host>-<ms>-<hex>`), where the event is about a member.
+    - `session`: ZooKeeper session id, as text `0x…` (64 bits do not fit JSON readers).
+    - `zxid`: of the transaction or reply; `cause`: id of the event that led here.
+    """
+
+    actor: str
+    n: int
+    at_us: int
+    layer: Layer
+    kind: Kind
+    member: str | None = None
+    session: str | None = None
+    group: str | None = None
+    generation: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    epoch: int | None = None
+    zxid: int | None = None
+    cause: EventId | None = None
+    detail: dict[str, object] | None = None
+
+    @property
+    def id(self) -> EventId:
+        return (self.actor, self.n)
+
+    def of(self, name: str) -> object:
+        """A field of `detail`, None where it is missing."""
+        return None if self.detail is None else self.detail.get(name)
+
+
+def session_text(session_id: int) -> str:
+    """A session id as histories, logs and ZooKeeper's own tools write it."""
+    return f"{session_id & 0xFFFFFFFFFFFFFFFF:#x}"
+
+
+def order(event: Event) -> tuple[int, str, int]:
+    """The merge order of a history: (at_us, actor, n)."""
+    return (event.at_us, event.actor, event.n)
+
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_decoder = msgspec.json.Decoder(Event)
+
+
+def encode(event: Event) -> bytes:
+    """One JSON line, without its line feed; the same bytes for the same event everywhere."""
+    return _encoder.encode(event)
+
+
+def decode(line: bytes) -> Event:
+    """The event of a line. Raises msgspec.DecodeError or ValidationError."""
+    return _decoder.decode(line)

@@ -1,0 +1,129 @@
+"""A trial on disk: a folder with `trial.json` and one JSON-lines file for each process.
+
+`trial.json` is written last, in one rename: a folder without it is a trial that was cut off.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from rebalance_lab.history.events import Event, decode, encode, order
+
+SCHEMA_VERSION = 1
+TRIAL_FILE = "trial.json"
+
+
+class HistoryError(Exception):
+    """A trial folder cannot be read. The message names the file and line, and what to do."""
+
+
+class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
+    """What a trial was: all that is needed to run it again, and to judge it.
+
+    - `id`: the folder's name. `world`: simulated | processes. `generation`: zk.
+    - `control`: the scenario without its fault. `parameters`: every setting of the scenario.
+    - `plant`: name of the planted bug, None in earnest.
+    - `boot_ids`: of the kernels the processes ran on; more than one makes the trial unknown.
+    - `wall_offset_us`: wall clock minus `at_us` as the runner measured it, in microseconds.
+    - `versions`: of the lab, Python, ZooKeeper. `started_wall_ms`: epoch ms (0 when simulated).
+    """
+
+    id: str
+    scenario: str
+    world: str
+    generation: str
+    rules: str
+    seed: int
+    control: bool
+    parameters: dict[str, int | float | str | bool]
+    plant: str | None = None
+    boot_ids: tuple[str, ...] = ()
+    wall_offset_us: int = 0
+    versions: dict[str, str] = {}
+    started_wall_ms: int = 0
+    history_sha256: str = ""
+    schema_version: int = SCHEMA_VERSION
+
+
+class History(msgspec.Struct, frozen=True):
+    """A trial and its events, merged by (at_us, actor, n)."""
+
+    trial: Trial
+    events: tuple[Event, ...]
+
+
+def merge(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Events of several actors in the history's order."""
+    return tuple(sorted(events, key=order))
+
+
+def digest(events: Iterable[Event]) -> str:
+    """`history_sha256`: over the canonical lines in merge order."""
+    total = hashlib.sha256()
+    for event in events:
+        total.update(encode(event))
+        total.update(b"\n")
+    return total.hexdigest()
+
+
+def write_events(path: Path, events: Iterable[Event]) -> None:
+    """Write a whole JSON-lines file (the simulator's, which cannot be killed half-way)."""
+    path.write_bytes(b"".join(encode(event) + b"\n" for event in events))
+
+
+def seal(folder: Path, trial: Trial) -> None:
+    """Write `trial.json` by rename: from here the trial is complete."""
+    part = folder / (TRIAL_FILE + ".part")
+    part.write_bytes(msgspec.json.format(msgspec.json.encode(trial, order="deterministic"), indent=1) + b"\n")
+    os.replace(part, folder / TRIAL_FILE)
+
+
+def read_trial(folder: Path) -> Trial:
+    """The trial of a folder. Raises HistoryError."""
+    path = folder / TRIAL_FILE
+    try:
+        trial = msgspec.json.decode(path.read_bytes(), type=Trial)
+    except FileNotFoundError:
+        raise HistoryError(f"{folder} holds no {TRIAL_FILE}: not a trial, or one that was cut off") from None
+    except (msgspec.DecodeError, OSError) as error:
+        raise HistoryError(f"{path} cannot be read: {error}") from error
+    if trial.schema_version > SCHEMA_VERSION:
+        raise HistoryError(
+            f"{path} has schema {trial.schema_version}; this lab reads up to {SCHEMA_VERSION}: update it"
+        )
+    return trial
+
+
+def read_events(path: Path) -> Iterator[Event]:
+    """The events of one file. A last line cut off by kill -9 is left out; any other broken
+    line raises HistoryError."""
+    data = path.read_bytes()
+    lines = data.split(b"\n")
+    for number, line in enumerate(lines, 1):
+        if not line:
+            continue
+        if number == len(lines):  # no line feed behind it: the writer died in this write
+            return
+        try:
+            yield decode(line)
+        except msgspec.DecodeError as error:
+            raise HistoryError(f"{path}:{number} is not an event: {error}") from error
+
+
+def load(folder: Path) -> History:
+    """A whole trial. Raises HistoryError."""
+    trial = read_trial(folder)
+    files = sorted(folder.glob("*.jsonl"))
+    return History(trial, merge(event for file in files for event in read_events(file)))
+
+
+def trial_folders(store: Path) -> list[Path]:
+    """The sealed trials of a store, by name; the store itself when it is one trial."""
+    if (store / TRIAL_FILE).is_file():
+        return [store]
+    return sorted(path.parent for path in store.glob(f"*/{TRIAL_FILE}"))

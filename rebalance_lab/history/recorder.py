@@ -1,0 +1,102 @@
+"""Recorders: who writes the events.
+
+One write per event to a file opened O_APPEND: kill -9 loses nothing that was written, and a
+recorder that stalls delays nobody else.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from rebalance_lab.history.events import Event, EventId, Kind, Layer, encode, session_text
+from rebalance_lab.kernel import Kernel
+
+
+class Sink(Protocol):
+    """Where events go."""
+
+    def write(self, event: Event) -> None: ...
+
+
+class MemorySink:
+    """Events in a list: the simulator's, and tests'."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.write = self.events.append
+
+
+class FileSink:
+    """Events in a JSON-lines file, one write each.
+
+    Raises OSError when the file cannot be opened, and when a write is cut short (a full disk):
+    a history with a hole would be worse than none.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def write(self, event: Event) -> None:
+        line = encode(event) + b"\n"
+        if os.write(self._descriptor, line) != len(line):
+            raise OSError(f"{self.path}: event {event.id} was written in part; is the disk full?")
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class Recorder:
+    """One actor's recorder (the port `world.ports.RecorderPort`).
+
+    After its kernel is closed nothing more is written: clean-up that runs then is not history.
+    """
+
+    def __init__(self, actor: str, kernel: Kernel, sink: Sink) -> None:
+        self.actor = actor
+        self._kernel = kernel
+        self._sink = sink
+        self._n = 0
+
+    def emit(
+        self,
+        layer: Layer,
+        kind: Kind,
+        *,
+        member: str | None = None,
+        session: int | None = None,
+        group: str | None = None,
+        generation: int | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        epoch: int | None = None,
+        zxid: int | None = None,
+        detail: dict[str, object] | None = None,
+    ) -> EventId:
+        kernel = self._kernel
+        n = self._n
+        if kernel.closed:
+            return (self.actor, n)
+        self._n = n + 1
+        self._sink.write(
+            Event(
+                actor=self.actor,
+                n=n,
+                at_us=kernel.now_us(),
+                layer=layer,
+                kind=kind,
+                member=member,
+                session=None if session is None else session_text(session),
+                group=group,
+                generation=generation,
+                topic=topic,
+                partition=partition,
+                epoch=epoch,
+                zxid=zxid,
+                cause=kernel.cause,
+                detail=detail,
+            )
+        )
+        return (self.actor, n)

@@ -1,0 +1,90 @@
+"""Futures: the only thing a task of the kernel can wait for.
+
+A future is completed once, by `set` or `fail`; later calls are ignored and say so by
+returning False, because a reply and the loss of its connection may arrive together.
+Callbacks run at once, in the order they were added, in the completer's stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from typing import Any, Generic, TypeVar, cast
+
+T = TypeVar("T")
+
+
+class InvalidState(RuntimeError):
+    """The result of a future was asked for before there was one."""
+
+
+class Future(Generic[T]):
+    """A value or an error that will be there later.
+
+    `label` is what a deadlock report prints for a task that waits here; anything with
+    a `str` will do, and it is only turned into text when a report is made.
+    """
+
+    __slots__ = ("__weakref__", "_callbacks", "_error", "_value", "done", "label")
+
+    def __init__(self, label: object = "future") -> None:
+        self.done = False
+        self.label = label
+        self._value: T | None = None
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[Future[T]], None]] = []
+
+    def set(self, value: T) -> bool:
+        """Complete with `value`; False when it was complete already."""
+        if self.done:
+            return False
+        self._value = value
+        self._complete()
+        return True
+
+    def fail(self, error: BaseException) -> bool:
+        """Complete with `error`; False when it was complete already."""
+        if self.done:
+            return False
+        self._error = error
+        self._complete()
+        return True
+
+    def _complete(self) -> None:
+        self.done = True
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+    def result(self) -> T:
+        """The value, or raises the error. Raises InvalidState while there is neither."""
+        if not self.done:
+            raise InvalidState(f"{self.label} has no result yet")
+        if self._error is not None:
+            raise self._error
+        return cast(T, self._value)
+
+    @property
+    def error(self) -> BaseException | None:
+        """The error it failed with; None while pending and after success."""
+        return self._error
+
+    def on(self, callback: Callable[[Future[T]], None]) -> None:
+        """Call back when complete: at once if it is."""
+        if self.done:
+            callback(self)
+        else:
+            self._callbacks.append(callback)
+
+    def off(self, callback: Callable[[Future[T]], None]) -> None:
+        """Take a callback back; unknown ones are ignored."""
+        if callback in self._callbacks:
+            self._callbacks.remove(callback)
+
+    def __await__(self) -> Generator[Future[Any], None, T]:
+        if not self.done:
+            yield self
+        return self.result()
+
+    def __repr__(self) -> str:
+        state = "pending" if not self.done else "failed" if self._error else "done"
+        return f"<{type(self).__name__} {self.label}: {state}>"

@@ -1,0 +1,263 @@
+"""The one task system. Protocol code runs on it in every world; only the driver differs.
+
+Why not asyncio: two task systems drift apart. Under asyncio a reply that arrives in the same
+tick as a cancellation is lost, TaskGroup forgets why it cancelled, and pause and kill do not
+exist. So no protocol coroutine is ever an asyncio task; the live driver only supplies time
+and wake-ups, and adapters only complete the kernel's futures from loop callbacks.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from rebalance_lab.kernel.drivers import Driver
+from rebalance_lab.kernel.errors import KernelClosed
+from rebalance_lab.kernel.futures import Future
+from rebalance_lab.kernel.process import Process, ProcessState
+from rebalance_lab.kernel.randomness import RandomStream
+from rebalance_lab.kernel.scopes import Deadline, Scope, Shield
+from rebalance_lab.kernel.sync import Flag, Lock, Mailbox
+from rebalance_lab.kernel.tasks import Task
+from rebalance_lab.kernel.timers import Sleep, Timer
+
+T = TypeVar("T")
+
+#: Id of the event that is the reason for what runs now: (actor, n).
+Cause = tuple[str, int] | None
+
+#: Steps the live kernel runs before it lets the loop look at its sockets again.
+DRAIN_LIMIT = 512
+
+
+class Kernel:
+    """Ready tasks, timers, processes. One thread; not thread-safe.
+
+    `chooser` picks which of several ready tasks runs next: None is first come, first served;
+    a RandomStream makes the seed choose (the simulator's default).
+    """
+
+    def __init__(self, driver: Driver, chooser: RandomStream | None = None) -> None:
+        self.driver = driver
+        self.now_us = driver.now_us
+        self.cause: Cause = None
+        self.steps = 0
+        self.closed = False
+        self.failures: list[tuple[str, BaseException]] = []
+        self.on_failure: Callable[[], None] | None = None
+        self._chooser = chooser
+        self._ready: deque[Task[Any]] | list[Task[Any]] = deque() if chooser is None else []
+        self._current: Task[Any] | None = None
+        self._tasks: dict[Task[Any], None] = {}
+        self._timers = 0
+
+    # -- tasks ------------------------------------------------------------------------------
+
+    @property
+    def current(self) -> Task[Any]:
+        """The task that runs now. Raises RuntimeError outside of any."""
+        if self._current is None:
+            raise RuntimeError("no task of this kernel is running")
+        return self._current
+
+    @property
+    def current_process(self) -> Process | None:
+        return self._current.process if self._current is not None else None
+
+    @property
+    def tasks(self) -> tuple[Task[Any], ...]:
+        """All tasks that have not ended, oldest first."""
+        return tuple(self._tasks)
+
+    def process(self, name: str) -> Process:
+        return Process(self, name)
+
+    def spawn(self, coroutine: Coroutine[Any, Any, T], name: str, *, process: Process | None = None) -> Task[T]:
+        """Start a task. For scopes and hosts; protocol code spawns in a scope.
+
+        Raises KernelClosed after `close`.
+        """
+        if self.closed:
+            coroutine.close()
+            raise KernelClosed(f"cannot start task {name}: the kernel is closed")
+        task = Task(self, coroutine, name, process, self.cause)
+        self._tasks[task] = None
+        self.ready(task)
+        return task
+
+    def host(self, coroutine: Coroutine[Any, Any, T], name: str, *, process: Process | None = None) -> Task[T]:
+        """Start a root task: when it fails, the failure is kept and the driver's run raises it."""
+        task = self.spawn(coroutine, name, process=process)
+        task.on(self._root_done)
+        return task
+
+    def _root_done(self, task: Future[Any]) -> None:
+        assert isinstance(task, Task)
+        if task.error is not None and not self.closed:
+            self.failures.append((task.name, task.error))
+            if self.on_failure is not None:
+                self.on_failure()
+
+    def ready(self, task: Task[Any]) -> None:
+        if not task.queued and not self.closed:
+            task.queued = True
+            self._ready.append(task)
+            self.driver.wake(self.drain)
+
+    def drain(self, limit: int = DRAIN_LIMIT) -> None:
+        """Run what is ready, at most `limit` steps; the rest at the next wake-up."""
+        ready = self._ready
+        steps = 0
+        while ready:
+            if steps >= limit:
+                self.driver.wake(self.drain)
+                return
+            steps += 1
+            self._run(self._next())
+
+    def _next(self) -> Task[Any]:
+        ready = self._ready
+        if isinstance(ready, deque):
+            return ready.popleft()
+        assert self._chooser is not None
+        index = self._chooser.below(len(ready)) if len(ready) > 1 else 0
+        return ready.pop(index)
+
+    def _run(self, task: Task[Any]) -> None:
+        task.queued = False
+        process = task.process
+        if process is not None and process.state is not ProcessState.RUNNING:
+            if process.state is ProcessState.PAUSED:
+                process.hold_task(task)
+            return
+        self.steps += 1
+        self._current = task
+        try:
+            task.step()
+        finally:
+            self._current = None
+            self.cause = None
+            if task.done:
+                self._tasks.pop(task, None)
+
+    # -- time -------------------------------------------------------------------------------
+
+    def call_at(
+        self,
+        due_us: int,
+        callback: Callable[[], None],
+        *,
+        process: Process | None = None,
+        cause: Cause = None,
+    ) -> Timer:
+        """Call back at a time, in the given or the current process."""
+        if self.closed:
+            raise KernelClosed("cannot arm a timer: the kernel is closed")
+        self._timers += 1
+        return Timer(self, due_us, callback, process or self.current_process, cause or self.cause, self._timers)
+
+    def sleep(self, duration_us: int) -> Sleep:
+        """A future that is done `duration_us` from now."""
+        return Sleep(self, self.now_us() + duration_us)
+
+    # -- causes -----------------------------------------------------------------------------
+
+    def stimulated(self, cause: Cause, callback: Callable[[], None]) -> None:
+        """Run `callback` with `cause` as the reason for all it wakes."""
+        before, self.cause = self.cause, cause
+        try:
+            callback()
+        finally:
+            self.cause = before
+
+    @contextmanager
+    def stimulus(self, cause: Cause) -> Iterator[None]:
+        """Like `stimulated`, as a block."""
+        before, self.cause = self.cause, cause
+        try:
+            yield
+        finally:
+            self.cause = before
+
+    # -- blocks and tools for protocol code -------------------------------------------------
+
+    def scope(self, name: str) -> Scope:
+        return Scope(self, name)
+
+    def timeout(self, timeout_us: int, name: str = "") -> Deadline:
+        return Deadline(self, timeout_us, name)
+
+    def shield(self) -> Shield:
+        return Shield(self)
+
+    def lock(self, name: str) -> Lock:
+        return Lock(self, name)
+
+    def flag(self, name: str) -> Flag:
+        return Flag(name)
+
+    def mailbox(self, name: str, limit: int) -> Mailbox[Any]:
+        return Mailbox(name, limit)
+
+    async def first(self, *futures: Future[Any]) -> int:
+        """The index of the first future that is done. The others stay as they are: a watch that
+        lost stays armed. Raises ValueError without futures."""
+        if not futures:
+            raise ValueError("first() of nothing would wait for ever")
+        for index, future in enumerate(futures):
+            if future.done:
+                return index
+        winner: Future[int] = Future(("first of", [future.label for future in futures]))
+
+        def watch(index: int) -> Callable[[Future[Any]], None]:
+            def done(_future: Future[Any]) -> None:
+                winner.set(index)
+
+            return done
+
+        callbacks = [watch(index) for index in range(len(futures))]
+        for future, callback in zip(futures, callbacks, strict=True):
+            future.on(callback)
+        try:
+            return await winner
+        finally:
+            for future, callback in zip(futures, callbacks, strict=True):
+                future.off(callback)
+
+    # -- end --------------------------------------------------------------------------------
+
+    def story(self) -> str:
+        """Every task and what it waits for, a line each."""
+        return "\n".join(f"  {_whose(task)}{task.name}: {_waiting(task)}" for task in self._tasks)
+
+    def close(self) -> None:
+        """Fence everything, then unwind what still waits: parked tasks of killed processes
+        included. Seal the history first: clean-up code that runs here must not be believed."""
+        self.closed = True
+        self._ready.clear()
+        for task in list(self._tasks):
+            self._current = task
+            try:
+                task.dispose()
+            finally:
+                self._current = None
+        self._tasks.clear()
+
+
+def _whose(task: Task[Any]) -> str:
+    return f"{task.process.name}/" if task.process is not None else ""
+
+
+def _waiting(task: Task[Any]) -> str:
+    if task.process is not None and not task.process.running:
+        return f"{task.process.state.value}, waits for {_label(task.waiting_on)}"
+    return "ready to run" if task.waiting_on is None else f"waits for {_label(task.waiting_on)}"
+
+
+def _label(future: Future[Any] | None) -> str:
+    if future is None:
+        return "nothing"
+    label = future.label
+    return " ".join(str(part) for part in label) if isinstance(label, tuple) else str(label)

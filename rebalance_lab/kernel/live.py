@@ -1,0 +1,59 @@
+"""Running a kernel on asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+from rebalance_lab.kernel.drivers import AsyncioDriver
+from rebalance_lab.kernel.futures import Future
+from rebalance_lab.kernel.kernel import Kernel
+
+T = TypeVar("T")
+
+
+class LiveKernel:
+    """A kernel on a loop of its own, in this thread. Close it, or use it as a context."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.kernel = Kernel(AsyncioDriver(self.loop))
+
+    def run(self, coroutine: Coroutine[Any, Any, T], name: str = "main") -> T:
+        """Run `coroutine` to its end and return its result, while other tasks go on.
+
+        Raises its error, or the first failure of a root task. May be called again.
+        """
+        main = self.kernel.spawn(coroutine, name)
+        return self.loop.run_until_complete(self._until(main))
+
+    async def _until(self, main: Future[T]) -> T:
+        ended = self.loop.create_future()
+
+        def end(_task: Future[Any]) -> None:
+            if not ended.done():
+                ended.set_result(None)
+
+        main.on(end)
+        self.kernel.on_failure = lambda: end(main)
+        try:
+            await ended
+        finally:
+            self.kernel.on_failure = None
+            main.off(end)
+        if self.kernel.failures:
+            raise self.kernel.failures[0][1]
+        return main.result()
+
+    def close(self) -> None:
+        """Unwind what still waits and close the loop."""
+        self.kernel.close()
+        self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        self.loop.close()
+
+    def __enter__(self) -> LiveKernel:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()

@@ -1,0 +1,121 @@
+"""Lock, Flag and Mailbox. All are first come, first served, and cancel-safe: a waiter that
+is cancelled before its turn leaves the queue, one whose turn has come has it."""
+
+from __future__ import annotations
+
+from collections import deque
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from rebalance_lab.kernel.errors import MailboxFull
+from rebalance_lab.kernel.futures import Future
+
+if TYPE_CHECKING:
+    from rebalance_lab.kernel.kernel import Kernel
+    from rebalance_lab.kernel.tasks import Task
+
+T = TypeVar("T")
+
+
+class Lock:
+    """`async with lock:` one task at a time. Not reentrant."""
+
+    def __init__(self, kernel: Kernel, name: str) -> None:
+        self.name = name
+        self.holder: Task[Any] | None = None
+        self._kernel = kernel
+        self._waiters: deque[tuple[Future[None], Task[Any]]] = deque()
+
+    async def __aenter__(self) -> Lock:
+        task = self._kernel.current
+        if self.holder is None:
+            self.holder = task
+            return self
+        assert self.holder is not task, f"task {task.name} holds lock {self.name} already"
+        waiter: tuple[Future[None], Task[Any]] = (Future(("lock", self.name, "held by", self.holder.name)), task)
+        self._waiters.append(waiter)
+        try:
+            await waiter[0]
+        finally:
+            if not waiter[0].done:
+                self._waiters.remove(waiter)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.holder = None
+        if self._waiters:
+            future, self.holder = self._waiters.popleft()
+            future.set(None)
+
+
+class Flag:
+    """A boolean that can be waited for (asyncio and threading call it Event; here an event is
+    a line of the history)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._future: Future[None] = Future(("flag", name))
+
+    @property
+    def raised(self) -> bool:
+        return self._future.done
+
+    def raise_(self) -> None:
+        self._future.set(None)
+
+    def clear(self) -> None:
+        if self._future.done:
+            self._future = Future(("flag", self.name))
+
+    def wait(self) -> Future[None]:
+        """A future that is done when the flag is up; it belongs to this raising only."""
+        return self._future
+
+
+class Mailbox(Generic[T]):
+    """A bounded queue. `put` never waits: more than `limit` items raise MailboxFull, because
+    a queue without a limit hides the reader that stopped."""
+
+    def __init__(self, name: str, limit: int) -> None:
+        self.name = name
+        self.limit = limit
+        self._items: deque[T] = deque()
+        self._waiters: deque[Future[T]] = deque()
+        self._readable: Future[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def put(self, item: T) -> None:
+        while self._waiters:
+            if self._waiters.popleft().set(item):
+                return
+        if len(self._items) >= self.limit:
+            raise MailboxFull(f"mailbox {self.name} holds its limit of {self.limit}; its reader does not keep up")
+        self._items.append(item)
+        if self._readable is not None:
+            self._readable.set(None)
+            self._readable = None
+
+    async def get(self) -> T:
+        if self._items:
+            return self._items.popleft()
+        waiter: Future[T] = Future(("mail in", self.name))
+        self._waiters.append(waiter)
+        try:
+            return await waiter
+        finally:
+            if not waiter.done:
+                self._waiters.remove(waiter)
+
+    def readable(self) -> Future[None]:
+        """A future that is done as soon as there is something to get: for `first`."""
+        if self._items:
+            ready: Future[None] = Future(("mail in", self.name))
+            ready.set(None)
+            return ready
+        if self._readable is None:
+            self._readable = Future(("mail in", self.name))
+        return self._readable

@@ -1,0 +1,158 @@
+"""Tasks: coroutines that the kernel runs, and how they are cancelled.
+
+Cancelling is a *request*, and each request is delivered once, as `Cancelled`, at the next
+point where the task waits. So `finally` blocks may await: only a further request interrupts
+them. Two rules differ from asyncio on purpose:
+
+- What was granted is delivered. A task whose future is complete gets the result, even if it
+  is cancelled before it runs again; the request comes at its next wait. (asyncio drops the
+  reply: a lock, a claim or an item is then lost.)
+- A request keeps its origin and its reason, so that nested deadlines stay distinct.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rebalance_lab.kernel.errors import Cancelled, CancelRequest, Disposed, TaskCancelled
+from rebalance_lab.kernel.futures import Future
+
+if TYPE_CHECKING:
+    from rebalance_lab.kernel.kernel import Cause, Kernel
+    from rebalance_lab.kernel.process import Process
+
+T = TypeVar("T")
+
+#: How often a parked coroutine may swallow Disposed before we give up on it.
+DISPOSE_LIMIT = 100
+
+
+class Task(Future[T]):
+    """A running coroutine; as a future, its result."""
+
+    __slots__ = (
+        "_cause",
+        "_coroutine",
+        "_granted",
+        "_requests",
+        "_shields",
+        "_wake_callback",
+        "kernel",
+        "name",
+        "process",
+        "queued",
+        "waiting_on",
+    )
+
+    def __init__(
+        self, kernel: Kernel, coroutine: Coroutine[Any, Any, T], name: str, process: Process | None, cause: Cause
+    ) -> None:
+        super().__init__(label=("end of task", name))
+        self.kernel = kernel
+        self.name = name
+        self.process = process
+        self.queued = False
+        self.waiting_on: Future[Any] | None = None
+        self._coroutine = coroutine
+        self._cause = cause
+        self._granted = False
+        self._requests: list[CancelRequest] = []
+        self._shields = 0
+        self._wake_callback = self._wake
+
+    # -- waking -----------------------------------------------------------------------------
+
+    def _wake(self, _future: Future[Any]) -> None:
+        self.waiting_on = None
+        self._granted = True
+        self._cause = self.kernel.cause
+        self.kernel.ready(self)
+
+    def step(self) -> None:
+        """Run to the next wait. Only the kernel calls this."""
+        kernel = self.kernel
+        kernel.cause = self._cause
+        request = None if self._granted else self._undelivered()
+        self._granted = False
+        try:
+            if request is None:
+                awaited = self._coroutine.send(None)
+            else:
+                request.delivered = True
+                awaited = self._coroutine.throw(Cancelled(request))
+        except StopIteration as stop:
+            self.set(stop.value)
+        except Cancelled as cancelled:
+            self.fail(TaskCancelled(self.name, cancelled.reason))
+        except Exception as error:
+            self.fail(error)
+        else:
+            self._wait_for(awaited)
+
+    def _wait_for(self, awaited: object) -> None:
+        if not isinstance(awaited, Future):
+            error = TypeError(f"task {self.name} awaited {awaited!r}: only futures of the kernel can be awaited")
+            self._coroutine.close()
+            self.fail(error)
+            return
+        if self._requests and self._undelivered() is not None:
+            self.kernel.ready(self)
+            return
+        self.waiting_on = awaited
+        awaited.on(self._wake_callback)
+
+    # -- cancelling -------------------------------------------------------------------------
+
+    def cancel(self, reason: str, origin: object = None) -> None:
+        """Ask the task to stop. A second request of one origin adds nothing."""
+        if self.done or any(request.origin is origin for request in self._requests):
+            return
+        self._requests.append(CancelRequest(origin, reason))
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        if self._shields == 0 and self.waiting_on is not None:
+            self.waiting_on.off(self._wake_callback)
+            self.waiting_on = None
+            self._cause = self.kernel.cause
+            self.kernel.ready(self)
+
+    def _undelivered(self) -> CancelRequest | None:
+        if self._shields:
+            return None
+        return next((request for request in self._requests if not request.delivered), None)
+
+    def absorb(self, origin: object) -> CancelRequest | None:
+        """Take back the request of `origin`: its block has ended."""
+        for index, request in enumerate(self._requests):
+            if request.origin is origin:
+                return self._requests.pop(index)
+        return None
+
+    def unwinding(self) -> CancelRequest | None:
+        """The request the task is already unwinding for. Blocks inside have absorbed theirs,
+        so it belongs to one outside."""
+        return next((request for request in self._requests if request.delivered), None)
+
+    def shield(self, up: bool) -> None:
+        self._shields += 1 if up else -1
+
+    # -- end --------------------------------------------------------------------------------
+
+    def dispose(self) -> None:
+        """Unwind a task that will never run again, so that no coroutine is left half-way."""
+        if self.waiting_on is not None:
+            self.waiting_on.off(self._wake_callback)
+            self.waiting_on = None
+        for _ in range(DISPOSE_LIMIT):
+            try:
+                self._coroutine.throw(Disposed())
+            except (StopIteration, BaseException):
+                break
+        else:
+            raise RuntimeError(f"task {self.name} swallowed Disposed {DISPOSE_LIMIT} times; let it pass")
+        self.fail(TaskCancelled(self.name, "the kernel was closed"))
+
+    def __repr__(self) -> str:
+        return f"<Task {self.name}: {'done' if self.done else self.waiting_on or 'ready'}>"

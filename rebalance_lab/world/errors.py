@@ -1,0 +1,94 @@
+"""ZooKeeper's errors, as protocol code sees them in every world.
+
+Definite errors say that nothing was done. ConnectionLoss is *info*: it may have been done.
+"""
+
+from __future__ import annotations
+
+
+class ZooKeeperError(Exception):
+    """An operation failed. `code` is ZooKeeper's; `zxid` that of the reply, -1 without one."""
+
+    code = 0
+
+    def __init__(self, operation: str, path: str, *, zxid: int = -1, session_id: int = 0) -> None:
+        where = f" (session {session_id:#x}, zxid {zxid:#x})" if zxid >= 0 else f" (session {session_id:#x})"
+        super().__init__(f"{type(self).__name__}: {operation} {path}{where}")
+        self.operation = operation
+        self.path = path
+        self.zxid = zxid
+        self.session_id = session_id
+
+
+class ConnectionLoss(ZooKeeperError):
+    code = -4
+
+
+class BadArguments(ZooKeeperError):
+    code = -8
+
+
+class NoNode(ZooKeeperError):
+    code = -101
+
+
+class NoAuth(ZooKeeperError):
+    code = -102
+
+
+class BadVersion(ZooKeeperError):
+    code = -103
+
+
+class NoChildrenForEphemerals(ZooKeeperError):
+    code = -108
+
+
+class NodeExists(ZooKeeperError):
+    code = -110
+
+
+class NotEmpty(ZooKeeperError):
+    code = -111
+
+
+class SessionExpired(ZooKeeperError):
+    code = -112
+
+
+class SessionClosed(ZooKeeperError):
+    """The session was closed by its owner: further operations are a mistake of the caller."""
+
+    code = -10_000
+
+
+class UnknownError(ZooKeeperError):
+    """A code this lab has no class for; the message holds it."""
+
+    def __init__(self, operation: str, path: str, *, code: int, zxid: int = -1, session_id: int = 0) -> None:
+        super().__init__(f"{operation} (error code {code})", path, zxid=zxid, session_id=session_id)
+        self.code = code
+
+
+BY_CODE: dict[int, type[ZooKeeperError]] = {
+    each.code: each
+    for each in (
+        ConnectionLoss,
+        BadArguments,
+        NoNode,
+        NoAuth,
+        BadVersion,
+        NoChildrenForEphemerals,
+        NodeExists,
+        NotEmpty,
+        SessionExpired,
+    )
+}
+
+
+def error_for(code: int, operation: str, path: str, *, zxid: int = -1, session_id: int = 0) -> ZooKeeperError:
+    """The error object for a code from the wire."""
+    kind = BY_CODE.get(code)
+    if kind is None:
+        return UnknownError(operation, path, code=code, zxid=zxid, session_id=session_id)
+    return kind(operation, path, zxid=zxid, session_id=session_id)

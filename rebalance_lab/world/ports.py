@@ -1,0 +1,206 @@
+"""The ports: all that protocol code may know of its world.
+
+Protocol code receives an `Environment` and uses nothing else: no clock, no thread, no socket
+of its own. Each port has one simulated and one live implementation; one conformance suite
+(tests/world/conformance) holds both to the same behaviour.
+
+Coming with later capabilities, and left their place here: Network and Storage (brokers),
+`multi` and `multi_read` on ZooKeeper.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Generic, Protocol, TypeVar
+
+from rebalance_lab.history.events import EventId, Kind, Layer
+from rebalance_lab.kernel import Future, Kernel, Mailbox, RandomStream
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """A znode's metadata, as ZooKeeper's Stat. Times are the server's wall clock in ms."""
+
+    czxid: int
+    mzxid: int
+    ctime_ms: int
+    mtime_ms: int
+    version: int
+    cversion: int
+    aversion: int
+    ephemeral_owner: int
+    data_length: int
+    num_children: int
+    pzxid: int
+
+
+class WatchKind(Enum):
+    """What happened to a watched znode; the values are ZooKeeper's event types."""
+
+    CREATED = 1
+    DELETED = 2
+    CHANGED = 3
+    CHILD = 4
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent:
+    """`zxid`: the last zxid the client had seen when the event came (events carry none of
+    their own in ZooKeeper 3.5 to 3.8: the reply header holds -1)."""
+
+    kind: WatchKind
+    path: str
+    zxid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(Generic[T_co]):
+    """An answer: the value, the zxid of its reply header, and the watch if one was asked for.
+
+    The watch future completes with a WatchEvent, or fails with SessionExpired or
+    SessionClosed when its session ends first. One future serves all who watch the same thing.
+    """
+
+    value: T_co
+    zxid: int
+    watch: Future[WatchEvent] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    data: bytes
+    stat: Stat
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """`names`: sorted, immutable, and shared between readers in the simulator."""
+
+    names: tuple[str, ...]
+    stat: Stat
+
+
+class SessionState(Enum):
+    CONNECTING = "connecting"
+    CONNECTED = "connected"
+    EXPIRED = "expired"
+    CLOSED = "closed"
+
+
+#: A session's life. A lost connection leads back to CONNECTING; EXPIRED and CLOSED are ends.
+SESSION_TRANSITIONS: dict[SessionState, frozenset[SessionState]] = {
+    SessionState.CONNECTING: frozenset({SessionState.CONNECTED, SessionState.EXPIRED, SessionState.CLOSED}),
+    SessionState.CONNECTED: frozenset({SessionState.CONNECTING, SessionState.EXPIRED, SessionState.CLOSED}),
+    SessionState.EXPIRED: frozenset(),
+    SessionState.CLOSED: frozenset(),
+}
+
+
+class SessionEventKind(Enum):
+    CONNECTED = "connected"
+    DISCONNECTED = "disconnected"
+    EXPIRED = "expired"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEvent:
+    kind: SessionEventKind
+    session_id: int
+
+
+class ZooKeeper(Protocol):
+    """One ZooKeeper session, from its opening to its end. It reconnects by itself; it never
+    becomes another session: after EXPIRED open a new one.
+
+    Every operation returns at once with a future of a Reply. Futures fail with the errors of
+    `world.errors`: definite ones (NoNode, NodeExists, BadVersion, NotEmpty,
+    NoChildrenForEphemerals), ConnectionLoss (the outcome is unknown), SessionExpired and
+    SessionClosed. Order: replies and watch events complete in the order of the wire, and when
+    a reply completes, every watch that an earlier change fired has completed before.
+
+    An operation asked for while disconnected waits for the next connection, and fails with
+    ConnectionLoss if that attempt fails (as Java's client does).
+
+    `events` holds Connected, Disconnected, Expired, in order; watches survive a reconnect
+    within the session (SetWatches): a change made meanwhile fires them then.
+    """
+
+    @property
+    def session_id(self) -> int: ...
+    @property
+    def state(self) -> SessionState: ...
+    @property
+    def negotiated_timeout_ms(self) -> int: ...
+    @property
+    def events(self) -> Mailbox[SessionEvent]: ...
+
+    def create(
+        self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False
+    ) -> Future[Reply[str]]: ...
+    def get(self, path: str, *, watch: bool = False) -> Future[Reply[Node]]: ...
+    def children(self, path: str, *, watch: bool = False) -> Future[Reply[Children]]: ...
+    def exists(self, path: str, *, watch: bool = False) -> Future[Reply[Stat | None]]: ...
+    def set(self, path: str, data: bytes, *, version: int = -1) -> Future[Reply[Stat]]: ...
+    def delete(self, path: str, *, version: int = -1) -> Future[Reply[None]]: ...
+    def close(self) -> Future[None]:
+        """End the session at the server; done when it answered, or the connection was lost."""
+        ...
+
+
+class ZooKeeperFactory(Protocol):
+    def open(self, connect: str, session_timeout_ms: int) -> ZooKeeper:
+        """Begin a session to `connect` (host:port, several by commas, optional /chroot).
+
+        Returns at once, in state CONNECTING; SessionEvent CONNECTED tells when it is there.
+        """
+        ...
+
+
+class Clock(Protocol):
+    def now_us(self) -> int:
+        """Monotonic microseconds, comparable between the processes of a trial."""
+        ...
+
+    def wall_ms(self) -> int:
+        """Epoch milliseconds, for payloads only."""
+        ...
+
+
+class RecorderPort(Protocol):
+    def emit(
+        self,
+        layer: Layer,
+        kind: Kind,
+        *,
+        member: str | None = None,
+        session: int | None = None,
+        group: str | None = None,
+        generation: int | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+        epoch: int | None = None,
+        zxid: int | None = None,
+        detail: dict[str, object] | None = None,
+    ) -> EventId:
+        """Write one event; its time is now and its cause the kernel's current stimulus."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """What one actor of a trial is given."""
+
+    actor: str
+    host: str
+    tasks: Kernel
+    clock: Clock
+    zookeeper: ZooKeeperFactory
+    recorder: RecorderPort
+    seed: int | str
+
+    def random(self, purpose: str) -> RandomStream:
+        """The actor's random stream for one purpose."""
+        return RandomStream(self.seed, self.actor, purpose)
