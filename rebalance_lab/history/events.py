@@ -54,6 +54,7 @@ class Kind(StrEnum):
     WATCH_FIRED = "watch-fired"  # detail: path, event
 
     # op: a member's life
+    HOST_STARTED = "host-started"  # the OS process; detail: pid, boot_id, time_namespace
     MEMBER_STARTED = "member-started"  # detail: host, rules, assignor, and its settings
     MEMBER_CLOSING = "member-closing"
     MEMBER_CLOSED = "member-closed"

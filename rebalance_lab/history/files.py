@@ -62,18 +62,14 @@ def merge(events: Iterable[Event]) -> tuple[Event, ...]:
     return tuple(sorted(events, key=order))
 
 
+def canonical(events: Iterable[Event]) -> bytes:
+    """The events as JSON lines, in the order given: what files hold and what is hashed."""
+    return b"".join(encode(event) + b"\n" for event in events)
+
+
 def digest(events: Iterable[Event]) -> str:
     """`history_sha256`: over the canonical lines in merge order."""
-    total = hashlib.sha256()
-    for event in events:
-        total.update(encode(event))
-        total.update(b"\n")
-    return total.hexdigest()
-
-
-def write_events(path: Path, events: Iterable[Event]) -> None:
-    """Write a whole JSON-lines file (the simulator's, which cannot be killed half-way)."""
-    path.write_bytes(b"".join(encode(event) + b"\n" for event in events))
+    return hashlib.sha256(canonical(events)).hexdigest()
 
 
 def seal(folder: Path, trial: Trial) -> None:

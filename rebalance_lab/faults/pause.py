@@ -1,0 +1,39 @@
+"""Pause: a member's process is stopped for a while, as by a long garbage collection.
+
+Longer than the ZooKeeper session it makes a zombie; shorter it makes nothing at all.
+Live it is SIGSTOP and SIGCONT; simulated, the kernel holds the process's tasks, timers and
+network. It bit if the process was seen stopped; that it outlasted the session is proved by the
+registry, which holds the session's close.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.trials.lab import Lab, MemberHandle
+
+NAME = "pause"
+
+
+async def pause(lab: Lab, member: MemberHandle, duration_ms: int) -> None:
+    """Pause `member` for `duration_ms`, and record what proves it."""
+    fault = {"fault": NAME, "target": member.actor}
+    session = member.state.session
+    began = lab.recorder.emit(
+        Layer.FAULT,
+        Kind.FAULT_BEGAN,
+        member=member.state.member,
+        detail={
+            **fault,
+            "session": session,
+            "planned_ms": duration_ms,
+            "must_outlast_session": duration_ms > lab.plan.number("session_timeout_ms"),
+        },
+    )
+    bites = lab.plan.plant != "pause-that-does-not-bite"
+    if bites:
+        proof = await member.process.pause()
+        lab.recorder.emit(Layer.FAULT, Kind.FAULT_BIT, detail={**fault, "of": began[1], "proof": proof})
+    await lab.sleep_ms(duration_ms)
+    lab.recorder.emit(Layer.FAULT, Kind.FAULT_ENDED, detail={**fault, "of": began[1]})
+    if bites:
+        await member.process.resume()

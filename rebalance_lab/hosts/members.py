@@ -1,0 +1,22 @@
+"""Building a member of the chosen generation from its start data: the same in every world."""
+
+from __future__ import annotations
+
+from zkconsumer.config import ConsumerConfig
+from zkconsumer.member import Member
+from zkconsumer.rules import rule_set
+
+from rebalance_lab.hosts.spec import MemberSpec
+from rebalance_lab.world.ports import Environment
+
+
+def build_member(environment: Environment, spec: MemberSpec) -> Member:
+    """A member that has not started. Raises what its configuration raises (`zkconsumer.config`)."""
+    config = ConsumerConfig.from_properties(spec.properties)
+    return Member(
+        environment,
+        config,
+        rules=rule_set(spec.rules),
+        plant=spec.plant,
+        work_period_ms=spec.work_period_ms,
+    )

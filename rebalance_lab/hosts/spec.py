@@ -1,0 +1,20 @@
+"""What a member's process is told at its start: one JSON object."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class MemberSpec(msgspec.Struct, frozen=True):
+    """`properties`: Kafka's own consumer settings, as text. `streams`: topic -> stream count.
+    `events`: path of the JSON-lines file this process appends its events to."""
+
+    actor: str
+    host: str
+    seed: int
+    rules: str
+    properties: dict[str, str]
+    streams: dict[str, int]
+    work_period_ms: int
+    plant: str | None
+    events: str

@@ -1,0 +1,61 @@
+"""The zombie (claim Z10): a member paused past its session goes on working beside its successor.
+
+Three members share a topic. The first is paused longer than its ZooKeeper session lasts. The
+server ends the session, its owner znodes go, the others take its partitions. Then it wakes,
+and before it learns of its expiry it works on: two owners. The control waits as long without
+the pause. A pause shorter than the session (`--set pause_ms=500`) does no harm.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.pause import pause
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register
+
+
+async def zombie(lab: Lab) -> None:
+    pause_ms = lab.plan.number("pause_ms")
+    await lab.prepare()
+    lab.phase("joining")
+    first, *_ = await lab.start_members(lab.plan.number("members"))
+    await lab.rest("joined")
+
+    lab.phase("control" if lab.plan.control else "paused")
+    if lab.plan.control:
+        await lab.sleep_ms(pause_ms)
+    else:
+        await pause(lab, first, pause_ms)
+
+    lab.phase("recovery")
+    await lab.rest("recovered")
+    await lab.close()
+
+
+def expects(plan: Plan) -> dict[str, Outcome]:
+    """A pause past the session makes both overlaps; the registry itself is never wrong."""
+    outlasts = plan.number("pause_ms") > plan.number("session_timeout_ms") and plan.number("members") > 1
+    overlap = Outcome.VIOLATED if outlasts and not plan.control else Outcome.CLEAN
+    return {
+        "belief_overlap": overlap,
+        "effect_overlap": overlap,
+        "registry_overlap": Outcome.CLEAN,
+        "unowned_window": Outcome.CLEAN,
+        "registration": Outcome.CLEAN,
+    }
+
+
+SCENARIO = register(
+    Scenario(
+        name="zombie",
+        summary="a member is paused past its session, and works on beside its successor when it wakes",
+        claims=("Z10",),
+        parameters=(
+            *common_parameters(),
+            Parameter("pause_ms", 5000, "ms", "how long the first member is paused", 1),
+        ),
+        script=zombie,
+        expects=expects,
+    )
+)

@@ -1,0 +1,150 @@
+"""Running trials: one, or many on local processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+
+from rebalance_lab.history.checks import judge
+from rebalance_lab.history.checks.model import Finding, Outcome
+from rebalance_lab.history.files import History, Trial, load, read_trial, seal
+from rebalance_lab.trials.live import perform
+from rebalance_lab.trials.plan import Plan, PlanError
+from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
+from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.world.live.processes import die_with_parent
+
+__all__ = ["TrialResult", "make_plan", "plan_of", "replay_command", "run", "scenario", "scenario_names", "sweep"]
+
+AS_EXPECTED, SURPRISE, UNKNOWN = "as expected", "surprise", "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """A trial that was run, stored and judged. `findings`: check name -> Finding."""
+
+    folder: Path
+    trial: Trial
+    findings: Mapping[str, Finding]
+
+    @property
+    def status(self) -> str:
+        """as expected | surprise | unknown: the findings against the scenario's expectations."""
+        expected = scenario(self.trial.scenario).expects(plan_of_trial(self.trial))
+        known = {name: finding.outcome for name, finding in self.findings.items() if name in expected}
+        if any(outcome not in {expected[name], Outcome.UNKNOWN} for name, outcome in known.items()):
+            return SURPRISE
+        return UNKNOWN if Outcome.UNKNOWN in known.values() else AS_EXPECTED
+
+
+def plan_of_trial(trial: Trial) -> Plan:
+    """The plan a trial was made from. Raises PlanError when this lab no longer has its scenario."""
+    settings = {name: _text(value) for name, value in trial.parameters.items()}
+    return make_plan(
+        trial.scenario,
+        world=trial.world,
+        rules=trial.rules,
+        seed=trial.seed,
+        control=trial.control,
+        settings=settings,
+        plant=trial.plant,
+    )
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def plan_of(folder: Path) -> Plan:
+    """The plan of a stored trial. Raises HistoryError, PlanError."""
+    return plan_of_trial(read_trial(folder))
+
+
+def replay_command(folder: Path) -> str:
+    """What a person types to run a stored trial again."""
+    return f"rebalance-lab replay {folder}"
+
+
+def run(plan: Plan, store: Path) -> TrialResult:
+    """Run one trial and store it under `store`.
+
+    A simulated trial's folder carries its plan in its name: running it again replaces it, with
+    the same content. A live one gets a new folder. Raises TrialError, PlanError, OSError.
+    """
+    store.mkdir(parents=True, exist_ok=True)
+    if plan.world == "simulated":
+        history, body = simulate(plan)
+        folder = _store_simulated(store, history, body)
+    else:
+        folder = store / f"{plan.trial_id}-{time.time_ns() // 1_000_000}-{os.getpid()}"
+        folder.mkdir()
+        perform(plan, folder)
+        history = load(folder)
+    return TrialResult(folder, history.trial, judge(history))
+
+
+def _store_simulated(store: Path, history: History, body: bytes) -> Path:
+    folder = store / history.trial.id
+    part = store / f".{history.trial.id}.{os.getpid()}.part"
+    part.mkdir()
+    try:
+        (part / "events.jsonl").write_bytes(body)
+        seal(part, history.trial)
+        if folder.exists():
+            shutil.rmtree(folder)
+        part.rename(folder)
+    except BaseException:
+        shutil.rmtree(part, ignore_errors=True)
+        raise
+    return folder
+
+
+def sweep(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[TrialResult]:
+    """Run many trials on `processes` local processes; results come as they end.
+
+    At most a few trials for each process are under way, so a long sweep uses little memory.
+    Raises what a trial raises, after the others under way have ended.
+    """
+    if processes < 1:
+        raise PlanError(f"cannot run trials on {processes} processes")
+    context = multiprocessing.get_context("spawn")
+    pending: set[Future[list[TrialResult]]] = set()
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=die_with_parent) as pool:
+        for batch in _batches(plans):
+            pending.add(pool.submit(_run_batch, batch, store))
+            if len(pending) >= 2 * processes:
+                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                for future in done:
+                    yield from future.result()
+        while pending:
+            done, pending = wait(pending, return_when=FIRST_COMPLETED)
+            for future in done:
+                yield from future.result()
+
+
+#: Simulated trials are short: several go to a process at once.
+BATCH = 8
+
+
+def _batches(plans: Iterable[Plan]) -> Iterator[list[Plan]]:
+    batch: list[Plan] = []
+    for plan in plans:
+        if plan.world != "simulated":
+            yield [plan]
+            continue
+        batch.append(plan)
+        if len(batch) == BATCH:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _run_batch(plans: list[Plan], store: Path) -> list[TrialResult]:
+    return [run(plan, store) for plan in plans]

@@ -1,0 +1,212 @@
+"""The lab a scenario plays in: start members, wait for rest, look from outside, close.
+
+A scenario's script is a coroutine on the runner's kernel. It is the same in every world; what
+differs is the `Stage`: simulated processes on the same kernel, or OS processes and a server.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from rebalance_lab.history.events import EventId, Kind, Layer
+from rebalance_lab.kernel import Flag, Kernel, TimedOut
+from rebalance_lab.trials.fixture import ensure_path, write_fixture
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.rest import MemberState, RestTracker
+from rebalance_lab.world.errors import NoNode
+from rebalance_lab.world.ports import RecorderPort, SessionEventKind, ZooKeeper
+
+#: A member's start includes its process, its session and its first rebalance with all retries.
+START_LIMIT_MS = 60_000
+
+
+class TrialError(Exception):
+    """The trial could not be carried out: nothing can be said of its claims."""
+
+
+class ProcessHandle(Protocol):
+    """The faults' handle on a member's process. Each method returns the proof that it worked,
+    as text for the history, or raises TrialError."""
+
+    async def pause(self) -> str: ...
+    async def resume(self) -> str: ...
+    async def kill(self) -> str: ...
+
+    def ask_to_leave(self) -> None:
+        """Ask for a clean shutdown, as an operator's SIGTERM does; the history tells its end."""
+        ...
+
+
+class Stage(Protocol):
+    """What a world supplies. `changed` is raised whenever an event that bears on rest came."""
+
+    @property
+    def kernel(self) -> Kernel: ...
+    @property
+    def recorder(self) -> RecorderPort: ...
+    @property
+    def tracker(self) -> RestTracker: ...
+    @property
+    def changed(self) -> Flag: ...
+    @property
+    def zookeeper(self) -> ZooKeeper: ...
+
+    def start_member(self, actor: str) -> ProcessHandle: ...
+
+
+class MemberHandle:
+    """One member of the trial, seen by the runner."""
+
+    def __init__(self, actor: str, process: ProcessHandle, stage: Stage) -> None:
+        self.actor = actor
+        self.process = process
+        self._stage = stage
+
+    @property
+    def state(self) -> MemberState:
+        """What the history says of it. Raises TrialError before it has started."""
+        state = self._stage.tracker.members.get(self.actor)
+        if state is None:
+            raise TrialError(f"{self.actor} has not started")
+        return state
+
+
+class Lab:
+    """What a scenario's script works with."""
+
+    def __init__(self, plan: Plan, stage: Stage) -> None:
+        self.plan = plan
+        self.tasks = stage.kernel
+        self.recorder = stage.recorder
+        self.members: list[MemberHandle] = []
+        self._stage = stage
+
+    # -- the script's vocabulary ------------------------------------------------------------
+
+    async def prepare(self) -> None:
+        """Write the znodes members need: brokers, and the topic with its partitions."""
+        session = self._stage.zookeeper
+        async with self._bounded("the runner's session", START_LIMIT_MS):
+            while (await session.events.get()).kind is not SessionEventKind.CONNECTED:
+                pass
+        topics = {self.plan.text("topic"): self.plan.number("partitions")}
+        await write_fixture(session, brokers=self.plan.number("brokers"), topics=topics)
+        await ensure_path(session, f"/consumers/{self.plan.text('group')}/ids")
+
+    async def start_member(self) -> MemberHandle:
+        """Start the next member (m1, m2, …) and wait until its first rebalance has ended."""
+        actor = f"m{len(self.members) + 1}"
+        handle = MemberHandle(actor, self._stage.start_member(actor), self._stage)
+        self.members.append(handle)
+        async with self._bounded(f"the first rebalance of {actor}", START_LIMIT_MS):
+            tracker = self._stage.tracker
+            while actor not in tracker.members or tracker.members[actor].rebalances == 0:
+                await self._change()
+        return handle
+
+    async def start_members(self, count: int) -> list[MemberHandle]:
+        """Start `count` members one after another."""
+        return [await self.start_member() for _ in range(count)]
+
+    async def rest(self, phase: str) -> bool:
+        """Wait until the group rests, then look at it from outside. False, and REST_MISSED in
+        the history, when it did not within `rest_timeout_ms`."""
+        quiet_us = 2 * self.plan.number("rebalance_backoff_ms") * 1000
+        tracker = self._stage.tracker
+        try:
+            async with self.tasks.timeout(self.plan.number("rest_timeout_ms") * 1000, f"rest in phase {phase}"):
+                while True:
+                    remaining_us = tracker.last_change_us + quiet_us - self.tasks.now_us()
+                    if tracker.busy() is not None:
+                        await self._change()
+                    elif remaining_us > 0:
+                        await self.tasks.first(self._stage.changed.wait(), self.tasks.sleep(remaining_us))
+                        self._stage.changed.clear()
+                    else:
+                        break
+        except TimedOut:
+            why = tracker.busy() or "owners kept changing"
+            self._note(Kind.REST_MISSED, phase=phase, why=why)
+            return False
+        await self.observe()
+        self._note(Kind.REST_REACHED, phase=phase)
+        return True
+
+    async def observe(self) -> None:
+        """Read the group's registration and owners with the runner's own session."""
+        group, topic = self.plan.text("group"), self.plan.text("topic")
+        for path in (f"/consumers/{group}/ids", f"/consumers/{group}/owners/{topic}"):
+            try:
+                names = (await self._stage.zookeeper.children(path)).value.names
+            except NoNode:
+                names = ()
+            self._note(Kind.OBSERVED, path=path, children=list(names))
+
+    def phase(self, name: str) -> EventId:
+        """Say in the history what follows."""
+        return self._note(Kind.PHASE, name=name)
+
+    async def sleep_ms(self, duration_ms: int) -> None:
+        """Let time pass, because the experiment says so."""
+        await self.tasks.sleep(duration_ms * 1000)
+
+    async def session_closed(self, session: str, within_ms: int) -> bool:
+        """Wait until the registry holds this session's close; False when it does not come."""
+        closed = self._stage.tracker.closed_sessions
+        try:
+            async with self.tasks.timeout(within_ms * 1000, f"close of session {session}"):
+                while session not in closed:
+                    await self._change()
+        except TimedOut:
+            return False
+        return True
+
+    async def leave(self, member: MemberHandle) -> None:
+        """A clean leave: asked for, and waited for until the session is closed."""
+        member.process.ask_to_leave()
+        async with self._bounded(f"the clean leave of {member.actor}", START_LIMIT_MS):
+            while not member.state.gone or member.state.busy(self._stage.tracker.closed_sessions) is not None:
+                await self._change()
+
+    async def close(self) -> None:
+        """End the trial: all who live leave, then the runner does."""
+        self.phase("closing")
+        for member in self.members:
+            if not member.state.gone:
+                await self.leave(member)
+        self._note(Kind.TRIAL_ENDED)
+        await self._stage.zookeeper.close()
+
+    # -- inside -----------------------------------------------------------------------------
+
+    async def play(self, script_name: str) -> None:
+        """Mark the trial's beginning; the script follows."""
+        self._note(Kind.TRIAL_BEGAN, scenario=script_name)
+
+    async def _change(self) -> None:
+        await self._stage.changed.wait()
+        self._stage.changed.clear()
+
+    def _bounded(self, what: str, limit_ms: int) -> _Bound:
+        return _Bound(self.tasks, what, limit_ms, self._stage.tracker)
+
+    def _note(self, kind: Kind, **detail: object) -> EventId:
+        return self.recorder.emit(Layer.OP, kind, group=self.plan.text("group"), detail=detail or None)
+
+
+class _Bound:
+    """A deadline whose passing ends the trial, with what the tracker knows."""
+
+    def __init__(self, tasks: Kernel, what: str, limit_ms: int, tracker: RestTracker) -> None:
+        self._what = what
+        self._tracker = tracker
+        self._deadline = tasks.timeout(limit_ms * 1000, what)
+
+    async def __aenter__(self) -> None:
+        await self._deadline.__aenter__()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        try:
+            await self._deadline.__aexit__(kind, error, None)
+        except TimedOut as late:
+            raise TrialError(f"{self._what} did not come: {late}; {self._tracker.busy() or 'all rest'}") from late

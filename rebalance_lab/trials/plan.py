@@ -1,0 +1,147 @@
+"""Plans: everything that makes a trial what it is, checked before anything starts."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+
+Value = int | float | str | bool
+
+WORLDS = ("simulated", "processes")
+RULES = ("described", "shipped")
+
+#: Planted bugs by name: where the switch sits. A trial with one never counts for a claim.
+PLANTS: dict[str, str] = {
+    "ignore-claim-conflict": "member: takes as its own what another member still holds",
+    "work-through-rebalance": "member: does not stop working while it gives partitions up",
+    "never-claim-last": "member: leaves the last of its partitions unclaimed",
+    "persistent-registration": "member: registers with a znode that outlives its session",
+    "recorder-loses-releases": "recorder: forgets that owner znodes were deleted",
+    "two-owners": "simulated server: lets a second owner znode be created over the first",
+    "pause-that-does-not-bite": "fault: says it pauses the member and does not",
+}
+
+
+class PlanError(ValueError):
+    """The plan cannot be carried out. The message says which part and what is possible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """One setting of a scenario. Its type is that of its default; `minimum` where it has one."""
+
+    name: str
+    default: Value
+    unit: str
+    help: str
+    minimum: int | None = None
+
+    def parse(self, text: str) -> Value:
+        """The value of a command line's text. Raises PlanError."""
+        value = self._typed(text)
+        if self.minimum is not None and isinstance(value, (int, float)) and value < self.minimum:
+            raise PlanError(f"{self.name}={text}: must be at least {self.minimum} {self.unit}".rstrip())
+        return value
+
+    def _typed(self, text: str) -> Value:
+        if isinstance(self.default, bool):
+            if text not in {"true", "false"}:
+                raise PlanError(f"{self.name}={text}: must be true or false")
+            return text == "true"
+        if isinstance(self.default, str):
+            return text
+        try:
+            return type(self.default)(text)
+        except ValueError:
+            kind = "a whole number" if isinstance(self.default, int) else "a number"
+            raise PlanError(f"{self.name}={text}: must be {kind} {f'({self.unit})' if self.unit else ''}") from None
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What to run. `parameters` is complete: every setting of the scenario, with its value."""
+
+    scenario: str
+    world: str
+    rules: str
+    seed: int
+    control: bool
+    parameters: dict[str, Value]
+    plant: str | None = None
+    changed: tuple[str, ...] = ()  # names of parameters that differ from their defaults
+
+    def number(self, name: str) -> int:
+        """A whole-number parameter. Raises PlanError when the scenario has none of that name."""
+        value = self.parameters.get(name)
+        if not isinstance(value, int):
+            raise PlanError(f"scenario {self.scenario} has no whole-number parameter {name}")
+        return value
+
+    def text(self, name: str) -> str:
+        """A parameter as text. Raises PlanError when the scenario has none of that name."""
+        if name not in self.parameters:
+            raise PlanError(f"scenario {self.scenario} has no parameter {name}")
+        return str(self.parameters[name])
+
+    @property
+    def trial_id(self) -> str:
+        """The folder's name: the same plan has the same one (live trials add their start time)."""
+        parts = [self.scenario, self.world, self.rules, f"s{self.seed}"]
+        if self.control:
+            parts.append("control")
+        if self.plant:
+            parts.append(self.plant)
+        if self.changed:
+            text = ",".join(f"{name}={self.parameters[name]}" for name in self.changed)
+            parts.append(hashlib.sha256(text.encode()).hexdigest()[:8])
+        return "-".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The parameters of a scenario, by name, in the order people read them."""
+
+    parameters: tuple[Parameter, ...]
+    by_name: dict[str, Parameter] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "by_name", {each.name: each for each in self.parameters})
+
+    def values(self, scenario: str, texts: Mapping[str, str]) -> tuple[dict[str, Value], tuple[str, ...]]:
+        """All values, and the names that differ from their defaults. Raises PlanError."""
+        unknown = sorted(set(texts) - set(self.by_name))
+        if unknown:
+            known = ", ".join(self.by_name)
+            raise PlanError(f"scenario {scenario} has no parameter {unknown[0]}; it has: {known}, plant")
+        values = {
+            each.name: each.parse(texts[each.name]) if each.name in texts else each.default for each in self.parameters
+        }
+        changed = tuple(each.name for each in self.parameters if values[each.name] != each.default)
+        return values, changed
+
+
+def common_parameters(**defaults: Value) -> tuple[Parameter, ...]:
+    """The settings every scenario of the ZooKeeper generation has; `defaults` replaces theirs."""
+    parameters = (
+        Parameter("group", "g1", "", "the consumer group"),
+        Parameter("topic", "t1", "", "the topic"),
+        Parameter("partitions", 6, "partitions", "partitions of the topic", 1),
+        Parameter("brokers", 1, "brokers", "broker znodes in the fixture", 0),
+        Parameter("members", 3, "members", "members of the group, a process each", 1),
+        Parameter("streams", 1, "streams", "streams of each member", 1),
+        Parameter("session_timeout_ms", 2000, "ms", "zookeeper.session.timeout.ms", 1),
+        Parameter("tick_ms", 500, "ms", "the server's tickTime", 10),
+        Parameter("rebalance_backoff_ms", 500, "ms", "rebalance.backoff.ms", 1),
+        Parameter("rebalance_max_retries", 4, "attempts", "rebalance.max.retries", 0),
+        Parameter("assignor", "", "", "partition.assignment.strategy; empty: as the rule set has it"),
+        Parameter("work_period_ms", 50, "ms", "how often a member reports work on each partition", 1),
+        Parameter("rest_timeout_ms", 30_000, "ms", "how long the runner waits for the group to rest", 1),
+        Parameter("latency_min_us", 200, "µs", "simulated: shortest way between member and server", 0),
+        Parameter("latency_max_us", 2000, "µs", "simulated: longest way between member and server", 0),
+    )
+    return tuple(
+        Parameter(each.name, defaults[each.name], each.unit, each.help, each.minimum) if each.name in defaults else each
+        for each in parameters
+    )

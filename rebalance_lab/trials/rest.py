@@ -1,0 +1,107 @@
+"""Rest: when a group has nothing more to do.
+
+Rest is read from the events themselves, in every world alike: live members are connected and
+their sessions open at the server, no rebalance runs or is triggered, no notification waits, no
+dead member's session is still open, and none of this nor any owner has changed for two
+back-offs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rebalance_lab.history.events import Event, Kind
+
+
+@dataclass(slots=True)
+class MemberState:
+    """What the events so far say of one member."""
+
+    actor: str
+    member: str
+    session: str | None = None
+    connected: bool = False
+    running: int = 0
+    triggered: bool = False
+    queued: int = 0
+    rebalances: int = 0
+    gone: bool = False
+
+    def busy(self, closed_sessions: set[str]) -> str | None:
+        """Why this member is not at rest; None when it is."""
+        if self.gone:
+            return None if self.session is None or self.session in closed_sessions else "its session is not closed yet"
+        reasons = (
+            (not self.connected, "it is not connected"),
+            (self.session in closed_sessions, "it does not know yet that its session has ended"),
+            (self.running > 0, "it rebalances"),
+            (self.triggered, "a rebalance is triggered"),
+            (self.queued > 0, f"{self.queued} notifications wait"),
+        )
+        return next((reason for holds, reason in reasons if holds), None)
+
+
+@dataclass(slots=True)
+class RestTracker:
+    """Feed it every event; ask whether the group rests."""
+
+    members: dict[str, MemberState] = field(default_factory=dict)
+    closed_sessions: set[str] = field(default_factory=set)
+    last_change_us: int = 0
+
+    def feed(self, event: Event) -> bool:
+        """Take an event in; True when it bears on rest."""
+        if event.kind is Kind.WORKED:
+            return False
+        if event.kind is Kind.MEMBER_STARTED:
+            self.members[event.actor] = MemberState(event.actor, event.member or "")
+        elif event.kind is Kind.SESSION_CLOSED and event.session is not None:
+            self.closed_sessions.add(event.session)
+        elif event.kind is Kind.FAULT_BEGAN and event.of("fault") == "kill":
+            self._gone(str(event.of("target")))
+        elif event.kind is Kind.CREATED or event.kind is Kind.DELETED or event.kind is Kind.CHANGED:
+            if event.group is None:
+                return False
+        elif not self._member_event(event):
+            return False
+        self.last_change_us = max(self.last_change_us, event.at_us)
+        return True
+
+    def _gone(self, actor: str) -> None:
+        if actor in self.members:
+            self.members[actor].gone = True
+
+    def _member_event(self, event: Event) -> bool:
+        state = self.members.get(event.actor)
+        if state is None:
+            return False
+        match event.kind:
+            case Kind.CONNECTED:
+                state.connected, state.session = True, event.session
+            case Kind.DISCONNECTED | Kind.EXPIRED:
+                state.connected = False
+            case Kind.REBALANCE_TRIGGERED:
+                state.triggered = True
+            case Kind.REBALANCE_BEGAN:
+                state.triggered = False
+                state.running += 1
+            case Kind.REBALANCE_ENDED:
+                state.running -= 1
+                state.rebalances += 1
+            case Kind.NOTIFICATION_QUEUED:
+                state.queued += 1
+            case Kind.NOTIFICATION_HANDLED:
+                state.queued -= 1
+            case Kind.MEMBER_CLOSED:
+                state.gone = True
+            case _:
+                return False
+        return True
+
+    def busy(self) -> str | None:
+        """Who is not at rest and why; None when all are."""
+        for actor in sorted(self.members):
+            why = self.members[actor].busy(self.closed_sessions)
+            if why is not None:
+                return f"{actor}: {why}"
+        return None

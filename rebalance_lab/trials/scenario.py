@@ -1,0 +1,106 @@
+"""What a scenario is, and the register they are found in: a new one is one new file."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.plan import PLANTS, RULES, WORLDS, Parameter, Plan, PlanError, Settings
+
+if TYPE_CHECKING:
+    from rebalance_lab.trials.lab import Lab
+
+#: The package whose modules register scenarios. By name: scenarios import this room, not the
+#: other way round.
+SCENARIO_PACKAGE = "rebalance_lab.scenarios"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """One experiment.
+
+    `script` plays it in a lab, the same in every world. `expects` gives the outcome of each
+    check for a plan, reasoned beforehand; anything else is a surprise and is reported as one.
+    """
+
+    name: str
+    summary: str
+    claims: tuple[str, ...]
+    parameters: tuple[Parameter, ...]
+    script: Callable[[Lab], Coroutine[Any, Any, None]]
+    expects: Callable[[Plan], Mapping[str, Outcome]]
+
+
+_SCENARIOS: dict[str, Scenario] = {}
+
+
+def register(scenario: Scenario) -> Scenario:
+    """Add a scenario. Raises ValueError when its name is taken by another."""
+    if scenario.name in _SCENARIOS:
+        raise ValueError(f"two scenarios are named {scenario.name}")
+    _SCENARIOS[scenario.name] = scenario
+    return scenario
+
+
+def _load() -> None:
+    if not _SCENARIOS:
+        package = importlib.import_module(SCENARIO_PACKAGE)
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{SCENARIO_PACKAGE}.{module.name}")
+
+
+def scenario_names() -> list[str]:
+    """The names of all scenarios, sorted."""
+    _load()
+    return sorted(_SCENARIOS)
+
+
+def scenario(name: str) -> Scenario:
+    """The scenario of a name. Raises PlanError that lists the known ones."""
+    _load()
+    if name not in _SCENARIOS:
+        raise PlanError(f"there is no scenario {name}; there are: {', '.join(sorted(_SCENARIOS))}")
+    return _SCENARIOS[name]
+
+
+def make_plan(
+    name: str,
+    *,
+    world: str = "simulated",
+    rules: str = "described",
+    seed: int = 1,
+    control: bool = False,
+    settings: Mapping[str, str] | None = None,
+    plant: str | None = None,
+) -> Plan:
+    """A checked plan. `settings` are texts as from `--set`. Raises PlanError."""
+    chosen = scenario(name)
+    _one_of("world", world, WORLDS)
+    _one_of("rule set", rules, RULES)
+    if plant is not None:
+        _one_of("planted bug", plant, tuple(PLANTS))
+    values, changed = Settings(chosen.parameters).values(name, settings or {})
+    plan = Plan(
+        scenario=name,
+        world=world,
+        rules=rules,
+        seed=seed,
+        control=control,
+        parameters=values,
+        plant=plant,
+        changed=changed,
+    )
+    if plan.number("latency_min_us") > plan.number("latency_max_us"):
+        raise PlanError("latency_min_us is above latency_max_us")
+    if plant == "two-owners" and world != "simulated":
+        raise PlanError("plant two-owners sits in the simulated server; it needs --world simulated")
+    return plan
+
+
+def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise PlanError(f"there is no {what} {value}; there are: {', '.join(known)}")

@@ -1,0 +1,58 @@
+"""Plans are checked before anything starts."""
+
+import pytest
+
+from rebalance_lab.trials.plan import Plan, PlanError
+from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
+
+
+def test_scenarios_are_found_by_registration() -> None:
+    assert scenario_names() == ["crash", "zombie"]
+    assert scenario("zombie").claims == ("Z10",)
+
+
+def test_a_plan_holds_every_parameter() -> None:
+    plan = make_plan("zombie", seed=7, settings={"pause_ms": "500"})
+    assert set(plan.parameters) == {each.name for each in scenario("zombie").parameters}
+    assert plan.number("pause_ms") == 500
+    assert plan.changed == ("pause_ms",)
+
+
+def test_the_same_plan_has_the_same_id_and_another_another() -> None:
+    plans = [
+        make_plan("zombie"),
+        make_plan("zombie", seed=2),
+        make_plan("zombie", control=True),
+        make_plan("zombie", rules="shipped"),
+        make_plan("zombie", world="processes"),
+        make_plan("zombie", plant="ignore-claim-conflict"),
+        make_plan("zombie", settings={"pause_ms": "500"}),
+        make_plan("zombie", settings={"pause_ms": "501"}),
+    ]
+    assert len({plan.trial_id for plan in plans}) == len(plans)
+    assert make_plan("zombie", settings={"pause_ms": "5000"}).trial_id == plans[0].trial_id
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": "zombi"}, "there is no scenario zombi; there are: crash, zombie"),
+        ({"world": "moon"}, "there is no world moon; there are: simulated, processes"),
+        ({"rules": "mine"}, "there is no rule set mine; there are: described, shipped"),
+        ({"plant": "oops"}, "there is no planted bug oops; there are: ignore-claim-conflict"),
+        ({"settings": {"pause": "1"}}, "scenario zombie has no parameter pause; it has: group, topic"),
+        ({"settings": {"pause_ms": "long"}}, "pause_ms=long: must be a whole number"),
+        ({"settings": {"pause_ms": "0"}}, "pause_ms=0: must be at least 1 ms"),
+        ({"settings": {"latency_min_us": "9", "latency_max_us": "8"}}, "latency_min_us is above"),
+        ({"plant": "two-owners", "world": "processes"}, "plant two-owners sits in the simulated server"),
+    ],
+)
+def test_what_is_wrong_is_said(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(PlanError, match=message.replace("(", r"\(")):
+        make_plan(**{"name": "zombie", **arguments})  # type: ignore[arg-type]
+
+
+def test_a_parameter_a_scenario_lacks_is_named() -> None:
+    plan: Plan = make_plan("crash")
+    with pytest.raises(PlanError, match="scenario crash has no whole-number parameter pause_ms"):
+        plan.number("pause_ms")
