@@ -1,0 +1,17 @@
+"""Fixtures for more than one room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+
+
+@pytest.fixture(scope="session")
+def embedded_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
+    """A real ZooKeeper for the whole run (tick 500 ms). Tests share it: use paths of your own,
+    and start another one before you pause or kill it."""
+    with EmbeddedZooKeeper.start(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server
