@@ -1,0 +1,67 @@
+"""O1e, effect overlap: two members worked on one partition in the same stretch of time.
+
+Effect runs (`history.intervals`) of two members are compared on the host's one clock (or
+virtual time), exactly; a run holds its ends, so one shared instant is an overlap, of length 0.
+Claim Z10 stands on it: a paused member that wakes goes on working beside its successor.
+
+Witness: at the first report of the run that began second, the other member was in its own
+run: the reports of that run next before and next after that instant (one, if it reported at
+that very instant), and that first report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rebalance_lab.history.checks.faults import not_violated, seconds, violated
+from rebalance_lab.history.checks.model import Check, Finding
+from rebalance_lab.history.checks.overlaps import Overlap, longest, measures, overlaps
+from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import Interval, effect_intervals, owner_claim, work_period_ms
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, `longest_us`, `total_us` (see `overlaps.measures`)."""
+    intervals = effect_intervals(history.events, work_period_ms=work_period_ms(history.trial))
+    found = overlaps(intervals, closed=True)
+    numbers = measures(found)
+    if not found:
+        nothing = None if intervals else "no member ever worked on a partition"
+        return not_violated(history, "no two members worked on one partition at once", numbers, vacuous=nothing)
+    worst = longest(found)
+    first, second = worst.first, worst.second
+    return violated(
+        f"{first.member} and {second.member} both worked on {first.topic}/{first.partition} "
+        f"for {seconds(worst.length_us)}",
+        _witness(history.events, worst),
+        numbers,
+    )
+
+
+def _witness(events: Sequence[Event], overlap: Overlap) -> tuple[EventId, ...]:
+    instant_us = overlap.second.begin_us
+    reports = _reports(events, overlap.first)
+    before = [event for event in reports if event.at_us <= instant_us][-1]
+    after = next(event for event in reports if event.at_us >= instant_us)
+    if before.at_us == instant_us:
+        after = before
+    return (before.id, overlap.second.begin, after.id)
+
+
+def _reports(events: Sequence[Event], run: Interval) -> list[Event]:
+    claim = (*run.place, run.member)
+    return [
+        event
+        for event in events
+        if event.kind is Kind.WORKED and run.begin_us <= event.at_us <= run.end_us and owner_claim(event) == claim
+    ]
+
+
+CHECK = Check(
+    name="effect_overlap",
+    compares=(Layer.EFFECT,),
+    meaning="Two members worked on the same partition at the same time.",
+    plants=("work-through-rebalance",),
+    judge=judge,
+)

@@ -1,0 +1,110 @@
+"""Which faults bit, and why a history proves no absence.
+
+A check that found nothing says *clean* only if the history could have shown something. These
+are the causes that turn clean into unknown; a violation that was seen stays a violation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rebalance_lab.history.checks.model import Finding, Outcome
+from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.files import History
+
+#: Registry events carry the server's wall ms, mapped by a measured offset: across layers two
+#: moments closer than this have no order.
+TOLERANCE_US = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of a trial with its proof of effect.
+
+    `bit`: the FAULT_BIT that names it. `closed`: the registry's SESSION_CLOSED of the victim's
+    session between begin and end, 2 ms either way; looked for only where the fault
+    `must_outlast_session`.
+    """
+
+    began: Event
+    bit: Event | None
+    ended: Event | None
+    must_outlast_session: bool
+    closed: Event | None
+
+    @property
+    def why_not_bitten(self) -> str | None:
+        """None for a fault that bit, else what is missing."""
+        name = f"{self.began.of('fault')} of {self.began.of('target')} ({self.began.actor}/{self.began.n})"
+        if self.bit is None:
+            return f"{name} has no proof that it bit"
+        if self.must_outlast_session and self.closed is None:
+            return f"{name} did not outlast session {self.began.of('session')}"
+        return None
+
+
+def faults(history: History) -> list[Fault]:
+    """The trial's faults in the order they began."""
+    bit: dict[object, Event] = {}
+    ended: dict[object, Event] = {}
+    began: list[Event] = []
+    closed: list[Event] = []
+    for event in history.events:
+        match event.kind:
+            case Kind.FAULT_BEGAN:
+                began.append(event)
+            case Kind.FAULT_BIT:
+                bit.setdefault((event.actor, event.of("of")), event)
+            case Kind.FAULT_ENDED:
+                ended.setdefault((event.actor, event.of("of")), event)
+            case Kind.SESSION_CLOSED:
+                closed.append(event)
+    return [_fault(event, bit.get(event.id), ended.get(event.id), closed) for event in began]
+
+
+def _fault(began: Event, bit: Event | None, ended: Event | None, closed: list[Event]) -> Fault:
+    must = began.of("must_outlast_session") is True
+    found = None
+    if must:
+        for event in closed:
+            late = ended is not None and event.at_us > ended.at_us + TOLERANCE_US
+            if event.session == began.of("session") and event.at_us >= began.at_us - TOLERANCE_US and not late:
+                found = event
+                break
+    return Fault(began, bit, ended, must, found)
+
+
+def unknown_causes(history: History) -> list[str]:
+    """Why this history proves no absence; empty when it may be called clean."""
+    causes: list[str] = []
+    boots = sorted(set(history.trial.boot_ids))
+    if len(boots) > 1:
+        causes.append(f"its processes ran under {len(boots)} boot ids: their clocks do not compare")
+    missed = [event for event in history.events if event.kind is Kind.REST_MISSED]
+    if missed:
+        causes.append(f"rest was missed: {missed[0].of('why')}")
+    elif not any(event.kind is Kind.REST_REACHED for event in history.events):
+        causes.append("it never came to rest")
+    causes.extend(why for fault in faults(history) if (why := fault.why_not_bitten) is not None)
+    return causes
+
+
+def violated(why: str, witness: tuple[EventId | None, ...], measures: dict[str, int]) -> Finding:
+    """A violation; the witness keeps the order given, each id once (None is the history's end)."""
+    ids = tuple(dict.fromkeys(event for event in witness if event is not None))
+    return Finding(Outcome.VIOLATED, why, ids, measures)
+
+
+def not_violated(history: History, why: str, measures: dict[str, int], *, vacuous: str | None = None) -> Finding:
+    """Clean, or unknown with every cause. `vacuous`: why the check had nothing to look at."""
+    causes = unknown_causes(history)
+    if vacuous is not None:
+        causes.append(vacuous)
+    if causes:
+        return Finding(Outcome.UNKNOWN, "; ".join(causes), (), measures)
+    return Finding(Outcome.CLEAN, why, (), measures)
+
+
+def seconds(time_us: int) -> str:
+    """Microseconds as people read them in a finding."""
+    return f"{time_us / 1_000_000:.3f} s"

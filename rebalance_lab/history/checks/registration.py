@@ -1,0 +1,105 @@
+"""Z1: a member's registration and its ownership live exactly as long as its session.
+
+In the registry's own order (zxid), by the znodes' paths:
+
+1. the id znode `/consumers/<group>/ids/<member>` and the member's owner znodes are ephemeral,
+   and the id is created by a session that the member had (its CONNECTED events, where there
+   are any);
+2. a session's SESSION_CLOSED takes all of these with it, at the same zxid;
+3. before that nobody but that session deletes them;
+4. of a killed member no znode is left at the last REST_REACHED after the kill;
+5. the outside observer (OBSERVED of `/consumers/<group>/ids`) sees what the registry says:
+   by the zxid of its reply where it has one, otherwise 2 ms either way have no order. It must
+   have looked at a killed member's group after it registered and before the kill, and after.
+
+No registration at all, a kill without a later rest, or one that nobody observed on either
+side, is unknown.
+
+Witness: the CREATED of the znode, and beside it what contradicts: nothing (not ephemeral), the
+SESSION_CLOSED it outlived, the DELETED by another, the kill and the rest it outlived, or the
+OBSERVED (with the DELETED, if it was gone by then).
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.history.checks.faults import not_violated, seconds, violated
+from rebalance_lab.history.checks.model import Check, Finding
+from rebalance_lab.history.checks.observer import disagreements, unseen_crashes
+from rebalance_lab.history.checks.znodes import Kill, Violation, Znode, kills, lifetimes
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.files import History
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count` of violations, `registrations`, `sessions_closed` (of registered
+    members), `observations`, `longest_us` (from a kill to the end of the victim's id)."""
+    events = history.events
+    znodes, violations = lifetimes(events)
+    ids = [znode for znode in znodes if znode.is_id]
+    crashes = kills(events, ids)
+    violations += _foreign_sessions(events, ids)
+    violations += [found for crash in crashes for found in _survivors(crash, znodes)]
+    violations += disagreements(events, ids)
+    sessions = {znode.created.session for znode in ids}
+    closed = [event for event in events if event.kind is Kind.SESSION_CLOSED and event.session in sessions]
+    gone_us = [crash.gone_us for crash in crashes if crash.gone_us is not None]
+    numbers = {
+        "count": len(violations),
+        "registrations": len(ids),
+        "sessions_closed": len(closed),
+        "observations": sum(event.kind is Kind.OBSERVED for event in events),
+        "longest_us": max(gone_us, default=0),
+    }
+    if violations:
+        first = min(violations, key=lambda violation: violation.rank)
+        return violated(first.why, first.witness, numbers)
+    doubts = ["no member registered"] if not ids else []
+    doubts += [f"no rest followed the kill of {crash.member}" for crash in crashes if crash.rest is None]
+    doubts += unseen_crashes(events, crashes)
+    why = "each registration and its ownership lived as long as their session"
+    if gone_us:
+        why += f", {seconds(max(gone_us))} after the kill at most"
+    return not_violated(history, why, numbers, vacuous="; ".join(doubts) or None)
+
+
+def _foreign_sessions(events: tuple[Event, ...], ids: list[Znode]) -> list[Violation]:
+    """Ids created by a session that their member never had."""
+    actors = {event.member: event.actor for event in events if event.kind is Kind.MEMBER_STARTED}
+    sessions: dict[str, set[str]] = {}
+    for event in events:
+        if event.kind is Kind.CONNECTED and event.session is not None:
+            sessions.setdefault(event.actor, set()).add(event.session)
+    return [
+        Violation(
+            f"{znode.path} was created by session {znode.created.session}, which {znode.member} never had",
+            (znode.created.id,),
+            znode.rank,
+        )
+        for znode in ids
+        if (own := sessions.get(actors.get(znode.member, ""))) is not None and znode.created.session not in own
+    ]
+
+
+def _survivors(crash: Kill, znodes: list[Znode]) -> list[Violation]:
+    """Znodes of a killed member that were still there at the last rest."""
+    if crash.rest is None:
+        return []
+    rest = crash.rest
+    return [
+        Violation(
+            f"{znode.path} was there at rest, {seconds(rest.at_us - crash.began.at_us)} after its member was killed",
+            (znode.created.id, crash.began.id, rest.id),
+            znode.rank,
+        )
+        for znode in znodes
+        if znode.member == crash.member and znode.surely_there_at(rest)
+    ]
+
+
+CHECK = Check(
+    name="registration",
+    compares=(Layer.REGISTRY, Layer.OP),
+    meaning="A registration or its ownership did not live exactly as long as its member's session.",
+    plants=("persistent-registration",),
+    judge=judge,
+)

@@ -1,0 +1,250 @@
+"""Ownership intervals: from events to "this member had this partition from here to there".
+
+Each layer has its own rule (definitions O1, O1e, O2 and O3 stand on them):
+
+- *belief*: from OWNED to DISOWNED of the same member and partition; to the member's
+  MEMBER_CLOSED; or to the FAULT_BEGAN of a kill of its actor. A pause ends no belief.
+- *registry*: from CREATED to DELETED of an owner znode (a registry event that names topic,
+  partition and member), in zxid order. CHANGED to another member ends one interval and begins
+  the next.
+- *effect*: a run of WORKED reports of one member on one partition, neighbours at most two
+  work periods apart, from the first report to the last; a single report is a run of length 0.
+  FAULT_BEGAN of a kill or pause of its actor and FAULT_ENDED of a pause cut a run, however
+  short the pause was.
+
+What an actor recorded after the FAULT_BEGAN of its kill counts for nothing: the runner writes
+that event first and then sends the signal. A report inside a pause does count (in a run of
+its own): it was really made, between the event and the signal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.files import History, HistoryError, Trial
+
+KILL = "kill"
+PAUSE = "pause"
+
+#: Period of WORKED reports where a trial's parameters do not say.
+WORK_PERIOD_MS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A stretch in which `layer` says that `member` has topic/partition. Times in µs.
+
+    `begin`, `end`: ids of the events that bound it; `end` is None, and `end_us` the time of
+    the history's last event, where the history ends first.
+    """
+
+    layer: Layer
+    member: str
+    group: str
+    topic: str
+    partition: int
+    begin_us: int
+    end_us: int
+    begin: EventId
+    end: EventId | None
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        """(group, topic, partition): what can have only one owner."""
+        return (self.group, self.topic, self.partition)
+
+
+#: (group, topic, partition, member)
+_Claim = tuple[str, str, int, str]
+
+
+def sort_key(interval: Interval) -> tuple[str, str, str, int, int, str, int, EventId]:
+    """The order in which every function here returns its intervals."""
+    return (
+        interval.layer.value,
+        interval.group,
+        interval.topic,
+        interval.partition,
+        interval.begin_us,
+        interval.member,
+        interval.end_us,
+        interval.begin,
+    )
+
+
+def belief_intervals(events: Sequence[Event]) -> list[Interval]:
+    """Belief intervals of a history's events (in merge order). Raises HistoryError for an
+    OWNED or DISOWNED without member, topic or partition.
+
+    OWNED of what the member has already, and DISOWNED of what it has not, change nothing.
+    """
+    book = _Book(Layer.BELIEF)
+    killed: set[str] = set()
+    for event in events:
+        kind = event.kind
+        if kind is Kind.OWNED:
+            if event.actor not in killed:
+                book.open(_claim_of(event), event)
+        elif kind is Kind.DISOWNED:
+            book.close(_claim_of(event), event)
+        elif kind is Kind.MEMBER_CLOSED:
+            book.close_member(event)
+        elif kind is Kind.FAULT_BEGAN and event.of("fault") == KILL:
+            target = str(event.of("target"))
+            killed.add(target)
+            book.close_actor(target, event)
+    return book.finish(events)
+
+
+def registry_order(events: Iterable[Event]) -> list[Event]:
+    """The registry's events in its own order: by zxid, then as the server logged them."""
+    return sorted((event for event in events if event.layer is Layer.REGISTRY), key=_zxid_order)
+
+
+def owner_claim(event: Event) -> _Claim | None:
+    """(group, topic, partition, member) of a registry event about an owner znode, else None."""
+    if event.topic is None or event.partition is None or event.member is None:
+        return None
+    return (event.group or "", event.topic, event.partition, event.member)
+
+
+def registry_intervals(events: Sequence[Event]) -> list[Interval]:
+    """Registry intervals. `end_us` is never before `begin_us`, even where the server's wall
+    clock stepped back: zxid decides the order, time only the length."""
+    book = _Book(Layer.REGISTRY)
+    for event in registry_order(events):
+        claim = owner_claim(event)
+        if claim is None:
+            continue
+        if event.kind is Kind.CREATED:
+            book.open(claim, event)
+        elif event.kind is Kind.CHANGED:
+            book.close_others(claim, event)
+            book.open(claim, event)
+        elif event.kind is Kind.DELETED:
+            book.close(claim, event)
+    return book.finish(events)
+
+
+def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERIOD_MS) -> list[Interval]:
+    """Effect runs of a history's events (in merge order). Raises HistoryError for a WORKED
+    without member, topic or partition."""
+    gap_us = 2 * work_period_ms * 1000
+    runs: dict[_Claim, tuple[Event, Event]] = {}  # first and last report so far
+    done: list[Interval] = []
+    killed: set[str] = set()
+    for event in events:
+        kind = event.kind
+        if kind is Kind.WORKED:
+            if event.actor in killed:
+                continue
+            claim = _claim_of(event)
+            run = runs.get(claim)
+            if run is not None and event.at_us - run[1].at_us > gap_us:
+                done.append(_run(claim, *run))
+                run = None
+            runs[claim] = (event if run is None else run[0], event)
+        elif _cuts_effect(event):
+            target = str(event.of("target"))
+            if event.of("fault") == KILL:
+                killed.add(target)
+            for claim in [claim for claim, (first, _) in runs.items() if first.actor == target]:
+                done.append(_run(claim, *runs.pop(claim)))
+    done.extend(_run(claim, *run) for claim, run in runs.items())
+    return sorted(done, key=sort_key)
+
+
+def ownership_intervals(history: History) -> list[Interval]:
+    """All three layers of a trial, by (layer, group, topic, partition, begin, member)."""
+    events = history.events
+    return [
+        *belief_intervals(events),
+        *effect_intervals(events, work_period_ms=work_period_ms(history.trial)),
+        *registry_intervals(events),
+    ]
+
+
+def work_period_ms(trial: Trial) -> int:
+    """The trial's period of WORKED reports (parameter `work_period_ms`)."""
+    return int(trial.parameters.get("work_period_ms", WORK_PERIOD_MS))
+
+
+def _cuts_effect(event: Event) -> bool:
+    if event.kind is Kind.FAULT_BEGAN:
+        return event.of("fault") in (KILL, PAUSE)
+    return event.kind is Kind.FAULT_ENDED and event.of("fault") == PAUSE
+
+
+def _zxid_order(event: Event) -> tuple[int, int]:
+    if event.zxid is None:
+        raise HistoryError(f"registry event {event.id} ({event.kind}) has no zxid: was its recorder cut short?")
+    return (event.zxid, event.n)
+
+
+def _claim_of(event: Event) -> _Claim:
+    claim = owner_claim(event)
+    if claim is None:
+        raise HistoryError(
+            f"event {event.id} ({event.kind}, at {event.at_us} us) must name member, topic and partition: "
+            f"it has {event.member}, {event.topic}, {event.partition}; repair the recorder that wrote it"
+        )
+    return claim
+
+
+def _run(claim: _Claim, first: Event, last: Event) -> Interval:
+    return _interval(Layer.EFFECT, claim, first, last, last.at_us)
+
+
+def _interval(layer: Layer, claim: _Claim, begin: Event, end: Event | None, end_us: int) -> Interval:
+    group, topic, partition, member = claim
+    return Interval(
+        layer=layer,
+        member=member,
+        group=group,
+        topic=topic,
+        partition=partition,
+        begin_us=begin.at_us,
+        end_us=max(begin.at_us, end_us),
+        begin=begin.id,
+        end=None if end is None else end.id,
+    )
+
+
+class _Book:
+    """Intervals of one layer in the making: what is open, and what has ended."""
+
+    def __init__(self, layer: Layer) -> None:
+        self._layer = layer
+        self._open: dict[_Claim, Event] = {}
+        self._done: list[Interval] = []
+
+    def open(self, claim: _Claim, event: Event) -> None:
+        self._open.setdefault(claim, event)
+
+    def close(self, claim: _Claim, event: Event) -> None:
+        begin = self._open.pop(claim, None)
+        if begin is not None:
+            self._done.append(_interval(self._layer, claim, begin, event, event.at_us))
+
+    def close_others(self, claim: _Claim, event: Event) -> None:
+        """End what other members have of the claim's partition."""
+        for other in [other for other in self._open if other[:3] == claim[:3] and other != claim]:
+            self.close(other, event)
+
+    def close_member(self, event: Event) -> None:
+        """End all that the event's member has."""
+        for claim in [claim for claim in self._open if claim[3] == event.member]:
+            self.close(claim, event)
+
+    def close_actor(self, actor: str, event: Event) -> None:
+        """End all that was begun by `actor`."""
+        for claim in [claim for claim, begin in self._open.items() if begin.actor == actor]:
+            self.close(claim, event)
+
+    def finish(self, events: Sequence[Event]) -> list[Interval]:
+        end_us = events[-1].at_us if events else 0
+        self._done.extend(_interval(self._layer, claim, begin, None, end_us) for claim, begin in self._open.items())
+        self._open.clear()
+        return sorted(self._done, key=sort_key)
