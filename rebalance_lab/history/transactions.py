@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, Protocol
 
 from rebalance_lab.history.events import Event, Kind, Layer, session_text
 
@@ -60,7 +60,20 @@ class PathFacts(NamedTuple):
     member: str | None = None
 
 
-Describe = Callable[[str, bytes], PathFacts]
+class Facts(Protocol):
+    """The shape of PathFacts, for codecs that know no history (`wire.describe`)."""
+
+    @property
+    def group(self) -> str | None: ...
+    @property
+    def topic(self) -> str | None: ...
+    @property
+    def partition(self) -> int | None: ...
+    @property
+    def member(self) -> str | None: ...
+
+
+Describe = Callable[[str, bytes], Facts]
 
 
 class ImpossibleTransaction(Exception):
@@ -81,7 +94,7 @@ class RegistryTracker:
         self._plant = plant
         self._n = 0
         self._zxid = -1
-        self._nodes: dict[str, tuple[int, PathFacts]] = {}
+        self._nodes: dict[str, tuple[int, Facts]] = {}
 
     def feed(self, transaction: Transaction) -> list[Event]:
         """The events of one transaction. Raises ImpossibleTransaction."""
@@ -133,7 +146,7 @@ class RegistryTracker:
             return [event for event in events if event.kind is not Kind.DELETED or event.partition is None]
         return events
 
-    def _event(self, txn: Transaction, kind: Kind, facts: PathFacts, detail: dict[str, object]) -> Event:
+    def _event(self, txn: Transaction, kind: Kind, facts: Facts, detail: dict[str, object]) -> Event:
         event = Event(
             actor=REGISTRY_ACTOR,
             n=self._n,

@@ -1,0 +1,15 @@
+"""Assignors by name. A new rule is one function and one line here."""
+
+from __future__ import annotations
+
+from rebalance_lab.assignors.model import Assignor, UnknownAssignor
+from rebalance_lab.assignors.slices import ceil, range_08
+
+ASSIGNORS: dict[str, Assignor] = {"ceil": ceil, "range": range_08}
+
+
+def by_name(name: str) -> Assignor:
+    """The assignor of that name. Raises UnknownAssignor."""
+    if name not in ASSIGNORS:
+        raise UnknownAssignor(f"no assignor is named {name!r}; known are {', '.join(sorted(ASSIGNORS))}")
+    return ASSIGNORS[name]

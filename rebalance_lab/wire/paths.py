@@ -1,0 +1,42 @@
+"""Where Kafka 0.8 keeps what in ZooKeeper (facts 1)."""
+
+from __future__ import annotations
+
+CONSUMERS = "/consumers"
+BROKER_IDS = "/brokers/ids"
+BROKER_TOPICS = "/brokers/topics"
+
+
+def broker_path(broker_id: int | str) -> str:
+    """`/brokers/ids/<id>`."""
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic_path(topic: str) -> str:
+    """`/brokers/topics/<topic>`."""
+    return f"{BROKER_TOPICS}/{topic}"
+
+
+def members_path(group: str) -> str:
+    """`/consumers/<group>/ids`: its children are the group's members."""
+    return f"{CONSUMERS}/{group}/ids"
+
+
+def member_path(group: str, consumer_id: str) -> str:
+    """`/consumers/<group>/ids/<consumer id>`."""
+    return f"{members_path(group)}/{consumer_id}"
+
+
+def owners_path(group: str, topic: str) -> str:
+    """`/consumers/<group>/owners/<topic>`."""
+    return f"{CONSUMERS}/{group}/owners/{topic}"
+
+
+def owner_path(group: str, topic: str, partition: int) -> str:
+    """`/consumers/<group>/owners/<topic>/<partition>`; its data is a thread id."""
+    return f"{owners_path(group, topic)}/{partition}"
+
+
+def offset_path(group: str, topic: str, partition: int) -> str:
+    """`/consumers/<group>/offsets/<topic>/<partition>`; its data is the next offset to read."""
+    return f"{CONSUMERS}/{group}/offsets/{topic}/{partition}"

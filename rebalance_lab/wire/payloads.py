@@ -1,0 +1,56 @@
+"""Payloads of brokers and topics, byte for byte as 0.8.2 writes them (facts 1.2, 1.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.wire.errors import KafkaException
+from rebalance_lab.wire.json_text import encode, parse
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A broker as consumers see it. Its id is in the path, not in the payload."""
+
+    broker_id: int
+    host: str
+    port: int
+
+
+def broker_payload(host: str, port: int, *, timestamp_ms: int, jmx_port: int = -1) -> bytes:
+    """`/brokers/ids/<id>`; `timestamp_ms` is epoch ms. The fields' order is that of Scala's
+    hash trie."""
+    return encode(
+        {"jmx_port": jmx_port, "timestamp": str(timestamp_ms), "host": host, "version": 1, "port": port}
+    ).encode()
+
+
+def read_broker(broker_id: int, data: bytes) -> Broker:
+    """Read a broker's payload; only host and port count. Raises KafkaException with the
+    original's text."""
+    text = data.decode("utf-8", "replace")
+    fields = parse(text)
+    if isinstance(fields, dict):
+        host, port = fields.get("host"), fields.get("port")
+        if isinstance(host, str) and isinstance(port, int) and not isinstance(port, bool):
+            return Broker(broker_id, host, port)
+    raise KafkaException(f"Failed to parse the broker info from zookeeper: {text}")
+
+
+def topic_payload(replicas: Mapping[int, Sequence[int]]) -> bytes:
+    """`/brokers/topics/<topic>` for partition -> broker ids of its replicas, partitions
+    ascending. Kafka's own order is that of a hash map: readers must be order-blind."""
+    return encode({"version": 1, "partitions": {str(each): replicas[each] for each in sorted(replicas)}}).encode()
+
+
+def read_partitions(topic: str, data: bytes) -> tuple[int, ...]:
+    """The topic's partitions, ascending. No JSON, or none with `partitions`, means none: that
+    is no error in 0.8. Raises KafkaException where a partition is no number."""
+    fields = parse(data.decode("utf-8", "replace"))
+    if not isinstance(fields, dict):
+        return ()
+    partitions = fields.get("partitions", {})
+    if not isinstance(partitions, dict) or not all(each.isascii() and each.isdigit() for each in partitions):
+        raise KafkaException(f"topic {topic} has partitions that are not numbers: {partitions!r}")
+    return tuple(sorted(int(each) for each in partitions))

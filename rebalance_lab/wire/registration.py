@@ -1,0 +1,104 @@
+"""The registration of a consumer, `/consumers/<group>/ids/<consumer id>` (facts 1.1)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rebalance_lab.wire.errors import KafkaException
+from rebalance_lab.wire.json_text import encode, parse
+
+STATIC = "static"
+WHITE_LIST = "white_list"
+BLACK_LIST = "black_list"
+
+#: The only internal topic of 0.8.2.
+INTERNAL_TOPICS = ("__consumer_offsets",)
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What one member subscribes to.
+
+    `subscription`: (topic, streams) pairs in the order they are written; for a wildcard one
+    pair of regex and streams. `timestamp_ms`: epoch ms, None where the writer gave none;
+    nobody ever reads it.
+    """
+
+    subscription: tuple[tuple[str, int], ...]
+    pattern: str = STATIC
+    timestamp_ms: int | None = None
+
+    @property
+    def wildcard(self) -> bool:
+        """An empty map or an unknown pattern counts as static, as in 0.8.2."""
+        return bool(self.subscription) and self.pattern in (WHITE_LIST, BLACK_LIST)
+
+    def streams(self, topics: Iterable[str] = (), *, exclude_internal: bool = True) -> dict[str, int]:
+        """topic -> streams. `topics`: all that exist, which only a wildcard needs.
+
+        The filter is matched against whole names by Python's `re`; where Java's regular
+        expressions differ (possessive quantifiers, for example) so does the answer. Raises
+        KafkaException with the original's text for a bad one.
+        """
+        if not self.wildcard:
+            return dict(self.subscription)
+        text, count = self.subscription[0]
+        wanted = self.pattern == WHITE_LIST
+        matches = _compiled(text).fullmatch
+        hidden = INTERNAL_TOPICS if exclude_internal else ()
+        return {each: count for each in sorted(topics) if each not in hidden and bool(matches(each)) == wanted}
+
+
+def _compiled(text: str) -> re.Pattern[str]:
+    normal = re.sub(r"\s", "", text.strip().replace(",", "|"))
+    normal = re.sub(r"^[\"']+|[\"']+$", "", normal)
+    try:
+        return re.compile(normal)
+    except re.error:
+        raise KafkaException(f"{normal} is an invalid regex.") from None
+
+
+def registration_payload(registration: Registration) -> bytes:
+    """The payload as 0.8.2 writes it: four fields in this order, no blanks, topics not escaped.
+
+    Raises ValueError for a wildcard (its regex would have to be escaped; comes with filters)
+    and for a registration without a timestamp.
+    """
+    if registration.pattern != STATIC:
+        raise ValueError(f"cannot write a registration of pattern {registration.pattern}: only static ones so far")
+    if registration.timestamp_ms is None:
+        raise ValueError("cannot write a registration without a timestamp: give epoch milliseconds")
+    return encode(
+        {
+            "version": VERSION,
+            "subscription": dict(registration.subscription),
+            "pattern": registration.pattern,
+            "timestamp": str(registration.timestamp_ms),
+        }
+    ).encode()
+
+
+def read_registration(data: bytes) -> Registration:
+    """Read a registration of 0.8.0 to 0.8.2: fields in any order; version and timestamp may
+    be missing. Raises KafkaException with the original's text."""
+    text = data.decode("utf-8", "replace")
+    fields = parse(text)
+    if not isinstance(fields, dict):
+        raise KafkaException(f"error constructing TopicCount : {text}")
+    pattern = fields.get("pattern")
+    subscription = fields.get("subscription")
+    if not isinstance(pattern, str) or not isinstance(subscription, dict):
+        raise KafkaException(f"error constructing TopicCount : {text}")
+    pairs = tuple(subscription.items())
+    if any(not isinstance(count, int) or isinstance(count, bool) for _, count in pairs):
+        raise KafkaException(f"error constructing TopicCount : {text}")
+    return Registration(pairs, pattern, _timestamp(fields.get("timestamp")))
+
+
+def _timestamp(value: object) -> int | None:
+    """Epoch ms of the text in the payload; anything odd is nobody's problem: no reader uses it."""
+    return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else None
