@@ -1,0 +1,37 @@
+# Every target does its own set-up; the first run needs the network, later ones do not.
+# PYTHON=… names another interpreter (3.11 or newer), STORE=… another place for trials.
+STORE ?= trials
+LAB := .venv/bin/rebalance-lab
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test report setup pins clean
+
+help:
+	@echo "make demo     watch a zombie consumer and a crash, live and simulated, and their verdicts"
+	@echo "make test     every check: lint, types, rooms, tests, browser tests"
+	@echo "make report   one HTML page of the trials in $(STORE)/"
+	@echo "make setup    only the set-up: .venv, Java, Chromium"
+	@echo "make pins     write constraints.txt from .venv, after a change of dependencies"
+	@echo "make clean    remove .venv, caches and builds; the trials stay"
+
+demo:
+	@./scripts/setup demo
+	@$(LAB) demo --store "$(STORE)"
+
+test:
+	@./scripts/setup test
+	@./scripts/test
+
+report:
+	@./scripts/setup demo
+	@$(LAB) report --store "$(STORE)"
+
+setup:
+	@./scripts/setup test
+
+pins:
+	@.venv/bin/python scripts/pins.py
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
