@@ -6,7 +6,7 @@ from collections.abc import Coroutine
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from rebalance_lab.kernel.errors import Cancelled, TaskCancelled, TimedOut
+from rebalance_lab.kernel.errors import Cancelled, CancelRequest, TimedOut
 from rebalance_lab.kernel.futures import Future
 from rebalance_lab.kernel.tasks import Task
 
@@ -36,6 +36,7 @@ class Scope:
 
     async def __aenter__(self) -> Scope:
         self._owner = self._kernel.current
+        self._owner.enter(self)
         return self
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> Task[T]:
@@ -59,11 +60,11 @@ class Scope:
         assert isinstance(task, Task)
         self._live.remove(task)
         error = task.error
-        if error is not None and not isinstance(error, TaskCancelled) and self._error is None:
+        if error is not None and not task.cancelled and self._error is None:
             self._error = error
             self.cancel(f"sibling {task.name} failed")
-            if self._owner is not None:
-                self._owner.cancel(f"child {task.name} failed", origin=self)
+            assert self._owner is not None, "spawn has looked"
+            self._owner.cancel(f"child {task.name} failed", origin=self)
         if not self._live and self._idle is not None:
             self._idle.set(None)
 
@@ -86,7 +87,7 @@ class Scope:
                     interruption = cancelled
                 self.cancel(cancelled.reason)
         self._closed = True
-        owner.absorb(self)
+        owner.leave(self)
         if self._error is not None and self._error is not error:
             raise self._error
         if error is None and interruption is not None:
@@ -106,9 +107,12 @@ class Deadline:
         self._name = name
         self._task: Task[Any] | None = None
         self._timer: Timer | None = None
+        self._obeyed_before: list[CancelRequest] = []
 
     async def __aenter__(self) -> Deadline:
         self._task = self._kernel.current
+        self._task.enter(self)
+        self._obeyed_before = self._task.obeyed()
         self._timer = self._kernel.call_at(self._kernel.now_us() + self._timeout_us, self._fire)
         return self
 
@@ -121,17 +125,22 @@ class Deadline:
     ) -> Literal[False]:
         assert self._task is not None and self._timer is not None
         self._timer.cancel()
-        request = self._task.absorb(self)
+        request = self._task.leave(self)
         if request is not None and isinstance(error, Cancelled) and error.request is request:
-            outer = self._task.unwinding()
-            if outer is not None:  # an outer block was already unwinding: its wish comes first
-                raise Cancelled(outer) from None
+            # An outer wish that came while the block ran goes first. One that the task obeyed
+            # before does not: then this block is part of cleaning up, which goes on.
+            outer = [each for each in self._task.obeyed() if each not in self._obeyed_before]
+            if outer:
+                raise Cancelled(outer[0]) from None
             raise TimedOut(self._timeout_us, self._name) from None
         return False
 
 
 class Shield:
-    """`async with tasks.shield():` holds cancel requests back until the block has ended."""
+    """`async with tasks.shield():` holds cancel requests back until the block has ended.
+
+    Deadlines and scopes opened inside still work there: only what comes from outside waits.
+    """
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -139,12 +148,12 @@ class Shield:
 
     async def __aenter__(self) -> Shield:
         self._task = self._kernel.current
-        self._task.shield(up=True)
+        self._task.raise_shield()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> Literal[False]:
         assert self._task is not None
-        self._task.shield(up=False)
+        self._task.lower_shield()
         return False

@@ -89,9 +89,9 @@ class Mailbox(Generic[T]):
         return len(self._items)
 
     def put(self, item: T) -> None:
-        while self._waiters:
-            if self._waiters.popleft().set(item):
-                return
+        if self._waiters:
+            self._waiters.popleft().set(item)
+            return
         if len(self._items) >= self.limit:
             raise MailboxFull(f"mailbox {self.name} holds its limit of {self.limit}; its reader does not keep up")
         self._items.append(item)

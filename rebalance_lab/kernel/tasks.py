@@ -5,8 +5,8 @@ point where the task waits. So `finally` blocks may await: only a further reques
 them. Two rules differ from asyncio on purpose:
 
 - What was granted is delivered. A task whose future is complete gets the result, even if it
-  is cancelled before it runs again; the request comes at its next wait. (asyncio drops the
-  reply: a lock, a claim or an item is then lost.)
+  is cancelled before it runs again, and even if the request came first; the request is raised
+  at its next wait. (asyncio drops the reply: a lock, a claim or an item is then lost.)
 - A request keeps its origin and its reason, so that nested deadlines stay distinct.
 """
 
@@ -35,9 +35,11 @@ class Task(Future[T]):
         "_cause",
         "_coroutine",
         "_granted",
+        "_left",
         "_requests",
         "_shields",
         "_wake_callback",
+        "cancelled",
         "kernel",
         "name",
         "process",
@@ -53,12 +55,14 @@ class Task(Future[T]):
         self.name = name
         self.process = process
         self.queued = False
+        self.cancelled = False
         self.waiting_on: Future[Any] | None = None
         self._coroutine = coroutine
         self._cause = cause
         self._granted = False
+        self._left: Future[Any] | None = None
         self._requests: list[CancelRequest] = []
-        self._shields = 0
+        self._shields: list[list[object]] = []
         self._wake_callback = self._wake
 
     # -- waking -----------------------------------------------------------------------------
@@ -73,7 +77,9 @@ class Task(Future[T]):
         """Run to the next wait. Only the kernel calls this."""
         kernel = self.kernel
         kernel.cause = self._cause
-        request = None if self._granted else self._undelivered()
+        left, self._left = self._left, None
+        granted = self._granted or (left is not None and left.done)
+        request = None if granted else self._undelivered()
         self._granted = False
         try:
             if request is None:
@@ -84,6 +90,7 @@ class Task(Future[T]):
         except StopIteration as stop:
             self.set(stop.value)
         except Cancelled as cancelled:
+            self.cancelled = True
             self.fail(TaskCancelled(self.name, cancelled.reason))
         except Exception as error:
             self.fail(error)
@@ -97,6 +104,7 @@ class Task(Future[T]):
             self.fail(error)
             return
         if self._requests and self._undelivered() is not None:
+            self._left = awaited
             self.kernel.ready(self)
             return
         self.waiting_on = awaited
@@ -108,35 +116,46 @@ class Task(Future[T]):
         """Ask the task to stop. A second request of one origin adds nothing."""
         if self.done or any(request.origin is origin for request in self._requests):
             return
-        self._requests.append(CancelRequest(origin, reason))
-        self._interrupt()
-
-    def _interrupt(self) -> None:
-        if self._shields == 0 and self.waiting_on is not None:
+        request = CancelRequest(origin, reason)
+        self._requests.append(request)
+        if self.waiting_on is not None and self._reaches(request):
+            self._left = self.waiting_on  # it may still be granted before the task runs
             self.waiting_on.off(self._wake_callback)
             self.waiting_on = None
             self._cause = self.kernel.cause
             self.kernel.ready(self)
 
     def _undelivered(self) -> CancelRequest | None:
-        if self._shields:
-            return None
-        return next((request for request in self._requests if not request.delivered), None)
+        return next((each for each in self._requests if not each.delivered and self._reaches(each)), None)
 
-    def absorb(self, origin: object) -> CancelRequest | None:
-        """Take back the request of `origin`: its block has ended."""
+    def _reaches(self, request: CancelRequest) -> bool:
+        """A shield holds back what comes from outside of it, not from blocks opened inside."""
+        return not self._shields or any(request.origin is block for block in self._shields[-1])
+
+    def enter(self, block: object) -> None:
+        """A block that may ask this task to stop begins."""
+        if self._shields:
+            self._shields[-1].append(block)
+
+    def leave(self, block: object) -> CancelRequest | None:
+        """The block has ended: take back its request, and return it if there was one."""
+        if self._shields:
+            self._shields[-1].remove(block)
         for index, request in enumerate(self._requests):
-            if request.origin is origin:
+            if request.origin is block:
                 return self._requests.pop(index)
         return None
 
-    def unwinding(self) -> CancelRequest | None:
-        """The request the task is already unwinding for. Blocks inside have absorbed theirs,
-        so it belongs to one outside."""
-        return next((request for request in self._requests if request.delivered), None)
+    def obeyed(self) -> list[CancelRequest]:
+        """The requests the task is already unwinding for, the oldest first. Blocks that ended
+        have taken theirs back, so each belongs to a block that is still open, or to nobody's."""
+        return [request for request in self._requests if request.delivered]
 
-    def shield(self, up: bool) -> None:
-        self._shields += 1 if up else -1
+    def raise_shield(self) -> None:
+        self._shields.append([])
+
+    def lower_shield(self) -> None:
+        self._shields.pop()
 
     # -- end --------------------------------------------------------------------------------
 
@@ -152,6 +171,7 @@ class Task(Future[T]):
                 break
         else:
             raise RuntimeError(f"task {self.name} swallowed Disposed {DISPOSE_LIMIT} times; let it pass")
+        self.cancelled = True
         self.fail(TaskCancelled(self.name, "the kernel was closed"))
 
     def __repr__(self) -> str:

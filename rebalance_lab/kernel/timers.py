@@ -35,10 +35,6 @@ class Timer:
         self._cause = cause
         self._handle = kernel.driver.call_at(due_us, self.fire)
 
-    @property
-    def armed(self) -> bool:
-        return self._callback is not None
-
     def fire(self) -> None:
         """Called by the driver, and again at resume when the process was paused then."""
         callback = self._callback
@@ -66,7 +62,7 @@ class Sleep(Future[None]):
     __slots__ = ("_cause", "_due_us", "_kernel", "_process", "_timer")
 
     def __init__(self, kernel: Kernel, due_us: int) -> None:
-        super().__init__(label=("sleep until", due_us))
+        super().__init__(label=("sleep until", due_us, "us"))
         self._kernel = kernel
         self._due_us = due_us
         self._process = kernel.current_process
