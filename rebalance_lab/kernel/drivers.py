@@ -64,9 +64,6 @@ class HeapDriver:
             heapq.heappop(self._heap)
         return not self._heap
 
-    def advance_to(self, at_us: int) -> None:
-        self._now_us = max(self._now_us, at_us)
-
 
 class AsyncioDriver:
     """Real time on an asyncio loop. Time is CLOCK_MONOTONIC, comparable between processes of
@@ -80,7 +77,9 @@ class AsyncioDriver:
         return time.monotonic_ns() // 1000
 
     def call_at(self, due_us: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        return self.loop.call_later(max(0, due_us - self.now_us()) / 1e6, callback)
+        # The loop's time is this clock in seconds. Absolute, so that two calls keep their
+        # order however long the machine stalled between them.
+        return self.loop.call_at(due_us / 1e6, callback)
 
     def cancel(self, handle: asyncio.TimerHandle) -> None:
         handle.cancel()

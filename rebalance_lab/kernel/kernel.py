@@ -88,17 +88,22 @@ class Kernel:
         return task
 
     def host(self, coroutine: Coroutine[Any, Any, T], name: str, *, process: Process | None = None) -> Task[T]:
-        """Start a root task: when it fails, the failure is kept and the driver's run raises it."""
+        """Start a root task: when it fails, the failure is kept and the driver's run raises it.
+        Cancelling it is no failure: whoever did knows."""
         task = self.spawn(coroutine, name, process=process)
         task.on(self._root_done)
         return task
 
     def _root_done(self, task: Future[Any]) -> None:
         assert isinstance(task, Task)
-        if task.error is not None and not self.closed:
-            self.failures.append((task.name, task.error))
-            if self.on_failure is not None:
-                self.on_failure()
+        if task.error is not None and not task.cancelled:
+            self.failed(f"root task {task.name}", task.error)
+
+    def failed(self, where: str, error: BaseException) -> None:
+        """Keep a failure that no task can be told of; the driver's run raises it."""
+        self.failures.append((where, error))
+        if self.on_failure is not None:
+            self.on_failure()
 
     def ready(self, task: Task[Any]) -> None:
         if not task.queued and not self.closed:
@@ -259,5 +264,11 @@ def _waiting(task: Task[Any]) -> str:
 def _label(future: Future[Any] | None) -> str:
     if future is None:
         return "nothing"
-    label = future.label
-    return " ".join(str(part) for part in label) if isinstance(label, tuple) else str(label)
+    return _words(future.label)
+
+
+def _words(label: object) -> str:
+    """A label as text: the parts of a tuple by blanks, of a list by commas."""
+    if isinstance(label, (tuple, list)):
+        return (", " if isinstance(label, list) else " ").join(_words(part) for part in label)
+    return str(label)

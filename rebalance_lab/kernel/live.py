@@ -19,11 +19,13 @@ class LiveKernel:
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
         self.kernel = Kernel(AsyncioDriver(self.loop))
+        self.loop.set_exception_handler(self._loop_failed)
 
     def run(self, coroutine: Coroutine[Any, Any, T], name: str = "main") -> T:
         """Run `coroutine` to its end and return its result, while other tasks go on.
 
-        Raises its error, or the first failure of a root task. May be called again.
+        Raises its error, or the first failure of a root task or of a callback of the loop.
+        May be called again.
         """
         main = self.kernel.spawn(coroutine, name)
         return self.loop.run_until_complete(self._until(main))
@@ -43,8 +45,18 @@ class LiveKernel:
             self.kernel.on_failure = None
             main.off(end)
         if self.kernel.failures:
-            raise self.kernel.failures[0][1]
+            where, error = self.kernel.failures[0]
+            error.add_note(f"in {where}")
+            raise error
         return main.result()
+
+    def _loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """asyncio only logs what a callback raises; here it ends the run, as on the heap."""
+        error = context.get("exception")
+        if error is None or self.kernel.on_failure is None:
+            loop.default_exception_handler(context)
+        else:
+            self.kernel.failed(f"the event loop: {context['message']}", error)
 
     def close(self) -> None:
         """Unwind what still waits and close the loop."""

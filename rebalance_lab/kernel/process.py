@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -67,8 +68,8 @@ class Process:
         deliveries, self._held_deliveries = self._held_deliveries, []
         timers, self._held_timers = self._held_timers, []
         tasks, self._held_tasks = self._held_tasks, []
-        for deliver in deliveries:
-            self._kernel.stimulated(None, deliver)
+        for callback in deliveries:  # by `deliver`: one of them may pause or kill again
+            self._kernel.stimulated(None, partial(self.deliver, callback))
         for timer in sorted(timers, key=lambda each: (each.due_us, each.sequence)):
             timer.fire()
         for task in tasks:
