@@ -169,7 +169,7 @@ class Kernel:
 
     # -- causes -----------------------------------------------------------------------------
 
-    def stimulated(self, cause: Cause, callback: Callable[[], None]) -> None:
+    def stimulated(self, cause: Cause, callback: Callable[[], object]) -> None:
         """Run `callback` with `cause` as the reason for all it wakes."""
         before, self.cause = self.cause, cause
         try:

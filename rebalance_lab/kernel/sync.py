@@ -95,9 +95,9 @@ class Mailbox(Generic[T]):
         if len(self._items) >= self.limit:
             raise MailboxFull(f"mailbox {self.name} holds its limit of {self.limit}; its reader does not keep up")
         self._items.append(item)
-        if self._readable is not None:
-            self._readable.set(None)
-            self._readable = None
+        readable, self._readable = self._readable, None  # its callback may ask for the next one
+        if readable is not None:
+            readable.set(None)
 
     async def get(self) -> T:
         if self._items:
@@ -109,6 +109,10 @@ class Mailbox(Generic[T]):
         finally:
             if not waiter.done:
                 self._waiters.remove(waiter)
+
+    def take(self) -> T | None:
+        """What `get` would give at once; None when there is nothing. For adapters, which have no task."""
+        return self._items.popleft() if self._items else None
 
     def readable(self) -> Future[None]:
         """A future that is done as soon as there is something to get: for `first`."""

@@ -1,0 +1,50 @@
+"""What can be set about the simulated ZooKeeper and the network to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: The simulated server's wall clock at virtual time 0, in epoch ms: 2015-10-02, the day of Kafka 0.8.2.2.
+SIMULATED_EPOCH_MS = 1_443_744_000_000
+
+#: What protocol code passes to `open` in a simulated world.
+SIMULATED_CONNECT = "simulated:2181"
+
+
+def wall_ms(now_us: int) -> int:
+    """The simulated wall clock, in epoch ms, at a virtual time in microseconds."""
+    return SIMULATED_EPOCH_MS + now_us // 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """As in zoo.cfg: the tick, and the session timeouts a client may have, in ticks."""
+
+    tick_ms: int = 500
+    session_min_ticks: int = 2
+    session_max_ticks: int = 20
+
+    def __post_init__(self) -> None:
+        if self.tick_ms <= 0 or not 0 < self.session_min_ticks <= self.session_max_ticks:
+            raise ValueError(f"{self}: the tick must be positive, and the bounds in order")
+
+    def negotiate(self, asked_ms: int) -> int:
+        """The session timeout the server grants to a client that asks for `asked_ms`."""
+        return min(max(asked_ms, self.session_min_ticks * self.tick_ms), self.session_max_ticks * self.tick_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkSettings:
+    """`latency_us`: least and most one message takes, one way, both included; each direction of
+    a connection keeps its order. `loss`: chance that a message is lost, which resets its
+    connection with all that is in flight, as TCP tells of loss in no other way."""
+
+    latency_us: tuple[int, int] = (100, 900)
+    loss: float = 0.0
+
+    def __post_init__(self) -> None:
+        low, high = self.latency_us
+        if not 0 <= low <= high:
+            raise ValueError(f"latency_us {self.latency_us}: give (least, most) with 0 <= least <= most")
+        if not 0.0 <= self.loss < 1.0:
+            raise ValueError(f"loss {self.loss}: give a chance in [0, 1)")

@@ -1,0 +1,181 @@
+"""The znodes, as ZooKeeper 3.9's DataTree keeps them.
+
+What is read often and changes seldom is kept ready to be shared: a znode's Stat, and its
+sorted tuple of children, which all readers get as one object until the next change (10,000
+members that each sort 10,000 ids would cost seconds a round).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, insort
+
+from rebalance_lab.world import errors
+from rebalance_lab.world.ports import Children, Node, Stat
+
+#: Znodes every server has, and that nobody can delete.
+SPECIAL_PATHS = ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
+
+#: PathUtils.validatePath: no empty, `.` or `..` segment, no control characters (its bounds are exclusive).
+_VALID_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\x00-\x1e\x80-\x9e\ud801-\uf8fe\ufff1-\ufffe]+)+")
+
+
+class Refused(Exception):
+    """The server says no; `code` is ZooKeeper's."""
+
+    def __init__(self, error: type[errors.ZooKeeperError]) -> None:
+        super().__init__(error.__name__)
+        self.code = error.code
+
+
+class Znode:
+    """One znode. `owner`: session id of an ephemeral one, else 0. `creations`: how many
+    children it ever had, which numbers sequential ones; the Stat's cversion counts deletions too.
+    """
+
+    __slots__ = (
+        "_children",
+        "_node",
+        "_stat",
+        "creations",
+        "ctime_ms",
+        "czxid",
+        "data",
+        "mtime_ms",
+        "mzxid",
+        "names",
+        "owner",
+        "pzxid",
+        "version",
+    )
+
+    def __init__(self, data: bytes, owner: int, zxid: int, wall_ms: int) -> None:
+        self.data = data
+        self.owner = owner
+        self.czxid = self.mzxid = self.pzxid = zxid
+        self.ctime_ms = self.mtime_ms = wall_ms
+        self.version = 0
+        self.creations = 0
+        self.names: list[str] = []
+        self._stat: Stat | None = None
+        self._node: Node | None = None
+        self._children: Children | None = None
+
+    def changed(self) -> None:
+        """Forget what was kept ready."""
+        self._stat = self._node = self._children = None
+
+    def stat(self) -> Stat:
+        if self._stat is None:
+            self._stat = Stat(
+                czxid=self.czxid,
+                mzxid=self.mzxid,
+                ctime_ms=self.ctime_ms,
+                mtime_ms=self.mtime_ms,
+                version=self.version,
+                # DataNode.copyStat: creations and deletions, which makes it -1 for a fresh root.
+                cversion=2 * self.creations - len(self.names),
+                aversion=0,
+                ephemeral_owner=self.owner,
+                data_length=len(self.data),
+                num_children=len(self.names),
+                pzxid=self.pzxid,
+            )
+        return self._stat
+
+    def node(self) -> Node:
+        if self._node is None:
+            self._node = Node(self.data, self.stat())
+        return self._node
+
+    def children(self) -> Children:
+        if self._children is None:
+            self._children = Children(tuple(self.names), self.stat())
+        return self._children
+
+    def holds(self, name: str) -> bool:
+        index = bisect_left(self.names, name)
+        return index < len(self.names) and self.names[index] == name
+
+
+class Tree:
+    """All znodes by path. Writes raise Refused and then have changed nothing."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Znode] = {path: Znode(b"", 0, 0, 0) for path in SPECIAL_PATHS}
+        self.nodes["/"].names = ["zookeeper"]
+        self.nodes["/zookeeper"].names = ["config", "quota"]
+
+    def create(self, path: str, data: bytes, owner: int, sequence: bool, zxid: int, wall_ms: int) -> str:
+        """The path created. Checks come in the order of PrepRequestProcessor.
+
+        A sequential path ends in ten digits: how many children its parent had before.
+        """
+        parent = self.nodes.get(parent_of(path))
+        if parent is None:
+            raise Refused(errors.NoNode)
+        if sequence:
+            path = f"{path}{parent.creations:010d}"
+        if path != "/" and _VALID_PATH.fullmatch(path) is None:
+            raise Refused(errors.BadArguments)
+        if path in self.nodes:
+            raise Refused(errors.NodeExists)
+        if parent.owner:
+            raise Refused(errors.NoChildrenForEphemerals)
+        self.nodes[path] = Znode(data, owner, zxid, wall_ms)
+        insort(parent.names, name_of(path))
+        parent.creations += 1
+        parent.pzxid = zxid
+        parent.changed()
+        return path
+
+    def set(self, path: str, data: bytes, version: int, zxid: int, wall_ms: int) -> Znode:
+        node = self._expect(path, version)
+        node.data = data
+        node.version += 1
+        node.mzxid = zxid
+        node.mtime_ms = wall_ms
+        node.changed()
+        return node
+
+    def delete(self, path: str, version: int, zxid: int) -> Znode:
+        """The znode that was deleted."""
+        if path in SPECIAL_PATHS:
+            raise Refused(errors.BadArguments)
+        parent_of(path)
+        node = self._expect(path, version)
+        if node.names:
+            raise Refused(errors.NotEmpty)
+        self.remove(path, zxid)
+        return node
+
+    def remove(self, path: str, zxid: int) -> None:
+        """Take out a znode that has no children."""
+        del self.nodes[path]
+        parent = self.nodes[parent_of(path)]
+        name = name_of(path)
+        index = bisect_left(parent.names, name)
+        assert parent.names[index] == name, f"{path} is not among its parent's children"
+        del parent.names[index]
+        parent.pzxid = zxid
+        parent.changed()
+
+    def _expect(self, path: str, version: int) -> Znode:
+        node = self.nodes.get(path)
+        if node is None:
+            raise Refused(errors.NoNode)
+        if version not in (-1, node.version):
+            raise Refused(errors.BadVersion)
+        return node
+
+
+def parent_of(path: str) -> str:
+    """The parent's path. Raises Refused (BadArguments) for a path without a slash."""
+    slash = path.rfind("/")
+    if slash < 0:
+        raise Refused(errors.BadArguments)
+    return path[:slash] or "/"
+
+
+def name_of(path: str) -> str:
+    return path[path.rfind("/") + 1 :]

@@ -1,0 +1,109 @@
+"""The server's watches. A watch belongs to a connection, fires once, and goes with either.
+
+The server has two tables: data (which exists() arms too, on znodes that are not there yet)
+and child. The client has three, see `session`.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.world.ports import WatchKind
+from rebalance_lab.world.simulated.link import Link
+from rebalance_lab.world.simulated.messages import Fired, Rearm
+from rebalance_lab.world.simulated.tree import Tree, parent_of
+
+
+class WatchTable:
+    """Path -> the connections that watch it, in the order they came (a dict: sets have none)."""
+
+    def __init__(self) -> None:
+        self._links: dict[str, dict[Link, None]] = {}
+        self._paths: dict[Link, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(links) for links in self._links.values())
+
+    def add(self, path: str, link: Link) -> None:
+        self._links.setdefault(path, {})[link] = None
+        self._paths.setdefault(link, {})[path] = None
+
+    def take(self, path: str) -> dict[Link, None]:
+        """Disarm a path; who watched it."""
+        links = self._links.pop(path, None)
+        if links is None:
+            return {}
+        for link in links:
+            paths = self._paths[link]
+            del paths[path]
+            if not paths:
+                del self._paths[link]
+        return links
+
+    def drop(self, link: Link) -> None:
+        """Forget a connection."""
+        for path in self._paths.pop(link, ()):
+            links = self._links[path]
+            del links[link]
+            if not links:
+                del self._links[path]
+
+
+class Watches:
+    """Both tables, and which change fires what (DataTree of ZooKeeper 3.9)."""
+
+    def __init__(self) -> None:
+        self.data = WatchTable()
+        self.child = WatchTable()
+
+    def created(self, path: str) -> None:
+        self._fire(self.data, path, WatchKind.CREATED)
+        self._fire(self.child, parent_of(path), WatchKind.CHILD)
+
+    def changed(self, path: str) -> None:
+        self._fire(self.data, path, WatchKind.CHANGED)
+
+    def deleted(self, path: str) -> None:
+        """One event for each connection, even if it watched both data and children."""
+        told = self.data.take(path)
+        told.update(self.child.take(path))
+        if told:
+            event = Fired(WatchKind.DELETED, path)
+            for link in told:
+                link.to_client(event)
+        self._fire(self.child, parent_of(path), WatchKind.CHILD)
+
+    def rearm(self, tree: Tree, link: Link, asked: Rearm) -> None:
+        """SetWatches: fire at once what changed since the client's last zxid, arm the rest."""
+        since = asked.relative_zxid
+        for path in asked.data:
+            node = tree.nodes.get(path)
+            if node is None:
+                link.to_client(Fired(WatchKind.DELETED, path))
+            elif node.mzxid > since:
+                link.to_client(Fired(WatchKind.CHANGED, path))
+            else:
+                self.data.add(path, link)
+        for path in asked.exist:
+            if path in tree.nodes:
+                link.to_client(Fired(WatchKind.CREATED, path))
+            else:
+                self.data.add(path, link)
+        for path in asked.child:
+            node = tree.nodes.get(path)
+            if node is None:
+                link.to_client(Fired(WatchKind.DELETED, path))
+            elif node.pzxid > since:
+                link.to_client(Fired(WatchKind.CHILD, path))
+            else:
+                self.child.add(path, link)
+
+    def drop(self, link: Link) -> None:
+        self.data.drop(link)
+        self.child.drop(link)
+
+    @staticmethod
+    def _fire(table: WatchTable, path: str, kind: WatchKind) -> None:
+        links = table.take(path)
+        if links:
+            event = Fired(kind, path)
+            for link in links:
+                link.to_client(event)

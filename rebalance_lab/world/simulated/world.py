@@ -1,0 +1,74 @@
+"""The simulated world: what each actor of a simulated trial is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rebalance_lab.history.recorder import Recorder, Sink
+from rebalance_lab.kernel import Kernel, Process
+from rebalance_lab.kernel.simulation import Simulation
+from rebalance_lab.world.ports import Environment
+from rebalance_lab.world.recording import RecordedFactory
+from rebalance_lab.world.simulated.server import PLANTS
+from rebalance_lab.world.simulated.settings import NetworkSettings, ServerSettings, wall_ms
+from rebalance_lab.world.simulated.zookeeper import SimulatedZooKeeper
+
+
+class SimulatedClock:
+    """The port `world.ports.Clock` in virtual time; all actors share it."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.now_us = kernel.now_us
+
+    def wall_ms(self) -> int:
+        return wall_ms(self.now_us())
+
+
+class SimulatedWorld:
+    """One simulated ZooKeeper, and environments on it. All events go to `sink`.
+
+    `plant`: the trial's planted bug; it concerns the server only if it is one of the server's.
+    Put `zookeeper.check` among the simulation's invariants.
+    """
+
+    def __init__(
+        self,
+        simulation: Simulation,
+        seed: int | str,
+        sink: Sink,
+        *,
+        settings: ServerSettings | None = None,
+        network: NetworkSettings | None = None,
+        plant: str | None = None,
+    ) -> None:
+        self.kernel = simulation.kernel
+        self.clock = SimulatedClock(simulation.kernel)
+        self.zookeeper = SimulatedZooKeeper(
+            simulation.kernel,
+            seed,
+            settings=settings,
+            network=network,
+            plant=plant if plant in PLANTS else None,
+        )
+        self._seed = seed
+        self._sink = sink
+
+    def environment(
+        self, actor: str, process: Process, *, member_of: Callable[[], str | None] | None = None
+    ) -> Environment:
+        """What `actor` runs on, in `process`, at host `host-<actor>`.
+
+        `member_of`: the consumer id that operations are recorded under, once there is one.
+        """
+        host = f"host-{actor}"
+        recorder = Recorder(actor, self.kernel, self._sink)
+        factory = self.zookeeper.factory(process, host)
+        return Environment(
+            actor=actor,
+            host=host,
+            tasks=self.kernel,
+            clock=self.clock,
+            zookeeper=RecordedFactory(factory, recorder, self.kernel, member_of),
+            recorder=recorder,
+            seed=self._seed,
+        )
