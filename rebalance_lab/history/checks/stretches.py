@@ -53,9 +53,10 @@ def gaps(covered: Sequence[Stretch], scope: Stretch) -> list[Stretch]:
 
 
 def common(one: Stretch, other: Stretch) -> Stretch | None:
-    """The part of both, bounded by the events that bound it; None where it has no length."""
-    late = one if one.begin_us >= other.begin_us else other
-    early = one if one.end_us <= other.end_us else other
+    """The part of both, bounded by the events that bound it (of two at once, one that is an
+    event); None where it has no length."""
+    late = max(one, other, key=lambda part: (part.begin_us, part.begin is not None))
+    early = min(one, other, key=lambda part: (part.end_us, part.end is None))
     if late.begin_us >= early.end_us:
         return None
     return Stretch(late.begin_us, early.end_us, late.begin, early.end)

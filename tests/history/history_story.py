@@ -1,0 +1,147 @@
+"""A history written by hand: one call an event, the time in ms first, so that a test reads as
+a table. Actor m1 is member `g_m1` of group g; the topic is t. Ids are (actor, n), n from 0."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rebalance_lab.history.events import LAYER_OF, Event, EventId, Kind
+from rebalance_lab.history.files import History, Trial, merge
+
+PARAMETERS = {
+    "group": "g",
+    "topic": "t",
+    "partitions": 1,
+    "members": 2,
+    "session_timeout_ms": 2000,
+    "tick_ms": 500,
+    "rebalance_backoff_ms": 500,
+    "rebalance_max_retries": 4,
+    "work_period_ms": 50,
+}
+
+
+class Story:
+    def __init__(self, *, boot_ids: tuple[str, ...] = ("boot",), **parameters: object) -> None:
+        self.events: list[Event] = []
+        self._boot_ids = boot_ids
+        self._parameters = {name: value for name, value in {**PARAMETERS, **parameters}.items() if value is not None}
+        self._n: Counter[str] = Counter()
+        self._zxid = 0
+
+    def history(self) -> History:
+        trial = Trial(
+            id="story",
+            scenario="story",
+            world="simulated",
+            generation="zk",
+            rules="described",
+            seed=1,
+            control=False,
+            parameters=self._parameters,
+            boot_ids=self._boot_ids,
+        )
+        return History(trial, merge(self.events))
+
+    def add(self, ms: float, actor: str, kind: Kind, **fields: object) -> EventId:
+        fields = {"group": "g", **fields}
+        event = Event(actor=actor, n=self._n[actor], at_us=round(ms * 1000), layer=LAYER_OF[kind], kind=kind, **fields)
+        self._n[actor] += 1
+        self.events.append(event)
+        return event.id
+
+    # -- a member -----------------------------------------------------------------------------
+
+    def member(self, ms: float, actor: str, kind: Kind, **fields: object) -> EventId:
+        return self.add(ms, actor, kind, member=f"g_{actor}", **fields)
+
+    def owned(self, ms: float, actor: str, partition: int = 0, **more: object) -> EventId:
+        return self.member(ms, actor, Kind.OWNED, topic="t", partition=partition, **more)
+
+    def disowned(self, ms: float, actor: str, partition: int = 0) -> EventId:
+        return self.member(ms, actor, Kind.DISOWNED, topic="t", partition=partition)
+
+    def worked(self, actor: str, *times_ms: float, partition: int = 0) -> None:
+        for ms in times_ms:
+            self.member(ms, actor, Kind.WORKED, topic="t", partition=partition)
+
+    def started(self, ms: float, actor: str) -> EventId:
+        return self.member(ms, actor, Kind.MEMBER_STARTED)
+
+    def closed(self, ms: float, actor: str) -> EventId:
+        return self.member(ms, actor, Kind.MEMBER_CLOSED)
+
+    def rebalanced(self, ms: float, actor: str, outcome: str = "ok") -> EventId:
+        return self.member(ms, actor, Kind.REBALANCE_ENDED, detail={"outcome": outcome})
+
+    # -- the runner ---------------------------------------------------------------------------
+
+    def fault(self, ms: float, name: str, target: str, session: str = "0x1", *, outlast: bool = False) -> EventId:
+        detail = {"fault": name, "target": target, "session": session, "must_outlast_session": outlast}
+        return self.add(ms, "runner", Kind.FAULT_BEGAN, member=f"g_{target}", detail=detail)
+
+    def bit(self, ms: float, name: str, target: str, began: EventId) -> EventId:
+        detail = {"fault": name, "target": target, "of": began[1], "proof": "seen"}
+        return self.add(ms, "runner", Kind.FAULT_BIT, detail=detail)
+
+    def ended(self, ms: float, name: str, target: str, began: EventId) -> EventId:
+        return self.add(ms, "runner", Kind.FAULT_ENDED, detail={"fault": name, "target": target, "of": began[1]})
+
+    def killed(self, ms: float, target: str) -> EventId:
+        """A kill that bit; three events of the runner."""
+        began = self.fault(ms, "kill", target)
+        self.bit(ms, "kill", target, began)
+        self.ended(ms, "kill", target, began)
+        return began
+
+    def paused(self, ms: float, until_ms: float, target: str) -> EventId:
+        """A pause that bit; three events of the runner."""
+        began = self.fault(ms, "pause", target)
+        self.bit(ms, "pause", target, began)
+        self.ended(until_ms, "pause", target, began)
+        return began
+
+    def phase(self, ms: float, name: str) -> EventId:
+        return self.add(ms, "runner", Kind.PHASE, detail={"name": name})
+
+    def rest(self, ms: float) -> EventId:
+        return self.add(ms, "runner", Kind.REST_REACHED, detail={"phase": "p"})
+
+    def rest_missed(self, ms: float, why: str) -> EventId:
+        return self.add(ms, "runner", Kind.REST_MISSED, detail={"phase": "p", "why": why})
+
+    def observed(self, ms: float, *actors: str, zxid: int | None = None) -> EventId:
+        detail = {"path": "/consumers/g/ids", "children": [f"g_{actor}" for actor in actors]}
+        return self.add(ms, "runner", Kind.OBSERVED, zxid=zxid, detail=detail)
+
+    # -- the registry: each call takes the next zxid, or the one given --------------------------
+
+    def registry(self, ms: float, kind: Kind, path: str | None, session: str, **fields: object) -> EventId:
+        zxid = fields.pop("zxid", None)
+        self._zxid = self._zxid + 1 if zxid is None else int(zxid)
+        detail = {**fields.pop("detail", {}), **({} if path is None else {"path": path})}
+        return self.add(ms, "zookeeper", kind, session=session, zxid=self._zxid, detail=detail, **fields)
+
+    def created_id(self, ms: float, actor: str, session: str, *, ephemeral: bool = True, **more: object) -> EventId:
+        path, detail = f"/consumers/g/ids/g_{actor}", {"ephemeral": ephemeral}
+        return self.registry(ms, Kind.CREATED, path, session, member=f"g_{actor}", detail=detail, **more)
+
+    def deleted_id(self, ms: float, actor: str, session: str, **more: object) -> EventId:
+        return self.registry(ms, Kind.DELETED, f"/consumers/g/ids/g_{actor}", session, member=f"g_{actor}", **more)
+
+    def owner(self, kind: Kind, ms: float, actor: str, partition: int, session: str, **more: object) -> EventId:
+        more.setdefault("detail", {"ephemeral": True} if kind is Kind.CREATED else {})
+        path = f"/consumers/g/owners/t/{partition}"
+        return self.registry(ms, kind, path, session, member=f"g_{actor}", topic="t", partition=partition, **more)
+
+    def created(self, ms: float, actor: str, partition: int = 0, session: str = "0x1", **more: object) -> EventId:
+        return self.owner(Kind.CREATED, ms, actor, partition, session, **more)
+
+    def deleted(self, ms: float, actor: str, partition: int = 0, session: str = "0x1", **more: object) -> EventId:
+        return self.owner(Kind.DELETED, ms, actor, partition, session, **more)
+
+    def changed(self, ms: float, actor: str, partition: int = 0, session: str = "0x1", **more: object) -> EventId:
+        return self.owner(Kind.CHANGED, ms, actor, partition, session, **more)
+
+    def session_closed(self, ms: float, session: str, **more: object) -> EventId:
+        return self.registry(ms, Kind.SESSION_CLOSED, None, session, **more)

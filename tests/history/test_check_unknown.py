@@ -1,0 +1,116 @@
+"""What turns clean into unknown, and that a violation stays one."""
+
+from __future__ import annotations
+
+import pytest
+from history_story import Story
+
+from rebalance_lab.history.checks import CHECKS, Outcome, judge
+from rebalance_lab.history.checks.faults import Fault, faults, unknown_causes
+
+
+def test_a_quiet_history_has_no_cause_to_doubt_it() -> None:
+    story = Story()
+    story.rest(10)
+    assert unknown_causes(story.history()) == []
+
+
+def test_no_rest_is_a_cause() -> None:
+    assert unknown_causes(Story().history()) == ["it never came to rest"]
+
+
+def test_a_missed_rest_is_a_cause_though_another_was_reached() -> None:
+    story = Story()
+    story.rest(10)
+    story.rest_missed(20, "m2: it rebalances")
+    assert unknown_causes(story.history()) == ["rest was missed: m2: it rebalances"]
+
+
+def test_two_boot_ids_are_a_cause() -> None:
+    story = Story(boot_ids=("a", "b", "a"))
+    story.rest(10)
+    assert unknown_causes(story.history()) == ["its processes ran under 2 boot ids: their clocks do not compare"]
+
+
+def test_a_fault_without_proof_is_a_cause() -> None:
+    story = Story()
+    began = story.fault(5, "pause", "m1")
+    story.ended(8, "pause", "m1", began)
+    story.rest(10)
+    assert unknown_causes(story.history()) == ["pause of m1 (runner/0) has no proof that it bit"]
+
+
+def test_one_fault_s_proof_is_not_another_s() -> None:
+    story = Story()
+    story.paused(1, 2, "m1")
+    began = story.fault(5, "pause", "m1")
+    story.ended(8, "pause", "m1", began)
+    story.rest(10)
+    assert unknown_causes(story.history()) == ["pause of m1 (runner/3) has no proof that it bit"]
+
+
+def _long_pause(closed_ms: float | None, session: str = "0x1") -> Story:
+    """A pause from 10 to 20 ms that must outlast session 0x1."""
+    story = Story()
+    began = story.fault(10, "pause", "m1", outlast=True)
+    story.bit(10, "pause", "m1", began)
+    story.ended(20, "pause", "m1", began)
+    if closed_ms is not None:
+        story.session_closed(closed_ms, session)
+    story.rest(30)
+    return story
+
+
+@pytest.mark.parametrize("closed_ms", [8, 10, 15, 20, 22])
+def test_a_session_closed_within_the_pause_or_2_ms_of_it_proves_it(closed_ms: float) -> None:
+    assert unknown_causes(_long_pause(closed_ms).history()) == []
+
+
+@pytest.mark.parametrize(("closed_ms", "session"), [(7.999, "0x1"), (22.001, "0x1"), (15, "0x2"), (None, "")])
+def test_a_pause_that_did_not_outlast_its_session_is_a_cause(closed_ms: float | None, session: str) -> None:
+    causes = unknown_causes(_long_pause(closed_ms, session).history())
+    assert causes == ["pause of m1 (runner/0) did not outlast session 0x1"]
+
+
+def test_a_pause_that_never_ended_may_be_outlasted_at_any_time() -> None:
+    story = Story()
+    began = story.fault(10, "pause", "m1", outlast=True)
+    story.bit(10, "pause", "m1", began)
+    story.session_closed(9_000, "0x1")
+    story.rest(9_500)
+    [fault] = faults(story.history())
+    assert isinstance(fault, Fault)
+    assert fault.closed is not None
+    assert fault.ended is None
+
+
+def test_every_cause_is_named() -> None:
+    story = Story(boot_ids=("a", "b"))
+    story.owned(1, "m1")
+    story.fault(5, "kill", "m1")
+    finding = CHECKS["belief_overlap"].judge(story.history())
+    assert finding.outcome is Outcome.UNKNOWN
+    assert finding.why == (
+        "its processes ran under 2 boot ids: their clocks do not compare; it never came to rest; "
+        "kill of m1 (runner/0) has no proof that it bit"
+    )
+    assert finding.witness == ()
+
+
+def test_violated_beats_unknown_in_every_check() -> None:
+    """One broken history with every cause to doubt it, which still shows all five anomalies."""
+    story = Story(boot_ids=("a", "b"))
+    for actor in ("m1", "m2"):
+        story.started(0, actor)
+        story.owned(10, actor)
+        story.worked(actor, 10)
+        story.created(10, actor)
+        story.rebalanced(10, actor)
+    story.created_id(20, "m1", "0x1", ephemeral=False)
+    story.changed(25, "m2")
+    story.deleted(30, "m2")
+    story.fault(40, "pause", "m1")
+    story.rest_missed(90_000, "m1: it rebalances")
+    findings = judge(story.history())
+    assert {name: finding.outcome for name, finding in findings.items()} == dict.fromkeys(CHECKS, Outcome.VIOLATED)
+    assert all(finding.witness for finding in findings.values())
