@@ -155,5 +155,5 @@ def encode(event: Event) -> bytes:
 
 
 def decode(line: bytes) -> Event:
-    """The event of a line. Raises msgspec.DecodeError or ValidationError."""
+    """The event of a line. Raises msgspec.DecodeError, or UnicodeDecodeError for broken UTF-8."""
     return _decoder.decode(line)

@@ -86,7 +86,7 @@ def read_trial(folder: Path) -> Trial:
         trial = msgspec.json.decode(path.read_bytes(), type=Trial)
     except FileNotFoundError:
         raise HistoryError(f"{folder} holds no {TRIAL_FILE}: not a trial, or one that was cut off") from None
-    except (msgspec.DecodeError, OSError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
         raise HistoryError(f"{path} cannot be read: {error}") from error
     if trial.schema_version > SCHEMA_VERSION:
         raise HistoryError(
@@ -107,7 +107,7 @@ def read_events(path: Path) -> Iterator[Event]:
             return
         try:
             yield decode(line)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise HistoryError(f"{path}:{number} is not an event: {error}") from error
 
 

@@ -1,0 +1,223 @@
+"""Events as bytes, and trials as folders."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+from history_story import Story
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rebalance_lab.history.events import LAYER_OF, Event, Kind, Layer, decode, encode, order, session_text
+from rebalance_lab.history.files import (
+    SCHEMA_VERSION,
+    HistoryError,
+    Trial,
+    canonical,
+    digest,
+    load,
+    merge,
+    read_events,
+    read_trial,
+    seal,
+    trial_folders,
+)
+
+TRIAL = Trial(
+    id="a trial",
+    scenario="zombie",
+    world="processes",
+    generation="zk",
+    rules="described",
+    seed=7,
+    control=False,
+    parameters={"topic": "t", "partitions": 6, "ratio": 0.5, "leave": True},
+    boot_ids=("b",),
+    wall_offset_us=-3,
+    versions={"python": "3.11"},
+)
+
+_TEXT = st.text(max_size=8)  # no surrogates: hypothesis leaves them out of text for UTF-8
+_NUMBER = st.integers(-(2**63), 2**63 - 1)
+_VALUE = st.recursive(
+    st.none() | st.booleans() | _NUMBER | st.floats(allow_nan=False, allow_infinity=False) | _TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_TEXT, inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@st.composite
+def any_event(draw: st.DrawFn) -> Event:
+    kind = draw(st.sampled_from(list(Kind)))
+
+    def maybe(strategy: st.SearchStrategy[object]) -> object:
+        return draw(st.none() | strategy)
+
+    return Event(
+        actor=draw(_TEXT),
+        n=draw(st.integers(0, 2**31)),
+        at_us=draw(_NUMBER),
+        layer=LAYER_OF[kind],
+        kind=kind,
+        member=maybe(_TEXT),
+        session=maybe(_TEXT),
+        group=maybe(_TEXT),
+        generation=maybe(_NUMBER),
+        topic=maybe(_TEXT),
+        partition=maybe(_NUMBER),
+        epoch=maybe(_NUMBER),
+        zxid=maybe(_NUMBER),
+        cause=maybe(st.tuples(_TEXT, st.integers(0, 2**31))),
+        detail=maybe(st.dictionaries(_TEXT, _VALUE, max_size=4)),
+    )
+
+
+# -- one event ----------------------------------------------------------------------------------
+
+
+@given(any_event())
+def test_an_event_survives_its_bytes(event: Event) -> None:
+    line = encode(event)
+    assert b"\n" not in line
+    assert decode(line) == event
+    assert encode(decode(line)) == line
+
+
+@given(st.dictionaries(_TEXT, _NUMBER, min_size=2, max_size=5))
+def test_the_same_event_has_the_same_bytes_whatever_the_order_of_its_detail(detail: dict[str, object]) -> None:
+    backwards = dict(reversed(detail.items()))
+    first, second = (Event("a", 0, 1, Layer.OP, Kind.PHASE, detail=each) for each in (detail, backwards))
+    assert encode(first) == encode(second)
+
+
+def test_the_bytes_of_an_event_are_these() -> None:
+    event = Event("m1", 3, 12, Layer.BELIEF, Kind.OWNED, member="g_m1", topic="t", partition=0, cause=("m1", 2))
+    assert encode(event) == (
+        b'{"actor":"m1","n":3,"at_us":12,"layer":"belief","kind":"owned","member":"g_m1","topic":"t",'
+        b'"partition":0,"cause":["m1",2]}'
+    )
+
+
+def test_every_kind_has_its_layer() -> None:
+    by_layer = {layer: [kind for kind in Kind if LAYER_OF[kind] is layer] for layer in Layer}
+    assert by_layer[Layer.BELIEF] == [Kind.OWNED, Kind.DISOWNED]
+    assert by_layer[Layer.EFFECT] == [Kind.WORKED]
+    assert by_layer[Layer.FAULT] == [Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED]
+    assert {Kind.SESSION_CLOSED, Kind.CREATED, Kind.DELETED, Kind.FAILED} <= set(by_layer[Layer.REGISTRY])
+    assert sum(map(len, by_layer.values())) == len(Kind)
+
+
+def test_session_ids_are_unsigned_text() -> None:
+    assert session_text(0x1000_0000_0000_0001) == "0x1000000000000001"
+    assert session_text(-1) == "0xffffffffffffffff"
+
+
+# -- merge and digest ---------------------------------------------------------------------------
+
+
+@given(st.lists(any_event(), max_size=8), st.randoms(use_true_random=False))
+def test_merge_orders_by_time_actor_and_count(events: list[Event], random: object) -> None:
+    shuffled = list(events)
+    random.shuffle(shuffled)
+    keys = [order(event) for event in merge(shuffled)]
+    assert keys == sorted(order(event) for event in events)
+
+
+def test_digest_is_over_the_lines_of_the_files() -> None:
+    story = Story()
+    story.owned(1, "m1")
+    story.rest(2)
+    events = story.history().events
+    expected = hashlib.sha256(b"".join(encode(event) + b"\n" for event in events)).hexdigest()
+    assert digest(events) == expected
+    assert digest(events[:1]) != expected
+    assert digest([]) == hashlib.sha256().hexdigest()
+
+
+# -- folders ------------------------------------------------------------------------------------
+
+
+def _store(folder: Path, story: Story) -> None:
+    """A folder as the processes of a live trial leave it: one file for each actor."""
+    for actor in {event.actor for event in story.events}:
+        own = [event for event in story.events if event.actor == actor]
+        (folder / f"{actor}.jsonl").write_bytes(canonical(own))
+
+
+def test_a_trial_comes_back_as_it_was_stored(tmp_path: Path) -> None:
+    story = Story()
+    story.rest(50)
+    story.owned(10, "m1")
+    story.owned(30, "m2")
+    story.disowned(20, "m1")
+    _store(tmp_path, story)
+    seal(tmp_path, TRIAL)
+    history = load(tmp_path)
+    assert history.trial == TRIAL
+    assert [event.id for event in history.events] == [("m1", 0), ("m1", 1), ("m2", 0), ("runner", 0)]
+    assert digest(history.events) == digest(merge(story.events))
+
+
+def test_sealing_leaves_nothing_half_written(tmp_path: Path) -> None:
+    seal(tmp_path, TRIAL)
+    assert [path.name for path in tmp_path.iterdir()] == ["trial.json"]
+    assert read_trial(tmp_path) == TRIAL
+
+
+def test_a_last_line_cut_off_by_kill_9_is_left_out(tmp_path: Path) -> None:
+    story = Story()
+    story.owned(10, "m1")
+    story.disowned(20, "m1")
+    whole = canonical(story.events)
+    path = tmp_path / "m1.jsonl"
+    first = len(encode(story.events[0])) + 1
+    for cut in range(first, len(whole)):  # anywhere within the second line, its line feed included
+        path.write_bytes(whole[:cut])
+        assert list(read_events(path)) == story.events[:1]
+    path.write_bytes(whole)
+    assert list(read_events(path)) == story.events
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [b'{"actor":"m1","n":', b"[]", b"\xff\xfe", b'{"actor":"\xff"}', b'{"actor":"m1","n":1,"at_us":2,"kind":"owned"}'],
+)
+def test_a_broken_line_in_the_middle_is_an_error_that_names_it(tmp_path: Path, broken: bytes) -> None:
+    line = encode(Event("m1", 0, 1, Layer.OP, Kind.PHASE))
+    path = tmp_path / "m1.jsonl"
+    path.write_bytes(line + b"\n" + broken + b"\n" + line + b"\n")
+    seal(tmp_path, TRIAL)
+    with pytest.raises(HistoryError, match=r"m1\.jsonl:2 is not an event"):
+        load(tmp_path)
+
+
+def test_a_folder_without_trial_json_is_no_trial(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match=r"holds no trial\.json: not a trial, or one that was cut off"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b"nothing", b'{"id":"\xff"}'])
+def test_a_trial_json_that_cannot_be_read_is_an_error(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "trial.json").write_bytes(text)
+    with pytest.raises(HistoryError, match=r"trial\.json cannot be read"):
+        read_trial(tmp_path)
+
+
+def test_a_trial_of_a_later_schema_is_refused(tmp_path: Path) -> None:
+    seal(tmp_path, TRIAL)
+    path = tmp_path / "trial.json"
+    path.write_bytes(path.read_bytes().replace(b'"schema_version": 1', b'"schema_version": 99'))
+    with pytest.raises(HistoryError, match=f"has schema 99; this lab reads up to {SCHEMA_VERSION}: update it"):
+        load(tmp_path)
+
+
+def test_a_store_lists_its_sealed_trials_and_a_trial_lists_itself(tmp_path: Path) -> None:
+    for name in ("b", "a", "cut-off"):
+        (tmp_path / name).mkdir()
+    seal(tmp_path / "a", TRIAL)
+    seal(tmp_path / "b", TRIAL)
+    assert trial_folders(tmp_path) == [tmp_path / "a", tmp_path / "b"]
+    assert trial_folders(tmp_path / "a") == [tmp_path / "a"]
+    assert trial_folders(tmp_path / "cut-off") == []
