@@ -1,0 +1,229 @@
+"""ZooKeeper's client protocol: frames, over the structures of `kazoo.protocol.serialization`.
+
+A frame is a length (int32) and that many bytes. Answers are read where they lie in the
+receive buffer, without cutting the frame out first, so every reader checks the frame's end.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+from kazoo.protocol import serialization as wire
+from kazoo.security import OPEN_ACL_UNSAFE
+
+from rebalance_lab.kernel import Future
+from rebalance_lab.world.live.watches import WatchClass
+from rebalance_lab.world.ports import Children, Node, Reply, Stat
+
+XID_WATCH_EVENT = -1
+XID_PING = -2
+XID_SET_WATCHES = -8
+XID_LIMIT = 0x7FFFFFFF
+
+#: As jute.maxbuffer of Java's client, before it became 1 MB: ids of large groups must fit.
+FRAME_LIMIT_BYTES = 4 * 1024 * 1024
+
+REPLY_HEADER_BYTES: int = wire.reply_header_struct.size
+FRAME_LENGTH_BYTES: int = wire.int_struct.size
+
+_OPCODE_SET_WATCHES = 101
+_FLAG_EPHEMERAL = 1
+_FLAG_SEQUENCE = 2
+
+_unpack_int = wire.int_struct.unpack_from
+_unpack_stat = wire.stat_struct.unpack_from
+_STAT_BYTES: int = wire.stat_struct.size
+_request_header = struct.Struct("!iii")
+
+unpack_length = _unpack_int
+unpack_reply_header = wire.reply_header_struct.unpack_from
+
+PING_FRAME = _request_header.pack(8, XID_PING, wire.Ping.type)
+
+
+class ProtocolViolation(Exception):
+    """The server sent what no ZooKeeper sends. The connection cannot be trusted any more."""
+
+
+Decoder = Callable[[bytes, int, int], Any]
+
+
+class Request:
+    """One operation: what is sent, how its answer is read, and who waits for it."""
+
+    __slots__ = ("body", "decode", "future", "opcode", "operation", "path", "watch", "xid")
+
+    def __init__(
+        self, operation: str, path: str, opcode: int, body: bytes, decode: Decoder, watch: WatchClass | None = None
+    ) -> None:
+        self.operation = operation
+        self.path = path
+        self.opcode = opcode
+        self.body = body
+        self.decode = decode
+        self.watch = watch
+        self.xid = 0
+        self.future: Future[Reply[Any]] = Future((operation, path))
+
+    def frame(self, xid: int) -> bytes:
+        """The bytes to send; from here on the request goes by `xid`."""
+        self.xid = xid
+        return _request_header.pack(len(self.body) + 8, xid, self.opcode) + self.body
+
+
+# -- requests -----------------------------------------------------------------------------------
+
+
+def create(path: str, data: bytes, *, ephemeral: bool, sequence: bool) -> Request:
+    flags = (_FLAG_EPHEMERAL if ephemeral else 0) | (_FLAG_SEQUENCE if sequence else 0)
+    message = wire.Create(path, data, OPEN_ACL_UNSAFE, flags)
+    return Request("create", path, wire.Create.type, message.serialize(), _read_path)
+
+
+def get(path: str, *, watch: bool) -> Request:
+    message = wire.GetData(path, watch)
+    return Request("get", path, wire.GetData.type, message.serialize(), _read_node, WatchClass.DATA if watch else None)
+
+
+def children(path: str, *, watch: bool) -> Request:
+    message = wire.GetChildren2(path, watch)
+    return Request(
+        "children",
+        path,
+        wire.GetChildren2.type,
+        message.serialize(),
+        _read_children,
+        WatchClass.CHILDREN if watch else None,
+    )
+
+
+def exists(path: str, *, watch: bool) -> Request:
+    """`watch` becomes a data watch if the znode is there, else one for its creation."""
+    message = wire.Exists(path, watch)
+    return Request(
+        "exists", path, wire.Exists.type, message.serialize(), _read_stat, WatchClass.EXISTS if watch else None
+    )
+
+
+def set_data(path: str, data: bytes, version: int) -> Request:
+    message = wire.SetData(path, data, version)
+    return Request("set", path, wire.SetData.type, message.serialize(), _read_stat)
+
+
+def delete(path: str, version: int) -> Request:
+    message = wire.Delete(path, version)
+    return Request("delete", path, wire.Delete.type, message.serialize(), _read_nothing)
+
+
+def close_session() -> Request:
+    return Request("close", "", wire.Close.type, b"", _read_nothing)
+
+
+def set_watches(zxid: int, data: list[str], exists: list[str], children: list[str]) -> Request:
+    """Opcode 101, which kazoo lacks: tells a server which watches a session still waits for.
+    It fires at once those whose znode changed after `zxid`."""
+    parts = [wire.long_struct.pack(zxid)]
+    for paths in (data, exists, children):
+        parts.append(wire.int_struct.pack(len(paths)))
+        parts.extend(wire.write_string(path) for path in paths)
+    return Request("set watches", "", _OPCODE_SET_WATCHES, b"".join(parts), _read_nothing)
+
+
+def connect_frame(last_zxid: int, timeout_ms: int, session_id: int, password: bytes) -> bytes:
+    """The first frame of a connection; it has no header."""
+    body = wire.Connect(0, last_zxid, timeout_ms, session_id, password, False).serialize()
+    return bytes(wire.int_struct.pack(len(body)) + body)
+
+
+# -- answers ------------------------------------------------------------------------------------
+
+
+class Welcome(NamedTuple):
+    """The answer to the first frame. A `timeout_ms` of 0 says that the session has expired."""
+
+    timeout_ms: int
+    session_id: int
+    password: bytes
+
+
+def read_welcome(buffer: bytes, start: int, end: int) -> Welcome:
+    """Raises ProtocolViolation."""
+    try:
+        answer, offset = wire.Connect.deserialize(buffer[start:end], 0)
+    except struct.error as error:
+        raise ProtocolViolation(f"a connect response of {end - start} bytes: {error}") from error
+    if answer.passwd is None or offset > end - start:
+        raise ProtocolViolation(f"a connect response of {end - start} bytes that promises more")
+    return Welcome(answer.time_out, answer.session_id, answer.passwd)
+
+
+def read_watch_event(buffer: bytes, offset: int, end: int) -> tuple[int, str]:
+    """(event type, path). Raises ProtocolViolation."""
+    if end - offset < 12:
+        _short(offset, end)
+    kind, _state = wire.int_int_struct.unpack_from(buffer, offset)
+    return kind, _read_path(buffer, offset + 8, end)
+
+
+def _read_path(buffer: bytes, offset: int, end: int) -> str:
+    if end - offset < 4:
+        _short(offset, end)
+    length = _unpack_int(buffer, offset)[0]
+    offset += 4
+    if not 0 <= length <= end - offset:
+        _short(offset, end)
+    return _text(buffer[offset : offset + length])
+
+
+def _read_node(buffer: bytes, offset: int, end: int) -> Node:
+    if end - offset < 4 + _STAT_BYTES:
+        _short(offset, end)
+    length = _unpack_int(buffer, offset)[0]
+    offset += 4
+    data = b""
+    if length > 0:  # -1 is null, which Kafka writes into parents
+        data = buffer[offset : offset + length]
+        offset += length
+    return Node(data, _read_stat(buffer, offset, end))
+
+
+def _read_stat(buffer: bytes, offset: int, end: int) -> Stat:
+    if end - offset < _STAT_BYTES:
+        _short(offset, end)
+    return Stat(*_unpack_stat(buffer, offset))
+
+
+def _read_children(buffer: bytes, offset: int, end: int) -> Children:
+    if end - offset < 4 + _STAT_BYTES:
+        _short(offset, end)
+    count = _unpack_int(buffer, offset)[0]
+    offset += 4
+    names = []
+    for _ in range(count):
+        if end - offset < 4:
+            _short(offset, end)
+        length = _unpack_int(buffer, offset)[0]
+        offset += 4
+        if not 0 <= length <= end - offset:
+            _short(offset, end)
+        names.append(_text(buffer[offset : offset + length]))
+        offset += length
+    names.sort()
+    return Children(tuple(names), _read_stat(buffer, offset, end))
+
+
+def _read_nothing(_buffer: bytes, _offset: int, _end: int) -> None:
+    return None
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ProtocolViolation(f"a name that is not UTF-8: {raw[:80]!r}") from error
+
+
+def _short(offset: int, end: int) -> NoReturn:
+    raise ProtocolViolation(f"an answer that ends too early: {end - offset} bytes are left where more must follow")

@@ -1,0 +1,47 @@
+"""Opens live sessions (the port `world.ports.ZooKeeperFactory`)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from rebalance_lab.kernel import Kernel, RandomStream
+from rebalance_lab.world.live.connect_string import parse
+from rebalance_lab.world.live.session import LiveSession
+
+
+class LiveZooKeeperFactory:
+    """Sessions on `loop`, which must be the loop of the kernel's AsyncioDriver.
+
+    `random` draws the waits before reconnects, and the order of the servers. Later, chroot,
+    authentication and TLS become settings of the factory.
+    """
+
+    def __init__(self, kernel: Kernel, loop: asyncio.AbstractEventLoop, random: RandomStream) -> None:
+        self._kernel = kernel
+        self._loop = loop
+        self._random = random
+        self._open: dict[LiveSession, None] = {}
+
+    def open(self, connect: str, session_timeout_ms: int) -> LiveSession:
+        """Begin a session. Raises BadConnectString, and ValueError for a timeout that is not
+        positive; all else becomes an event of the session."""
+        if session_timeout_ms <= 0:
+            raise ValueError(f"a session timeout of {session_timeout_ms} ms: give a positive one")
+        servers = list(parse(connect))
+        self._random.shuffle(servers)
+        session = LiveSession(
+            self._kernel, self._loop, servers, session_timeout_ms, self._random, lambda it: self._open.pop(it, None)
+        )
+        self._open[session] = None
+        return session
+
+    @property
+    def sessions(self) -> tuple[LiveSession, ...]:
+        """Those that have not ended, oldest first."""
+        return tuple(self._open)
+
+    def close(self) -> None:
+        """Drop every session without telling the server: for the end of a kernel. Sessions
+        that should leave no znode behind are closed one by one before."""
+        for session in self.sessions:
+            session.abandon()

@@ -1,0 +1,313 @@
+"""A ZooKeeper session on a real server (the port `world.ports.ZooKeeper`).
+
+Why not kazoo's client: it drops every watch when a connection breaks within a session,
+delivers watches and replies on two threads out of wire order, has no zxid per reply, and
+takes three threads a session. What this lab studies happens exactly there, so a session
+behaves as Java's does (ClientCnxn), on the loop of the kernel's AsyncioDriver, without threads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from rebalance_lab.history.events import session_text
+from rebalance_lab.kernel import Future, IllegalTransition, Kernel, Mailbox, MailboxFull, RandomStream
+from rebalance_lab.world import errors
+from rebalance_lab.world.live import codec
+from rebalance_lab.world.live.codec import ProtocolViolation, Request
+from rebalance_lab.world.live.connect_string import Server
+from rebalance_lab.world.live.link import Link
+from rebalance_lab.world.live.watches import WatchClass, WatchTable
+from rebalance_lab.world.ports import (
+    SESSION_TRANSITIONS,
+    Children,
+    Node,
+    Reply,
+    SessionEvent,
+    SessionEventKind,
+    SessionState,
+    Stat,
+    WatchEvent,
+    WatchKind,
+)
+
+#: Java's client waits a random time below this before every connect but the first.
+RECONNECT_WAIT_US = 1_000_000
+
+#: Session events nobody has read. A member reads them at once; more means it does not read.
+EVENTS_LIMIT = 10_000
+
+#: Requests without an answer yet, sent or waiting for a connection.
+REQUESTS_LIMIT = 200_000
+
+_NO_PASSWORD = b"\0" * 16
+
+_log = structlog.get_logger("rebalance_lab.world.live")
+
+
+class LiveSession:
+    """One session. Made by `LiveZooKeeperFactory.open`; see the port for what it promises.
+
+    It tries for ever to connect, as Java's client does: only the server can say that a
+    session has expired. `last_loss` tells why the latest connection (or attempt) ended.
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel,
+        loop: asyncio.AbstractEventLoop,
+        servers: list[Server],
+        session_timeout_ms: int,
+        random: RandomStream,
+        ended: Callable[[LiveSession], None],
+    ) -> None:
+        self.state = SessionState.CONNECTING
+        self.session_id = 0
+        self.negotiated_timeout_ms = 0
+        self.last_loss = ""
+        self.events: Mailbox[SessionEvent] = kernel.mailbox("session events", EVENTS_LIMIT)
+        self._loop = loop
+        self._servers = servers
+        self._attempts = 0
+        self._requested_timeout_ms = session_timeout_ms
+        self._random = random
+        self._ended = ended
+        self._password = _NO_PASSWORD
+        self._zxid = 0
+        self._xid = 0
+        self._watches = WatchTable()
+        self._pending: deque[Request] = deque()  # sent, in the order of the wire
+        self._queued: deque[Request] = deque()  # waiting for the next connection
+        self._link: Link | None = None
+        self._reconnect: asyncio.TimerHandle | None = None
+        self._closing: Future[None] | None = None
+        self._dial()
+
+    # -- operations -------------------------------------------------------------------------
+
+    def create(self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> Future[Reply[str]]:
+        return self._submit(codec.create(path, data, ephemeral=ephemeral, sequence=sequence))
+
+    def get(self, path: str, *, watch: bool = False) -> Future[Reply[Node]]:
+        return self._submit(codec.get(path, watch=watch))
+
+    def children(self, path: str, *, watch: bool = False) -> Future[Reply[Children]]:
+        return self._submit(codec.children(path, watch=watch))
+
+    def exists(self, path: str, *, watch: bool = False) -> Future[Reply[Stat | None]]:
+        return self._submit(codec.exists(path, watch=watch))
+
+    def set(self, path: str, data: bytes, *, version: int = -1) -> Future[Reply[Stat]]:
+        return self._submit(codec.set_data(path, data, version))
+
+    def delete(self, path: str, *, version: int = -1) -> Future[Reply[None]]:
+        return self._submit(codec.delete(path, version))
+
+    def _submit(self, request: Request) -> Future[Reply[Any]]:
+        """Send, queue, or refuse. Raises MailboxFull beyond REQUESTS_LIMIT."""
+        if self.state is SessionState.EXPIRED:
+            self._refuse(request, errors.SessionExpired)
+        elif self.state is SessionState.CLOSED or self._closing is not None:
+            self._refuse(request, errors.SessionClosed)
+        elif not request.path:  # the wire has no empty string: the server would take it for null
+            self._refuse(request, errors.BadArguments)
+        elif len(self._pending) + len(self._queued) >= REQUESTS_LIMIT:
+            raise MailboxFull(
+                f"session {session_text(self.session_id)} has {REQUESTS_LIMIT} requests without an answer"
+            )
+        elif self._link is not None and self.state is SessionState.CONNECTED:
+            self._send(self._link, request)
+        else:
+            self._queued.append(request)
+        return request.future
+
+    def _send(self, link: Link, request: Request) -> None:
+        self._xid = self._xid % codec.XID_LIMIT + 1
+        self._pending.append(request)
+        link.send(request.frame(self._xid))
+
+    def _refuse(self, request: Request, error: type[errors.ZooKeeperError]) -> None:
+        request.future.fail(error(request.operation, request.path, session_id=self.session_id))
+
+    # -- connecting -------------------------------------------------------------------------
+
+    def _dial(self) -> None:
+        self._reconnect = None
+        server = self._servers[self._attempts % len(self._servers)]
+        self._attempts += 1
+        timeout_ms = self.negotiated_timeout_ms or self._requested_timeout_ms
+        self._link = Link(self._loop, self, server, timeout_ms / 1000 / len(self._servers))
+
+    def link_opened(self) -> None:
+        assert self._link is not None
+        self._link.send(codec.connect_frame(self._zxid, self._requested_timeout_ms, self.session_id, self._password))
+
+    def link_received(self, buffer: bytes, start: int, end: int) -> None:
+        if self.state is SessionState.CONNECTED:
+            self._answer(buffer, start, end)
+        else:
+            self._welcome(codec.read_welcome(buffer, start, end))
+
+    def _welcome(self, welcome: codec.Welcome) -> None:
+        link = self._link
+        assert link is not None
+        if welcome.timeout_ms <= 0:
+            self._expire()
+            return
+        self.session_id, self._password = welcome.session_id, welcome.password
+        self.negotiated_timeout_ms = welcome.timeout_ms
+        self._change(SessionState.CONNECTED)
+        link.established(welcome.timeout_ms)
+        for batch in self._watches.batches():
+            request = codec.set_watches(self._zxid, *batch)
+            self._pending.append(request)
+            link.send(request.frame(codec.XID_SET_WATCHES))
+        queued, self._queued = self._queued, deque()
+        for request in queued:
+            self._send(link, request)
+        self.events.put(SessionEvent(SessionEventKind.CONNECTED, self.session_id))
+
+    # -- answers ----------------------------------------------------------------------------
+
+    def _answer(self, buffer: bytes, start: int, end: int) -> None:
+        body = start + codec.REPLY_HEADER_BYTES
+        if body > end:
+            raise ProtocolViolation(f"an answer of {end - start} bytes has no header")
+        xid, zxid, code = codec.unpack_reply_header(buffer, start)
+        if xid == codec.XID_PING:
+            return
+        if xid == codec.XID_WATCH_EVENT:
+            self._watch_event(*codec.read_watch_event(buffer, body, end))
+            return
+        if not self._pending:
+            raise ProtocolViolation(f"an answer with xid {xid} and nothing was asked")
+        request = self._pending[0]
+        if request.xid != xid:
+            raise ProtocolViolation(f"an answer with xid {xid} where {request.xid} ({request.operation}) comes next")
+        value = request.decode(buffer, body, end) if code == 0 else None
+        self._pending.popleft()
+        if zxid > 0:
+            self._zxid = zxid
+        self._complete(request, code, zxid, value)
+
+    def _complete(self, request: Request, code: int, zxid: int, value: Any) -> None:
+        which = request.watch
+        if code == 0:
+            watch = None
+            if which is not None:
+                watch = self._watches.add(WatchClass.DATA if which is WatchClass.EXISTS else which, request.path)
+            request.future.set(Reply(value, zxid, watch))
+        elif code == errors.NoNode.code and request.operation == "exists":
+            watch = None if which is None else self._watches.add(which, request.path)
+            request.future.set(Reply(None, zxid, watch))
+        else:
+            request.future.fail(
+                errors.error_for(code, request.operation, request.path, zxid=zxid, session_id=self.session_id)
+            )
+
+    def _watch_event(self, kind: int, path: str) -> None:
+        try:
+            event = WatchEvent(WatchKind(kind), path, self._zxid)
+        except ValueError:
+            raise ProtocolViolation(f"a watch event of unknown type {kind} for {path}") from None
+        self._watches.fire(event)
+
+    # -- losing a connection ----------------------------------------------------------------
+
+    def link_lost(self, why: str, *, violated: bool) -> None:
+        link = self._link
+        assert link is not None
+        self.last_loss = f"{link.server}: {why}"
+        if violated:
+            _log.warning(
+                "zookeeper_protocol_violation",
+                session=session_text(self.session_id),
+                server=str(link.server),
+                why=why,
+                action="the connection is broken and made anew",
+            )
+        self._link = None
+        if self._closing is not None:
+            self._end(SessionState.CLOSED, errors.ConnectionLoss)
+            return
+        was_connected = self.state is SessionState.CONNECTED
+        if was_connected:
+            self._change(SessionState.CONNECTING)
+        self._reconnect = self._loop.call_later(self._random.below(RECONNECT_WAIT_US) / 1e6, self._dial)
+        self._fail_requests(errors.ConnectionLoss)
+        if was_connected:
+            self.events.put(SessionEvent(SessionEventKind.DISCONNECTED, self.session_id))
+
+    def _fail_requests(self, error: type[errors.ZooKeeperError]) -> None:
+        """Fail what is pending and what is queued now, not what is asked for meanwhile."""
+        requests = (*self._pending, *self._queued)
+        self._pending.clear()
+        self._queued.clear()
+        for request in requests:
+            self._refuse(request, error)
+
+    # -- ends -------------------------------------------------------------------------------
+
+    def _expire(self) -> None:
+        self.last_loss = "the session has expired"
+        self._end(SessionState.EXPIRED, errors.SessionExpired)
+        self.events.put(SessionEvent(SessionEventKind.EXPIRED, self.session_id))
+
+    def close(self) -> Future[None]:
+        """See the port. While a connection is being made, it waits for that attempt; between
+        two attempts it ends at once, and the server lets the session expire (as with Java)."""
+        if self._closing is not None:
+            return self._closing
+        closing: Future[None] = Future("close of a session")
+        if self.state in (SessionState.EXPIRED, SessionState.CLOSED):
+            closing.set(None)
+            return closing
+        self._closing = closing
+        request = codec.close_session()
+        request.future.on(lambda _: self._end(SessionState.CLOSED, errors.SessionClosed))
+        if self._link is None:
+            self._refuse(request, errors.ConnectionLoss)
+        elif self.state is SessionState.CONNECTED:
+            self._send(self._link, request)
+        else:
+            self._queued.append(request)
+        return closing
+
+    def abandon(self) -> None:
+        """Drop the session as a process that ends does: the server is told nothing."""
+        if self.state in (SessionState.CONNECTING, SessionState.CONNECTED):
+            self._end(SessionState.CLOSED, errors.ConnectionLoss)
+
+    def _end(self, state: SessionState, error: type[errors.ZooKeeperError]) -> None:
+        """Nothing happens after this. `error` is what requests without an answer get."""
+        if not SESSION_TRANSITIONS[self.state]:
+            return
+        self._change(state)
+        if self._reconnect is not None:
+            self._reconnect.cancel()
+            self._reconnect = None
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+        self._fail_requests(error)
+        self._watches.fail(
+            errors.SessionExpired if state is SessionState.EXPIRED else errors.SessionClosed, self.session_id
+        )
+        if self._closing is not None:
+            self._closing.set(None)
+        self._ended(self)
+
+    def _change(self, new: SessionState) -> None:
+        if new not in SESSION_TRANSITIONS[self.state]:
+            raise IllegalTransition(
+                f"session {session_text(self.session_id)} is {self.state.value}; it cannot become {new.value}"
+            )
+        self.state = new
+
+    def __repr__(self) -> str:
+        return f"<LiveSession {session_text(self.session_id)}: {self.state.value}>"

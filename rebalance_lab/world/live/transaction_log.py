@@ -1,0 +1,144 @@
+"""The server's own transaction log, as the exact history of the registry.
+
+Format (FileTxnLog and TxnLogEntry of ZooKeeper 3.4 to 3.9): files `version-2/log.<zxid hex>`;
+a header of 16 bytes (`ZKLG`, version 2, database id); then records of checksum (int64, Adler-32
+of the bytes), length (int32), the bytes, and an end mark `B`. Files are padded with zeros ahead
+of what is written. ZooKeeper 3.6 and later add a digest behind each transaction: left alone.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from rebalance_lab.history.transactions import Transaction
+from rebalance_lab.world.live.transaction_records import TransactionLogError, transactions_of
+
+MAGIC = b"ZKLG"
+VERSION = 2
+
+FILE_HEADER = struct.Struct("!4siq")
+RECORD_HEADER = struct.Struct("!qi")
+END_MARK = 0x42
+
+#: How much of a file is read at a time, unless a record is longer.
+WINDOW_BYTES = 1 << 18
+
+#: No record is longer: a request may have 1 MB (jute.maxbuffer).
+RECORD_LIMIT_BYTES = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What one look at a file gave: `next_offset` is where the next look begins; `wanted_bytes`
+    is how many it needs for the next record, as far as can be told."""
+
+    transactions: list[Transaction]
+    next_offset: int
+    wanted_bytes: int
+
+
+def parse(data: bytes, at: int, where: str) -> Page:
+    """The whole records of `data`, which lies at byte `at` of a file (0: its header is there).
+
+    Stops before a last record that is torn: zeros, cut off, or still without its end mark.
+    Raises TransactionLogError, which names `where`, for anything else that is not a record.
+    """
+    begin = 0
+    if at == 0:
+        if len(data) < FILE_HEADER.size or not any(data[: FILE_HEADER.size]):
+            return Page([], 0, FILE_HEADER.size)
+        magic, version, _ = FILE_HEADER.unpack_from(data)
+        if (magic, version) != (MAGIC, VERSION):
+            raise TransactionLogError(f"{where} begins with {magic!r}, version {version}: not a log of ZooKeeper's")
+        begin = FILE_HEADER.size
+    transactions: list[Transaction] = []
+    wanted = RECORD_HEADER.size
+    while begin + RECORD_HEADER.size <= len(data):
+        checksum, length = RECORD_HEADER.unpack_from(data, begin)
+        body = begin + RECORD_HEADER.size
+        end = body + length
+        if length <= 0 or end >= len(data) or data[end] != END_MARK:
+            if not 0 <= length <= RECORD_LIMIT_BYTES:
+                raise TransactionLogError(f"{where}: the record at byte {at + begin} has a length of {length}")
+            if data[end:].strip(b"\0"):
+                raise TransactionLogError(f"{where}: no record at byte {at + begin}, and more behind it")
+            wanted = RECORD_HEADER.size + length + 1
+            break
+        record = data[body:end]
+        if zlib.adler32(record) != checksum:
+            raise TransactionLogError(f"{where}: the record at byte {at + begin} has a wrong checksum")
+        transactions.extend(transactions_of(record, f"{where}, byte {at + begin}"))
+        begin = end + 1
+    return Page(transactions, at + begin, wanted)
+
+
+class TransactionLog:
+    """Follows the log of a live server, across its files.
+
+    `data_dir`: the server's dataDir (its dataLogDir, if it has one).
+    """
+
+    def __init__(self, data_dir: Path) -> None:
+        self._folder = data_dir / "version-2"
+        self._file: Path | None = None
+        self._offset = 0
+
+    def poll(self) -> list[Transaction]:
+        """What has been logged since the last call, in zxid order.
+
+        Raises TransactionLogError: no log folder, or a file that is broken in its middle.
+        """
+        if not self._folder.is_dir():
+            raise TransactionLogError(f"{self._folder} is missing: not the data directory of a ZooKeeper that has run")
+        found: list[Transaction] = []
+        for file in self._unread():
+            if file != self._file:
+                self._file, self._offset = file, 0
+            found.extend(self._read(file))
+        return found
+
+    def _unread(self) -> list[Path]:
+        """The current file and those after it, listed before any is read: once a later file
+        exists the server has flushed the earlier one, so what is torn there will stay so."""
+        files = sorted(self._folder.glob("log.*"), key=_first_zxid)
+        current = -1 if self._file is None else _first_zxid(self._file)
+        return [file for file in files if _first_zxid(file) >= current]
+
+    def _read(self, file: Path) -> list[Transaction]:
+        """What is new in one file, a window at a time: it ends in padding, up to 64 MB of it."""
+        found: list[Transaction] = []
+        window = WINDOW_BYTES
+        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            while True:
+                data = os.pread(descriptor, window, self._offset)
+                try:
+                    page = parse(data, self._offset, str(file))
+                except TransactionLogError:
+                    # A read that races a write may see its later half first; one that begins now cannot.
+                    data = os.pread(descriptor, window, self._offset)
+                    page = parse(data, self._offset, str(file))
+                found.extend(page.transactions)
+                at_end = len(data) < window or page.wanted_bytes <= window
+                if page.next_offset == self._offset and at_end:
+                    return found
+                window = max(WINDOW_BYTES, page.wanted_bytes)
+                self._offset = page.next_offset
+        finally:
+            os.close(descriptor)
+
+
+def read(data_dir: Path) -> list[Transaction]:
+    """All transactions in a server's log, in zxid order. Raises TransactionLogError."""
+    return TransactionLog(data_dir).poll()
+
+
+def _first_zxid(file: Path) -> int:
+    try:
+        return int(file.name.removeprefix("log."), 16)
+    except ValueError:
+        raise TransactionLogError(f"{file} is not named log.<zxid>") from None

@@ -1,0 +1,156 @@
+"""The records in ZooKeeper's transaction log: their types, and what each holds (zookeeper.jute,
+the txn section, ZooKeeper 3.4 to 3.9)."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import NamedTuple
+
+from kazoo.protocol import serialization as wire
+
+from rebalance_lab.history.transactions import Transaction, TransactionKind
+
+_HEADER = struct.Struct("!qiqqi")  # session, cxid, zxid, ms, type
+_OPERATION_HEADER = struct.Struct("!ii")  # in a multi: type, length
+
+_MULTI = 14
+_IGNORED = frozenset({7, 16})  # setACL, reconfig: no znode appears, changes its data or goes
+
+
+class TransactionLogError(Exception):
+    """A transaction log that cannot be read. The message names the file and the byte."""
+
+
+class _Origin(NamedTuple):
+    """What the operations of one record share."""
+
+    session_id: int
+    cxid: int
+    zxid: int
+    wall_ms: int
+
+
+def transactions_of(record: bytes, where: str) -> list[Transaction]:
+    """The transactions of one record: none (ignored types), one, or those of a multi.
+
+    Raises TransactionLogError: an unknown type, or a record that is too short for its type.
+    """
+    try:
+        *origin, kind = _HEADER.unpack_from(record)
+        return _operations(_Origin(*origin), kind, record, _HEADER.size, where)
+    except (struct.error, UnicodeDecodeError) as error:
+        raise TransactionLogError(f"{where}: a record of {len(record)} bytes that cannot be read: {error}") from error
+
+
+def _operations(origin: _Origin, kind: int, record: bytes, offset: int, where: str) -> list[Transaction]:
+    if kind == _MULTI:
+        return _multi(origin, record, offset, where)
+    if kind in _IGNORED:
+        return []
+    reader = _READERS.get(kind)
+    if reader is None:
+        raise TransactionLogError(
+            f"{where}: transaction {origin.zxid:#x} has type {kind}, which this lab does not know:"
+            " its history would have a hole"
+        )
+    return [reader(origin, record, offset)]
+
+
+def _multi(origin: _Origin, record: bytes, offset: int, where: str) -> list[Transaction]:
+    """A multi that failed holds an error for each operation: 0 for those that were undone."""
+    (count,) = wire.int_struct.unpack_from(record, offset)
+    offset += wire.int_struct.size
+    found: list[Transaction] = []
+    for _ in range(count):
+        kind, length = _OPERATION_HEADER.unpack_from(record, offset)
+        offset += _OPERATION_HEADER.size
+        found.extend(_operations(origin, kind, record, offset, where))
+        offset += length
+    return found
+
+
+def _text(record: bytes, offset: int) -> tuple[str, int]:
+    raw, offset = _bytes(record, offset)
+    return raw.decode("utf-8"), offset
+
+
+def _bytes(record: bytes, offset: int) -> tuple[bytes, int]:
+    (length,) = wire.int_struct.unpack_from(record, offset)
+    offset += wire.int_struct.size
+    if length <= 0:  # -1 is null
+        return b"", offset
+    if offset + length > len(record):
+        raise struct.error(f"{length} bytes promised, {len(record) - offset} left")
+    return record[offset : offset + length], offset + length
+
+
+def _after_acl(record: bytes, offset: int) -> int:
+    (count,) = wire.int_struct.unpack_from(record, offset)
+    offset += wire.int_struct.size
+    for _ in range(count):
+        offset += wire.int_struct.size  # permissions
+        _, offset = _bytes(record, offset)  # scheme
+        _, offset = _bytes(record, offset)  # id
+    return offset
+
+
+def _create(origin: _Origin, record: bytes, offset: int) -> Transaction:
+    path, offset = _text(record, offset)
+    data, offset = _bytes(record, offset)
+    (ephemeral,) = wire.bool_struct.unpack_from(record, _after_acl(record, offset))
+    return Transaction(*origin, TransactionKind.CREATE, path=path, data=data, ephemeral=bool(ephemeral))
+
+
+def _create_lasting(origin: _Origin, record: bytes, offset: int) -> Transaction:
+    """Containers and znodes with a time to live: never ephemeral, no flag for it."""
+    path, offset = _text(record, offset)
+    data, _ = _bytes(record, offset)
+    return Transaction(*origin, TransactionKind.CREATE, path=path, data=data)
+
+
+def _delete(origin: _Origin, record: bytes, offset: int) -> Transaction:
+    return Transaction(*origin, TransactionKind.DELETE, path=_text(record, offset)[0])
+
+
+def _set(origin: _Origin, record: bytes, offset: int) -> Transaction:
+    path, offset = _text(record, offset)
+    data, offset = _bytes(record, offset)
+    (version,) = wire.int_struct.unpack_from(record, offset)
+    return Transaction(*origin, TransactionKind.SET, path=path, data=data, version=version)
+
+
+def _check(origin: _Origin, record: bytes, offset: int) -> Transaction:
+    path, offset = _text(record, offset)
+    (version,) = wire.int_struct.unpack_from(record, offset)
+    return Transaction(*origin, TransactionKind.CHECK, path=path, version=version)
+
+
+def _error(origin: _Origin, record: bytes, offset: int) -> Transaction:
+    (code,) = wire.int_struct.unpack_from(record, offset)
+    return Transaction(*origin, TransactionKind.ERROR, code=code)
+
+
+def _session_opened(origin: _Origin, record: bytes, offset: int) -> Transaction:
+    (timeout_ms,) = wire.int_struct.unpack_from(record, offset)
+    return Transaction(*origin, TransactionKind.SESSION_OPENED, timeout_ms=timeout_ms)
+
+
+def _session_closed(origin: _Origin, _record: bytes, _offset: int) -> Transaction:
+    """Since 3.6 it lists the ephemeral znodes that go; the history finds them itself."""
+    return Transaction(*origin, TransactionKind.SESSION_CLOSED)
+
+
+_READERS: dict[int, Callable[[_Origin, bytes, int], Transaction]] = {
+    TransactionKind.SESSION_OPENED.value: _session_opened,
+    TransactionKind.SESSION_CLOSED.value: _session_closed,
+    TransactionKind.ERROR.value: _error,
+    TransactionKind.CREATE.value: _create,
+    15: _create,  # create2, which also answers with the Stat
+    19: _create_lasting,  # createContainer
+    21: _create_lasting,  # createTTL
+    TransactionKind.DELETE.value: _delete,
+    20: _delete,  # deleteContainer
+    TransactionKind.SET.value: _set,
+    TransactionKind.CHECK.value: _check,
+}
