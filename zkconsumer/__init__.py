@@ -1,0 +1,1 @@
+"""Generation one: the consumer of Kafka 0.8, which coordinates through ZooKeeper alone."""

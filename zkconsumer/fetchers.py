@@ -1,0 +1,84 @@
+"""Fetchers. Until there are brokers they are a lease: what they would read, they report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.kernel import Kernel, Scope, Task, TaskCancelled
+from zkconsumer.group_view import GroupView
+from zkconsumer.report import Report
+
+
+class Fetchers:
+    """The member's effect: WORKED on every partition each period, from start to stop.
+
+    It may outlive belief, as in 0.8: nothing but `stop` ends it. The first report comes at
+    once; one that fell due while the process stood still comes when it goes on.
+    """
+
+    def __init__(
+        self,
+        tasks: Kernel,
+        scope: Scope,
+        report: Report,
+        *,
+        name: str,
+        period_ms: int,
+        finder: LeaderFinder | None = None,
+    ) -> None:
+        self._tasks = tasks
+        self._scope = scope
+        self._report = report
+        self._name = name
+        self._period_us = period_ms * 1000
+        self._partitions: tuple[TopicPartition, ...] = ()
+        self._task: Task[None] | None = None
+        self._finder = finder
+
+    def start(self, partitions: Iterable[TopicPartition]) -> None:
+        """Work on these; on those too that are still worked on, if they were not stopped."""
+        self._partitions = tuple(sorted({*self._partitions, *partitions}))
+        if self._partitions and self._task is None:
+            self._task = self._scope.spawn(self._work(), f"{self._name}-fetchers")
+
+    async def stop(self) -> None:
+        """Done when nothing is worked on any more."""
+        task, self._task, self._partitions = self._task, None, ()
+        if task is None:
+            return
+        task.cancel("fetchers stop")
+        try:
+            await task
+        except TaskCancelled:
+            return
+
+    async def _work(self) -> None:
+        if self._finder is not None:
+            await self._finder.find(self._partitions)
+        while True:
+            for each in self._partitions:
+                self._report.worked(each)
+            await self._tasks.sleep(self._period_us)
+
+
+class LeaderFinder:
+    """The pass of 0.8.2's leader finder that costs ZooKeeper something: it reads all brokers
+    (1+B reads), before any fetcher can start. Asking them for leaders comes with brokers."""
+
+    def __init__(self, tasks: Kernel, view: GroupView, report: Report, *, backoff_ms: int) -> None:
+        self._tasks = tasks
+        self._view = view
+        self._report = report
+        self._backoff_us = backoff_ms * 1000
+
+    async def find(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """Done when there are brokers. Tries without end, as in 0.8.2; `stop` cancels it."""
+        while True:
+            try:
+                if await self._view.brokers():
+                    return
+            except Exception as error:  # as in 0.8.2: logged, and tried again
+                names = ", ".join(f"[{each.topic},{each.partition}]" for each in partitions)
+                self._report.warned(f"Failed to find leader for Set({names}): {error}")
+            await self._tasks.sleep(self._backoff_us)

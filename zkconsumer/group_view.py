@@ -1,0 +1,88 @@
+"""What a member reads of its group: one znode a request, in the order of 0.8.2 (facts 3.7, 8.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rebalance_lab.assignors import AssignmentContext, TopicPartition, java_order
+from rebalance_lab.wire.paths import (
+    BROKER_IDS,
+    BROKER_TOPICS,
+    broker_path,
+    member_path,
+    members_path,
+    offset_path,
+    topic_path,
+)
+from rebalance_lab.wire.payloads import Broker, read_broker, read_partitions
+from rebalance_lab.wire.registration import read_registration
+from rebalance_lab.zkclient import ZkClient
+from rebalance_lab.zkclient.helpers import children_or_none, read_or_none
+from zkconsumer.identifiers import thread_ids
+
+#: The start offset where none is stored.
+NO_OFFSET = -1
+
+
+class GroupView:
+    """Reads of one member. All of them raise what ZooKeeper answers, and KafkaException for a
+    payload that Kafka could not read; in a rebalance either is a failed attempt."""
+
+    def __init__(self, client: ZkClient, *, group: str, consumer_id: str, exclude_internal: bool) -> None:
+        self._client = client
+        self._group = group
+        self._consumer_id = consumer_id
+        self._exclude_internal = exclude_internal
+
+    async def cluster(self) -> tuple[Broker, ...]:
+        """All brokers (`ZkUtils.getCluster`): 1+B reads. NoNode when one vanishes meanwhile."""
+        ids = await children_or_none(self._client, BROKER_IDS)
+        return tuple([read_broker(int(each), (await self._client.read(broker_path(each))).data) for each in ids])
+
+    async def brokers(self) -> tuple[Broker, ...]:
+        """All brokers (`ZkUtils.getAllBrokersInCluster`): 1+B reads. One that vanishes
+        meanwhile is left out."""
+        found = []
+        for each in await children_or_none(self._client, BROKER_IDS):
+            data = await read_or_none(self._client, broker_path(each))
+            if data is not None:
+                found.append(read_broker(int(each), data))
+        return tuple(found)
+
+    async def threads(self, consumer_id: str) -> dict[str, tuple[str, ...]]:
+        """topic -> thread ids of one member, from its registration: 1 read, and the list of
+        all topics for a wildcard. Raises NoNode when it is not registered."""
+        registration = read_registration((await self._client.read(member_path(self._group, consumer_id))).data)
+        topics = await children_or_none(self._client, BROKER_TOPICS) if registration.wildcard else ()
+        streams = registration.streams(topics, exclude_internal=self._exclude_internal)
+        return {topic: thread_ids(consumer_id, streams[topic]) for topic in sorted(streams)}
+
+    async def context(self) -> AssignmentContext:
+        """Everything the assignor needs: 3+T+C reads and the lists of topics for wildcards."""
+        mine = await self.threads(self._consumer_id)
+        partitions = {topic: await self._partitions(topic) for topic in mine}
+        threads = await self._group_threads()
+        await self._client.children(members_path(self._group))  # 0.8.2 reads them once more, to log them
+        return AssignmentContext(self._group, self._consumer_id, mine, partitions, threads)
+
+    async def offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """Where each partition starts: 1 read each; NO_OFFSET where nothing is stored.
+
+        Raises ValueError for a stored text that is no number.
+        """
+        found = {}
+        for each in partitions:
+            data = await read_or_none(self._client, offset_path(self._group, each.topic, each.partition))
+            found[each] = NO_OFFSET if data is None else int(data)
+        return found
+
+    async def _partitions(self, topic: str) -> tuple[int, ...]:
+        data = await read_or_none(self._client, topic_path(topic))
+        return () if data is None else read_partitions(topic, data)
+
+    async def _group_threads(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, list[str]] = {}
+        for consumer_id in await children_or_none(self._client, members_path(self._group)):
+            for topic, threads in (await self.threads(consumer_id)).items():
+                found.setdefault(topic, []).extend(threads)
+        return {topic: tuple(sorted(found[topic], key=java_order)) for topic in sorted(found)}

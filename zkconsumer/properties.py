@@ -1,0 +1,62 @@
+"""Reading settings as Kafka 0.8.2 does (`kafka.utils.VerifiableProperties`), with its texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from zkconsumer.errors import IllegalArgumentException, NumberFormatException
+
+_INT = re.compile(r"[+-]?[0-9]+")
+_INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
+
+
+class Properties:
+    """Settings as text. It remembers which were asked for, to name those that nobody knows."""
+
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = dict(values)
+        self._asked: dict[str, None] = {}
+
+    def required(self, key: str) -> str:
+        """Raises IllegalArgumentException when it is missing; empty passes."""
+        self._asked[key] = None
+        if key not in self._values:
+            raise IllegalArgumentException(f"requirement failed: Missing required property '{key}'")
+        return self._values[key]
+
+    def text(self, key: str, default: str) -> str:
+        value = self.optional(key)
+        return default if value is None else value
+
+    def optional(self, key: str) -> str | None:
+        self._asked[key] = None
+        return self._values.get(key)
+
+    def number(self, key: str, default: int) -> int:
+        """A 32-bit whole number. Raises NumberFormatException."""
+        text = self.optional(key)
+        if text is None:
+            return default
+        if _INT.fullmatch(text) is None or not _INT_MIN <= int(text) <= _INT_MAX:
+            raise NumberFormatException(f'For input string: "{text}"')
+        return int(text)
+
+    def boolean(self, key: str, default: bool) -> bool:
+        """Exactly `true` or `false`. Raises IllegalArgumentException."""
+        text = self.optional(key)
+        if text is None:
+            return default
+        if text not in ("true", "false"):
+            raise IllegalArgumentException(
+                f"requirement failed: Unacceptable value for property '{key}', "
+                "boolean values must be either 'true' or 'false'"
+            )
+        return text == "true"
+
+    def given(self, key: str) -> bool:
+        return key in self._values
+
+    def unknown(self) -> tuple[str, ...]:
+        """Keys nobody asked for, sorted; those that begin with `external` are let through."""
+        return tuple(key for key in sorted(self._values) if key not in self._asked and not key.startswith("external"))
