@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from rebalance_lab.kernel.drivers import AsyncioDriver
@@ -20,6 +20,7 @@ class LiveKernel:
         self.loop = asyncio.new_event_loop()
         self.kernel = Kernel(AsyncioDriver(self.loop))
         self.loop.set_exception_handler(self._loop_failed)
+        self._closers: list[Callable[[], None]] = []
 
     def run(self, coroutine: Coroutine[Any, Any, T], name: str = "main") -> T:
         """Run `coroutine` to its end and return its result, while other tasks go on.
@@ -58,9 +59,16 @@ class LiveKernel:
         else:
             self.kernel.failed(f"the event loop: {context['message']}", error)
 
+    def on_close(self, closer: Callable[[], None]) -> None:
+        """Call `closer` when this kernel closes, once nothing of it runs any more: for adapters
+        that hold sockets of the loop."""
+        self._closers.append(closer)
+
     def close(self) -> None:
         """Unwind what still waits and close the loop."""
         self.kernel.close()
+        for closer in self._closers:
+            closer()
         self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         self.loop.close()
 

@@ -124,6 +124,11 @@ class EmbeddedZooKeeper:
         return self._process.pid
 
     @property
+    def transaction_dir(self) -> Path:
+        """What `TransactionLog` follows."""
+        return self.data_dir
+
+    @property
     def log_dir(self) -> Path:
         return self.log_file.parent
 

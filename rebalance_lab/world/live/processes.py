@@ -85,6 +85,16 @@ def boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
+def time_namespace() -> str:
+    """Which time namespace this process is in: another one may shift CLOCK_MONOTONIC."""
+    return os.readlink("/proc/self/ns/time")
+
+
+def identity() -> dict[str, object]:
+    """What a process tells of itself in a history (HOST_STARTED)."""
+    return {"pid": os.getpid(), "boot_id": boot_id(), "time_namespace": time_namespace()}
+
+
 @dataclass(frozen=True, slots=True)
 class WallOffset:
     """`offset_us`: wall clock minus CLOCK_MONOTONIC; `error_us`: it is right to this, either way."""

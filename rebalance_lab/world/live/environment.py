@@ -1,0 +1,52 @@
+"""What an actor of a live trial is given."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from rebalance_lab.history.recorder import Recorder, Sink
+from rebalance_lab.kernel import Kernel, RandomStream
+from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.world.ports import Environment
+from rebalance_lab.world.recording import MemberOf, RecordedFactory
+
+
+class LiveClock:
+    """CLOCK_MONOTONIC and the wall clock of this host (the port `world.ports.Clock`)."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.now_us = kernel.now_us
+
+    def wall_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+def live_environment(
+    actor: str,
+    live: LiveKernel,
+    sink: Sink,
+    seed: int | str,
+    *,
+    host: str | None = None,
+    member_of: MemberOf | None = None,
+) -> Environment:
+    """An environment on a live kernel, its sessions recorded to `sink`.
+
+    `host`: the name that goes into consumer ids; left out, the machine's. Sessions that are
+    still open when the kernel closes are dropped without a word, as when a process ends.
+    """
+    kernel = live.kernel
+    recorder = Recorder(actor, kernel, sink)
+    factory = LiveZooKeeperFactory(kernel, live.loop, RandomStream(seed, actor, "zookeeper session"))
+    live.on_close(factory.close)
+    return Environment(
+        actor=actor,
+        host=socket.gethostname() if host is None else host,
+        tasks=kernel,
+        clock=LiveClock(kernel),
+        zookeeper=RecordedFactory(factory, recorder, kernel, member_of),
+        recorder=recorder,
+        seed=seed,
+    )
