@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from rebalance_lab.history.checks.model import Finding, Outcome
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import of_kinds
 
 #: Registry events carry the server's wall ms, mapped by a measured offset: across layers two
 #: moments closer than this have no order.
 TOLERANCE_US = 2_000
+
+_FAULT_KINDS = frozenset({Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED, Kind.SESSION_CLOSED})
+_REST_KINDS = frozenset({Kind.REST_REACHED, Kind.REST_MISSED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +53,7 @@ def faults(history: History) -> list[Fault]:
     ended: dict[object, Event] = {}
     began: list[Event] = []
     closed: list[Event] = []
-    for event in history.events:
+    for event in of_kinds(history.events, _FAULT_KINDS):
         match event.kind:
             case Kind.FAULT_BEGAN:
                 began.append(event)
@@ -80,10 +84,11 @@ def unknown_causes(history: History) -> list[str]:
     boots = sorted(set(history.trial.boot_ids))
     if len(boots) > 1:
         causes.append(f"its processes ran under {len(boots)} boot ids: their clocks do not compare")
-    missed = [event for event in history.events if event.kind is Kind.REST_MISSED]
-    if missed:
-        causes.append(f"rest was missed: {missed[0].of('why')}")
-    elif not any(event.kind is Kind.REST_REACHED for event in history.events):
+    rests = of_kinds(history.events, _REST_KINDS)
+    missed = next((event for event in rests if event.kind is Kind.REST_MISSED), None)
+    if missed is not None:
+        causes.append(f"rest was missed: {missed.of('why')}")
+    elif not rests:
         causes.append("it never came to rest")
     causes.extend(why for fault in faults(history) if (why := fault.why_not_bitten) is not None)
     return causes

@@ -28,12 +28,21 @@ from rebalance_lab.history.checks.observer import disagreements, unseen_crashes
 from rebalance_lab.history.checks.znodes import Kill, Violation, Znode, kills, lifetimes
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import of_kinds
+
+_KINDS = frozenset(
+    {
+        *(Kind.SESSION_CLOSED, Kind.CREATED, Kind.DELETED),
+        *(Kind.MEMBER_STARTED, Kind.CONNECTED),
+        *(Kind.FAULT_BEGAN, Kind.REST_REACHED, Kind.OBSERVED),
+    }
+)
 
 
 def judge(history: History) -> Finding:
     """Measures: `count` of violations, `registrations`, `sessions_closed` (of registered
     members), `observations`, `longest_us` (from a kill to the end of the victim's id)."""
-    events = history.events
+    events = of_kinds(history.events, _KINDS)
     znodes, violations = lifetimes(events)
     ids = [znode for znode in znodes if znode.is_id]
     crashes = kills(events, ids)
@@ -62,7 +71,7 @@ def judge(history: History) -> Finding:
     return not_violated(history, why, numbers, vacuous="; ".join(doubts) or None)
 
 
-def _foreign_sessions(events: tuple[Event, ...], ids: list[Znode]) -> list[Violation]:
+def _foreign_sessions(events: list[Event], ids: list[Znode]) -> list[Violation]:
     """Ids created by a session that their member never had."""
     actors = {event.member: event.actor for event in events if event.kind is Kind.MEMBER_STARTED}
     sessions: dict[str, set[str]] = {}

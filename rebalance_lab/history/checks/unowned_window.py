@@ -28,10 +28,12 @@ from rebalance_lab.history.checks.model import Check, Finding
 from rebalance_lab.history.checks.stretches import Stretch, common, gaps, union
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import KILL, Interval, belief_intervals, registry_intervals
+from rebalance_lab.history.intervals import KILL, Interval, belief_intervals, of_kinds, registry_intervals
 
 CLOSING = "closing"
 
+_LIFE_KINDS = frozenset({Kind.MEMBER_STARTED, Kind.REBALANCE_ENDED, Kind.MEMBER_CLOSED, Kind.FAULT_BEGAN})
+_PHASE_KINDS = frozenset({Kind.PHASE})
 _NUMBERS = ("partitions", "rebalance_max_retries", "rebalance_backoff_ms", "session_timeout_ms", "tick_ms")
 
 
@@ -144,7 +146,7 @@ def _alive(events: Sequence[Event]) -> list[Stretch]:
         if begin is not None:
             stretches.append(Stretch(begin.at_us, event.at_us, begin.id, event.id))
 
-    for event in events:
+    for event in of_kinds(events, _LIFE_KINDS):
         member = event.member
         if event.kind is Kind.FAULT_BEGAN and event.of("fault") == KILL:
             for victim in [one for one, actor in started.items() if actor == event.of("target")]:
@@ -165,7 +167,8 @@ def _alive(events: Sequence[Event]) -> list[Stretch]:
 def _in_scope(alive: list[Stretch], events: Sequence[Event]) -> list[Stretch]:
     """The alive stretches until the phase `closing`: windows of a group that is being taken
     down are no anomaly."""
-    closing = next((event for event in events if event.kind is Kind.PHASE and event.of("name") == CLOSING), None)
+    phases = of_kinds(events, _PHASE_KINDS)
+    closing = next((event for event in phases if event.of("name") == CLOSING), None)
     if closing is None:
         return alive
     scope = Stretch(alive[0].begin_us if alive else closing.at_us, closing.at_us, None, closing.id)
