@@ -1,0 +1,179 @@
+"""Anomaly cards: one for each check that a trial violates."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from rebalance_lab.analysis.results import TrialOutcome, Verdict
+from rebalance_lab.history.checks import CHECKS
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.report import glossary
+from rebalance_lab.report.gantt import Box, Gantt
+from rebalance_lab.report.scene import Scene
+from rebalance_lab.report.spans import LAYERS, Row
+from rebalance_lab.report.text import count, exact_moment, listed, partitions_named, seconds
+
+#: The most events of background a card shows; the witness itself is always whole.
+CONTEXT_EVENTS = 8
+
+#: What explains a witness: the faults, and what they did to their victims' sessions.
+_CONTEXT = {Kind.FAULT_BEGAN, Kind.FAULT_ENDED, Kind.SESSION_CLOSED, Kind.EXPIRED}
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One event of a card. `witness` is False for background; `anchor` is its place in the Gantt."""
+
+    at: str
+    actor: str
+    layer: str
+    deed: str
+    alone: str
+    witness: bool
+    anchor: str | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An anomaly. `kicker` names its family (zombie); `facts`: (name, value) pairs."""
+
+    id: str
+    check: str
+    kicker: str
+    title: str
+    meaning: str
+    facts: tuple[tuple[str, str], ...]
+    steps: tuple[Step, ...]
+    together: str
+    replay: str
+    anchor: str | None
+
+
+def cards_of(
+    scene: Scene, gantt: Gantt, outcomes: tuple[TrialOutcome, ...], verdicts: tuple[Verdict, ...]
+) -> tuple[Card, ...]:
+    """The cards of a trial, overlaps first. `outcomes` are those of this trial."""
+    violated = [outcome for outcome in outcomes if outcome.outcome == Outcome.VIOLATED]
+    ranked = sorted(violated, key=lambda outcome: (_rank(outcome.check), outcome.check))
+    replay = replay_command(scene.trial.id, verdicts)
+    return tuple(
+        _card(scene, gantt, outcome, f"{gantt.prefix}-card-{number}", replay) for number, outcome in enumerate(ranked)
+    )
+
+
+def replay_command(trial: str, verdicts: tuple[Verdict, ...]) -> str:
+    """The command that runs the trial again: the ledger's where it has one."""
+    known = next((each.replay for each in verdicts if each.witness == trial and each.replay), None)
+    return known or f"rebalance-lab replay {shlex.quote(trial)}"
+
+
+def layer_of(check: str) -> Layer | None:
+    """The one layer a check looks at, None when it compares several."""
+    known = CHECKS.get(check)
+    layers = [layer for layer in known.compares if layer in LAYERS] if known else []
+    return layers[0] if len(layers) == 1 else None
+
+
+def meaning(check: str) -> str:
+    """One sentence on what the check finds."""
+    known = CHECKS.get(check)
+    return known.meaning if known else "This lab has no check of that name; the history comes from another version."
+
+
+def _rank(check: str) -> int:
+    layer = layer_of(check)
+    return LAYERS.index(layer) if layer is not None else len(LAYERS)
+
+
+def _card(scene: Scene, gantt: Gantt, outcome: TrialOutcome, card_id: str, replay: str) -> Card:
+    known = {event.id: event for event in scene.events}
+    witness = sorted((known[each] for each in outcome.witness if each in known), key=lambda event: event.at_us)
+    context = _context(scene, witness)
+    steps = tuple(
+        _step(scene, gantt, event, event.id in outcome.witness)
+        for event in sorted([*witness, *context], key=lambda event: (event.at_us, event.actor, event.n))
+    )
+    box = _shown(scene, gantt, witness)
+    return Card(
+        id=card_id,
+        check=outcome.check,
+        kicker=_kicker(scene, outcome.check),
+        title=glossary.title(outcome.check),
+        meaning=meaning(outcome.check),
+        facts=_facts(scene, outcome, witness),
+        steps=steps,
+        together=glossary.together(outcome.check),
+        replay=replay,
+        anchor=None if box is None else box.id,
+    )
+
+
+def _kicker(scene: Scene, check: str) -> str:
+    """A member that was paused past its session and overlaps with another is a zombie."""
+    layer = layer_of(check)
+    zombies = {fault.member for fault in scene.faults if fault.name == "pause" and fault.closed_us is not None}
+    met = {member for overlap in scene.overlaps if overlap.layer is layer for member in overlap.members}
+    names = [scene.name(member) for member in sorted(zombies & met, key=str)]
+    return f"Zombie {listed(names)}" if names else "Anomaly"
+
+
+def _facts(scene: Scene, outcome: TrialOutcome, witness: list[Event]) -> tuple[tuple[str, str], ...]:
+    facts = [("Longest", seconds(outcome.longest_us)), ("Found", count(outcome.count, "time"))]
+    rows = sorted({_row(event) for event in witness if event.partition is not None})
+    if rows:
+        facts.append(("Witness on", partitions_named(rows)))
+    members = sorted({scene.name(event.member) for event in witness if event.member is not None})
+    if members:
+        facts.append(("Members", listed(members)))
+    return tuple(facts)
+
+
+def _row(event: Event) -> Row:
+    return Row(event.group or "", event.topic or "", event.partition or 0)
+
+
+def _context(scene: Scene, witness: list[Event]) -> list[Event]:
+    """Faults, their victims' closed sessions, and the moments these learned of it."""
+    victims = {fault.target for fault in scene.faults}
+    sessions = {end.session for end in scene.session_ends if end.name in victims and end.at_us < scene.closing_us}
+    shown = {event.id for event in witness}
+    found = [
+        event
+        for event in scene.events
+        if event.kind in _CONTEXT
+        and event.id not in shown
+        and (event.kind is not Kind.SESSION_CLOSED or event.session in sessions)
+        and (event.kind is not Kind.EXPIRED or event.actor in victims)
+    ]
+    return found[:CONTEXT_EVENTS]
+
+
+def _step(scene: Scene, gantt: Gantt, event: Event, witness: bool) -> Step:
+    at_us = scene.since_start(event)
+    name = scene.name(event.member) if event.member is not None else ""
+    if event.kind is Kind.SESSION_CLOSED:
+        name = next((end.name for end in scene.session_ends if end.event == event.id), "")
+    return Step(
+        at=exact_moment(at_us),
+        actor=event.actor,
+        layer=event.layer.value,
+        deed=glossary.deed(event, name),
+        alone=glossary.alone(event),
+        witness=witness,
+        anchor=gantt.anchor(event, at_us),
+        source=f"event {event.n} of {event.actor}",
+    )
+
+
+def _shown(scene: Scene, gantt: Gantt, witness: list[Event]) -> Box | None:
+    """The box of the Gantt that shows the anomaly: the longest that its witness touches."""
+    boxes = [
+        box
+        for event in witness
+        if event.partition is not None
+        and (box := gantt.find(event.layer, _row(event), scene.since_start(event), ("overlap", "unowned"))) is not None
+    ]
+    return max(boxes, key=lambda box: box.end_us - box.begin_us, default=None)

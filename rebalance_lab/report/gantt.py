@@ -1,0 +1,246 @@
+"""The ownership Gantt: where everything lies. The template only writes it down as SVG.
+
+A row for each partition, three lanes in it (belief, registry, effect), colour by member.
+Lengths are SVG units of a drawing `WIDTH` wide; times are µs from the trial's start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count as counter
+
+from rebalance_lab.history.events import Event, EventId, Layer
+from rebalance_lab.history.intervals import Interval as Span
+from rebalance_lab.report.bands import Band, Scale, bands_of
+from rebalance_lab.report.palette import Paint, paint
+from rebalance_lab.report.scene import Scene
+from rebalance_lab.report.spans import LAYERS, Gap, Overlap, Row, row_of
+from rebalance_lab.report.text import count, exact_moment, listed, seconds
+
+WIDTH = 1160
+PLOT_LEFT = 146
+PLOT_WIDTH = WIDTH - PLOT_LEFT - 12
+LABEL_LINE = 17
+AXIS_HEIGHT = 36
+#: A narrower box could not be seen.
+THINNEST = 1.5
+#: About the width of a letter in a box, in SVG units.
+LETTER = 6.2
+#: Letters of a row's label; more are cut, the whole stands in the tooltip.
+LABEL_LETTERS = 13
+#: The most members a legend names.
+LEGEND_LENGTH = 18
+
+#: Rows up to which count, lane height, gap between lanes, gap between rows.
+DENSITIES = ((12, 13.0, 2.0, 9.0), (24, 8.0, 1.0, 7.0), (1_000_000, 5.0, 1.0, 5.0))
+
+HAVE = {
+    Layer.BELIEF: ("believes it owns", "believe they own", "nobody believes to own"),
+    Layer.REGISTRY: (
+        "is the owner in the registry of",
+        "are owners in the registry of",
+        "the registry has no owner of",
+    ),
+    Layer.EFFECT: ("works on", "work on", "nobody works on"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """One rectangle of a lane. `kind`: held | unowned | overlap; `label` is written into it."""
+
+    id: str
+    kind: str
+    begin_us: int
+    end_us: int
+    members: tuple[str, ...]
+    x: float
+    width: float
+    paint: Paint | None
+    label: str
+    title: str
+
+    @property
+    def label_width(self) -> float:
+        return round(LETTER * len(self.label) + 6, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A layer of a row; `y` from the row's top. Boxes are in the order they are painted."""
+
+    layer: Layer
+    y: float
+    boxes: tuple[Box, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the picture."""
+
+    row: Row
+    label: str
+    y: float
+    lanes: tuple[Lane, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    x: float
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Gantt:
+    """The whole drawing.
+
+    `anchors`: the box or band of an event that bounds one. `legend`: (name, consumer id, paint).
+    `labelled`: rows are high enough for the lanes' names. `summary`: the drawing in one sentence.
+    """
+
+    prefix: str
+    scale: Scale
+    plot_top: float
+    plot_height: float
+    lane_height: float
+    row_height: float
+    lines: tuple[Line, ...]
+    bands: tuple[Band, ...]
+    ticks: tuple[Tick, ...]
+    legend: tuple[tuple[str, str, Paint], ...]
+    unnamed: int
+    anchors: Mapping[EventId, str]
+    labelled: bool
+    summary: str
+    width: int = WIDTH
+    label_line: int = LABEL_LINE
+
+    @property
+    def height(self) -> float:
+        return self.plot_top + self.plot_height + AXIS_HEIGHT
+
+    def find(self, layer: Layer, row: Row, at_us: int, kinds: tuple[str, ...]) -> Box | None:
+        """The topmost box of these kinds at a moment."""
+        for line in self.lines:
+            for lane in line.lanes:
+                if line.row == row and lane.layer is layer:
+                    hits = [box for box in lane.boxes if box.kind in kinds and box.begin_us <= at_us <= box.end_us]
+                    return hits[-1] if hits else None
+        return None
+
+    def anchor(self, event: Event, at_us: int) -> str | None:
+        """The id of what shows an event: what it bounds, or the box around it."""
+        if event.id in self.anchors:
+            return self.anchors[event.id]
+        if event.layer not in LAYERS or event.topic is None or event.partition is None:
+            return None
+        row = Row(event.group or "", event.topic, event.partition)
+        box = self.find(event.layer, row, at_us, ("held",))
+        return None if box is None else box.id
+
+
+def draw(scene: Scene, prefix: str, *, until_us: int | None = None) -> Gantt:
+    """The Gantt of a scene. `prefix` begins every id; the time axis ends at `until_us` (the
+    trial's end where left out), so that two drawings can share a scale."""
+    scale = Scale(0, max(scene.end_us if until_us is None else until_us, 1), PLOT_LEFT, PLOT_WIDTH)
+    lane_height, lane_gap, row_gap = next(each[1:] for each in DENSITIES if len(scene.rows) <= each[0])
+    row_height = 3 * lane_height + 2 * lane_gap + row_gap
+    bands, label_lines = bands_of(scene, scale, prefix)
+    anchors: dict[EventId, str] = {event: band.id for band in bands for event in band.events}
+    boxes = _boxes(scene, scale, prefix, anchors)
+    lines = tuple(
+        Line(
+            row=row,
+            label=_row_label(row),
+            y=place * row_height + row_gap / 2,
+            lanes=tuple(
+                Lane(layer, nth * (lane_height + lane_gap), tuple(boxes.get((row, layer), ())))
+                for nth, layer in enumerate(LAYERS)
+            ),
+        )
+        for place, row in enumerate(scene.rows)
+    )
+    return Gantt(
+        prefix=prefix,
+        scale=scale,
+        plot_top=label_lines * LABEL_LINE + 6,
+        plot_height=max(len(lines), 1) * row_height,
+        lane_height=lane_height,
+        row_height=row_height - row_gap,
+        lines=lines,
+        bands=bands,
+        ticks=_ticks(scale),
+        legend=tuple((each.name, each.member, paint(each.index)) for each in scene.people[:LEGEND_LENGTH]),
+        unnamed=max(0, len(scene.people) - LEGEND_LENGTH),
+        anchors=anchors,
+        labelled=lane_height >= DENSITIES[0][1],
+        summary=_summary(scene),
+    )
+
+
+def _boxes(scene: Scene, scale: Scale, prefix: str, anchors: dict[EventId, str]) -> dict[tuple[Row, Layer], list[Box]]:
+    """Boxes by lane, in painting order: gaps, then who has it, then overlaps on top."""
+    boxes: dict[tuple[Row, Layer], list[Box]] = {}
+    numbers = counter()
+    places = {person.member: person.index for person in scene.people}
+
+    def add(
+        kind: str, row: Row, item: Gap | Span | Overlap, members: tuple[str, ...], colour: Paint | None, title: str
+    ) -> str:
+        x, width = scale.stretch(item.begin_us, item.end_us, THINNEST)
+        names = " + ".join(scene.name(member) for member in members)
+        box = Box(
+            id=f"{prefix}-{kind}-{next(numbers)}",
+            kind=kind,
+            begin_us=item.begin_us,
+            end_us=item.end_us,
+            members=members,
+            x=x,
+            width=width,
+            paint=colour,
+            label=names if members and width > LETTER * len(names) + 10 else "",
+            title=f"{title}, {exact_moment(item.begin_us)} to {exact_moment(item.end_us)} s",
+        )
+        boxes.setdefault((row, item.layer), []).append(box)
+        return box.id
+
+    for gap in scene.gaps:
+        add("unowned", gap.row, gap, (), None, f"{HAVE[gap.layer][2]} {gap.row} for {seconds(gap.length_us)}")
+    for span in scene.spans:
+        row = row_of(span)
+        title = f"{scene.name(span.member)} {HAVE[span.layer][0]} {row} ({span.member})"
+        box_id = add("held", row, span, (span.member,), paint(places[span.member]), title)
+        anchors.setdefault(span.begin, box_id)
+        if span.end is not None:
+            anchors.setdefault(span.end, box_id)
+    for overlap in scene.overlaps:
+        names = listed([scene.name(member) for member in overlap.members])
+        title = f"Overlap of {seconds(overlap.length_us)}: {names} {HAVE[overlap.layer][1]} {overlap.row}"
+        add("overlap", overlap.row, overlap, overlap.members, None, title)
+    return boxes
+
+
+def _row_label(row: Row) -> str:
+    number = f"/{row.partition}"
+    room = LABEL_LETTERS - len(number)
+    return (row.topic if len(row.topic) <= room else row.topic[: room - 1] + "…") + number
+
+
+def _ticks(scale: Scale) -> tuple[Tick, ...]:
+    """At most 16 ticks at round seconds (or parts of one, in a short trial)."""
+    length_s = (scale.end_us - scale.begin_us) / 1_000_000
+    steps = (m * 10**e for e in range(-6, 9) for m in (1, 2, 5))
+    step = next(step for step in steps if length_s / step <= 16)
+    ticks = (round(n * step, 6) for n in range(int(length_s / step + 1e-9) + 1))
+    return tuple(Tick(scale.x(round(at_s * 1_000_000)), f"{at_s:g}") for at_s in ticks)
+
+
+def _summary(scene: Scene) -> str:
+    overlaps = {layer: scene.longest(layer) for layer in LAYERS}
+    told = [f"{layer.value} {seconds(each.length_us)}" for layer, each in overlaps.items() if each is not None]
+    longest = f"longest overlaps: {', '.join(told)}" if told else "no overlap in any layer"
+    return (
+        f"Ownership of {count(len(scene.rows), 'partition')} by {count(len(scene.people), 'member')} "
+        f"over {seconds(scene.end_us)}; {longest}."
+    )

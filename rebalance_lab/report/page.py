@@ -1,0 +1,176 @@
+"""The page: what the templates need, put together."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from rebalance_lab.analysis.results import Analysis, TrialOutcome, Verdict
+from rebalance_lab.history.events import Layer
+from rebalance_lab.history.files import History, Trial, load, trial_folders
+from rebalance_lab.report import glossary, text
+from rebalance_lab.report.cards import Card, cards_of, layer_of, meaning, replay_command
+from rebalance_lab.report.gantt import Gantt, draw
+from rebalance_lab.report.palette import textured
+from rebalance_lab.report.scene import Scene, build_scene
+from rebalance_lab.report.selection import Choice, by_status, choose, shown_trials
+from rebalance_lab.report.story import WORLDS, tell
+from rebalance_lab.report.tallies import tally
+
+ROLES = {
+    "witness": "Witness",
+    "control": "Control: the same without the fault",
+    "sister": "The same in the other world",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One trial on the page. Without its history only the outcomes and settings are shown."""
+
+    prefix: str
+    role: str
+    trial: Trial
+    scene: Scene | None
+    gantt: Gantt | None
+    story: tuple[str, ...]
+    cards: tuple[Card, ...]
+    outcomes: tuple[TrialOutcome, ...]
+    replay: str
+
+    def plainly(self, text: str) -> str:
+        """The text with members' short names, where the history told them."""
+        return text if self.scene is None else self.scene.plainly(text)
+
+    @property
+    def cards_by_layer(self) -> dict[Layer, str]:
+        """The card an overlap in that layer leads to."""
+        return {layer: card.id for card in self.cards if (layer := layer_of(card.check)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A witness, its control and its sister, under the claims that stand on them."""
+
+    id: str
+    verdicts: tuple[Verdict, ...]
+    shown: tuple[Shown, ...]
+
+
+def render(analysis: Analysis, histories: Mapping[str, History]) -> str:
+    """One self-contained HTML page: no network, opens from disk.
+
+    `histories` by trial id; `shown_trials(analysis)` says which are drawn. Raises ValueError
+    for a history without events.
+    """
+    groups = tuple(
+        _group(analysis, histories, choice, number) for number, choice in enumerate(choose(analysis), start=1)
+    )
+    places = {shown.trial.id: shown for group in reversed(groups) for shown in reversed(group.shown)}
+    ordered = by_status(analysis.verdicts)
+    return (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            summary=summary(analysis),
+            tested=[verdict for verdict in ordered if verdict.status != "not run"],
+            not_run=[verdict for verdict in ordered if verdict.status == "not run"],
+            groups=groups,
+            places=places,
+            kinds=tally(analysis),
+            textures=textured(),
+            versions=_versions(analysis),
+        )
+    )
+
+
+def write(analysis: Analysis, store: Path, out: Path) -> Path:
+    """Render the page for a store of trials into the file `out`, in one rename; returns it.
+
+    Raises HistoryError when a trial to be shown cannot be read, OSError when `out` cannot be written.
+    """
+    folders = {folder.resolve().name: folder for folder in trial_folders(store)}
+    page = render(analysis, {name: load(folders[name]) for name in shown_trials(analysis) if name in folders})
+    out.parent.mkdir(parents=True, exist_ok=True)
+    part = out.with_name(out.name + ".part")
+    part.write_text(page, encoding="utf-8")
+    os.replace(part, out)
+    return out
+
+
+def summary(analysis: Analysis) -> str:
+    """The whole page in one sentence."""
+    statuses = [verdict.status for verdict in analysis.verdicts]
+    tested = sum(status != "not run" for status in statuses)
+    worlds = [trial.world for trial in analysis.trials]
+    trials = f"{text.count(len(worlds), 'trial')}, {worlds.count('processes'):,} of them on a real ZooKeeper"
+    if not tested:
+        return f"No claim was tested yet; {trials}."
+    told = [
+        f"{statuses.count(status):,} {word}"
+        for status, word in (("surprise", "surprising"), ("as expected", "as expected"), ("unknown", "unknown"))
+        if status in statuses
+    ]
+    return f"Of {text.count(tested, 'reading')} of claims put to the test, {text.listed(told)} ({trials})."
+
+
+def _group(analysis: Analysis, histories: Mapping[str, History], choice: Choice, number: int) -> Group:
+    roles = {"witness": choice.witness, "control": choice.control, "sister": choice.sister}
+    present = {role: trial for role, trial in roles.items() if trial is not None}
+    scenes = {
+        role: build_scene(History(trial, histories[trial.id].events), analysis.intervals)
+        for role, trial in present.items()
+        if trial.id in histories
+    }
+    until_us = max((scene.end_us for scene in scenes.values()), default=0)
+    shown = []
+    for role, trial in present.items():
+        prefix = f"g{number}-{role}"
+        scene = scenes.get(role)
+        gantt = None if scene is None else draw(scene, prefix, until_us=until_us)
+        outcomes = tuple(outcome for outcome in analysis.outcomes if outcome.trial == trial.id)
+        cards = () if scene is None or gantt is None else cards_of(scene, gantt, outcomes, analysis.verdicts)
+        shown.append(
+            Shown(
+                prefix=prefix,
+                role=ROLES[role],
+                trial=trial,
+                scene=scene,
+                gantt=gantt,
+                story=() if scene is None else tell(scene),
+                cards=cards,
+                outcomes=outcomes,
+                replay=replay_command(trial.id, analysis.verdicts),
+            )
+        )
+    return Group(f"g{number}", choice.verdicts, tuple(shown))
+
+
+def _versions(analysis: Analysis) -> list[tuple[str, str]]:
+    """Each component with its version, all of them where trials differ."""
+    found: dict[str, set[str]] = {}
+    for trial in analysis.trials:
+        for name, version in trial.versions.items():
+            found.setdefault(name, set()).add(version)
+    return [(name, ", ".join(sorted(versions))) for name, versions in sorted(found.items())]
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("rebalance_lab.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        seconds=text.seconds, exact=text.exact_moment, title_of=glossary.title, meaning_of=meaning
+    )
+    environment.globals.update(worlds=WORLDS)
+    return environment

@@ -1,0 +1,199 @@
+"""One trial as the report sees it: its members, faults and spans, in µs from the trial's start.
+
+Everything here is computed from the history and from Spark's intervals; nothing is judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from rebalance_lab.analysis.results import Interval
+from rebalance_lab.history.checks.faults import TOLERANCE_US
+from rebalance_lab.history.checks.faults import faults as checked_faults
+from rebalance_lab.history.checks.unowned_window import CLOSING
+from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.files import History, Trial
+from rebalance_lab.history.intervals import PAUSE
+from rebalance_lab.history.intervals import Interval as Span
+from rebalance_lab.report.spans import Gap, Overlap, Row, gaps_of, overlaps_of, row_of, spans_of
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """A member: `name` is its actor (`m1`), `member` its consumer id, `index` its place in the legend."""
+
+    name: str
+    member: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """An injected fault. `ended_us` is None for one that never ends (a kill).
+
+    `closed_us`: when the registry closed the victim's session during the fault, None where it
+    did not. `proof`: that the fault took effect; `doubt`: why the checks do not count it, None if they do.
+    """
+
+    name: str
+    target: str
+    member: str | None
+    began_us: int
+    ended_us: int | None
+    closed_us: int | None
+    must_outlast_session: bool
+    proof: str | None
+    doubt: str | None
+    event: EventId
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEnd:
+    """The registry closed a session; `name` is its member's. Znodes that went with it are counted."""
+
+    name: str
+    session: str
+    at_us: int
+    event: EventId
+    registrations: int
+    owners: int
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """A trial, ready to be told and drawn. All times are µs from its first event.
+
+    `working_us`: end of the first rebalance; `closing_us`: where the members' clean leave begins, or
+    the end. Outside of the two, a partition without an owner is no news.
+    """
+
+    trial: Trial
+    events: tuple[Event, ...]
+    origin_us: int
+    end_us: int
+    working_us: int
+    closing_us: int
+    people: tuple[Person, ...]
+    faults: tuple[Fault, ...]
+    session_ends: tuple[SessionEnd, ...]
+    rows: tuple[Row, ...]
+    spans: tuple[Span, ...]
+    overlaps: tuple[Overlap, ...]
+    gaps: tuple[Gap, ...]
+
+    def since_start(self, event: Event) -> int:
+        return event.at_us - self.origin_us
+
+    def name(self, member: str | None) -> str:
+        """The member's short name; its id where the history never introduced it."""
+        found = next((each.name for each in self.people if each.member == member), None)
+        return found or member or "nobody"
+
+    def plainly(self, text: str) -> str:
+        """The text with short names in place of consumer ids."""
+        for person in sorted(self.people, key=lambda each: -len(each.member)):
+            text = text.replace(person.member, person.name)
+        return text
+
+    def longest(self, layer: Layer) -> Overlap | None:
+        """The longest overlap of a layer; the earliest of equals."""
+        found = [each for each in self.overlaps if each.layer is layer]
+        return max(found, key=lambda each: (each.length_us, -each.begin_us), default=None)
+
+
+def build_scene(history: History, intervals: Iterable[Interval]) -> Scene:
+    """The scene of a trial. Raises ValueError for a history without events."""
+    events = history.events
+    if not events:
+        raise ValueError(f"trial {history.trial.id} has no events: nothing can be shown; run it again")
+    origin_us = min(event.at_us for event in events)
+    end_us = max(event.at_us for event in events) - origin_us
+    dealt = [event.at_us - origin_us for event in events if event.kind is Kind.REBALANCE_ENDED]
+    closing = [event.at_us - origin_us for event in events if event.kind is Kind.PHASE and event.of("name") == CLOSING]
+    working_us, closing_us = min(dealt, default=0), min(closing, default=end_us)
+    spans = spans_of(history.trial.id, intervals, origin_us)
+    rows = tuple(sorted({row_of(span) for span in spans}))
+    people = _people(events, spans)
+    return Scene(
+        trial=history.trial,
+        events=events,
+        origin_us=origin_us,
+        end_us=end_us,
+        working_us=working_us,
+        closing_us=closing_us,
+        people=people,
+        faults=_faults(history, origin_us, end_us),
+        session_ends=_session_ends(events, origin_us, people),
+        rows=rows,
+        spans=spans,
+        overlaps=overlaps_of(spans),
+        gaps=gaps_of(spans, rows, working_us, closing_us),
+    )
+
+
+def _people(events: tuple[Event, ...], spans: tuple[Span, ...]) -> tuple[Person, ...]:
+    names: dict[str, str] = {}
+    for event in events:
+        if event.kind is Kind.MEMBER_STARTED and event.member is not None:
+            names.setdefault(event.member, event.actor)
+    for span in spans:
+        names.setdefault(span.member, span.member)  # one that only the registry knows
+    ordered = sorted(names.items(), key=lambda item: (len(item[1]), item[1], item[0]))
+    return tuple(Person(name, member, index) for index, (member, name) in enumerate(ordered))
+
+
+def _faults(history: History, origin_us: int, end_us: int) -> tuple[Fault, ...]:
+    closes = [(event.session, event.at_us - origin_us) for event in history.events if event.kind is Kind.SESSION_CLOSED]
+    faults = []
+    for fault in checked_faults(history):
+        began = fault.began
+        began_us = began.at_us - origin_us
+        ended_us = None
+        if began.of("fault") == PAUSE:  # what follows a kill or a leave has no end
+            ended_us = end_us if fault.ended is None else fault.ended.at_us - origin_us
+        last_us = end_us if ended_us is None else ended_us
+        during = range(began_us - TOLERANCE_US, last_us + TOLERANCE_US + 1)
+        faults.append(
+            Fault(
+                name=str(began.of("fault")),
+                target=str(began.of("target")),
+                member=began.member,
+                began_us=began_us,
+                ended_us=ended_us,
+                closed_us=next((at for session, at in closes if session == began.of("session") and at in during), None),
+                must_outlast_session=fault.must_outlast_session,
+                proof=None if fault.bit is None else str(fault.bit.of("proof")),
+                doubt=fault.why_not_bitten,
+                event=began.id,
+            )
+        )
+    return tuple(faults)
+
+
+def _session_ends(events: tuple[Event, ...], origin_us: int, people: tuple[Person, ...]) -> tuple[SessionEnd, ...]:
+    by_member = {person.member: person.name for person in people}
+    names: dict[str, str] = {}
+    gone: dict[tuple[str | None, int | None], list[Event]] = {}
+    for event in events:
+        if event.kind is Kind.CONNECTED and event.session is not None:
+            names.setdefault(event.session, event.actor)
+        elif event.kind is Kind.CREATED and event.session is not None and event.member in by_member:
+            names.setdefault(event.session, by_member[event.member])
+        elif event.kind is Kind.DELETED and event.of("with_session"):
+            gone.setdefault((event.session, event.zxid), []).append(event)
+    ends = []
+    for event in events:
+        if event.kind is Kind.SESSION_CLOSED and event.session in names:
+            znodes = [each for each in gone.get((event.session, event.zxid), []) if each.member is not None]
+            ends.append(
+                SessionEnd(
+                    name=names[event.session],
+                    session=event.session,
+                    at_us=event.at_us - origin_us,
+                    event=event.id,
+                    registrations=sum(each.partition is None for each in znodes),
+                    owners=sum(each.partition is not None for each in znodes),
+                )
+            )
+    return tuple(ends)

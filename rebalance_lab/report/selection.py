@@ -1,0 +1,86 @@
+"""Which trials a page shows: for each verdict its witness, that one's control, and a sister
+from the other world, where the analysis has them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rebalance_lab.analysis.results import Analysis, Verdict
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.history.files import Trial
+
+#: Verdicts in the order people want them.
+STATUS_ORDER = ("surprise", "as expected", "unknown", "not run")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Trials to show together. `verdicts` is empty where no claim stands on the witness."""
+
+    verdicts: tuple[Verdict, ...]
+    witness: Trial
+    control: Trial | None
+    sister: Trial | None
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        return tuple(trial for trial in (self.witness, self.control, self.sister) if trial is not None)
+
+
+def by_status(verdicts: tuple[Verdict, ...]) -> list[Verdict]:
+    """Surprises first; within a status as the ledger has them."""
+    return sorted(verdicts, key=lambda verdict: STATUS_ORDER.index(verdict.status))
+
+
+def choose(analysis: Analysis) -> tuple[Choice, ...]:
+    """The trials to show, by verdict. Without a witness anywhere: the first trial that violates
+    a check, or simply the first."""
+    known = {trial.id: trial for trial in analysis.trials}
+    witnesses: dict[str, list[Verdict]] = {}
+    for verdict in by_status(analysis.verdicts):
+        if verdict.witness is not None and verdict.witness in known:
+            witnesses.setdefault(verdict.witness, []).append(verdict)
+    if not witnesses and known:
+        witnesses[_most_telling(analysis)] = []
+    return tuple(
+        Choice(tuple(verdicts), known[trial], _control(analysis, known[trial]), _sister(analysis, known[trial]))
+        for trial, verdicts in witnesses.items()
+    )
+
+
+def shown_trials(analysis: Analysis) -> tuple[str, ...]:
+    """Ids of the trials whose histories a page needs, each once."""
+    return tuple(dict.fromkeys(trial.id for choice in choose(analysis) for trial in choice.trials))
+
+
+def _most_telling(analysis: Analysis) -> str:
+    violated = {outcome.trial for outcome in analysis.outcomes if outcome.outcome == Outcome.VIOLATED}
+    return next((trial.id for trial in analysis.trials if trial.id in violated), analysis.trials[0].id)
+
+
+def _control(analysis: Analysis, witness: Trial) -> Trial | None:
+    """The control most like the witness: same world, rules, parameters, seed, in that order."""
+    controls = [
+        trial
+        for trial in analysis.trials
+        if trial.control and trial.scenario == witness.scenario and trial.plant is None and trial.id != witness.id
+    ]
+    return min(controls, key=lambda trial: _distance(trial, witness), default=None)
+
+
+def _sister(analysis: Analysis, witness: Trial) -> Trial | None:
+    """The same scenario in the other world."""
+    sisters = [
+        trial
+        for trial in analysis.trials
+        if trial.scenario == witness.scenario
+        and trial.world != witness.world
+        and trial.control == witness.control
+        and trial.plant == witness.plant
+    ]
+    return min(sisters, key=lambda trial: _distance(trial, witness), default=None)
+
+
+def _distance(trial: Trial, witness: Trial) -> tuple[bool, bool, int, bool, str]:
+    differing = sum(trial.parameters.get(name) != value for name, value in witness.parameters.items())
+    return (trial.world != witness.world, trial.rules != witness.rules, differing, trial.seed != witness.seed, trial.id)

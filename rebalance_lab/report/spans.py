@@ -1,0 +1,114 @@
+"""Who has a partition when: spans of one layer, where they overlap, and where nobody has it.
+
+Times are µs from the trial's start. What an overlap is, the checks define.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from rebalance_lab.analysis.results import Interval
+from rebalance_lab.history.checks import overlaps as checked
+from rebalance_lab.history.checks.stretches import Stretch, gaps, union
+from rebalance_lab.history.events import Layer
+from rebalance_lab.history.intervals import Interval as Span
+from rebalance_lab.history.intervals import sort_key
+
+#: The layers a partition can be owned in, in the order they are drawn.
+LAYERS = (Layer.BELIEF, Layer.REGISTRY, Layer.EFFECT)
+
+
+class Row(NamedTuple):
+    """What can have one owner: a partition, in a group."""
+
+    group: str
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}/{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """A layer gives the row to several members at once."""
+
+    layer: Layer
+    row: Row
+    members: tuple[str, ...]
+    begin_us: int
+    end_us: int
+
+    @property
+    def length_us(self) -> int:
+        return self.end_us - self.begin_us
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A layer gives the row to nobody."""
+
+    layer: Layer
+    row: Row
+    begin_us: int
+    end_us: int
+
+    @property
+    def length_us(self) -> int:
+        return self.end_us - self.begin_us
+
+
+def spans_of(trial: str, intervals: Iterable[Interval], origin_us: int) -> tuple[Span, ...]:
+    """The intervals of one trial, with times from its start."""
+    spans = [
+        Span(
+            layer=Layer(each.layer),
+            member=each.member,
+            group=each.group,
+            topic=each.topic,
+            partition=each.partition,
+            begin_us=each.begin_us - origin_us,
+            end_us=each.end_us - origin_us,
+            begin=each.begin,
+            end=each.end,
+        )
+        for each in intervals
+        if each.trial == trial
+    ]
+    return tuple(sorted(spans, key=sort_key))
+
+
+def row_of(span: Span) -> Row:
+    return Row(*span.place)
+
+
+def overlaps_of(spans: Sequence[Span]) -> tuple[Overlap, ...]:
+    """Where spans of different members share time; overlaps that share time are drawn as one."""
+    found: list[Overlap] = []
+    for layer in LAYERS:
+        pairs = checked.overlaps((span for span in spans if span.layer is layer), closed=layer is Layer.EFFECT)
+        for pair in pairs:
+            row, members = row_of(pair.first), {pair.first.member, pair.second.member}
+            last = found[-1] if found else None
+            if last is not None and last.row == row and last.layer is layer and pair.begin_us < last.end_us:
+                found[-1] = Overlap(
+                    layer, row, tuple(sorted(members | {*last.members})), last.begin_us, max(last.end_us, pair.end_us)
+                )
+            else:
+                found.append(Overlap(layer, row, tuple(sorted(members)), pair.begin_us, pair.end_us))
+    return tuple(found)
+
+
+def gaps_of(spans: Sequence[Span], rows: Iterable[Row], begin_us: int, end_us: int) -> tuple[Gap, ...]:
+    """Where a layer gives a row to nobody, between `begin_us` and `end_us`."""
+    lanes: dict[tuple[Row, Layer], list[Stretch]] = {(row, layer): [] for row in rows for layer in LAYERS}
+    for span in spans:
+        lanes[row_of(span), span.layer].append(Stretch(span.begin_us, span.end_us, span.begin, span.end))
+    scope = Stretch(begin_us, end_us, None, None)
+    return tuple(
+        Gap(layer, row, gap.begin_us, gap.end_us)
+        for (row, layer), covered in lanes.items()
+        for gap in gaps(union(covered), scope)
+    )

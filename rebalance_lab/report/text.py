@@ -1,0 +1,63 @@
+"""Words and numbers as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rebalance_lab.report.spans import Row
+
+
+def seconds(length_us: int) -> str:
+    """A length of time: `2.83 s`, below 0.1 s in milliseconds, `under 1 ms`, `0 s`."""
+    if length_us == 0:
+        return "0 s"
+    if length_us < 1000:
+        return "under 1 ms"
+    if length_us < 100_000:
+        return f"{length_us / 1000:.0f} ms"
+    return f"{length_us / 1_000_000:.2f} s"
+
+
+def moment(at_us: int) -> str:
+    """A moment, in seconds from the trial's start: `5.53 s`."""
+    return f"{at_us / 1_000_000:.2f} s"
+
+
+def exact_moment(at_us: int) -> str:
+    """A moment to the microsecond, as a table of events needs it: `5.534210`."""
+    return f"{at_us / 1_000_000:.6f}"
+
+
+def count(number: int, singular: str, plural: str | None = None) -> str:
+    """`1 partition`, `6 partitions`, `1,000 trials`."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
+
+
+def listed(words: Sequence[str], *, at_most: int = 6) -> str:
+    """`m1, m2 and m3`; beyond `at_most` the rest is counted: `m1, m2, … (40 in all)`."""
+    if not words:
+        return "none"
+    if len(words) == 1:
+        return words[0]
+    if len(words) > at_most:
+        return f"{', '.join(words[: at_most - 1])}, … ({len(words):,} in all)"
+    return f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def partition_ranges(numbers: Iterable[int]) -> str:
+    """Partition numbers, runs drawn together: `0–2, 5`."""
+    runs: list[tuple[int, int]] = []
+    for number in sorted(set(numbers)):
+        if runs and runs[-1][1] == number - 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
+
+
+def partitions_named(rows: Iterable[Row]) -> str:
+    """Partitions, grouped by topic: `t1/0–2 and t2/4`."""
+    topics: dict[str, list[int]] = {}
+    for row in sorted(rows):
+        topics.setdefault(row.topic, []).append(row.partition)
+    return listed([f"{topic}/{partition_ranges(numbers)}" for topic, numbers in topics.items()])
