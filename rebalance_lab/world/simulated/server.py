@@ -41,6 +41,7 @@ class Server:
         self.listeners: list[Callable[[Transaction], None]] = []
         self.audit = Audit(self.tree, self.sessions.living)
         self._now_us = kernel.now_us
+        self._random = random
         self._plant = plant
         self._session_of: dict[Link, ServerSession] = {}
 
@@ -92,7 +93,13 @@ class Server:
         self._leave(session)
 
     def expire(self, session: ServerSession) -> None:
-        """Close a session of the server's own accord: it timed out, or a fault wants it."""
+        """Close a session of the server's own accord: it timed out, or a fault wants it.
+
+        The server closes the connection in the same instant. What it has just queued there, the
+        events of the session's own ephemeral znodes, gets out or not: 20 of 40 times on a real one.
+        """
+        if session.link is not None and self._random.bits(1):
+            self.watches.drop(session.link)
         self._end(session, 0)
         self._leave(session)
 

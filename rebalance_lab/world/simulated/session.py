@@ -49,9 +49,10 @@ class SimulatedSession:
     def __init__(self, host: Host, session_timeout_ms: int) -> None:
         self.session_id = 0
         self.state = SessionState.CONNECTING
-        self.negotiated_timeout_ms = session_timeout_ms
+        self.negotiated_timeout_ms = 0
         self.events: Mailbox[SessionEvent] = Mailbox(f"session events of {host.name}", EVENTS_LIMIT)
         self._host = host
+        self._asked_timeout_ms = session_timeout_ms
         self._zxid = 0
         self._xid = 0
         self._pending: deque[tuple[Request, Future[Any]]] = deque()
@@ -104,6 +105,8 @@ class SimulatedSession:
             future.fail(self._error(errors.SessionExpired, operation, path))
         elif self._closing is not None:
             future.fail(self._error(errors.SessionClosed, operation, path))
+        elif not path and operation is not Operation.CLOSE:  # the wire has no empty path
+            future.fail(self._error(errors.BadArguments, operation, path))
         else:
             self._xid += 1
             request = Request(self._xid, operation, path, **fields)
@@ -119,13 +122,14 @@ class SimulatedSession:
 
     def _connect(self) -> None:
         self._timer = None
-        self._link = self._host.connect(self, Connect(self.session_id, self.negotiated_timeout_ms))
+        self._link = self._host.connect(self, Connect(self.session_id, self._asked_timeout_ms))
 
     def limit_attempt(self) -> None:
         """The connection attempt hangs: give it up after the connect timeout, which is the whole
         session timeout with one server."""
         host = self._host
-        due_us = host.kernel.now_us() + self.negotiated_timeout_ms * 1000
+        timeout_ms = self.negotiated_timeout_ms or self._asked_timeout_ms
+        due_us = host.kernel.now_us() + timeout_ms * 1000
         self._timer = host.kernel.call_at(due_us, self.drop_connection, process=host.process)
 
     def drop_connection(self) -> None:

@@ -16,8 +16,9 @@ from rebalance_lab.world.ports import Children, Node, Stat
 #: Znodes every server has, and that nobody can delete.
 SPECIAL_PATHS = ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
 
-#: PathUtils.validatePath: no empty, `.` or `..` segment, no control characters (its bounds are exclusive).
-_VALID_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\x00-\x1e\x80-\x9e\ud801-\uf8fe\ufff1-\ufffe]+)+")
+#: PathUtils.validatePath, beside the root: no empty, `.` or `..` segment, no control characters, and
+#: nothing beyond 16 bits, which Java sees as surrogates.
+_VALID_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]+)+|/")
 
 
 class Refused(Exception):
@@ -116,7 +117,7 @@ class Tree:
             raise Refused(errors.NoNode)
         if sequence:
             path = f"{path}{parent.creations:010d}"
-        if path != "/" and _VALID_PATH.fullmatch(path) is None:
+        if _VALID_PATH.fullmatch(path) is None:
             raise Refused(errors.BadArguments)
         if path in self.nodes:
             raise Refused(errors.NodeExists)
@@ -130,6 +131,8 @@ class Tree:
         return path
 
     def set(self, path: str, data: bytes, version: int, zxid: int, wall_ms: int) -> Znode:
+        if _VALID_PATH.fullmatch(path) is None:
+            raise Refused(errors.BadArguments)
         node = self._expect(path, version)
         node.data = data
         node.version += 1
@@ -142,7 +145,7 @@ class Tree:
         """The znode that was deleted."""
         if path in SPECIAL_PATHS:
             raise Refused(errors.BadArguments)
-        parent_of(path)
+        parent_of(path)  # of a path that is none: BadArguments comes before NoNode
         node = self._expect(path, version)
         if node.names:
             raise Refused(errors.NotEmpty)
@@ -170,9 +173,9 @@ class Tree:
 
 
 def parent_of(path: str) -> str:
-    """The parent's path. Raises Refused (BadArguments) for a path without a slash."""
+    """The parent's path. Raises Refused (BadArguments) for what cannot be one."""
     slash = path.rfind("/")
-    if slash < 0:
+    if slash < 0 or "\0" in path:
         raise Refused(errors.BadArguments)
     return path[:slash] or "/"
 
