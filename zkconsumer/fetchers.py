@@ -14,7 +14,7 @@ class Fetchers:
     """The member's effect: WORKED on every partition each period, from start to stop.
 
     It may outlive belief, as in 0.8: nothing but `stop` ends it. The first report comes at
-    once; one that fell due while the process stood still comes when it goes on.
+    once and the last at the stop; one that fell due while the process stood still comes when it goes on.
     """
 
     def __init__(
@@ -34,6 +34,7 @@ class Fetchers:
         self._period_us = period_ms * 1000
         self._partitions: tuple[TopicPartition, ...] = ()
         self._task: Task[None] | None = None
+        self._working = False
         self._finder = finder
 
     def start(self, partitions: Iterable[TopicPartition]) -> None:
@@ -43,10 +44,14 @@ class Fetchers:
             self._task = self._scope.spawn(self._work(), f"{self._name}-fetchers")
 
     async def stop(self) -> None:
-        """Done when nothing is worked on any more."""
-        task, self._task, self._partitions = self._task, None, ()
+        """Done when nothing is worked on any more. What was worked on until now is reported once
+        more, so that the effect's end is known exactly, not to a period."""
+        task, self._task = self._task, None
         if task is None:
             return
+        if self._working:
+            self._report_all()
+        self._partitions, self._working = (), False
         task.cancel("fetchers stop")
         try:
             await task
@@ -56,10 +61,14 @@ class Fetchers:
     async def _work(self) -> None:
         if self._finder is not None:
             await self._finder.find(self._partitions)
+        self._working = True
         while True:
-            for each in self._partitions:
-                self._report.worked(each)
+            self._report_all()
             await self._tasks.sleep(self._period_us)
+
+    def _report_all(self) -> None:
+        for each in self._partitions:
+            self._report.worked(each)
 
 
 class LeaderFinder:

@@ -17,6 +17,7 @@ def build_member(environment: Environment, spec: MemberSpec) -> Member:
         environment,
         config,
         rules=rule_set(spec.rules),
+        assignor=spec.assignor,
         plant=spec.plant,
         work_period_ms=spec.work_period_ms,
     )

@@ -18,7 +18,7 @@ from rebalance_lab.trials.live import perform
 from rebalance_lab.trials.plan import Plan, PlanError
 from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
 from rebalance_lab.trials.simulated import simulate
-from rebalance_lab.world.live.processes import die_with_parent
+from rebalance_lab.world.live.processes import bind_to
 
 __all__ = ["TrialResult", "make_plan", "plan_of", "replay_command", "run", "scenario", "scenario_names", "sweep"]
 
@@ -115,7 +115,7 @@ def sweep(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[Tr
         raise PlanError(f"cannot run trials on {processes} processes")
     context = multiprocessing.get_context("spawn")
     pending: set[Future[list[TrialResult]]] = set()
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=die_with_parent) as pool:
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=bind_to, initargs=(os.getpid(),)) as pool:
         for batch in _batches(plans):
             pending.add(pool.submit(_run_batch, batch, store))
             if len(pending) >= 2 * processes:

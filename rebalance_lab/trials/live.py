@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -31,7 +32,7 @@ from rebalance_lab.trials.versions import versions
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.environment import live_environment
-from rebalance_lab.world.live.processes import boot_id, die_with_parent, process_state, wall_offset_us
+from rebalance_lab.world.live.processes import RunState, boot_id, die_with_parent, measure_wall_offset, run_state
 from rebalance_lab.world.live.transaction_log import TransactionLog
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 
@@ -40,6 +41,9 @@ FOLLOW_PERIOD_US = 20_000
 
 #: SIGSTOP and SIGKILL take effect at once unless the machine is overloaded.
 SIGNAL_LIMIT_US = 5_000_000
+
+#: How often a process is looked at until a signal has taken effect.
+SIGNAL_POLL_US = 1000
 
 #: The runner's own session: the longest a server of this tick grants.
 RUNNER_SESSION_TICKS = 20
@@ -77,11 +81,11 @@ class MemberProcess:
 
     async def pause(self) -> str:
         os.kill(self.popen.pid, signal.SIGSTOP)
-        return await self._seen("T")
+        return await self._seen(RunState.STOPPED)
 
     async def resume(self) -> str:
         os.kill(self.popen.pid, signal.SIGCONT)
-        return "sent SIGCONT"
+        return await self._seen(RunState.ALIVE)
 
     async def kill(self) -> str:
         self.may_end = True
@@ -100,16 +104,16 @@ class MemberProcess:
             tail = self._stderr.read_text(errors="replace")[-2000:]
             raise TrialError(f"{self.actor} (pid {self.popen.pid}) ended with {code}; {self._stderr} ends:\n{tail}")
 
-    async def _seen(self, state: str) -> str:
-        await self._until(lambda: process_state(self.popen.pid) == state, f"was not seen in state {state}")
-        return f"/proc/{self.popen.pid}/stat: state {state}"
+    async def _seen(self, state: RunState) -> str:
+        await self._until(lambda: run_state(self.popen.pid) is state, f"was not seen {state.value}")
+        return f"/proc/{self.popen.pid}/stat: {state.value}"
 
-    async def _until(self, condition, what: str) -> None:  # type: ignore[no-untyped-def]
+    async def _until(self, condition: Callable[[], bool], what: str) -> None:
         give_up_us = self._kernel.now_us() + SIGNAL_LIMIT_US
         while not condition():
             if self._kernel.now_us() > give_up_us:
                 raise TrialError(f"{self.actor} (pid {self.popen.pid}) {what} within {SIGNAL_LIMIT_US} µs")
-            await self._kernel.sleep(1000)
+            await self._kernel.sleep(SIGNAL_POLL_US)
 
 
 class LiveStage:
@@ -122,10 +126,10 @@ class LiveStage:
         self.tracker = RestTracker()
         self.changed = Flag("trial changed")
         self.boot_ids: set[str] = {boot_id()}
-        self.wall_offset_us = wall_offset_us()
+        self.wall_offset_us = measure_wall_offset().offset_us
         self.processes: list[MemberProcess] = []
         self._connect = server.connect_string
-        self._log = TransactionLog(server.transaction_dir)
+        self._log = TransactionLog(server.data_dir)
         self._registry = RegistryTracker(wall_offset_us=self.wall_offset_us, describe=describe, plant=plan.plant)
         self._registry_sink = FileSink(folder / "zookeeper.jsonl")
         self._runner_sink = FileSink(folder / "runner.jsonl")
@@ -170,7 +174,7 @@ class LiveStage:
                 stdout=errors,
                 stderr=errors,
                 process_group=0,
-                preexec_fn=die_with_parent,
+                preexec_fn=die_with_parent(),  # noqa: PLW1509 (one C call, looked up before the fork)
             )
         process = MemberProcess(actor, popen, self.kernel, stderr)
         self.processes.append(process)

@@ -15,13 +15,12 @@ def member_spec(plan: Plan, actor: str, *, connect: str, events: str) -> MemberS
         "rebalance.backoff.ms": plan.text("rebalance_backoff_ms"),
         "rebalance.max.retries": plan.text("rebalance_max_retries"),
     }
-    if plan.text("assignor"):
-        properties["partition.assignment.strategy"] = plan.text("assignor")
     return MemberSpec(
         actor=actor,
         host=f"host-{actor}",
         seed=plan.seed,
         rules=plan.rules,
+        assignor=plan.text("assignor") or None,
         properties=properties,
         streams={plan.text("topic"): plan.number("streams")},
         work_period_ms=plan.number("work_period_ms"),

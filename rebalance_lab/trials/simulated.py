@@ -19,8 +19,13 @@ from rebalance_lab.trials.scenario import scenario
 from rebalance_lab.trials.versions import versions
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
-from rebalance_lab.world.simulated.world import SIMULATED_EPOCH_MS, SimulatedWorld
-from rebalance_lab.world.simulated.zookeeper import NetworkSettings, ServerSettings
+from rebalance_lab.world.simulated.settings import (
+    SIMULATED_CONNECT,
+    SIMULATED_EPOCH_MS,
+    NetworkSettings,
+    ServerSettings,
+)
+from rebalance_lab.world.simulated.world import SimulatedWorld
 
 #: What a simulated process answers when asked which kernel it ran on.
 SIMULATED_BOOT_ID = "simulated"
@@ -85,9 +90,7 @@ class SimulatedStage:
             plan.seed,
             self.sink,
             settings=ServerSettings(tick_ms=plan.number("tick_ms")),
-            network=NetworkSettings(
-                latency_min_us=plan.number("latency_min_us"), latency_max_us=plan.number("latency_max_us")
-            ),
+            network=NetworkSettings(latency_us=(plan.number("latency_min_us"), plan.number("latency_max_us"))),
             plant=plants_server,
         )
         self._registry = RegistryTracker(wall_offset_us=SIMULATED_EPOCH_MS * 1000, describe=describe, plant=plan.plant)
@@ -95,7 +98,7 @@ class SimulatedStage:
         simulation.invariants.append(self._world.zookeeper.check)
         runner = self._world.environment("runner", self.kernel.process("runner"))
         self.recorder: RecorderPort = runner.recorder
-        self.zookeeper: ZooKeeper = runner.zookeeper.open("simulated", RUNNER_SESSION_MS)
+        self.zookeeper: ZooKeeper = runner.zookeeper.open(SIMULATED_CONNECT, RUNNER_SESSION_MS)
 
     def _transaction(self, transaction: Transaction) -> None:
         for event in self._registry.feed(transaction):
@@ -105,7 +108,7 @@ class SimulatedStage:
         process = self.kernel.process(actor)
         environment = self._world.environment(actor, process)
         closing = self.kernel.flag(f"close {actor}")
-        spec = member_spec(self.plan, actor, connect="simulated:2181", events="")
+        spec = member_spec(self.plan, actor, connect=SIMULATED_CONNECT, events="")
         member = build_member(environment, spec)
         self.kernel.host(member.run(spec.streams, closing), f"member {actor}", process=process)
         return SimulatedProcess(process, closing)

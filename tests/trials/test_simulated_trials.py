@@ -1,0 +1,148 @@
+"""Simulated trials end to end: the scenarios' expectations, the planted bugs, determinism."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rebalance_lab.history.checks import CHECKS, judge
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.history.events import Kind
+from rebalance_lab.history.files import History, load, read_trial
+from rebalance_lab.trials import api
+from rebalance_lab.trials.plan import PLANTS
+from rebalance_lab.trials.scenario import make_plan, scenario
+from rebalance_lab.trials.simulated import simulate
+
+FAULTY_SEEDS = range(40)
+CONTROL_SEEDS = range(200)
+
+
+def outcomes(history: History) -> dict[str, Outcome]:
+    return {name: finding.outcome for name, finding in judge(history).items()}
+
+
+def run(name: str, **plan: object) -> History:
+    history, _ = simulate(make_plan(name, **plan))  # type: ignore[arg-type]
+    return history
+
+
+@pytest.mark.parametrize("rules", ["described", "shipped"])
+@pytest.mark.parametrize("name", ["zombie", "crash"])
+def test_every_seed_comes_out_as_expected(name: str, rules: str) -> None:
+    for seed in FAULTY_SEEDS:
+        plan = make_plan(name, seed=seed, rules=rules)
+        history, _ = simulate(plan)
+        assert outcomes(history) == scenario(name).expects(plan), f"seed {seed}"
+
+
+@pytest.mark.parametrize("name", ["zombie", "crash"])
+def test_the_control_is_clean(name: str) -> None:
+    for seed in CONTROL_SEEDS:
+        assert set(outcomes(run(name, seed=seed, control=True)).values()) == {Outcome.CLEAN}, f"seed {seed}"
+
+
+def test_a_clean_leave_does_no_harm() -> None:
+    for seed in FAULTY_SEEDS:
+        found = outcomes(run("crash", seed=seed, settings={"leave": "true"}))
+        assert set(found.values()) == {Outcome.CLEAN}, f"seed {seed}"
+
+
+def test_a_short_pause_makes_no_zombie() -> None:
+    for seed in FAULTY_SEEDS:
+        history = run("zombie", seed=seed, settings={"pause_ms": "500"})
+        assert set(outcomes(history).values()) == {Outcome.CLEAN}, f"seed {seed}"
+
+
+def test_a_pause_that_did_not_bite_proves_nothing() -> None:
+    found = outcomes(run("zombie", plant="pause-that-does-not-bite"))
+    assert set(found.values()) == {Outcome.UNKNOWN}
+
+
+def test_a_pause_that_did_not_outlast_its_session_proves_nothing() -> None:
+    # The server's bounds raise a session of 100 ms to two ticks; a pause in between outlasts the
+    # session that was asked for, not the one that was granted.
+    history = run("zombie", settings={"session_timeout_ms": "100", "pause_ms": "300"})
+    assert outcomes(history)["belief_overlap"] is Outcome.UNKNOWN
+
+
+def test_a_group_that_does_not_rest_proves_nothing() -> None:
+    history = run("zombie", control=True, settings={"rest_timeout_ms": "100"})
+    assert any(event.kind is Kind.REST_MISSED for event in history.events)
+    assert set(outcomes(history).values()) == {Outcome.UNKNOWN}
+
+
+#: Planted bug -> the check that must say violated, in a run that is clean without it.
+CAUGHT_BY = {
+    "ignore-claim-conflict": "belief_overlap",
+    "work-through-rebalance": "effect_overlap",
+    "never-claim-last": "unowned_window",
+    "persistent-registration": "registration",
+    "recorder-loses-releases": "registry_overlap",
+    "two-owners": "registry_overlap",
+}
+
+
+@pytest.mark.parametrize("plant", sorted(CAUGHT_BY))
+def test_every_planted_bug_is_caught(plant: str) -> None:
+    found = outcomes(run("zombie", control=True, plant=plant))
+    assert found[CAUGHT_BY[plant]] is Outcome.VIOLATED
+
+
+def test_every_planted_bug_and_every_check_has_its_test() -> None:
+    assert set(CAUGHT_BY) | {"pause-that-does-not-bite"} == set(PLANTS)
+    assert set(CAUGHT_BY.values()) == set(CHECKS)
+    assert {plant for check in CHECKS.values() for plant in check.plants} <= set(PLANTS)
+
+
+HASH_SCRIPT = """
+import sys
+from rebalance_lab.trials.scenario import make_plan
+from rebalance_lab.trials.simulated import simulate
+for name in ("zombie", "crash"):
+    for seed in (1, 2):
+        print(simulate(make_plan(name, seed=seed))[0].trial.history_sha256)
+"""
+
+
+def test_the_same_seed_gives_the_same_history_anywhere() -> None:
+    def hashes(hash_seed: str) -> list[str]:
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        done = subprocess.run(
+            [sys.executable, "-c", HASH_SCRIPT], env=environment, capture_output=True, text=True, check=True, timeout=60
+        )
+        return done.stdout.split()
+
+    first, second = hashes("1"), hashes("2")
+    assert first == second
+    assert len(set(first)) == 4
+    assert run("zombie", seed=1).trial.history_sha256 == first[0]
+
+
+def test_a_stored_trial_is_read_back_whole_and_replaced_by_itself(tmp_path: Path) -> None:
+    plan = make_plan("zombie", seed=3)
+    result = api.run(plan, tmp_path)
+    assert result.status == "as expected"
+    history = load(result.folder)
+    assert history.trial == read_trial(result.folder) == result.trial
+    assert history.events == run("zombie", seed=3).events
+    assert api.plan_of(result.folder) == plan
+    again = api.run(plan, tmp_path)
+    assert again.folder == result.folder
+    assert again.trial.history_sha256 == result.trial.history_sha256
+    assert [path.name for path in tmp_path.iterdir()] == [result.folder.name]
+
+
+def test_a_sweep_on_two_processes_is_the_same_as_one_by_one(tmp_path: Path) -> None:
+    plans = [make_plan("crash", seed=seed) for seed in range(20)]
+    swept = {result.trial.seed: result.trial.history_sha256 for result in api.sweep(plans, tmp_path, processes=2)}
+    assert swept == {plan.seed: simulate(plan)[0].trial.history_sha256 for plan in plans}
+
+
+def test_a_plant_in_the_history_makes_a_surprise(tmp_path: Path) -> None:
+    result = api.run(make_plan("zombie", control=True, plant="ignore-claim-conflict"), tmp_path)
+    assert result.status == "surprise"
