@@ -71,9 +71,15 @@ class TcpProxy:
         """From now on turn new connections away, as a server that is down: the standing go on."""
         self.held = True
 
+    def hang(self) -> None:
+        """From now on leave new connections without an answer, as behind a lost route: they are
+        neither refused nor served. Those that still wait at `release` go through."""
+        self._loop.remove_reader(self._listener.fileno())
+
     def release(self) -> None:
         """Let new connections through again."""
         self.held = False
+        self._loop.add_reader(self._listener.fileno(), self._accept)
 
     def lose_next_reply(self) -> Future[int]:
         """Pass requests on, but swallow the next reply to one and break its connection. Done,

@@ -23,11 +23,11 @@ class TransactionLogError(Exception):
 
 
 class _Origin(NamedTuple):
-    """What the operations of one record share."""
+    """What the operations of one record share: the first four fields of a Transaction."""
 
+    zxid: int
     session_id: int
     cxid: int
-    zxid: int
     wall_ms: int
 
 
@@ -37,8 +37,8 @@ def transactions_of(record: bytes, where: str) -> list[Transaction]:
     Raises TransactionLogError: an unknown type, or a record that is too short for its type.
     """
     try:
-        *origin, kind = _HEADER.unpack_from(record)
-        return _operations(_Origin(*origin), kind, record, _HEADER.size, where)
+        session_id, cxid, zxid, wall_ms, kind = _HEADER.unpack_from(record)
+        return _operations(_Origin(zxid, session_id, cxid, wall_ms), kind, record, _HEADER.size, where)
     except (struct.error, UnicodeDecodeError) as error:
         raise TransactionLogError(f"{where}: a record of {len(record)} bytes that cannot be read: {error}") from error
 
