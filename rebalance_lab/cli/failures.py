@@ -1,0 +1,57 @@
+"""From what the lab raises to one line that a person can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rebalance_lab.history.files import HistoryError
+from rebalance_lab.trials.fixture import FixtureConflict
+from rebalance_lab.trials.lab import TrialError
+from rebalance_lab.trials.plan import PlanError
+from rebalance_lab.world.errors import ZooKeeperError
+from rebalance_lab.world.live.java import EmbeddedServerError
+
+AS_EXPECTED = 0
+SURPRISE = 1
+UNKNOWN = 2
+
+#: Errors whose message is written for people: it says what was wrong and what to do.
+SPOKEN = (PlanError, HistoryError, TrialError, FixtureConflict, EmbeddedServerError, ZooKeeperError)
+
+
+class Failure(Exception):
+    """The command cannot be carried out. The message is for the user; the exit code is 2."""
+
+
+@contextmanager
+def spoken() -> Iterator[None]:
+    """Turn the lab's own errors, and those of the file system, into Failures."""
+    try:
+        yield
+    except SPOKEN as error:
+        raise Failure(str(error)) from error
+    except OSError as error:
+        if error.filename is None or isinstance(error, BrokenPipeError):
+            raise
+        raise Failure(f"{error.filename}: {error.strerror}") from error
+
+
+def writable_store(store: Path) -> Path:
+    """The store, made if need be. Raises Failure when nothing can be written there."""
+    probe = store / ".writable"
+    try:
+        store.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise Failure(f"cannot write to the store {store}: {error.strerror}; choose another with --store") from error
+    return store
+
+
+def exit_code(statuses: list[str]) -> int:
+    """The exit code for statuses of trials or claims; what was not run does not count."""
+    if "surprise" in statuses:
+        return SURPRISE
+    return UNKNOWN if "unknown" in statuses else AS_EXPECTED

@@ -1,0 +1,86 @@
+"""The app: every command, and how it ends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from rebalance_lab.cli.claims import claims
+from rebalance_lab.cli.demo import demo
+from rebalance_lab.cli.failures import UNKNOWN, Failure
+from rebalance_lab.cli.join import join
+from rebalance_lab.cli.replay import replay
+from rebalance_lab.cli.report import report
+from rebalance_lab.cli.run import run
+from rebalance_lab.cli.scenarios import scenarios
+from rebalance_lab.cli.sweep import sweep
+from rebalance_lab.cli.terminal import set_up_logs
+from rebalance_lab.cli.topics import topics
+from rebalance_lab.cli.zookeeper import zookeeper
+
+#: Shells report a command that SIGINT ended as 128 + 2.
+INTERRUPTED = 130
+
+NAME = "rebalance-lab"
+
+app = typer.Typer(
+    name=NAME,
+    help="Who owns what, and who says so? Kafka's ways of sharing partitions, on a real ZooKeeper, under real faults.",
+    epilog="Exit 0: every claim tested came out as expected. 1: one did not. 2: unknown, or wrong usage.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"{NAME} {version(NAME)}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done, on stderr.")] = False,
+    _version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    set_up_logs(verbose=verbose)
+
+
+PANELS: dict[str, tuple[Callable[..., None], ...]] = {
+    "Experiments": (demo, scenarios, run, sweep, replay, report, claims),
+    "Hands on": (zookeeper, topics, join),
+}
+for panel, commands in PANELS.items():
+    for command in commands:
+        app.command(rich_help_panel=panel)(command)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command line; returns the exit code. The console script."""
+    try:
+        code = app(arguments, prog_name=NAME, standalone_mode=False)
+    except Failure as failure:
+        return _fail(str(failure))
+    except TyperException as error:
+        return _fail(f"{error.format_message()} (see {NAME} --help)")
+    except (KeyboardInterrupt, typer.Abort):
+        print(f"{NAME}: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str) -> int:
+    print(f"{NAME}: {message}", file=sys.stderr)
+    return UNKNOWN
+
+
+if __name__ == "__main__":
+    sys.exit(main())

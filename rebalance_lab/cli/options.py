@@ -1,0 +1,64 @@
+"""Options that several commands share, and how their texts are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from itertools import product
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rebalance_lab.cli.failures import Failure
+
+
+class World(StrEnum):
+    simulated = "simulated"
+    processes = "processes"
+
+
+class Rules(StrEnum):
+    described = "described"
+    shipped = "shipped"
+
+
+PLANT = "plant"
+
+StoreOption = Annotated[Path, typer.Option("--store", help="Where trials are kept.", metavar="DIR")]
+WorldOption = Annotated[World, typer.Option("--world", help="Virtual time, or OS processes on a real ZooKeeper.")]
+RulesOption = Annotated[Rules, typer.Option("--rules", help="As the articles have it, or as Kafka 0.8.2.2 shipped it.")]
+ControlOption = Annotated[bool, typer.Option("--control", help="The same scenario without its fault.")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting of the scenario; also plant=NAME for a planted bug.", metavar="K=V"),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ZooKeeperOption = Annotated[str, typer.Option("--zookeeper", help="A ZooKeeper.", metavar="HOST:PORT")]
+
+DEFAULT_STORE = Path("trials")
+
+
+def key_values(texts: Sequence[str] | None, option: str = "--set") -> dict[str, str]:
+    """`k=v` texts as a dict, in their order. Raises Failure: no `=`, no key, or a key twice."""
+    found: dict[str, str] = {}
+    for text in texts or ():
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise Failure(f"{option} {text}: write it as key=value")
+        if key in found:
+            raise Failure(f"{option} {key} is given twice")
+        found[key] = value
+    return found
+
+
+def grid(texts: Sequence[str] | None) -> list[dict[str, str]]:
+    """Every combination of `k=a,b,c` texts, the last key changing fastest. Raises Failure."""
+    choices = {key: value.split(",") for key, value in key_values(texts).items()}
+    return [dict(zip(choices, combination, strict=True)) for combination in product(*choices.values())]
+
+
+def without_plant(settings: dict[str, str]) -> tuple[dict[str, str], str | None]:
+    """The settings of the scenario, and the planted bug (None for none or an empty name)."""
+    rest = {key: value for key, value in settings.items() if key != PLANT}
+    return rest, settings.get(PLANT) or None

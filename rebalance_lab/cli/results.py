@@ -1,0 +1,51 @@
+"""Trials' results as JSON and as tables."""
+
+from __future__ import annotations
+
+from rich.markup import escape
+
+from rebalance_lab.cli.terminal import answer, seconds, styled, table
+from rebalance_lab.history.checks import CHECKS
+from rebalance_lab.trials.api import TrialResult, replay_command
+
+
+def shape(result: TrialResult) -> dict[str, object]:
+    """The JSON of `run --json`. `measures` holds every check's numbers as CHECK_MEASURE."""
+    trial = result.trial
+    return {
+        "trial": trial.id,
+        "scenario": trial.scenario,
+        "world": trial.world,
+        "seed": trial.seed,
+        "history_sha256": trial.history_sha256,
+        "status": result.status,
+        "checks": {
+            name: {"outcome": finding.outcome, "why": finding.why, "witness": finding.witness}
+            for name, finding in result.findings.items()
+        },
+        "measures": {
+            f"{name}_{measure}": number
+            for name, finding in result.findings.items()
+            for measure, number in finding.measures.items()
+        },
+    }
+
+
+def show(result: TrialResult) -> None:
+    """One trial on the terminal."""
+    trial = result.trial
+    facts = [trial.scenario, trial.world, trial.rules, f"seed {trial.seed}"]
+    facts += ["control"] if trial.control else []
+    facts += [f"planted bug {trial.plant}"] if trial.plant else []
+    rows = []
+    for name, finding in result.findings.items():
+        longest = seconds(finding.measures["longest_us"]) if finding.measures.get("longest_us") else ""
+        layers = " / ".join(CHECKS[name].compares) if name in CHECKS else ""
+        rows.append((name, layers, styled(finding.outcome), longest, escape(finding.why)))
+    console = answer()
+    columns = ("check", "compares", "outcome", "longest", "why")
+    console.print(table(" · ".join(facts), columns, rows, numbers=("longest",)))
+    console.print(f"status   {styled(result.status)}")
+    console.print(f"history  sha256 {trial.history_sha256}", soft_wrap=True)
+    console.print(f"trial    {result.folder}", soft_wrap=True, markup=False)
+    console.print(f"again    {replay_command(result.folder)}", soft_wrap=True, markup=False)

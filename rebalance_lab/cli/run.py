@@ -1,0 +1,57 @@
+"""`run`: one trial."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import structlog
+import typer
+
+from rebalance_lab.cli.failures import exit_code, spoken, writable_store
+from rebalance_lab.cli.options import (
+    DEFAULT_STORE,
+    ControlOption,
+    JsonOption,
+    Rules,
+    RulesOption,
+    SetOption,
+    StoreOption,
+    World,
+    WorldOption,
+    key_values,
+    without_plant,
+)
+from rebalance_lab.cli.results import shape, show
+from rebalance_lab.cli.terminal import print_json, progress
+from rebalance_lab.trials import api
+
+log = structlog.get_logger()
+
+
+def run(
+    scenario: Annotated[str, typer.Argument(help="Its name; see `scenarios`.", metavar="SCENARIO")],
+    *,
+    world: WorldOption = World.simulated,
+    rules: RulesOption = Rules.described,
+    seed: Annotated[int, typer.Option("--seed", help="Chooses every schedule of a simulated trial.")] = 1,
+    control: ControlOption = False,
+    settings: SetOption = None,
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+) -> None:
+    """Run one trial of a scenario and judge it."""
+    values, plant = without_plant(key_values(settings))
+    with spoken():
+        plan = api.make_plan(
+            scenario, world=world, rules=rules, seed=seed, control=control, settings=values, plant=plant
+        )
+        writable_store(store)
+        log.info("trial begins", trial=plan.trial_id, world=plan.world)
+        with progress().status(f"{plan.trial_id}: running"):
+            result = api.run(plan, store)
+        log.info("trial ended", trial=result.trial.id, status=result.status)
+    if as_json:
+        print_json(shape(result))
+    else:
+        show(result)
+    raise typer.Exit(exit_code([result.status]))

@@ -1,0 +1,52 @@
+"""`scenarios`: what can be run, and what can be set."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from rebalance_lab.cli.failures import spoken
+from rebalance_lab.cli.options import JsonOption
+from rebalance_lab.cli.terminal import answer, print_json, table
+from rebalance_lab.trials.api import scenario, scenario_names
+from rebalance_lab.trials.plan import PLANTS
+from rebalance_lab.trials.scenario import Scenario
+
+
+def scenarios(
+    name: Annotated[str | None, typer.Argument(help="Show the settings of this one.")] = None,
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """List the scenarios; with a name, its settings."""
+    with spoken():
+        chosen = [scenario(each) for each in ([name] if name else scenario_names())]
+    if as_json:
+        print_json({each.name: _shape(each) for each in chosen})
+    elif name is None:
+        rows = [(each.name, ", ".join(each.claims), escape(each.summary)) for each in chosen]
+        answer().print(table("Scenarios", ("scenario", "claims", "what happens"), rows))
+        answer().print("Settings of one: rebalance-lab scenarios NAME. Run it: rebalance-lab run NAME")
+    else:
+        _show(chosen[0])
+
+
+def _shape(each: Scenario) -> dict[str, object]:
+    parameters = {
+        parameter.name: {"default": parameter.default, "unit": parameter.unit, "help": parameter.help}
+        for parameter in each.parameters
+    }
+    return {"summary": each.summary, "claims": each.claims, "parameters": parameters}
+
+
+def _show(each: Scenario) -> None:
+    console = answer()
+    console.print(f"[bold]{each.name}[/] ({', '.join(each.claims)}): {escape(each.summary)}\n")
+    rows = [(one.name, str(one.default), one.unit, escape(one.help)) for one in each.parameters]
+    console.print(
+        table("Settings, by --set NAME=VALUE", ("name", "default", "unit", "meaning"), rows, numbers=("default",))
+    )
+    plants = [(name, escape(meaning)) for name, meaning in PLANTS.items()]
+    console.print(table("Planted bugs, by --set plant=NAME", ("name", "where: what"), plants))

@@ -1,0 +1,77 @@
+"""What people see: consoles, tables, logs."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+#: Width where there is no terminal to ask: tables in files and pipes stay readable.
+PIPE_WIDTH = 120
+
+STYLES = {
+    "clean": "green",
+    "violated": "magenta",
+    "unknown": "yellow",
+    "as expected": "green",
+    "reproduced": "green",
+    "refuted": "green",
+    "surprise": "bold red",
+    "not run": "dim",
+}
+
+
+def answer() -> Console:
+    """Stdout."""
+    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
+
+
+def progress() -> Console:
+    """Stderr."""
+    return Console(stderr=True, highlight=False)
+
+
+def set_up_logs(*, verbose: bool) -> None:
+    """Structured logs on stderr: warnings, and with `verbose` everything."""
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+            structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
+def styled(word: str) -> str:
+    """An outcome, verdict or status in its colour."""
+    style = STYLES.get(word)
+    return f"[{style}]{escape(word)}[/]" if style else escape(word)
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[str] = ()) -> Table:
+    """A table; columns named in `numbers` are set to the right."""
+    drawn = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
+    for name in columns:
+        drawn.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*row)
+    return drawn
+
+
+def seconds(time_us: int) -> str:
+    return f"{time_us / 1e6:.3f} s"
+
+
+def print_json(value: Any) -> None:
+    """One JSON line on stdout, at once."""
+    print(msgspec.json.encode(value).decode(), flush=True)
