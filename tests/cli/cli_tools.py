@@ -1,0 +1,89 @@
+"""Running command lines in tests: in this process, or as a user's shell would."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from rebalance_lab.cli.main import main
+
+COMMAND = [sys.executable, "-m", "rebalance_lab.cli.main"]
+
+#: Longer than any command of these tests takes on a busy machine.
+LIMIT_S = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A command that has ended: exit code, stdout, stderr."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Stdout as the one JSON line it must be."""
+        (line,) = self.out.splitlines()
+        return json.loads(line)
+
+
+class CommandLine:
+    """`command("run", "zombie", ...)` in this process."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: object) -> Ended:
+        self._capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        captured = self._capsys.readouterr()
+        return Ended(code, captured.out, captured.err)
+
+    def refused(self, *arguments: object) -> str:
+        """The one line on stderr of a command that must exit 2 and answer nothing."""
+        ended = self(*arguments)
+        assert (ended.code, ended.out) == (2, "")
+        (line,) = ended.err.splitlines()
+        assert line.startswith("rebalance-lab: ")
+        return line.removeprefix("rebalance-lab: ")
+
+
+@contextmanager
+def background(*arguments: object) -> Iterator[subprocess.Popen[str]]:
+    """A command as a process of its own, killed at the end if it still runs."""
+    process = subprocess.Popen(
+        [*COMMAND, *(str(argument) for argument in arguments)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def next_line(process: subprocess.Popen[str]) -> Any:
+    """The next JSON line; fails with stderr when the process ended instead."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        raise AssertionError(f"no more lines; stderr: {process.communicate(timeout=LIMIT_S)[1]}")
+    return json.loads(line)
+
+
+def end(process: subprocess.Popen[str], number: int) -> Ended:
+    """Send a signal and wait for the end."""
+    process.send_signal(number)
+    out, err = process.communicate(timeout=LIMIT_S)
+    return Ended(process.returncode, out, err)

@@ -1,0 +1,141 @@
+"""`scenarios`, `run`, `sweep`, `replay`: what they answer, and with which exit code."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from cli_tools import CommandLine
+
+QUICK = ["--set", "members=2", "--set", "partitions=2"]
+
+
+def test_scenarios_are_listed(command: CommandLine) -> None:
+    ended = command("scenarios")
+    assert ended.code == 0
+    assert "zombie" in ended.out
+    assert "Z10" in ended.out
+
+
+def test_scenarios_as_json(command: CommandLine) -> None:
+    shape = command("scenarios", "--json").json
+    assert sorted(shape) == ["crash", "zombie"]
+    assert shape["zombie"]["claims"] == ["Z10"]
+    assert shape["zombie"]["parameters"]["pause_ms"] == {
+        "default": 5000,
+        "unit": "ms",
+        "help": "how long the first member is paused",
+    }
+
+
+def test_one_scenario_shows_settings_and_plants(command: CommandLine) -> None:
+    out = command("scenarios", "crash").out
+    assert "leave cleanly instead of being killed" in out
+    assert "ignore-claim-conflict" in out
+
+
+def test_run_as_json(command: CommandLine, tmp_path) -> None:
+    ended = command("run", "zombie", "--seed", 7, *QUICK, "--store", tmp_path, "--json")
+    shape = ended.json
+    assert ended.code == 0
+    assert set(shape) == {"trial", "scenario", "world", "seed", "history_sha256", "status", "checks", "measures"}
+    assert (shape["scenario"], shape["world"], shape["seed"], shape["status"]) == (
+        "zombie",
+        "simulated",
+        7,
+        "as expected",
+    )
+    assert len(shape["history_sha256"]) == 64
+    assert shape["checks"]["belief_overlap"]["outcome"] == "violated"
+    assert shape["checks"]["registry_overlap"]["outcome"] == "clean"
+    assert shape["measures"]["belief_overlap_longest_us"] > 1_000_000
+    assert json.loads((tmp_path / shape["trial"] / "trial.json").read_text())["seed"] == 7
+    assert command("run", "zombie", "--seed", 7, *QUICK, "--store", tmp_path, "--json").json == shape
+
+
+def test_run_ends_with_a_table_and_the_replay_command(command: CommandLine, tmp_path) -> None:
+    ended = command("run", "zombie", *QUICK, "--control", "--store", tmp_path)
+    assert ended.code == 0
+    assert "zombie · simulated · described · seed 1 · control" in ended.out
+    assert "belief_overlap" in ended.out
+    (again,) = [line for line in ended.out.splitlines() if line.startswith("again ")]
+    assert again.split()[1:3] == ["rebalance-lab", "replay"]
+    assert command("replay", again.split()[3]).code == 0
+
+
+def test_the_world_is_not_told_on_stderr(command: CommandLine, tmp_path) -> None:
+    assert command("run", "crash", *QUICK, "--store", tmp_path).err == ""
+    assert "trial ended" in command("--verbose", "run", "crash", *QUICK, "--store", tmp_path).err
+
+
+@pytest.mark.parametrize(
+    ("plant", "code", "status"),
+    [("never-claim-last", 1, "surprise"), ("pause-that-does-not-bite", 2, "unknown")],
+)
+def test_exit_codes_of_run(command: CommandLine, tmp_path, plant: str, code: int, status: str) -> None:
+    ended = command("run", "zombie", "--set", f"plant={plant}", "--store", tmp_path, "--json")
+    assert (ended.code, ended.json["status"]) == (code, status)
+
+
+def test_replay_gives_the_same_history_and_says_so(command: CommandLine, tmp_path) -> None:
+    trial = command("run", "zombie", *QUICK, "--store", tmp_path, "--json").json
+    ended = command("replay", trial["trial"], "--store", tmp_path)
+    assert ended.code == 0
+    assert "the same history, event for event" in ended.out
+    shape = command("replay", trial["trial"], "--store", tmp_path, "--json").json
+    assert (shape["replay_of"], shape["same_history"]) == (trial["trial"], True)
+    assert shape["history_sha256"] == trial["history_sha256"]
+
+
+def test_replay_tells_the_first_event_that_differs(command: CommandLine, tmp_path) -> None:
+    trial = command("run", "zombie", *QUICK, "--store", tmp_path, "--json").json["trial"]
+    events = tmp_path / trial / "events.jsonl"
+    lines = events.read_text().splitlines(keepends=True)
+    changed = json.loads(lines[3]) | {"at_us": json.loads(lines[3])["at_us"] + 1}
+    events.write_text("".join([*lines[:3], json.dumps(changed) + "\n", *lines[4:]]))
+    record = tmp_path / trial / "trial.json"
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"history_sha256": "0" * 64}))
+    ended = command("replay", trial, "--store", tmp_path)
+    assert ended.code == 2
+    assert "the history differs from the stored one: event 3, " in ended.err
+    assert "the same history" not in ended.out
+
+
+def test_replay_of_a_live_trial_says_that_the_schedule_may_differ(command: CommandLine, tmp_path) -> None:
+    settings = ["--set", "members=1", "--set", "pause_ms=50", "--set", "rebalance_backoff_ms=50"]
+    live = command("run", "zombie", "--control", "--world", "processes", *settings, "--store", tmp_path, "--json")
+    assert (live.code, live.json["world"]) == (0, "processes")
+    ended = command("replay", live.json["trial"], "--store", tmp_path, "--json")
+    assert ended.code == 0
+    assert "the schedule may differ" in ended.err
+    assert ended.json["replay_of"] == live.json["trial"]
+    assert ended.json["same_history"] is None
+    assert ended.json["trial"] != live.json["trial"]
+    assert (tmp_path / ended.json["trial"] / "trial.json").is_file()
+
+
+def test_sweep_runs_every_combination_and_seed(command: CommandLine, tmp_path) -> None:
+    ended = command("sweep", "zombie", "--set", "pause_ms=500,5000", "--seeds", 3, *QUICK, "--store", tmp_path)
+    assert ended.code == 0
+    assert len(list(tmp_path.glob("*/trial.json"))) == 6
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in ended.out.splitlines() if "│" in line]
+    beliefs = [row for row in rows if "belief_overlap" in row]
+    assert [(row[0], row[4:8]) for row in beliefs] == [
+        ("500", ["3", "3", "0", "0"]),
+        ("5000", ["3", "0", "3", "0"]),
+    ]
+    assert "status   6 as expected" in ended.out
+
+
+def test_sweep_as_json_gives_a_line_a_trial(command: CommandLine, tmp_path) -> None:
+    ended = command("sweep", "zombie", "--seeds", 2, "--set", "plant=never-claim-last", "--store", tmp_path, "--json")
+    lines = [json.loads(line) for line in ended.out.splitlines()]
+    assert ended.code == 1
+    assert sorted(line["seed"] for line in lines) == [1, 2]
+    assert {line["status"] for line in lines} == {"surprise"}
+
+
+def test_sweep_lists_what_was_not_as_expected(command: CommandLine, tmp_path) -> None:
+    ended = command("sweep", "zombie", "--seeds", 7, "--set", "plant=never-claim-last", "--store", tmp_path)
+    assert ended.out.count("surprise: rebalance-lab replay ") == 5
+    assert "… and 2 more that were not as expected" in ended.out

@@ -1,0 +1,127 @@
+"""Bad input: one line on stderr that says what is possible, exit 2, never a traceback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+from cli_tools import CommandLine
+
+from rebalance_lab.cli.failures import Failure, exit_code
+from rebalance_lab.cli.options import grid, key_values, without_plant
+
+
+def test_help_lists_every_command(command: CommandLine) -> None:
+    ended = command("--help")
+    assert (ended.code, ended.err) == (0, "")
+    for name in ("demo", "scenarios", "run", "sweep", "replay", "report", "claims", "zookeeper", "topics", "join"):
+        assert f" {name} " in ended.out
+
+
+def test_version(command: CommandLine) -> None:
+    assert command("--version").out.startswith("rebalance-lab 0.")
+
+
+def test_an_unknown_scenario_lists_the_known_ones(command: CommandLine, tmp_path) -> None:
+    line = command.refused("run", "zomby", "--store", tmp_path)
+    assert line == "there is no scenario zomby; there are: crash, zombie"
+
+
+@pytest.mark.parametrize("name", ["run", "sweep"])
+def test_an_unknown_setting_lists_the_known_ones(command: CommandLine, tmp_path, name: str) -> None:
+    line = command.refused(name, "zombie", "--set", "pause=3", "--store", tmp_path)
+    assert "has no parameter pause; it has: group, topic, partitions, " in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run", "zombie", "--set", "pause_ms=soon"], "pause_ms=soon: must be a whole number (ms)"),
+        (["run", "zombie", "--set", "members=0"], "members=0: must be at least 1 members"),
+        (["run", "zombie", "--set", "pause_ms"], "--set pause_ms: write it as key=value"),
+        (["run", "zombie", "--set", "members=2", "--set", "members=3"], "--set members is given twice"),
+        (["run", "zombie", "--set", "plant=daisies"], "there is no planted bug daisies; there are: "),
+        (["run", "zombie", "--world", "mars"], "'mars' is not one of"),
+        (["run", "zombie", "--rules", "mine"], "'mine' is not one of"),
+        (["run", "zombie", "--seed", "x"], "Invalid value for '--seed'"),
+        (["run"], "Missing argument 'SCENARIO'"),
+        (["fly"], "No such command 'fly'"),
+        (["sweep", "zombie", "--seeds", "0"], "greater than or equal to 1"),
+        (["replay", "yesterday"], "there is no trial yesterday"),
+        (["topics", "--zookeeper", "h:1", "--create", "t", "--partitions", "3"], "--fixture writes the znodes"),
+        (["topics", "--zookeeper", "h:x", "--create", "t", "--partitions", "3", "--fixture"], "no port from 1 to"),
+        (["join", "--zookeeper", "h:1", "--group", "g", "--topic", "t:none"], "--topic t:none: write T or T:STREAMS"),
+        (["join", "--zookeeper", "h:1", "--group", "g", "--topic", "t", "--assignor", "luck"], "known are ceil, range"),
+        (["join", "--zookeeper", "h:1", "--group", "a b", "--topic", "t"], "id a b is illegal, contains"),
+        (["zookeeper", "--nodes", "3"], "--nodes 3: ensembles are not built yet"),
+        (["report", "--store", "nowhere"], "nowhere holds no trial; make some: rebalance-lab run zombie"),
+    ],
+)
+def test_bad_input(command: CommandLine, monkeypatch, tmp_path, arguments: list[str], says: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert says in command.refused(*arguments)
+
+
+def test_a_store_that_is_a_file(command: CommandLine, tmp_path) -> None:
+    store = tmp_path / "store"
+    store.touch()
+    line = command.refused("run", "zombie", "--store", store)
+    assert line == f"cannot write to the store {store}: File exists; choose another with --store"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_store_that_is_read_only(command: CommandLine, tmp_path) -> None:
+    tmp_path.chmod(0o500)
+    assert "Permission denied; choose another with --store" in command.refused("run", "zombie", "--store", tmp_path)
+
+
+def test_a_trial_that_was_cut_off(command: CommandLine, tmp_path) -> None:
+    (tmp_path / "half").mkdir()
+    assert "half holds no trial.json" in command.refused("replay", "half", "--store", tmp_path)
+
+
+def test_java_missing(command: CommandLine, monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert "needs Java 17 or later" in command.refused("zookeeper")
+    assert "needs Java 17 or later" in command.refused("run", "zombie", "--world", "processes", "--store", tmp_path)
+
+
+def test_no_command_waits_for_spark_unless_it_needs_it() -> None:
+    code = "import sys, rebalance_lab.cli.main; sys.exit('pyspark' in sys.modules or 'pandas' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_settings_as_texts() -> None:
+    assert key_values(["a=1", "b=x=y", "c="]) == {"a": "1", "b": "x=y", "c": ""}
+    with pytest.raises(Failure, match="--config =1: write it as key=value"):
+        key_values(["=1"], "--config")
+
+
+def test_a_grid_is_every_combination_the_last_key_fastest() -> None:
+    assert grid(["a=1,2", "b=x,y"]) == [
+        {"a": "1", "b": "x"},
+        {"a": "1", "b": "y"},
+        {"a": "2", "b": "x"},
+        {"a": "2", "b": "y"},
+    ]
+    assert grid(None) == [{}]
+
+
+def test_a_plant_is_taken_out_of_the_settings() -> None:
+    assert without_plant({"a": "1", "plant": "p"}) == ({"a": "1"}, "p")
+    assert without_plant({"plant": ""}) == ({}, None)
+
+
+@pytest.mark.parametrize(
+    ("statuses", "code"),
+    [
+        ([], 0),
+        (["as expected", "not run"], 0),
+        (["as expected", "unknown"], 2),
+        (["unknown", "surprise", "as expected"], 1),
+    ],
+)
+def test_exit_codes(statuses: list[str], code: int) -> None:
+    assert exit_code(statuses) == code
