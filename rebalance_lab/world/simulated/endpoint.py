@@ -9,6 +9,9 @@ from rebalance_lab.world.simulated.messages import Connect
 from rebalance_lab.world.simulated.server import Server
 from rebalance_lab.world.simulated.session import SimulatedSession
 
+#: ClientCnxn.startConnect waits this long at most before each connection but the first.
+RECONNECT_WAIT_LIMIT_US = 1_000_000
+
 
 class Endpoint:
     """One process (`session.Host`). `name`: its host, for reports."""
@@ -17,7 +20,8 @@ class Endpoint:
         self.kernel = kernel
         self.process = process
         self.name = name
-        self.reconnect_waits = RandomStream(seed, process.name, "reconnect")
+        self._seed = seed
+        self._reconnect_waits: RandomStream | None = None
         self._network = network
         self._server = server
         self._links: dict[SimulatedSession, Link] = {}
@@ -37,6 +41,13 @@ class Endpoint:
             self._held.append((link, message))
             session.limit_attempt()
         return link
+
+    def reconnect_wait_us(self) -> int:
+        """How long to wait before the next connection. Its stream is made when first needed:
+        most of 100,000 sessions never lose theirs."""
+        if self._reconnect_waits is None:
+            self._reconnect_waits = RandomStream(self._seed, self.process.name, "reconnect")
+        return self._reconnect_waits.below(RECONNECT_WAIT_LIMIT_US)
 
     def forget(self, session: SimulatedSession) -> None:
         """The session is over."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from rebalance_lab.history.transactions import Transaction, TransactionKind
 from rebalance_lab.kernel import Kernel, RandomStream
-from rebalance_lab.world.errors import NoNode
+from rebalance_lab.world.errors import BadArguments, NoNode
 from rebalance_lab.world.simulated.audit import Audit
 from rebalance_lab.world.simulated.link import Link
 from rebalance_lab.world.simulated.messages import Answer, Connect, Connected, Operation, Request, ToServer, Value
@@ -52,7 +52,7 @@ class Server:
             self._connect(link, message)
             return
         session = self._session_of.get(link)
-        if session is None:  # closed since this was sent
+        if session is None:  # its client is gone, and so is the session: this was still under way
             return
         self.sessions.hear(session)
         if isinstance(message, Request):
@@ -246,6 +246,9 @@ class Server:
         self._answer(link, session, request, node.children())
 
     def _exists(self, link: Link, session: ServerSession, request: Request) -> None:
+        if "\0" in request.path:  # of the reads, this one alone looks
+            self._answer(link, session, request, None, BadArguments.code)
+            return
         if request.watch:  # armed on a missing znode too
             self.watches.data.add(request.path, link)
         node = self.tree.nodes.get(request.path)

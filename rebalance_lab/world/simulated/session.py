@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-from rebalance_lab.kernel import Future, Kernel, Mailbox, Process, RandomStream
+from rebalance_lab.kernel import Future, Kernel, Mailbox, Process
 from rebalance_lab.world import errors
 from rebalance_lab.world.ports import (
     SESSION_TRANSITIONS,
@@ -22,11 +22,6 @@ from rebalance_lab.world.ports import (
 from rebalance_lab.world.simulated.link import Link
 from rebalance_lab.world.simulated.messages import PING, Answer, Connect, Connected, Operation, Rearm, Request, ToClient
 
-T = TypeVar("T")
-
-#: ClientCnxn.startConnect waits this long at most before each connection but the first.
-RECONNECT_WAIT_LIMIT_US = 1_000_000
-
 #: Unread session events. A session that reconnects makes two; its reader would be long gone.
 EVENTS_LIMIT = 10_000
 
@@ -37,14 +32,32 @@ class Host(Protocol):
     kernel: Kernel
     process: Process
     name: str
-    reconnect_waits: RandomStream
 
+    def reconnect_wait_us(self) -> int: ...
     def connect(self, session: SimulatedSession, message: Connect) -> Link: ...
     def forget(self, session: SimulatedSession) -> None: ...
 
 
 class SimulatedSession:
     """The port `world.ports.ZooKeeper`, and one end of a link (`link.ClientEnd`)."""
+
+    __slots__ = (
+        "_asked_timeout_ms",
+        "_child",
+        "_closing",
+        "_data",
+        "_exist",
+        "_host",
+        "_link",
+        "_pending",
+        "_timer",
+        "_xid",
+        "_zxid",
+        "events",
+        "negotiated_timeout_ms",
+        "session_id",
+        "state",
+    )
 
     def __init__(self, host: Host, session_timeout_ms: int) -> None:
         self.session_id = 0
@@ -154,7 +167,7 @@ class SimulatedSession:
                 self._end(SessionState.CLOSED, errors.SessionClosed)
             return
         host = self._host
-        due_us = host.kernel.now_us() + host.reconnect_waits.below(RECONNECT_WAIT_LIMIT_US)
+        due_us = host.kernel.now_us() + host.reconnect_wait_us()
         self._timer = host.kernel.call_at(due_us, self._connect, process=host.process)
         if was_connected:
             self.events.put(SessionEvent(SessionEventKind.DISCONNECTED, self.session_id))
@@ -181,8 +194,7 @@ class SimulatedSession:
     # -- what arrives -----------------------------------------------------------------------
 
     def arrived(self, link: Link, message: ToClient) -> None:
-        if link is not self._link:
-            return
+        assert link is self._link, "mail from a connection that was given up"
         if isinstance(message, Answer):
             self._answered(message)
         elif isinstance(message, Connected):

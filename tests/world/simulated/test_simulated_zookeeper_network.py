@@ -156,3 +156,49 @@ def test_impossible_networks_are_refused() -> None:
         NetworkSettings(latency_us=(5, 4))
     with pytest.raises(ValueError, match="loss"):
         NetworkSettings(loss=1.0)
+
+
+def test_what_a_dead_client_sent_is_not_applied_after_its_session() -> None:
+    bench = Bench()
+
+    async def main() -> None:
+        session = await bench.connected("m1")
+        session.create("/a", b"")
+        bench.process("m1").kill()
+        bench.zookeeper.expire(session.session_id)
+        await bench.sleep(5)
+        assert bench.kinds() == [TransactionKind.SESSION_OPENED, TransactionKind.SESSION_CLOSED]
+
+    bench.run(main())
+
+
+def test_who_closes_at_the_loss_of_its_connection_is_closed() -> None:
+    bench = Bench()
+
+    async def main() -> None:
+        session = await bench.connected("m1")
+        pending = session.exists("/")
+        pending.on(lambda _reply: session.close())
+        bench.zookeeper.break_connection(session.session_id)
+        assert await outcome(pending) == "ConnectionLoss"
+        assert session.state is SessionState.CLOSED
+        await bench.sleep(5)
+        assert len(session.events) == 0 and bench.zookeeper.living_sessions == ()
+
+    bench.run(main())
+
+
+def test_a_close_is_done_when_its_connection_is_lost() -> None:
+    bench = Bench()
+
+    async def main() -> None:
+        session = await bench.connected("m1")
+        closed = session.close()
+        bench.zookeeper.break_connection(session.session_id)
+        await closed
+        assert session.state is SessionState.CLOSED
+        assert len(bench.zookeeper.living_sessions) == 1
+        await bench.sleep(5)
+        assert bench.zookeeper.living_sessions == ()
+
+    bench.run(main())
