@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_lab.history.checks import CHECKS, Finding, Outcome
-from rebalance_lab.history.events import Kind
+from rebalance_lab.history.checks.overlaps import Overlap, overlaps
+from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.history.intervals import Interval
 
 NONE = {"count": 0, "longest_us": 0, "total_us": 0}
 
@@ -187,6 +189,14 @@ def test_a_report_in_a_gap_just_above_two_periods_does_not_overlap() -> None:
     )
 
 
+def test_the_trial_s_own_period_bounds_a_run() -> None:
+    story = Story(work_period_ms=10)
+    story.worked("m1", 0, 21)
+    story.worked("m2", 20)
+    story.rest(200)
+    assert judge("effect_overlap", story).outcome is Outcome.CLEAN
+
+
 def test_work_during_another_s_pause_does_not_overlap_before_it_wakes() -> None:
     story = Story()
     story.worked("m1", 0, 50)
@@ -292,6 +302,14 @@ def test_a_history_without_owners_is_unknown() -> None:
     story = Story()
     story.rest(30)
     assert judge("registry_overlap", story) == Finding(Outcome.UNKNOWN, "the registry never held an owner", (), NONE)
+
+
+def test_two_intervals_of_one_member_are_no_overlap() -> None:
+    one = Interval(Layer.EFFECT, "g_m1", "g", "t", 0, 0, 10, ("m1", 0), ("m1", 1))
+    assert overlaps([one, one], closed=True) == []
+    other = Interval(Layer.EFFECT, "g_m2", "g", "t", 0, 10, 10, ("m2", 0), ("m2", 0))
+    assert overlaps([other, one], closed=True) == [Overlap(one, other)]
+    assert overlaps([other, one], closed=False) == []
 
 
 # -- against a plain count ----------------------------------------------------------------------

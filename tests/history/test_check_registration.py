@@ -149,6 +149,14 @@ def test_an_expired_member_may_register_again_in_a_new_session() -> None:
     assert (finding.measures["registrations"], finding.measures["sessions_closed"]) == (3, 1)
 
 
+def test_a_persistent_id_is_told_once_though_its_session_ends() -> None:
+    story = Story()
+    story.created_id(100, "m1", "0x1", ephemeral=False)
+    story.session_closed(3_000, "0x1")
+    story.rest(5_000)
+    assert judge(story).measures["count"] == 1
+
+
 # -- 3. not before it ---------------------------------------------------------------------------
 
 
@@ -301,3 +309,32 @@ def test_a_crash_that_nobody_observed_is_unknown() -> None:
     finding = judge(story)
     assert finding.outcome is Outcome.UNKNOWN
     assert finding.why == "nobody observed g_m1 before its kill; nobody observed the ids after g_m1 was gone"
+
+
+def _unseen_crash(*seen_ms: float) -> Story:
+    """m1 registers at 100 ms, is killed at 1 s and gone at 3 s; the observer looks then, and after."""
+    story = Story()
+    story.created_id(100, "m1", "0x1")
+    story.killed(1_000, "m1")
+    story.session_closed(3_000, "0x1")
+    story.deleted_id(3_000, "m1", "0x1", zxid=2)
+    for ms in seen_ms:
+        story.observed(ms, *(("m1",) if 100 < ms < 3_000 else ()))
+    story.observed(5_000)
+    story.rest(5_000)
+    return story
+
+
+def test_the_observer_must_have_looked_between_registration_and_kill() -> None:
+    assert judge(_unseen_crash(500)).outcome is Outcome.CLEAN
+    for late_or_early in ((), (50,), (2_000,)):
+        finding = judge(_unseen_crash(*late_or_early))
+        assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "nobody observed g_m1 before its kill")
+
+
+def test_what_the_observer_saw_elsewhere_says_nothing_of_ids() -> None:
+    story = _joined()
+    detail = {"path": "/consumers/g/owners/t", "children": ["0"]}
+    story.add(600, "runner", Kind.OBSERVED, detail=detail)
+    story.rest(700)
+    assert judge(story).outcome is Outcome.CLEAN

@@ -175,6 +175,22 @@ def test_a_member_without_a_successful_rebalance_is_not_alive_yet() -> None:
     assert judge(story).measures["longest_us"] == 1_000_000
 
 
+def test_a_member_is_alive_since_its_first_success_not_its_last() -> None:
+    story = _alive()
+    story.rebalanced(4_000, "m1")
+    story.phase(5_100, "closing")
+    story.rest(5_100)
+    finding = judge(story)
+    assert (finding.witness[0], finding.measures["longest_us"]) == (("m1", 1), 5_000_000)
+
+
+def test_a_rebalance_of_a_member_that_never_started_makes_nobody_alive() -> None:
+    story = Story()
+    story.rebalanced(100, "m1")
+    story.rest(9_000)
+    assert judge(story).outcome is Outcome.UNKNOWN
+
+
 def test_a_paused_member_counts_as_alive() -> None:
     story = _alive()
     story.created(90, "m1")
@@ -266,6 +282,11 @@ def test_gaps_are_bounded_by_their_neighbours_or_the_scope() -> None:
     assert gaps(covered, _stretch(1, 10)) == [_stretch(2, 4), _stretch(6, 8), _stretch(9, 10)]
     assert gaps([], _stretch(1, 10)) == [_stretch(1, 10)]
     assert gaps([_stretch(0, 10)], _stretch(1, 10)) == []
+
+
+def test_what_ended_where_the_scope_begins_does_not_bound_a_gap() -> None:
+    before = Stretch(0, 1, ("b", 0), ("b", 1))
+    assert gaps([before], _stretch(1, 10)) == [_stretch(1, 10)]
 
 
 def test_common_part() -> None:

@@ -231,6 +231,15 @@ def test_a_change_to_another_member_splits() -> None:
     assert registry(story) == [("g_m1", 0, 10, 30), ("g_m2", 0, 30, 40)]
 
 
+def test_a_change_ends_nothing_on_other_partitions() -> None:
+    story = Story()
+    story.created(10, "m1", 0)
+    story.created(10, "m1", 1)
+    story.changed(30, "m2", 0)
+    story.rest(40)
+    assert registry(story) == [("g_m1", 0, 10, 30), ("g_m2", 0, 30, 40), ("g_m1", 1, 10, 40)]
+
+
 def test_zxid_orders_the_registry_though_its_clock_stepped_back() -> None:
     story = Story()
     story.created(10, "m1")
