@@ -17,10 +17,9 @@ from pathlib import Path
 from rebalance_lab.history.transactions import Transaction
 from rebalance_lab.world.live.transaction_records import TransactionLogError, transactions_of
 
-MAGIC = b"ZKLG"
-VERSION = 2
+FILE_HEADER = struct.Struct("!4siq")  # magic, version, database id
+_HEADER_START = b"ZKLG\0\0\0\2"
 
-FILE_HEADER = struct.Struct("!4siq")
 RECORD_HEADER = struct.Struct("!qi")
 END_MARK = 0x42
 
@@ -49,11 +48,10 @@ def parse(data: bytes, at: int, where: str) -> Page:
     """
     begin = 0
     if at == 0:
-        if len(data) < FILE_HEADER.size or not any(data[: FILE_HEADER.size]):
+        if _header_is_torn(data):
             return Page([], 0, FILE_HEADER.size)
-        magic, version, _ = FILE_HEADER.unpack_from(data)
-        if (magic, version) != (MAGIC, VERSION):
-            raise TransactionLogError(f"{where} begins with {magic!r}, version {version}: not a log of ZooKeeper's")
+        if not data.startswith(_HEADER_START):
+            raise TransactionLogError(f"{where} begins with {data[:8]!r}: not a transaction log of ZooKeeper's")
         begin = FILE_HEADER.size
     transactions: list[Transaction] = []
     wanted = RECORD_HEADER.size
@@ -74,6 +72,14 @@ def parse(data: bytes, at: int, where: str) -> Page:
         transactions.extend(transactions_of(record, f"{where}, byte {at + begin}"))
         begin = end + 1
     return Page(transactions, at + begin, wanted)
+
+
+def _header_is_torn(data: bytes) -> bool:
+    """Whether a file's header is still being written: a part of it, and then nothing but zeros."""
+    if len(data) < FILE_HEADER.size:
+        return True
+    begun = data[: len(_HEADER_START)].rstrip(b"\0")
+    return len(begun) < len(_HEADER_START) and _HEADER_START.startswith(begun) and not data[len(begun) :].strip(b"\0")
 
 
 class TransactionLog:

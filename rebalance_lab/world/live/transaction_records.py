@@ -58,7 +58,8 @@ def _operations(origin: _Origin, kind: int, record: bytes, offset: int, where: s
 
 
 def _multi(origin: _Origin, record: bytes, offset: int, where: str) -> list[Transaction]:
-    """A multi that failed holds an error for each operation: 0 for those that were undone."""
+    """A multi is all or nothing, but the log of one that failed still names the operations
+    before the failure: each of those becomes an ERROR with code 0 (undone), as in DataTree."""
     (count,) = wire.int_struct.unpack_from(record, offset)
     offset += wire.int_struct.size
     found: list[Transaction] = []
@@ -67,6 +68,9 @@ def _multi(origin: _Origin, record: bytes, offset: int, where: str) -> list[Tran
         offset += _OPERATION_HEADER.size
         found.extend(_operations(origin, kind, record, offset, where))
         offset += length
+    if any(each.kind is TransactionKind.ERROR for each in found):
+        undone = Transaction(*origin, TransactionKind.ERROR)
+        return [each if each.kind is TransactionKind.ERROR else undone for each in found]
     return found
 
 
@@ -122,8 +126,8 @@ def _set(origin: _Origin, record: bytes, offset: int) -> Transaction:
 
 def _check(origin: _Origin, record: bytes, offset: int) -> Transaction:
     path, offset = _text(record, offset)
-    (version,) = wire.int_struct.unpack_from(record, offset)
-    return Transaction(*origin, TransactionKind.CHECK, path=path, version=version)
+    (logged,) = wire.int_struct.unpack_from(record, offset)
+    return Transaction(*origin, TransactionKind.CHECK, path=path, version=logged - 1)  # the log holds one more
 
 
 def _error(origin: _Origin, record: bytes, offset: int) -> Transaction:
