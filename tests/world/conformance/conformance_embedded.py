@@ -1,0 +1,122 @@
+"""The embedded real ZooKeeper under a conformance case, each session behind a proxy of its own."""
+
+from __future__ import annotations
+
+import socket
+from abc import abstractmethod
+from itertools import count
+
+from conformance_harness import Harness, Story
+
+from rebalance_lab.history.transactions import Transaction
+from rebalance_lab.kernel import RandomStream
+from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.world.live import codec
+from rebalance_lab.world.live.embedded import HOST, EmbeddedZooKeeper
+from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.world.live.proxy import TcpProxy
+from rebalance_lab.world.live.session import LiveSession
+from rebalance_lab.world.live.transaction_log import TransactionLog
+from rebalance_lab.world.ports import ZooKeeper
+
+_stories = count(1)
+
+
+class QuickWaits(RandomStream):
+    """Waits before reconnects of up to 10 ms, where Java draws up to a second."""
+
+    def below(self, limit: int) -> int:
+        return super().below(min(limit, 10_000))
+
+
+class RealServerHarness(Harness):
+    """What all clients of the embedded server share."""
+
+    def __init__(self, server: EmbeddedZooKeeper, log: TransactionLog) -> None:
+        super().__init__()
+        self.root = f"/conformance/{next(_stories)}"
+        self.server = server
+        self.lab = LiveKernel()
+        self.kernel = self.lab.kernel
+        self._log = log
+        self._logged: list[Transaction] = []
+        self._proxies: dict[ZooKeeper, TcpProxy] = {}
+
+    @abstractmethod
+    def _connect(self, connect: str, timeout_ms: int) -> ZooKeeper: ...
+
+    @abstractmethod
+    def _password(self, session: ZooKeeper) -> bytes: ...
+
+    def _open(self, timeout_ms: int) -> ZooKeeper:
+        proxy = TcpProxy(self.lab.loop, HOST, self.server.port)
+        self.lab.on_close(proxy.close)
+        session = self._connect(proxy.connect_string, timeout_ms)
+        self._proxies[session] = proxy
+        return session
+
+    def break_now(self, session: ZooKeeper) -> None:
+        assert self._proxies[session].cut() == 1, f"{session!r} has no connection to break"
+
+    def hold(self, session: ZooKeeper) -> None:
+        self._proxies[session].hang()
+
+    def release(self, session: ZooKeeper) -> None:
+        self._proxies[session].release()
+
+    def lose_next_reply(self, session: ZooKeeper) -> None:
+        self._proxies[session].lose_next_reply()
+
+    def expire(self, session: ZooKeeper) -> None:
+        """A second connection takes the session over and closes it."""
+        hello = codec.connect_frame(0, 1_000, session.session_id, self._password(session))
+        with socket.create_connection((HOST, self.server.port), timeout=5) as connection:
+            connection.sendall(hello)
+            welcome = codec.read_welcome(_frame(connection), 0, 37)
+            assert welcome.session_id == session.session_id, "the session had expired before"
+            connection.sendall(codec.close_session().frame(1))
+            _frame(connection)
+
+    def transactions(self) -> list[Transaction]:
+        self._logged.extend(self._log.poll())
+        return list(self._logged)
+
+    def run(self, story: Story) -> None:
+        self._log.poll()
+        try:
+            self.lab.run(self.told(story), "story")
+        finally:
+            self.lab.close()
+
+
+class EmbeddedHarness(RealServerHarness):
+    """Sessions of our own."""
+
+    kind = "embedded"
+
+    def __init__(self, server: EmbeddedZooKeeper, log: TransactionLog) -> None:
+        super().__init__(server, log)
+        waits = QuickWaits(self.root, "conformance", "waits")
+        self._factory = LiveZooKeeperFactory(self.kernel, self.lab.loop, waits)
+        self.lab.on_close(self._factory.close)
+
+    def _connect(self, connect: str, timeout_ms: int) -> ZooKeeper:
+        return self._factory.open(connect, timeout_ms)
+
+    def _password(self, session: ZooKeeper) -> bytes:
+        assert isinstance(session, LiveSession)
+        return session._password
+
+
+def _frame(connection: socket.socket) -> bytes:
+    length = int.from_bytes(_exactly(connection, 4), "big")
+    return _exactly(connection, length)
+
+
+def _exactly(connection: socket.socket, length: int) -> bytes:
+    parts = b""
+    while len(parts) < length:
+        part = connection.recv(length - len(parts))
+        assert part, "the server closed the connection"
+        parts += part
+    return parts
