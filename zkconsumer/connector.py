@@ -16,7 +16,7 @@ from rebalance_lab.zkclient.client import ZkSettings
 from rebalance_lab.zkclient.helpers import create_ephemeral_handle_bug
 from zkconsumer.config import ConsumerConfig
 from zkconsumer.errors import ConsumerRebalanceFailedException
-from zkconsumer.fetchers import Fetchers, LeaderFinder
+from zkconsumer.fetchers import Fetchers, LeaderFinder, LeaseSettings
 from zkconsumer.group_view import GroupView
 from zkconsumer.identifiers import thread_ids
 from zkconsumer.ownership import Ownership
@@ -36,7 +36,7 @@ class ConnectorSettings:
     consumer_id: str
     assignor: Assignor
     assignor_name: str
-    work_period_ms: int
+    lease: LeaseSettings
     plant: str | None
 
 
@@ -79,9 +79,7 @@ class Connector:
         finder = None
         if settings.rules.finds_leaders:
             finder = LeaderFinder(tasks, view, report, backoff_ms=config.refresh_leader_backoff_ms)
-        fetchers = Fetchers(
-            tasks, self._scope, report, name=settings.consumer_id, period_ms=settings.work_period_ms, finder=finder
-        )
+        fetchers = Fetchers(tasks, self._scope, report, name=settings.consumer_id, lease=settings.lease, finder=finder)
         rebalancer = Rebalancer(
             tasks,
             RebalanceSettings(

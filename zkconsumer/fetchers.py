@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.kernel import Kernel, Scope, Task, TaskCancelled
 from zkconsumer.group_view import GroupView
 from zkconsumer.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseSettings:
+    """The lab's own settings of a member's effect, in ms.
+
+    `work_period_ms`: how often work on each partition is reported. `stop_ms`: how long fetchers
+    take to stop, as 0.8's did in the middle of a fetch (up to fetch.wait.max.ms, 100, when all is
+    well; up to the socket's time-out when not: facts 8.6, F2). They work until they have stopped.
+    Raises ValueError for a period below 1 or a negative stop.
+    """
+
+    work_period_ms: int = 50
+    stop_ms: int = 0
+
+    def __post_init__(self) -> None:
+        if self.work_period_ms < 1 or self.stop_ms < 0:
+            raise ValueError(f"{self}: work_period_ms must be at least 1 and stop_ms at least 0")
 
 
 class Fetchers:
@@ -24,14 +43,15 @@ class Fetchers:
         report: Report,
         *,
         name: str,
-        period_ms: int,
+        lease: LeaseSettings,
         finder: LeaderFinder | None = None,
     ) -> None:
         self._tasks = tasks
         self._scope = scope
         self._report = report
         self._name = name
-        self._period_us = period_ms * 1000
+        self._period_us = lease.work_period_ms * 1000
+        self._stop_us = lease.stop_ms * 1000
         self._partitions: tuple[TopicPartition, ...] = ()
         self._task: Task[None] | None = None
         self._working = False
@@ -50,6 +70,8 @@ class Fetchers:
         if task is None:
             return
         if self._working:
+            if self._stop_us:
+                await self._tasks.sleep(self._stop_us)
             self._report_all()
         self._partitions, self._working = (), False
         task.cancel("fetchers stop")

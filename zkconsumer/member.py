@@ -10,20 +10,22 @@ from rebalance_lab.world.ports import Environment
 from zkconsumer.config import ConsumerConfig
 from zkconsumer.connector import Connector, ConnectorSettings
 from zkconsumer.errors import MessageStreamsExistException, NotSupported
+from zkconsumer.fetchers import LeaseSettings
 from zkconsumer.identifiers import consumer_id
 from zkconsumer.report import Report
 from zkconsumer.rules import DESCRIBED, RuleSet
+
+DEFAULT_LEASE = LeaseSettings()
 
 
 class Member:
     """One consumer with a static subscription.
 
     `rules`: whom it is faithful to. `assignor`: a rule by name that comes before what the
-    settings say. `work_period_ms` is the lab's own: how often its effect is reported. `plant`:
+    settings say. `lease`: the lab's own, how its effect is reported. `plant`:
     a planted bug (`zkconsumer.plants`); other names are of no concern here.
 
-    Raises NotSupported for Kafka's offset storage, assignors.UnknownAssignor, and ValueError
-    for a work period below 1 ms.
+    Raises NotSupported for Kafka's offset storage, and assignors.UnknownAssignor.
     """
 
     def __init__(
@@ -34,12 +36,10 @@ class Member:
         rules: RuleSet = DESCRIBED,
         assignor: str | None = None,
         plant: str | None = None,
-        work_period_ms: int = 50,
+        lease: LeaseSettings = DEFAULT_LEASE,
     ) -> None:
         if config.offsets_storage != "zookeeper":
             raise NotSupported(f"offsets.storage={config.offsets_storage} needs brokers; use zookeeper")
-        if work_period_ms < 1:
-            raise ValueError(f"work_period_ms is {work_period_ms}; at least 1 is needed")
         self.consumer_id = consumer_id(
             config.group_id,
             config.consumer_id,
@@ -55,7 +55,7 @@ class Member:
             consumer_id=self.consumer_id,
             assignor=rule,
             assignor_name=name,
-            work_period_ms=work_period_ms,
+            lease=lease,
             plant=plant,
         )
         self._report = Report(environment.recorder, member=self.consumer_id, group=config.group_id)
@@ -94,7 +94,8 @@ class Member:
             session_timeout_ms=config.zookeeper_session_timeout_ms,
             rebalance_backoff_ms=config.rebalance_backoff_ms,
             rebalance_max_retries=config.rebalance_max_retries,
-            work_period_ms=settings.work_period_ms,
+            work_period_ms=settings.lease.work_period_ms,
+            fetcher_stop_ms=settings.lease.stop_ms,
         )
         for warning in config.warnings:
             self._report.warned(warning)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from zkconsumer.config import ConsumerConfig
-from zkconsumer.member import Member
-from zkconsumer.rules import rule_set
-
 from rebalance_lab.hosts.spec import MemberSpec
 from rebalance_lab.world.ports import Environment
+from zkconsumer.config import ConsumerConfig
+from zkconsumer.fetchers import LeaseSettings
+from zkconsumer.member import Member
+from zkconsumer.rules import rule_set
 
 
 def build_member(environment: Environment, spec: MemberSpec) -> Member:
@@ -19,5 +19,5 @@ def build_member(environment: Environment, spec: MemberSpec) -> Member:
         rules=rule_set(spec.rules),
         assignor=spec.assignor,
         plant=spec.plant,
-        work_period_ms=spec.work_period_ms,
+        lease=LeaseSettings(spec.work_period_ms, spec.fetcher_stop_ms),
     )

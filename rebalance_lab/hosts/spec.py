@@ -17,6 +17,7 @@ class MemberSpec(msgspec.Struct, frozen=True):
     assignor: str | None
     properties: dict[str, str]
     streams: dict[str, int]
-    work_period_ms: int
     plant: str | None
     events: str
+    work_period_ms: int = 50
+    fetcher_stop_ms: int = 0

@@ -95,18 +95,30 @@ class Lab:
 
     async def start_member(self) -> MemberHandle:
         """Start the next member (m1, m2, …) and wait until its first rebalance has ended."""
-        actor = f"m{len(self.members) + 1}"
-        handle = MemberHandle(actor, self._stage.start_member(actor), self._stage)
-        self.members.append(handle)
-        async with self._bounded(f"the first rebalance of {actor}", START_LIMIT_MS):
-            tracker = self._stage.tracker
-            while actor not in tracker.members or tracker.members[actor].rebalances == 0:
-                await self._change()
+        handle = self._launch()
+        await self._first_rebalance(handle)
         return handle
 
     async def start_members(self, count: int) -> list[MemberHandle]:
-        """Start `count` members one after another."""
-        return [await self.start_member() for _ in range(count)]
+        """Start `count` members: one after another, or all at once (parameter `together`)."""
+        if not self.plan.parameters["together"]:
+            return [await self.start_member() for _ in range(count)]
+        handles = [self._launch() for _ in range(count)]
+        for handle in handles:
+            await self._first_rebalance(handle)
+        return handles
+
+    def _launch(self) -> MemberHandle:
+        actor = f"m{len(self.members) + 1}"
+        handle = MemberHandle(actor, self._stage.start_member(actor), self._stage)
+        self.members.append(handle)
+        return handle
+
+    async def _first_rebalance(self, handle: MemberHandle) -> None:
+        members = self._stage.tracker.members
+        async with self._bounded(f"the first rebalance of {handle.actor}", START_LIMIT_MS):
+            while handle.actor not in members or members[handle.actor].rebalances == 0:
+                await self._change()
 
     async def rest(self, phase: str) -> bool:
         """Wait until the group rests, then look at it from outside. False, and REST_MISSED in

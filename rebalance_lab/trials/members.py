@@ -24,6 +24,7 @@ def member_spec(plan: Plan, actor: str, *, connect: str, events: str) -> MemberS
         properties=properties,
         streams={plan.text("topic"): plan.number("streams")},
         work_period_ms=plan.number("work_period_ms"),
+        fetcher_stop_ms=plan.number("fetcher_stop_ms"),
         plant=plan.plant,
         events=events,
     )

@@ -20,6 +20,10 @@ from rebalance_lab.trials.plan import Plan
 pytestmark = pytest.mark.timeout(240)
 
 
+#: Fetchers that take as long to stop as 0.8's did: joins then meet owners that have not let go.
+SLOW = {"fetcher_stop_ms": "100"}
+
+
 def live(name: str, **plan: object) -> Plan:
     return api.make_plan(name, world="processes", **plan)  # type: ignore[arg-type]
 
@@ -34,11 +38,11 @@ def test_live_trials_come_out_as_expected(tmp_path: Path) -> None:
         live("crash", control=True),
         live("crash", settings={"leave": "true"}),
         live("zombie", plant="pause-that-does-not-bite"),
-        live("zombie", control=True, plant="ignore-claim-conflict"),
-        live("zombie", control=True, plant="work-through-rebalance"),
-        live("zombie", control=True, plant="persistent-registration"),
-        live("zombie", control=True, plant="recorder-loses-releases"),
-        live("zombie", control=True, plant="never-claim-last"),
+        live("zombie", control=True, plant="ignore-claim-conflict", settings=SLOW),
+        live("zombie", control=True, plant="work-through-rebalance", settings=SLOW),
+        live("zombie", control=True, plant="persistent-registration", settings=SLOW),
+        live("zombie", control=True, plant="recorder-loses-releases", settings=SLOW),
+        live("zombie", control=True, plant="never-claim-last", settings=SLOW),
     ]
     results = {
         result.trial.id.rpartition("-")[0].rpartition("-")[0]: result for result in api.sweep(plans, tmp_path, 4)
