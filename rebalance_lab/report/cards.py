@@ -96,7 +96,7 @@ def _card(scene: Scene, gantt: Gantt, outcome: TrialOutcome, card_id: str, repla
         _step(scene, gantt, event, event.id in outcome.witness)
         for event in sorted([*witness, *context], key=lambda event: (event.at_us, event.actor, event.n))
     )
-    box = _shown(scene, gantt, witness)
+    box = _shown(scene, gantt, outcome.check, witness)
     return Card(
         id=card_id,
         check=outcome.check,
@@ -168,12 +168,13 @@ def _step(scene: Scene, gantt: Gantt, event: Event, witness: bool) -> Step:
     )
 
 
-def _shown(scene: Scene, gantt: Gantt, witness: list[Event]) -> Box | None:
+def _shown(scene: Scene, gantt: Gantt, check: str, witness: list[Event]) -> Box | None:
     """The box of the Gantt that shows the anomaly: the longest that its witness touches."""
+    kind = "overlap" if check.endswith("overlap") else "unowned"
     boxes = [
         box
         for event in witness
         if event.partition is not None
-        and (box := gantt.find(event.layer, _row(event), scene.since_start(event), ("overlap", "unowned"))) is not None
+        for box in gantt.find(event.layer, _row(event), scene.since_start(event), (kind,))
     ]
     return max(boxes, key=lambda box: box.end_us - box.begin_us, default=None)

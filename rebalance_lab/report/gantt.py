@@ -120,24 +120,27 @@ class Gantt:
     def height(self) -> float:
         return self.plot_top + self.plot_height + AXIS_HEIGHT
 
-    def find(self, layer: Layer, row: Row, at_us: int, kinds: tuple[str, ...]) -> Box | None:
-        """The topmost box of these kinds at a moment."""
-        for line in self.lines:
-            for lane in line.lanes:
-                if line.row == row and lane.layer is layer:
-                    hits = [box for box in lane.boxes if box.kind in kinds and box.begin_us <= at_us <= box.end_us]
-                    return hits[-1] if hits else None
-        return None
+    def find(self, layer: Layer, row: Row, at_us: int, kinds: tuple[str, ...]) -> tuple[Box, ...]:
+        """The boxes of these kinds at a moment, the topmost last."""
+        return tuple(
+            box
+            for line in self.lines
+            for lane in line.lanes
+            if line.row == row and lane.layer is layer
+            for box in lane.boxes
+            if box.kind in kinds and box.begin_us <= at_us <= box.end_us
+        )
 
     def anchor(self, event: Event, at_us: int) -> str | None:
-        """The id of what shows an event: what it bounds, or the box around it."""
+        """The id of what shows an event: what it bounds, or its member's box around it."""
         if event.id in self.anchors:
             return self.anchors[event.id]
         if event.layer not in LAYERS or event.topic is None or event.partition is None:
             return None
         row = Row(event.group or "", event.topic, event.partition)
-        box = self.find(event.layer, row, at_us, ("held",))
-        return None if box is None else box.id
+        return next(
+            (box.id for box in self.find(event.layer, row, at_us, ("held",)) if event.member in box.members), None
+        )
 
 
 def draw(scene: Scene, prefix: str, *, until_us: int | None = None) -> Gantt:

@@ -22,12 +22,6 @@ from rebalance_lab.report.selection import Choice, by_status, choose, shown_tria
 from rebalance_lab.report.story import WORLDS, tell
 from rebalance_lab.report.tallies import tally
 
-ROLES = {
-    "witness": "Witness",
-    "control": "Control: the same without the fault",
-    "sister": "The same in the other world",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Shown:
@@ -138,7 +132,7 @@ def _group(analysis: Analysis, histories: Mapping[str, History], choice: Choice,
         shown.append(
             Shown(
                 prefix=prefix,
-                role=ROLES[role],
+                role=_title(role, trial),
                 trial=trial,
                 scene=scene,
                 gantt=gantt,
@@ -149,6 +143,15 @@ def _group(analysis: Analysis, histories: Mapping[str, History], choice: Choice,
             )
         )
     return Group(f"g{number}", choice.verdicts, tuple(shown))
+
+
+def _title(role: str, trial: Trial) -> str:
+    titles = {
+        "witness": "Witness",
+        "control": "Control: the same without the fault",
+        "sister": f"The same on a {WORLDS.get(trial.world, trial.world)}",
+    }
+    return titles[role]
 
 
 def _versions(analysis: Analysis) -> list[tuple[str, str]]:

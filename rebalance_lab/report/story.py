@@ -7,10 +7,14 @@ is told by its first; the picture shows all of them.
 from __future__ import annotations
 
 from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.history.intervals import PAUSE
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.report.scene import Fault, Scene, SessionEnd
-from rebalance_lab.report.spans import Row, row_of
+from rebalance_lab.report.spans import Overlap, Row, row_of
 from rebalance_lab.report.text import count, listed, moment, partitions_named, seconds
+
+#: What two members do when a layer gives a partition to both.
+DOUBLES = {Layer.BELIEF: "believe they own", Layer.EFFECT: "work on", Layer.REGISTRY: "stand in the registry for"}
 
 WORLDS = {"simulated": "simulated ZooKeeper", "processes": "real ZooKeeper"}
 
@@ -65,7 +69,7 @@ def _session(scene: Scene, fault: Fault) -> str | None:
     if fault.closed_us is None:
         if fault.must_outlast_session:
             return f"ZooKeeper did not close {fault.target}'s session meanwhile, so this trial proves nothing."
-        if fault.name == "pause":
+        if fault.name == PAUSE:
             return f"The pause is shorter than the session: ZooKeeper keeps {fault.target}'s session and znodes."
         return None
     end = next((each for each in scene.session_ends if each.at_us == fault.closed_us), None)
@@ -107,36 +111,48 @@ def _heirs(scene: Scene, fault: Fault) -> str | None:
 
 
 def _doubles(scene: Scene) -> str:
-    """How long two members believed, worked, or were written down as owners."""
-    verbs = {
-        Layer.BELIEF: "both believe they own",
-        Layer.EFFECT: "both work on",
-        Layer.REGISTRY: "both stand in the registry for",
-    }
-    parts = []
-    for layer, verb in verbs.items():
+    """How long two members believed, worked, or were written down as owners; else how long nobody did."""
+    told: list[str] = []
+    former = ""
+    for layer, verb in DOUBLES.items():
         overlap = scene.longest(layer)
-        if overlap is not None:
-            alike = [each for each in scene.overlaps if each.layer is layer]
-            pairs = {each.members for each in alike}
-            who = "two members" if len(pairs) > 1 else listed([scene.name(member) for member in overlap.members])
-            rows = partitions_named(each.row for each in alike)
-            parts.append(f"{who} {verb} {rows} for up to {seconds(overlap.length_us)}")
-    if parts:
-        return f"{_waking(scene)}{'; '.join(parts)}."
-    gaps = [gap for gap in scene.gaps if gap.layer is Layer.REGISTRY and gap.begin_us >= _first_owner_us(scene)]
-    if not gaps:
-        return "At no moment do two members have one partition, in any layer."
-    longest = max(gaps, key=lambda gap: gap.length_us)
+        if overlap is None:
+            continue
+        alike = [each for each in scene.overlaps if each.layer is layer]
+        several = len({each.members for each in alike}) > 1
+        who = "two members" if several else listed([scene.name(member) for member in overlap.members])
+        waking = _waking(scene, overlap) if told else ""
+        rows = partitions_named(each.row for each in alike)
+        length = f"for up to {seconds(overlap.length_us)}"
+        subject = "" if who == former else f"{who} "
+        told.append(f"{waking}{subject}both {verb} {rows} {length}")
+        former = who
+    if told:
+        return _starting("; ".join(told) + ".")
+    return "At no moment do two members have one partition" + _nobody(scene)
+
+
+def _waking(scene: Scene, overlap: Overlap) -> str:
+    """`after m1 wakes at 8.00 s, ` where the overlap began after that."""
+    for fault in scene.faults:
+        if fault.name == PAUSE and fault.ended_us is not None and fault.ended_us <= overlap.begin_us:
+            return f"after {fault.target} wakes at {moment(fault.ended_us)}, "
+    return ""
+
+
+def _nobody(scene: Scene) -> str:
+    """The longest time without an owner, and without anybody working, once there was an owner."""
+    first_us = _first_owner_us(scene)
+    longest = {
+        layer: max((gap.length_us for gap in scene.gaps if gap.layer is layer and gap.begin_us >= first_us), default=0)
+        for layer in (Layer.REGISTRY, Layer.EFFECT)
+    }
+    if not any(longest.values()):
+        return "; each has one all the time."
     return (
-        "At no moment do two members have one partition; the longest time without an owner is "
-        f"{seconds(longest.length_us)} ({longest.row})."
+        f"; the registry is without an owner for {seconds(longest[Layer.REGISTRY])} at most, "
+        f"and nobody works on a partition for {seconds(longest[Layer.EFFECT])} at most."
     )
-
-
-def _waking(scene: Scene) -> str:
-    pause = next((fault for fault in scene.faults if fault.name == "pause" and fault.ended_us is not None), None)
-    return "" if pause is None or pause.ended_us is None else f"{pause.target} wakes at {moment(pause.ended_us)}: "
 
 
 def _first_owner_us(scene: Scene) -> int:
@@ -149,19 +165,14 @@ def _rest(scene: Scene) -> str:
     missed = next((event for event in scene.events if event.kind is Kind.REST_MISSED), None)
     if missed is not None:
         return f"The group does not come to rest: {missed.of('why')}."
-    last_us = max((fault.ended_us or fault.began_us for fault in scene.faults), default=0)
-    rested = [scene.since_start(event) for event in scene.events if event.kind is Kind.REST_REACHED]
-    after = next((at_us for at_us in rested if at_us >= last_us), None)
-    if after is None:
+    # Rest and faults are the runner's: its own count orders even those of one instant.
+    last = max((event.n for event in scene.events if event.layer is Layer.FAULT), default=-1)
+    rested = (event for event in scene.events if event.kind is Kind.REST_REACHED and event.n > last)
+    rest = next(rested, None)
+    if rest is None:
         return "The history does not show the group at rest."
-    if not scene.faults:
-        return f"The group is at rest at {moment(after)}."
-    learning = _learning(scene)
-    return (
-        f"{learning}; the group is at rest again at {moment(after)}."
-        if learning
-        else f"The group is at rest again at {moment(after)}."
-    )
+    again = "is at rest again" if scene.faults else "is at rest"
+    return _starting(f"{_learning(scene)}the group {again} at {moment(scene.since_start(rest))}.")
 
 
 def _learning(scene: Scene) -> str:
@@ -169,4 +180,10 @@ def _learning(scene: Scene) -> str:
     expired = next((event for event in scene.events if event.kind is Kind.EXPIRED and event.actor in victims), None)
     if expired is None:
         return ""
-    return f"{expired.actor} learns at {moment(scene.since_start(expired))} that its session is gone, and gives up"
+    return f"{expired.actor} learns at {moment(scene.since_start(expired))} that its session is gone, and gives up; "
+
+
+def _starting(sentence: str) -> str:
+    """A capital first letter, except in a member's name."""
+    first, _, rest = sentence.partition(" ")
+    return sentence if any(letter.isdigit() for letter in first) else f"{first.capitalize()} {rest}"
