@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from zkconsumer.config import ConsumerConfig
-from zkconsumer.member import Member
-from zkconsumer.rules import DESCRIBED, RuleSet
-
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.recorder import MemorySink
 from rebalance_lab.kernel import Flag, Process, Task
@@ -16,6 +12,9 @@ from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.wire.payloads import broker_payload, topic_payload
 from rebalance_lab.world.errors import NodeExists, NoNode
 from rebalance_lab.world.simulated.world import SimulatedWorld
+from zkconsumer.config import ConsumerConfig
+from zkconsumer.member import Member
+from zkconsumer.rules import DESCRIBED, RuleSet
 
 GROUP = "g"
 LOOK_PERIOD_US = 10_000

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from group_stage import Stage
-from zkconsumer.rules import DESCRIBED, SHIPPED, RuleSet
 
 from rebalance_lab.history.events import Event, Kind
+from zkconsumer.rules import DESCRIBED, SHIPPED, RuleSet
 
 BOTH = pytest.mark.parametrize("rules", [DESCRIBED, SHIPPED], ids=lambda rules: rules.name)
 
@@ -28,7 +30,7 @@ def test_a_conflict_undoes_the_claim_and_is_tried_again() -> None:
         assert await stage.owners() == {"m1": [0, 1, 2]}
         assert stage.details(Kind.REBALANCE_ENDED, "m1", "attempts") == [3]
         began = stage.events(Kind.ATTEMPT_BEGAN, "m1")
-        pauses_ms = [(after.at_us - before.at_us) // 1000 for before, after in zip(began, began[1:], strict=False)]
+        pauses_ms = [(after.at_us - before.at_us) // 1000 for before, after in pairwise(began)]
         assert all(500 <= pause < 550 for pause in pauses_ms)
 
     Stage().play(story)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from group_stage import Stage
-from zkconsumer.rules import DESCRIBED, SHIPPED
 
 from rebalance_lab.history.events import Kind
+from zkconsumer.rules import DESCRIBED, SHIPPED
 
 REGISTER = [
     "create /consumers/g/ids/m1",

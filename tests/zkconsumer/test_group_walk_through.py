@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from group_stage import Stage
-from zkconsumer.rules import DESCRIBED, SHIPPED, RuleSet
 
 from rebalance_lab.history.events import Kind
+from zkconsumer.rules import DESCRIBED, SHIPPED, RuleSet
 
 BOTH = pytest.mark.parametrize("rules", [DESCRIBED, SHIPPED], ids=lambda rules: rules.name)
 

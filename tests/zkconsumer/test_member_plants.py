@@ -1,0 +1,77 @@
+"""Each planted bug does what its name says, and only there."""
+
+from __future__ import annotations
+
+import pytest
+from group_stage import Stage
+
+from rebalance_lab.history.events import Kind
+from rebalance_lab.trials.plan import PLANTS
+from zkconsumer.plants import Plant
+
+
+def test_every_plant_can_be_asked_for_by_name() -> None:
+    assert [each.value for each in Plant if each.value not in PLANTS] == []
+
+
+def test_ignore_claim_conflict_believes_in_what_another_holds() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.prepare()
+        await stage.hold(1)
+        await stage.join("m1", plant=Plant.IGNORE_CLAIM_CONFLICT)
+        assert stage.belief("m1") == [0, 1, 2]
+        assert await stage.owners() == {"m1": [0, 2], "stranger": [1]}
+
+    Stage().play(story)
+
+
+def test_work_through_rebalance_goes_on_with_what_it_gave_up() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.prepare()
+        await stage.join("m1", plant=Plant.WORK_THROUGH_REBALANCE)
+        await stage.join("m2")
+        since_us = stage.tasks.now_us()
+        await stage.sleep_ms(200)
+        assert stage.belief("m1") == [0, 1]
+        assert stage.worked("m1", since_us) == [0, 1, 2]
+        assert stage.worked("m2", since_us) == [2]
+        await stage.leave("m1")  # a member that left works no more, bug or not
+        since_us = stage.tasks.now_us()
+        await stage.sleep_ms(200)
+        assert stage.worked("m1", since_us) == []
+
+    Stage().play(story)
+
+
+def test_never_claim_last_leaves_one_partition_to_nobody() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.prepare()
+        await stage.join("m1", plant=Plant.NEVER_CLAIM_LAST)
+        await stage.join("m2", plant=Plant.NEVER_CLAIM_LAST)
+        assert await stage.owners() == {"m1": [0, 1]}
+        assert stage.belief("m2") == []
+
+    Stage().play(story)
+
+
+def test_persistent_registration_outlives_its_member() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.prepare()
+        await stage.join("m1", plant=Plant.PERSISTENT_REGISTRATION)
+        await stage.leave("m1")
+        assert await stage.registered() == ["m1"]
+        assert await stage.owners() == {}
+
+    Stage().play(story)
+
+
+@pytest.mark.parametrize("plant", [None, "two-owners"])
+def test_plants_of_others_are_no_concern_of_a_member(plant: str | None) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.prepare()
+        await stage.join("m1", plant=plant)
+        await stage.leave("m1")
+        assert await stage.registered() == []
+        assert stage.count(Kind.OWNED, "m1") == 3
+
+    Stage().play(story)
