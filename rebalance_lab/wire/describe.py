@@ -21,7 +21,7 @@ def describe(path: str, data: bytes) -> ZnodeFacts:
     The member of an owner znode comes from its data, a thread id (`<consumer id>-<i>`).
     """
     parts = path.split("/")[1:]
-    if parts[0] == "consumers":
+    if parts[:1] == ["consumers"]:
         return _of_group(parts[1:], data)
     if parts[:2] == ["brokers", "topics"] and len(parts) > 2:
         partition = _number(parts[4]) if len(parts) > 4 and parts[3] == "partitions" else None
