@@ -26,7 +26,7 @@ from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.trials.lab import Lab, TrialError
 from rebalance_lab.trials.members import member_spec
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.rest import RestTracker
+from rebalance_lab.trials.rest import RestTracker, TrackedSink
 from rebalance_lab.trials.scenario import scenario
 from rebalance_lab.trials.versions import versions
 from rebalance_lab.wire.describe import describe
@@ -131,10 +131,11 @@ class LiveStage:
         self._connect = server.connect_string
         self._log = TransactionLog(server.data_dir)
         self._registry = RegistryTracker(wall_offset_us=self.wall_offset_us, describe=describe, plant=plan.plant)
-        self._registry_sink = FileSink(folder / "zookeeper.jsonl")
-        self._runner_sink = FileSink(folder / "runner.jsonl")
-        self._files = [EventFile(folder / "runner.jsonl")]
-        runner = live_environment("runner", live, self._runner_sink, plan.seed)
+        self._own_files = [FileSink(folder / "zookeeper.jsonl"), FileSink(folder / "runner.jsonl")]
+        registry_sink, runner_sink = (TrackedSink(each, self.tracker, self.changed) for each in self._own_files)
+        self._registry_sink = registry_sink
+        self._files: list[EventFile] = []
+        runner = live_environment("runner", live, runner_sink, plan.seed)
         self.recorder: RecorderPort = runner.recorder
         self.zookeeper: ZooKeeper = runner.zookeeper.open(self._connect, RUNNER_SESSION_TICKS * plan.number("tick_ms"))
 
@@ -157,7 +158,6 @@ class LiveStage:
         for transaction in self._log.poll():
             for event in self._registry.feed(transaction):
                 self._registry_sink.write(event)
-                moved |= self.tracker.feed(event)
         if moved:
             self.changed.raise_()
 
@@ -189,8 +189,8 @@ class LiveStage:
             process.popen.wait()
 
     def close(self) -> None:
-        self._registry_sink.close()
-        self._runner_sink.close()
+        for file in self._own_files:
+            file.close()
 
 
 def perform(plan: Plan, folder: Path) -> Trial:

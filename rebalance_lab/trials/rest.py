@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.recorder import Sink
+from rebalance_lab.kernel import Flag
 
 
 @dataclass(slots=True)
@@ -105,3 +107,18 @@ class RestTracker:
             if why is not None:
                 return f"{actor}: {why}"
         return None
+
+
+class TrackedSink:
+    """A sink that shows every event to a tracker as it is written: a runner must never judge
+    rest without its own faults."""
+
+    def __init__(self, sink: Sink, tracker: RestTracker, changed: Flag) -> None:
+        self._sink = sink
+        self._tracker = tracker
+        self._changed = changed
+
+    def write(self, event: Event) -> None:
+        self._sink.write(event)
+        if self._tracker.feed(event):
+            self._changed.raise_()

@@ -14,7 +14,7 @@ from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import member_spec
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.rest import RestTracker
+from rebalance_lab.trials.rest import RestTracker, TrackedSink
 from rebalance_lab.trials.scenario import scenario
 from rebalance_lab.trials.versions import versions
 from rebalance_lab.wire.describe import describe
@@ -32,24 +32,6 @@ SIMULATED_BOOT_ID = "simulated"
 
 #: The runner's own session; longer than any member's.
 RUNNER_SESSION_MS = 10_000
-
-
-class TrackedSink:
-    """Keeps every event, and shows it to the tracker as it comes."""
-
-    def __init__(self, tracker: RestTracker, changed: Flag) -> None:
-        self._memory = MemorySink()
-        self._tracker = tracker
-        self._changed = changed
-
-    @property
-    def events(self) -> list[Event]:
-        return self._memory.events
-
-    def write(self, event: Event) -> None:
-        self._memory.events.append(event)
-        if self._tracker.feed(event):
-            self._changed.raise_()
 
 
 class SimulatedProcess:
@@ -83,7 +65,8 @@ class SimulatedStage:
         self.kernel: Kernel = simulation.kernel
         self.tracker = RestTracker()
         self.changed = Flag("trial changed")
-        self.sink = TrackedSink(self.tracker, self.changed)
+        self._memory = MemorySink()
+        self.sink = TrackedSink(self._memory, self.tracker, self.changed)
         plants_server = plan.plant if plan.plant == "two-owners" else None
         self._world = SimulatedWorld(
             simulation,
@@ -99,6 +82,10 @@ class SimulatedStage:
         runner = self._world.environment("runner", self.kernel.process("runner"))
         self.recorder: RecorderPort = runner.recorder
         self.zookeeper: ZooKeeper = runner.zookeeper.open(SIMULATED_CONNECT, RUNNER_SESSION_MS)
+
+    @property
+    def events(self) -> list[Event]:
+        return self._memory.events
 
     def _transaction(self, transaction: Transaction) -> None:
         for event in self._registry.feed(transaction):
@@ -122,7 +109,7 @@ def simulate(plan: Plan) -> tuple[History, bytes]:
         stage = SimulatedStage(plan, simulation)
         lab = Lab(plan, stage)
         simulation.run(_play(lab), f"scenario {plan.scenario}")
-        events = merge(stage.sink.events)
+        events = merge(stage.events)
     finally:
         simulation.close()
     body = canonical(events)
