@@ -9,7 +9,8 @@ function reveal() {
   if (lane && getComputedStyle(lane).display === "none") {
     target.closest(".gantt-figure").querySelector('.views input[value="all"]').checked = true;
   }
-  target.scrollIntoView({ block: "center" });
+  const fits = target.getBoundingClientRect().height < innerHeight;
+  target.scrollIntoView({ block: fits ? "center" : "start" });
 }
 addEventListener("hashchange", reveal);
 if (location.hash) reveal();
