@@ -101,16 +101,16 @@ def summary(analysis: Analysis) -> str:
     """The whole page in one sentence."""
     statuses = [verdict.status for verdict in analysis.verdicts]
     tested = sum(status != "not run" for status in statuses)
-    worlds = [trial.world for trial in analysis.trials]
-    trials = f"{text.count(len(worlds), 'trial')}, {worlds.count('processes'):,} of them on a real ZooKeeper"
+    simulated = sum(trial.world == "simulated" for trial in analysis.trials)
+    trials = f"{len(analysis.trials) - simulated:,} live and {text.count(simulated, 'simulated trial')}"
     if not tested:
-        return f"No claim was tested yet; {trials}."
+        return f"No claim was put to the test yet, in {trials}."
     told = [
         f"{statuses.count(status):,} {word}"
         for status, word in (("surprise", "surprising"), ("as expected", "as expected"), ("unknown", "unknown"))
         if status in statuses
     ]
-    return f"Of {text.count(tested, 'reading')} of claims put to the test, {text.listed(told)} ({trials})."
+    return f"Of {text.count(tested, 'reading')} of claims put to the test, {text.listed(told)}, in {trials}."
 
 
 def _group(analysis: Analysis, histories: Mapping[str, History], choice: Choice, number: int) -> Group:
@@ -173,7 +173,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        seconds=text.seconds, exact=text.exact_moment, title_of=glossary.title, meaning_of=meaning
+        coded=text.coded, seconds=text.seconds, exact=text.exact_moment, title_of=glossary.title, meaning_of=meaning
     )
     environment.globals.update(worlds=WORLDS)
     return environment

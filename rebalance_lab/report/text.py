@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from markupsafe import Markup, escape
+
 from rebalance_lab.report.spans import Row
 
 
@@ -61,3 +63,13 @@ def partitions_named(rows: Iterable[Row]) -> str:
     for row in sorted(rows):
         topics.setdefault(row.topic, []).append(row.partition)
     return listed([f"{topic}/{partition_ranges(numbers)}" for topic, numbers in topics.items()])
+
+
+def coded(text: str) -> Markup:
+    """HTML of a text in which backticks mark code; everything else is escaped."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # one backtick without its partner: a plain sign
+        return escape(text)
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts)
+    )

@@ -81,16 +81,17 @@ class TestVerdicts:
 
     def test_the_summary_is_one_sentence(self, tree: Node) -> None:
         expected = (
-            "Of 3 readings of claims put to the test, 1 surprising, 1 as expected and 1 unknown "
-            "(2 trials, 2 of them on a real ZooKeeper)."
+            "Of 3 readings of claims put to the test, 1 surprising, 1 as expected and 1 unknown, "
+            "in 2 live and 0 simulated trials."
         )
         assert summary(zombie_case().analysis) == expected
         assert tree.all("p", class_="lead")[0].text == expected
 
     def test_an_empty_analysis_is_a_page_too(self) -> None:
         empty = Tree(render(Analysis((), (), (), ()), {})).root
-        assert empty.all("p", class_="lead")[0].text == (
-            "No claim was tested yet; 0 trials, 0 of them on a real ZooKeeper."
+        assert (
+            empty.all("p", class_="lead")[0].text
+            == "No claim was put to the test yet, in 0 live and 0 simulated trials."
         )
         assert empty.all("svg", class_="gantt") == []
 

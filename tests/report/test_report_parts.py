@@ -22,7 +22,7 @@ from rebalance_lab.report.scene import Scene, build_scene
 from rebalance_lab.report.selection import choose
 from rebalance_lab.report.spans import Row
 from rebalance_lab.report.story import tell
-from rebalance_lab.report.text import count, listed, moment, partition_ranges, partitions_named, seconds
+from rebalance_lab.report.text import coded, count, listed, moment, partition_ranges, partitions_named, seconds
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
 
@@ -260,3 +260,7 @@ class TestWords:
         assert partition_ranges([5, 0, 1, 2]) == "0–2, 5"
         rows = [Row("g", "b", 1), Row("g", "a", 0), Row("g", "a", 1)]
         assert partitions_named(rows) == "a/0–1 and b/1"
+
+    def test_code_in_texts(self) -> None:
+        assert coded("under `/ids`, `<b>` & more") == "under <code>/ids</code>, <code>&lt;b&gt;</code> &amp; more"
+        assert coded("one ` alone <b>") == "one ` alone &lt;b&gt;"
