@@ -95,6 +95,7 @@ class EmbeddedZooKeeper:
             f"clientPort={port}\n"
             f"clientPortAddress={HOST}\n"
             "maxClientCnxns=0\n"  # no limit: a trial's members all come from one address
+            "clientPortListenBacklog=1024\n"  # at the default of 50, many connects at once wait 1 s for a second SYN
             "admin.enableServer=false\n"
             "4lw.commands.whitelist=*\n"
         )

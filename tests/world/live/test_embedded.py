@@ -27,6 +27,7 @@ def test_it_serves_and_tells_who_it_is(embedded_zookeeper: EmbeddedZooKeeper) ->
     configuration = embedded_zookeeper.command("conf").splitlines()
     assert "tickTime=500" in configuration
     assert "maxClientCnxns=0" in configuration
+    assert "clientPortListenBacklog=1024" in configuration
     assert java.zookeeper_version() in embedded_zookeeper.command("srvr")
 
 
