@@ -163,8 +163,9 @@ class Connector:
         await self._rebalancer.synced("session")
 
     async def shutdown(self) -> None:
-        """Leave. Waits for a running rebalance with all its back-offs (3.11). Closing the
-        session is what removes the id and owner znodes; nothing is deleted one by one."""
+        """Leave. Waits for a running rebalance with all its back-offs (3.11), and so without end
+        when that waits for a ZooKeeper that never comes back. Closing the session is what
+        removes the id and owner znodes; nothing is deleted one by one."""
         self._report.step(Kind.MEMBER_CLOSING)
         self._shutting_down = True
         async with self._rebalancer.lock:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from group_stage import Stage
 
-from rebalance_lab.history.events import Kind
+from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.zkclient import ZkTimeoutException
 from zkconsumer.rules import DESCRIBED, SHIPPED, RuleSet
 
@@ -104,6 +104,34 @@ def test_expiry_fires_every_listener_once_after_the_handler() -> None:
         assert set(by[2:]) == {"watcher"} and len(by) <= 4  # "one, sometimes two" (facts 3.9)
         queued, handled = (stage.events(k, "m1") for k in (Kind.NOTIFICATION_QUEUED, Kind.NOTIFICATION_HANDLED))
         assert [event.n for event in queued] == [event.of("of") for event in handled]
+
+    Stage().play(story)
+
+
+def test_a_session_that_expires_in_the_middle_of_a_claim_heals() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.prepare()
+        await stage.join("m1")
+        await stage.leave("m1")
+        expired: list[Event] = []
+        write = stage.sink.write
+
+        def expire(event: Event) -> None:
+            write(event)
+            claim = event.actor == "m2" and event.of("op") == "create" and event.of("path") == "/consumers/g/owners/t/1"
+            if claim and not expired:
+                expired.append(event)
+                stage.server.expire(stage.session("m2"))
+
+        stage.sink.write = expire
+        await stage.join("m2")
+        # t/0 went with the old session, t/1 and t/2 were claimed in the new one: the member
+        # believes in all three, until the handler's rebalance gives them up and starts again.
+        failed = [(e.of("op"), e.of("path"), e.of("error")) for e in stage.events(Kind.FAILED_OP, "m2")]
+        assert ("delete", "/consumers/g/owners/t/0", "NoNode") in failed
+        assert [event.partition for event in stage.events(Kind.OWNED, "m2")][:6] == [0, 1, 2, 0, 1, 2]
+        assert await stage.owners() == {"m2": [0, 1, 2]}
+        assert stage.belief("m2") == [0, 1, 2]
 
     Stage().play(story)
 
