@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rebalance_lab.history.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.report.scene import Fault, Scene
 from rebalance_lab.report.text import exact_moment, seconds
@@ -124,7 +125,7 @@ def _sessions(scene: Scene) -> list[_Draft]:
             events=(end.event,),
         )
         for end in scene.session_ends
-        if end.at_us < scene.closing_us
+        if end.at_us < scene.closing_us - TOLERANCE_US  # the server's clock and the runner's differ
     ]
 
 

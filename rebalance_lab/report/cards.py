@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import dataclass
 
-from rebalance_lab.analysis.results import TrialOutcome, Verdict
+from rebalance_lab.analysis.results import TrialOutcome
 from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -52,22 +51,13 @@ class Card:
     anchor: str | None
 
 
-def cards_of(
-    scene: Scene, gantt: Gantt, outcomes: tuple[TrialOutcome, ...], verdicts: tuple[Verdict, ...]
-) -> tuple[Card, ...]:
-    """The cards of a trial, overlaps first. `outcomes` are those of this trial."""
+def cards_of(scene: Scene, gantt: Gantt, outcomes: tuple[TrialOutcome, ...], replay: str) -> tuple[Card, ...]:
+    """The cards of a trial, overlaps first. `outcomes` are this trial's, `replay` its command."""
     violated = [outcome for outcome in outcomes if outcome.outcome == Outcome.VIOLATED]
     ranked = sorted(violated, key=lambda outcome: (_rank(outcome.check), outcome.check))
-    replay = replay_command(scene.trial.id, verdicts)
     return tuple(
         _card(scene, gantt, outcome, f"{gantt.prefix}-card-{number}", replay) for number, outcome in enumerate(ranked)
     )
-
-
-def replay_command(trial: str, verdicts: tuple[Verdict, ...]) -> str:
-    """The command that runs the trial again: the ledger's where it has one."""
-    known = next((each.replay for each in verdicts if each.witness == trial and each.replay), None)
-    return known or f"rebalance-lab replay {shlex.quote(trial)}"
 
 
 def layer_of(check: str) -> Layer | None:
@@ -138,7 +128,8 @@ def _row(event: Event) -> Row:
 def _context(scene: Scene, witness: list[Event]) -> list[Event]:
     """Faults, their victims' closed sessions, and the moments these learned of it."""
     victims = {fault.target for fault in scene.faults}
-    sessions = {end.session for end in scene.session_ends if end.name in victims and end.at_us < scene.closing_us}
+    closed = {fault.closed_us for fault in scene.faults}
+    sessions = {end.session for end in scene.session_ends if end.name in victims and end.at_us in closed}
     shown = {event.id for event in witness}
     found = [
         event

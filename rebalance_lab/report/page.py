@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +15,7 @@ from rebalance_lab.analysis.results import Analysis, TrialOutcome, Verdict
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History, Trial, load, trial_folders
 from rebalance_lab.report import glossary, text
-from rebalance_lab.report.cards import Card, cards_of, layer_of, meaning, replay_command
+from rebalance_lab.report.cards import Card, cards_of, layer_of, meaning
 from rebalance_lab.report.gantt import Gantt, draw
 from rebalance_lab.report.palette import textured
 from rebalance_lab.report.scene import Scene, build_scene
@@ -25,10 +26,14 @@ from rebalance_lab.report.tallies import tally
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One trial on the page. Without its history only the outcomes and settings are shown."""
+    """One trial on the page; `role`: witness | control | sister.
+
+    Without its history only the outcomes and settings are shown.
+    """
 
     prefix: str
     role: str
+    title: str
     trial: Trial
     scene: Scene | None
     gantt: Gantt | None
@@ -56,14 +61,16 @@ class Group:
     shown: tuple[Shown, ...]
 
 
-def render(analysis: Analysis, histories: Mapping[str, History]) -> str:
+def render(analysis: Analysis, histories: Mapping[str, History], *, folders: Mapping[str, Path] | None = None) -> str:
     """One self-contained HTML page: no network, opens from disk.
 
-    `histories` by trial id; `shown_trials(analysis)` says which are drawn. Raises ValueError
+    `histories` by trial id; `shown_trials(analysis)` says which are drawn. `folders`: where
+    trials are stored, for the replay commands that the ledger does not give. Raises ValueError
     for a history without events.
     """
     groups = tuple(
-        _group(analysis, histories, choice, number) for number, choice in enumerate(choose(analysis), start=1)
+        _group(analysis, histories, folders or {}, choice, number)
+        for number, choice in enumerate(choose(analysis), start=1)
     )
     places = {shown.trial.id: shown for group in reversed(groups) for shown in reversed(group.shown)}
     ordered = by_status(analysis.verdicts)
@@ -89,7 +96,8 @@ def write(analysis: Analysis, store: Path, out: Path) -> Path:
     Raises HistoryError when a trial to be shown cannot be read, OSError when `out` cannot be written.
     """
     folders = {folder.resolve().name: folder for folder in trial_folders(store)}
-    page = render(analysis, {name: load(folders[name]) for name in shown_trials(analysis) if name in folders})
+    histories = {name: load(folders[name]) for name in shown_trials(analysis) if name in folders}
+    page = render(analysis, histories, folders=folders)
     out.parent.mkdir(parents=True, exist_ok=True)
     part = out.with_name(out.name + ".part")
     part.write_text(page, encoding="utf-8")
@@ -113,7 +121,9 @@ def summary(analysis: Analysis) -> str:
     return f"Of {text.count(tested, 'reading')} of claims put to the test, {text.listed(told)}, in {trials}."
 
 
-def _group(analysis: Analysis, histories: Mapping[str, History], choice: Choice, number: int) -> Group:
+def _group(
+    analysis: Analysis, histories: Mapping[str, History], folders: Mapping[str, Path], choice: Choice, number: int
+) -> Group:
     roles = {"witness": choice.witness, "control": choice.control, "sister": choice.sister}
     present = {role: trial for role, trial in roles.items() if trial is not None}
     scenes = {
@@ -128,21 +138,29 @@ def _group(analysis: Analysis, histories: Mapping[str, History], choice: Choice,
         scene = scenes.get(role)
         gantt = None if scene is None else draw(scene, prefix, until_us=until_us)
         outcomes = tuple(outcome for outcome in analysis.outcomes if outcome.trial == trial.id)
-        cards = () if scene is None or gantt is None else cards_of(scene, gantt, outcomes, analysis.verdicts)
+        replay = _replay(trial.id, analysis.verdicts, folders)
+        cards = () if scene is None or gantt is None else cards_of(scene, gantt, outcomes, replay)
         shown.append(
             Shown(
                 prefix=prefix,
-                role=_title(role, trial),
+                role=role,
+                title=_title(role, trial),
                 trial=trial,
                 scene=scene,
                 gantt=gantt,
                 story=() if scene is None else tell(scene),
                 cards=cards,
                 outcomes=outcomes,
-                replay=replay_command(trial.id, analysis.verdicts),
+                replay=replay,
             )
         )
     return Group(f"g{number}", choice.verdicts, tuple(shown))
+
+
+def _replay(trial: str, verdicts: tuple[Verdict, ...], folders: Mapping[str, Path]) -> str:
+    """The command that runs the trial again: the ledger's where it has one."""
+    known = next((each.replay for each in verdicts if each.witness == trial and each.replay), None)
+    return known or f"rebalance-lab replay {shlex.quote(str(folders.get(trial, trial)))}"
 
 
 def _title(role: str, trial: Trial) -> str:

@@ -285,7 +285,9 @@ class TestHistories:
         out = tmp_path / "new" / "report.html"
         assert shown_trials(case.analysis) == ("zombie-s7", "zombie-s7-control")
         assert write(case.analysis, tmp_path / "trials", out) == out
-        assert out.read_text(encoding="utf-8") == render(case.analysis, case.histories)
+        page = out.read_text(encoding="utf-8")
+        assert page == render(case.analysis, case.histories, folders={"zombie-s7-control": folder})
+        assert f"rebalance-lab replay {folder}</code>" in page
         assert [path.name for path in out.parent.iterdir()] == ["report.html"]
 
     def test_a_broken_trial_names_its_file(self, tmp_path: Path) -> None:

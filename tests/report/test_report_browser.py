@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, Request, expect
+from zombie_story import case_with_sister
+
+from rebalance_lab.report import render
 
 pytestmark = [
     pytest.mark.browser,
@@ -205,6 +209,17 @@ class TestLinks:
         page.keyboard.press("Enter")
         expect(page.locator("#g1-witness-card-0")).to_be_in_viewport()
         assert page.url.endswith("#g1-witness-card-0")
+
+    def test_into_what_is_folded(self, page: Page, tmp_path: Path) -> None:
+        case = case_with_sister()
+        (tmp_path / "report.html").write_text(render(case.analysis, case.histories), encoding="utf-8")
+        page.goto((tmp_path / "report.html").as_uri())
+        card = page.locator("#g1-sister-card-0")
+        expect(card).to_be_hidden()
+        page.locator("#g1-sister .row").first.locator(".lane-belief a").focus()
+        page.keyboard.press("Enter")
+        expect(card).to_be_visible()
+        expect(card).to_be_in_viewport()
 
     def test_from_the_verdict_to_the_trial(self, watched: Watched) -> None:
         watched.page.locator(".verdicts").get_by_text("show", exact=True).click()

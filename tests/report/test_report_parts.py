@@ -8,7 +8,7 @@ from itertools import combinations
 import msgspec
 import pytest
 from page_tree import Tree
-from zombie_story import Case, analysed, trial_of, verdict, zombie_case
+from zombie_story import Case, analysed, case_with_sister, trial_of, verdict, zombie_case
 
 from rebalance_lab.analysis.results import Analysis
 from rebalance_lab.history.checks import CHECKS
@@ -161,8 +161,26 @@ class TestChoice:
         assert choose(replace(analysis, outcomes=()))[0].witness.id == "zombie-s7-control"
         assert choose(Analysis((), (), (), ())) == ()
 
+    def test_the_sisters_cards_are_folded(self) -> None:
+        case = case_with_sister()
+        page = Tree(render(case.analysis, case.histories)).root
+        (shown,) = page.all("article", id="g1-sister")
+        assert shown.all("h3")[0].text.startswith("The same on a simulated ZooKeeper")
+        assert [card.above("details").attributes["class"] for card in shown.all("section", class_="card")] == [
+            "more"
+        ] * 2
+        assert shown.all("pre")[0].text == "rebalance-lab replay sim-7"
+
 
 class TestBands:
+    def test_a_session_closed_at_the_very_end_is_no_news(self) -> None:
+        """The server's clock may place it a little before the runner's closing phase."""
+        scene = scene_of(zombie_case())
+        (early, *rest) = scene.session_ends
+        late = replace(early, at_us=scene.closing_us - 1_500)
+        bands, _ = bands_of(replace(scene, session_ends=(early, late, *rest)), Scale(0, scene.end_us, 0, 1000), "x")
+        assert [band.kind for band in bands] == ["fault", "session", "closing"]
+
     def test_labels_never_lie_on_each_other_nor_outside(self) -> None:
         scene = scene_of(zombie_case())
         (fault,) = scene.faults

@@ -239,3 +239,11 @@ def zombie_case(topic: str = "t1", partitions: int = 6) -> Case:
         verdict("Z16", "surprise", statement="Members that keep what they claimed deadlock"),
     )
     return Case(analysed(histories, verdicts), histories)
+
+
+def case_with_sister() -> Case:
+    """The zombie, its control, and the same zombie simulated."""
+    case = zombie_case()
+    sister = History(trial_of("sim-7", "t1", 6, world="simulated"), case.histories["zombie-s7"].events)
+    histories = {**case.histories, "sim-7": sister}
+    return Case(analysed(histories, case.analysis.verdicts), histories)
