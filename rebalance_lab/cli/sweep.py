@@ -27,6 +27,7 @@ from rebalance_lab.cli.options import (
 )
 from rebalance_lab.cli.results import shape
 from rebalance_lab.cli.terminal import answer, print_json, progress, seconds, styled, table
+from rebalance_lab.history.files import Trial
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 
@@ -69,7 +70,7 @@ def sweep(
             if as_json:
                 print_json(shape(result))
     if not as_json:
-        _show(scenario, list(_keys(settings)), results)
+        _show(scenario, [text.partition("=")[0] for text in settings or ()], plans, results)
     raise typer.Exit(exit_code([result.status for result in results]))
 
 
@@ -83,19 +84,18 @@ def _watched(plans: list[Plan], store: Path, processes: int) -> Iterator[api.Tri
             yield result
 
 
-def _keys(settings: list[str] | None) -> Iterator[str]:
-    return (text.partition("=")[0] for text in settings or ())
+def _values(keys: list[str], of: Plan | Trial) -> tuple[str, ...]:
+    """What a plan or a trial has for the settings that were swept."""
+    return tuple(str((of.plant or "") if key == PLANT else of.parameters[key]) for key in keys)
 
 
-def _show(scenario: str, keys: list[str], results: list[api.TrialResult]) -> None:
-    groups: dict[tuple[str, ...], list[api.TrialResult]] = {}
+def _show(scenario: str, keys: list[str], plans: list[Plan], results: list[api.TrialResult]) -> None:
+    groups: dict[tuple[str, ...], list[api.TrialResult]] = {_values(keys, plan): [] for plan in plans}
     for result in results:
-        trial = result.trial
-        values = tuple(str((trial.plant or "") if key == PLANT else trial.parameters[key]) for key in keys)
-        groups.setdefault(values, []).append(result)
+        groups[_values(keys, result.trial)].append(result)
     rows = [
         (*values, check, str(len(group)), *_counts(group, check), _longest(group, check))
-        for values, group in sorted(groups.items())
+        for values, group in groups.items()
         for check in group[0].findings
     ]
     numbers = ("trials", "clean", "violated", "unknown", "longest")

@@ -46,7 +46,10 @@ def test_run_as_json(command: CommandLine, tmp_path) -> None:
         "as expected",
     )
     assert len(shape["history_sha256"]) == 64
-    assert shape["checks"]["belief_overlap"]["outcome"] == "violated"
+    belief = shape["checks"]["belief_overlap"]
+    assert set(belief) == {"outcome", "expected", "why", "witness"}
+    assert (belief["outcome"], belief["expected"]) == ("violated", "violated")
+    assert all(actor.startswith("m") and n >= 0 for actor, n in belief["witness"])
     assert shape["checks"]["registry_overlap"]["outcome"] == "clean"
     assert shape["measures"]["belief_overlap_longest_us"] > 1_000_000
     assert json.loads((tmp_path / shape["trial"] / "trial.json").read_text())["seed"] == 7
@@ -115,14 +118,14 @@ def test_replay_of_a_live_trial_says_that_the_schedule_may_differ(command: Comma
 
 
 def test_sweep_runs_every_combination_and_seed(command: CommandLine, tmp_path) -> None:
-    ended = command("sweep", "zombie", "--set", "pause_ms=500,5000", "--seeds", 3, *QUICK, "--store", tmp_path)
+    ended = command("sweep", "zombie", "--set", "pause_ms=5000,500", "--seeds", 3, *QUICK, "--store", tmp_path)
     assert ended.code == 0
     assert len(list(tmp_path.glob("*/trial.json"))) == 6
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in ended.out.splitlines() if "│" in line]
     beliefs = [row for row in rows if "belief_overlap" in row]
     assert [(row[0], row[4:8]) for row in beliefs] == [
-        ("500", ["3", "3", "0", "0"]),
         ("5000", ["3", "0", "3", "0"]),
+        ("500", ["3", "3", "0", "0"]),
     ]
     assert "status   6 as expected" in ended.out
 

@@ -1,0 +1,127 @@
+"""The ledger on the terminal and as JSON; the demo's frame."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from cli_tools import CommandLine
+
+from rebalance_lab.analysis.results import Analysis, Verdict
+from rebalance_lab.cli import claims, demo, report
+from rebalance_lab.cli.analysing import by_claim, status_of
+
+REPRODUCED = Verdict(
+    claim="Z10",
+    reading="all",
+    statement="A paused member works on",
+    quantifier="exists",
+    expected="reproduced",
+    verdict="reproduced",
+    status="as expected",
+    live=1,
+    simulated=200,
+    witness="zombie-1",
+    replay="rebalance-lab replay trials/zombie-1",
+    why="201 of 201 trials show it",
+)
+UNKNOWN = replace(REPRODUCED, claim="Z1", verdict="unknown", status="unknown", witness=None, replay=None)
+NOT_RUN = replace(UNKNOWN, claim="E1", verdict="not run", status="not run", live=0, simulated=0, why="no scenario yet")
+SHIPPED = replace(NOT_RUN, claim="Z7b", reading="shipped", expected="refuted")
+DESCRIBED = replace(REPRODUCED, claim="Z7b", reading="described", verdict="refuted", status="surprise")
+
+
+def analysis(*verdicts: Verdict) -> Analysis:
+    return Analysis(verdicts=verdicts, outcomes=(), intervals=(), trials=())
+
+
+def test_a_claim_has_the_gravest_status_of_its_readings() -> None:
+    assert status_of([SHIPPED, DESCRIBED]) == "surprise"
+    assert status_of([REPRODUCED, UNKNOWN]) == "unknown"
+    assert status_of([REPRODUCED, NOT_RUN]) == "as expected"
+    assert status_of([NOT_RUN]) == "not run"
+
+
+def test_readings_are_gathered_in_the_ledger_s_order() -> None:
+    assert list(by_claim((DESCRIBED, REPRODUCED, SHIPPED))) == ["Z7b", "Z10"]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "code"),
+    [((REPRODUCED, NOT_RUN), 0), ((REPRODUCED, UNKNOWN), 2), ((DESCRIBED, UNKNOWN), 1), ((NOT_RUN,), 0)],
+)
+def test_claims_exit_code(command: CommandLine, monkeypatch, verdicts: tuple[Verdict, ...], code: int) -> None:
+    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(*verdicts))
+    assert command("claims").code == code
+
+
+def test_claims_as_json(command: CommandLine, monkeypatch) -> None:
+    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED, DESCRIBED, SHIPPED))
+    shape = command("claims", "--json").json
+    assert {claim: each["status"] for claim, each in shape.items()} == {"Z10": "as expected", "Z7b": "surprise"}
+    assert list(shape["Z7b"]["readings"]) == ["described", "shipped"]
+    assert shape["Z10"]["readings"]["all"] == {
+        "expected": "reproduced",
+        "verdict": "reproduced",
+        "status": "as expected",
+        "trials": 201,
+        "live": 1,
+        "simulated": 200,
+        "witness": "zombie-1",
+        "replay": "rebalance-lab replay trials/zombie-1",
+        "why": "201 of 201 trials show it",
+    }
+
+
+def test_surprises_come_first_and_what_was_not_run_is_named(command: CommandLine, monkeypatch) -> None:
+    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED, UNKNOWN, NOT_RUN, DESCRIBED, SHIPPED))
+    out = command("claims").out
+    assert out.index("Z7b") < out.index("Z1 ") < out.index("Z10")
+    assert "Not run: E1 " in out
+    assert "Z10 (all): rebalance-lab replay trials/zombie-1" in out
+
+
+def test_a_report_without_trials_is_refused(command: CommandLine, tmp_path) -> None:
+    assert command.refused("report", "--store", tmp_path).startswith(f"{tmp_path} holds no trial; ")
+
+
+def test_a_report_says_where_it_is(command: CommandLine, monkeypatch, tmp_path) -> None:
+    command("run", "crash", "--store", tmp_path)
+    monkeypatch.setattr(report, "analysed", lambda _store: analysis(REPRODUCED))
+    ended = command("report", "--store", tmp_path)
+    assert ended.code == 0
+    assert ended.out.splitlines()[-1] == str(tmp_path / "report.html")
+    assert (tmp_path / "report.html").read_text().startswith("<!")
+
+
+def test_the_demo_does_its_steps_in_order_and_ends_with_its_claims(command: CommandLine, monkeypatch, tmp_path) -> None:
+    done: list[str] = []
+
+    def second(state: demo.Demo) -> None:
+        done.append("second")
+        state.statuses = ["as expected", "surprise"]
+
+    steps = (demo.Step("First.", lambda _state: done.append("first")), demo.Step("Second.", second))
+    monkeypatch.setattr(demo, "STEPS", steps)
+    ended = command("demo", "--store", tmp_path)
+    assert (ended.code, done) == (1, ["first", "second"])
+    assert ended.out.splitlines() == ["1/2 First.", "2/2 Second."]
+
+
+def test_a_demo_that_tested_nothing_has_failed(command: CommandLine, monkeypatch, tmp_path) -> None:
+    def nothing(state: demo.Demo) -> None:
+        state.statuses = ["not run"]
+
+    monkeypatch.setattr(demo, "STEPS", (demo.Step("Nothing.", nothing),))
+    ended = command("demo", "--store", tmp_path)
+    assert ended.code == 2
+    assert "was not put to the test" in ended.err
+
+
+def test_the_demo_s_trials_go_to_its_store(command: CommandLine, monkeypatch, tmp_path) -> None:
+    steps = (demo.Step("Two.", demo.trials("zombie", world="simulated", seeds=2)),)
+    monkeypatch.setattr(demo, "STEPS", steps)
+    assert command("demo", "--store", tmp_path).code == 0
+    seeds = sorted(json.loads(path.read_text())["seed"] for path in tmp_path.glob("*/trial.json"))
+    assert seeds == [1, 2]
