@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 from abc import abstractmethod
+from collections.abc import Coroutine
 from itertools import count
+from typing import Any
 
-from conformance_harness import Harness, Story
+from conformance_harness import Harness
 
 from rebalance_lab.history.transactions import Transaction
 from rebalance_lab.kernel import RandomStream
@@ -39,6 +41,7 @@ class RealServerHarness(Harness):
         self.lab = LiveKernel()
         self.kernel = self.lab.kernel
         self._log = log
+        log.poll()  # what was before is not this story's
         self._logged: list[Transaction] = []
         self._proxies: dict[ZooKeeper, TcpProxy] = {}
 
@@ -81,12 +84,11 @@ class RealServerHarness(Harness):
         self._logged.extend(self._log.poll())
         return list(self._logged)
 
-    def run(self, story: Story) -> None:
-        self._log.poll()
-        try:
-            self.lab.run(self.told(story), "story")
-        finally:
-            self.lab.close()
+    def step(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self.lab.run(coroutine, "story")
+
+    def end(self) -> None:
+        self.lab.close()
 
 
 class EmbeddedHarness(RealServerHarness):

@@ -7,8 +7,9 @@ harness for what a port cannot do: break, hold, lose, expire, and read the serve
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
+from typing import Any
 
 from rebalance_lab.history.transactions import Transaction
 from rebalance_lab.kernel import Future, Kernel
@@ -70,10 +71,21 @@ class Harness(ABC):
         """What the server has logged since the story began, in zxid order."""
 
     @abstractmethod
-    def run(self, story: Story) -> None:
-        """Run a story to its end. Raises what it raises."""
+    def step(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        """Run `coroutine` to its end. Raises what it raises. May be called again."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """Unwind what is left; nothing can be run afterwards."""
 
     # -- for all ----------------------------------------------------------------------------
+
+    def run(self, story: Story) -> None:
+        """Run a story from its beginning to its end. Raises what it raises."""
+        try:
+            self.step(self.told(story))
+        finally:
+            self.end()
 
     def open(self, timeout_ms: int = LONG_TIMEOUT_MS) -> ZooKeeper:
         """A new session, not connected yet."""
@@ -117,11 +129,11 @@ class Harness(ABC):
     async def told(self, story: Story) -> None:
         """The story with its beginning and end: its root is made, its sessions are closed."""
         async with self.kernel.timeout(STORY_LIMIT_US, "the story"):
-            await self._make_root()
+            await self.make_root()
             await story(self)
-            await self._close_all()
+            await self.close_all()
 
-    async def _make_root(self) -> None:
+    async def make_root(self) -> None:
         maker = self._open(LONG_TIMEOUT_MS)
         await self.expect(maker, SessionEventKind.CONNECTED)
         for path in (self.root.rpartition("/")[0], self.root):
@@ -130,7 +142,7 @@ class Harness(ABC):
                     await maker.create(path, b"")
         await maker.close()
 
-    async def _close_all(self) -> None:
+    async def close_all(self) -> None:
         for session in self.sessions:
             self.release(session)
         for session in self.sessions:

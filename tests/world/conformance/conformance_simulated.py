@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from conformance_harness import TICK_MS, Harness, Story
+from collections.abc import Coroutine
+from typing import Any
+
+from conformance_harness import TICK_MS, Harness
 
 from rebalance_lab.history.recorder import MemorySink, Recorder
 from rebalance_lab.history.transactions import Transaction
@@ -58,8 +61,8 @@ class SimulatedHarness(Harness):
     def transactions(self) -> list[Transaction]:
         return list(self.server.transactions)
 
-    def run(self, story: Story) -> None:
-        try:
-            self.simulation.run(self.told(story), "story")
-        finally:
-            self.simulation.close()
+    def step(self, coroutine: Coroutine[Any, Any, None]) -> None:
+        self.simulation.run(coroutine, "story")
+
+    def end(self) -> None:
+        self.simulation.close()
