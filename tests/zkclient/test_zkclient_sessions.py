@@ -261,6 +261,41 @@ def test_an_id_that_is_taken_is_waited_for_without_end() -> None:
     )
 
 
+def test_an_id_that_vanishes_before_it_is_read_is_taken_at_once() -> None:
+    warnings: list[str] = []
+
+    async def story(stage: Stage) -> None:
+        await stage.other.create("/id", b"other")
+        write = stage.sink.write
+
+        def vanish(event: Event) -> None:
+            write(event)
+            if event.kind is Kind.FAILED_OP and event.of("error") == "NodeExists":
+                stage.server.break_connection(stage.client.session.session_id)  # the reads come later
+                stage.other.delete("/id")
+
+        stage.sink.write = vanish
+        await create_ephemeral_handle_bug(
+            stage.client, "/id", b"{}", tasks=stage.tasks, backoff_ms=2000, warn=warnings.append
+        )
+        assert await read_or_none(stage.client, "/id") == b"{}"
+
+    Stage().play(story)
+    assert warnings == []
+
+
+def test_parents_are_made_only_when_asked_for() -> None:
+    async def story(stage: Stage) -> None:
+        with pytest.raises(NoNode):
+            await stage.client.create_persistent("/a/b")
+        await stage.client.create_persistent("/a/b", parents=True)
+        await stage.client.create_persistent("/a/b", parents=True)
+        with pytest.raises(NodeExists):
+            await stage.client.create_persistent("/a/b")
+
+    Stage().play(story)
+
+
 def test_reads_that_tolerate_absence() -> None:
     async def story(stage: Stage) -> None:
         assert await read_or_none(stage.client, "/t") is None

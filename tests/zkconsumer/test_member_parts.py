@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from typing import ClassVar
 
 import pytest
 
@@ -11,7 +12,9 @@ from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.recorder import MemorySink, Recorder
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.kernel.simulation import Simulation
-from zkconsumer.fetchers import Fetchers, LeaseSettings
+from rebalance_lab.wire.errors import KafkaException
+from rebalance_lab.wire.payloads import Broker
+from zkconsumer.fetchers import Fetchers, LeaderFinder, LeaseSettings
 from zkconsumer.ownership import Ownership
 from zkconsumer.report import Report
 from zkconsumer.watcher import Watcher
@@ -128,6 +131,27 @@ def test_a_lease_on_nothing_costs_nothing(play: Callable[[Story], list[Event]]) 
             await fetchers.stop()
 
     assert play(story) == []
+
+
+def test_the_leader_finder_tries_until_there_are_brokers(play: Callable[[Story], list[Event]]) -> None:
+    found_us: list[int] = []
+
+    class View:
+        answers: ClassVar = [KafkaException("bad broker"), (), (Broker(0, "h", 9092),)]
+
+        async def brokers(self) -> tuple[Broker, ...]:
+            answer = self.answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    async def story(tasks: Kernel, report: Report) -> None:
+        await LeaderFinder(tasks, View(), report, backoff_ms=200).find((T0, U0))  # type: ignore[arg-type]
+        found_us.append(tasks.now_us())
+
+    (warned,) = play(story)
+    assert warned.of("message") == "Failed to find leader for Set([t,0], [u,0]): bad broker"
+    assert found_us == [400_000]
 
 
 def test_belief_ends_once_and_before_the_entries_go(play: Callable[[Story], list[Event]]) -> None:
