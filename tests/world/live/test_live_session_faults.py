@@ -225,16 +225,16 @@ def test_expiry(bench: Any) -> None:
 
 
 def test_an_idle_session_lives_on_its_pings(bench: Any) -> None:
-    """Four session timeouts of silence: without pings the server would have closed it."""
+    """More than two session timeouts of silence: without pings the server would have closed it."""
 
     async def story() -> None:
         proxy = bench.proxy()
-        session = await bench.connected(proxy.connect_string, timeout_ms=1000)
+        session = await bench.connected(proxy.connect_string, timeout_ms=2000)
         before = proxy.counters.bytes_to_server
-        await bench.live.kernel.sleep(4_000_000)
+        await bench.live.kernel.sleep(4_500_000)
         pings, rest = divmod(proxy.counters.bytes_to_server - before, 12)
         assert (session.state, len(session.events), rest) == (SessionState.CONNECTED, 0, 0)
-        assert 9 <= pings <= 12  # one each third of a second
+        assert 5 <= pings <= 7  # one each two thirds of a second
 
     bench.run(story)
 
@@ -247,13 +247,14 @@ def test_a_server_that_falls_silent(live: Any, bench: Any, tmp_path: Path) -> No
     with EmbeddedZooKeeper.start(tmp_path) as server:
 
         async def story() -> None:
-            session = await bench.connected(server.connect_string, timeout_ms=3000)
+            session = await bench.connected(server.connect_string, timeout_ms=4000)
             before = session.session_id
             began_us = live.kernel.now_us()
             server.pause()
             await bench.seen(session, SessionEventKind.DISCONNECTED)
             assert "nothing heard for 2." in session.last_loss
-            assert 1_300_000 < live.kernel.now_us() - began_us < 3_000_000
+            # what was heard last may be the answer to a ping, a third of the timeout before
+            assert 1_300_000 < live.kernel.now_us() - began_us < 4_000_000
             server.resume()
             await bench.seen(session, SessionEventKind.CONNECTED)
             assert session.session_id == before

@@ -44,6 +44,32 @@ def test_a_child_dies_with_a_parent_that_is_killed() -> None:
     wait_for_state(child_pid, RunState.GONE, BOUND_S)
 
 
+BOUND_CHILD = [
+    sys.executable,
+    "-c",
+    "import os, time; from rebalance_lab.world.live.processes import bind_to;"
+    " bind_to(os.getppid()); print(os.getpid(), flush=True); time.sleep(60)",
+]
+
+
+def test_a_child_can_bind_itself_to_its_parent() -> None:
+    program = f"import subprocess, sys; subprocess.Popen({BOUND_CHILD!r}); sys.stdin.read()"
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        child_pid = int(parent.stdout.readline())
+        assert run_state(child_pid) is RunState.ALIVE
+        parent.kill()
+    wait_for_state(child_pid, RunState.GONE, BOUND_S)
+
+
+def test_a_child_whose_parent_died_before_it_was_bound_ends() -> None:
+    program = "from rebalance_lab.world.live.processes import bind_to; bind_to(1); print('went on')"
+    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stdout) == (127, "")
+
+
 def test_a_child_without_the_setting_outlives_its_parent() -> None:
     """The control: it is the setting that ends the child above, nothing else."""
     with subprocess.Popen(

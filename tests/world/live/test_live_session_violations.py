@@ -1,0 +1,267 @@
+"""Servers that break the protocol: the connection is broken and made anew, a warning tells
+why, and nobody waits for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from rebalance_lab.kernel import MailboxFull, RandomStream
+from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.world import errors
+from rebalance_lab.world.live import session as session_module
+from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.world.ports import SessionEvent, SessionEventKind, SessionState
+
+SESSION = 0x1234
+WELCOME = struct.pack("!iiqi", 0, 4000, SESSION, 16) + b"p" * 16 + b"\0"
+EXPIRED = struct.pack("!iiqi", 0, 0, 0, 16) + b"\0" * 16 + b"\0"
+STAT = struct.pack("!qqqqiiiqiiq", *range(11))
+
+
+def frame(content: bytes) -> bytes:
+    return struct.pack("!i", len(content)) + content
+
+
+def reply(xid: int, body: bytes = b"", *, zxid: int = 7, code: int = 0) -> bytes:
+    return frame(struct.pack("!iqi", xid, zxid, code) + body)
+
+
+class ScriptedServer:
+    """Answers the n-th frame of each connection with the n-th bytes of a script; None: with
+    nothing. `conversations` holds the frames of each connection, in order."""
+
+    def __init__(self, live: LiveKernel) -> None:
+        self.scripts: list[list[bytes | None]] = []
+        self.conversations: list[list[bytes]] = []
+        self._writers: list[asyncio.StreamWriter] = []
+        self._loop = live.loop
+        self._server = live.loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
+        self.connect_string = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._writers.append(writer)
+        conversation: list[bytes] = []
+        self.conversations.append(conversation)
+        script = iter(self.scripts[min(len(self.conversations), len(self.scripts)) - 1])
+        try:
+            while True:
+                (length,) = struct.unpack("!i", await reader.readexactly(4))
+                conversation.append(await reader.readexactly(length))
+                answer = next(script, None)
+                if answer is not None:
+                    writer.write(answer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    def close(self) -> None:
+        self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+        self._loop.run_until_complete(self._server.wait_closed())
+        self._loop.run_until_complete(asyncio.sleep(0))
+
+
+@pytest.fixture
+def server(live: LiveKernel) -> Iterator[ScriptedServer]:
+    server = ScriptedServer(live)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def factory(live: LiveKernel, server: ScriptedServer) -> Iterator[LiveZooKeeperFactory]:
+    factory = LiveZooKeeperFactory(live.kernel, live.loop, RandomStream(3, "test", "violations"))
+    yield factory
+    factory.close()
+
+
+def run(live: LiveKernel, story: Callable[[], Any]) -> Any:
+    async def bounded() -> Any:
+        async with live.kernel.timeout(20_000_000, "the test"):
+            return await story()
+
+    return live.run(bounded())
+
+
+VIOLATIONS: dict[str, tuple[bytes, str]] = {
+    "another xid": (reply(2, STAT), r"an answer with xid 2 where 1 \(exists\) comes next"),
+    "an answer twice": (reply(1, STAT) * 2, r"an answer with xid 1 where 2 \(get\) comes next"),
+    "an answer cut short": (reply(1, STAT[:-1]), "ends too early"),
+    "no header": (frame(b"123"), "an answer of 3 bytes has no header"),
+    "an oversize frame": (struct.pack("!i", 5 * 1024 * 1024), "a frame of 5242880 bytes"),
+    "a negative frame": (struct.pack("!i", -5), "a frame of -5 bytes"),
+    "an unknown watch event": (reply(-1, struct.pack("!iii", 9, 3, 2) + b"/a"), "unknown type 9 for /a"),
+    "a watch event without a path": (reply(-1, struct.pack("!ii", 1, 3)), "ends too early"),
+}
+
+
+@pytest.mark.parametrize("name", VIOLATIONS)
+def test_a_violation_breaks_the_connection(
+    live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory, name: str
+) -> None:
+    wrong, why = VIOLATIONS[name]
+    server.scripts = [[frame(WELCOME), wrong], [frame(WELCOME), reply(3, STAT)]]
+
+    async def story() -> None:
+        session = factory.open(server.connect_string, 4000)
+        assert (await session.events.get()).kind is SessionEventKind.CONNECTED
+        asked, behind = session.exists("/a"), session.get("/b")
+        with pytest.raises(errors.ConnectionLoss):
+            await behind
+        assert asked.done
+        assert await session.events.get() == SessionEvent(SessionEventKind.DISCONNECTED, SESSION)
+        assert (await session.events.get()).kind is SessionEventKind.CONNECTED
+        assert (await session.exists("/a")).zxid == 7  # and it works again
+
+    with capture_logs() as logs:
+        run(live, story)
+    (warning,) = logs
+    assert warning["log_level"] == "warning"
+    assert warning["event"] == "zookeeper_protocol_violation"
+    assert warning["session"] == "0x1234"
+    assert warning["server"] == server.connect_string
+    assert re.search(why, warning["why"]), warning["why"]
+
+
+def test_an_answer_to_nothing(live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory) -> None:
+    server.scripts = [[frame(WELCOME), reply(1, STAT) + reply(2, STAT)], [frame(WELCOME)]]
+
+    async def story() -> None:
+        session = factory.open(server.connect_string, 4000)
+        assert (await session.exists("/a")).zxid == 7  # what came before is taken
+        kinds = [(await session.events.get()).kind.value for _ in range(3)]
+        assert kinds == ["connected", "disconnected", "connected"]
+
+    with capture_logs() as logs:
+        run(live, story)
+    assert [log["why"] for log in logs] == ["an answer with xid 2 and nothing was asked"]
+
+
+@pytest.mark.parametrize("answer", [b"short", WELCOME[:20], WELCOME[:-5]])
+def test_a_broken_welcome(
+    live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory, answer: bytes
+) -> None:
+    server.scripts = [[frame(answer)], [frame(WELCOME)]]
+
+    async def story() -> None:
+        session = factory.open(server.connect_string, 4000)
+        with pytest.raises(errors.ConnectionLoss):
+            await session.get("/a")
+        assert (await session.events.get()).kind is SessionEventKind.CONNECTED
+
+    with capture_logs() as logs:
+        run(live, story)
+    assert [log["event"] for log in logs] == ["zookeeper_protocol_violation"]
+    assert "connect response" in logs[0]["why"]
+
+
+def test_a_server_that_never_answers(live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory) -> None:
+    """The connect timeout ends the attempt; that is no violation."""
+    server.scripts = [[None], [frame(WELCOME)]]
+
+    async def story() -> None:
+        session = factory.open(server.connect_string, 300)
+        with pytest.raises(errors.ConnectionLoss):
+            await session.get("/a")
+        assert session.last_loss == f"{server.connect_string}: no session within the connect timeout of 0.3 s"
+        assert session.state is SessionState.CONNECTING
+        assert (await session.events.get()).kind is SessionEventKind.CONNECTED
+
+    with capture_logs() as logs:
+        run(live, story)
+    assert logs == []
+
+
+def test_what_is_told_to_the_next_server(
+    live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory
+) -> None:
+    """Session id and password, the last zxid seen, then SetWatches before anything else."""
+    lost = struct.pack("!i", -1)  # breaks the connection
+    server.scripts = [
+        [frame(WELCOME), reply(1, STAT, zxid=41), reply(2, code=-101, zxid=42), lost],
+        [frame(WELCOME), reply(-8), reply(4, STAT)],
+    ]
+
+    async def story() -> None:
+        session = factory.open(server.connect_string, 4000)
+        for path in ("/here", "/missing"):
+            await session.exists(path, watch=True)
+        with pytest.raises(errors.ConnectionLoss):
+            await session.exists("/here")
+        assert (await session.exists("/here")).value is not None
+
+    with capture_logs():
+        run(live, story)
+    first, second = server.conversations
+    assert struct.unpack_from("!iqiq", first[0]) == (0, 0, 4000, 0)
+    assert struct.unpack_from("!iqiq", second[0]) == (0, 42, 4000, SESSION)
+    assert second[0][28:44] == b"p" * 16
+    xid, opcode, zxid, data, length = struct.unpack_from("!iiqii", second[1])
+    assert (xid, opcode, zxid, data, second[1][24 : 24 + length]) == (-8, 101, 42, 1, b"/here")
+    assert b"/missing" in second[1]
+    assert struct.unpack_from("!ii", second[2]) == (4, 3)
+
+
+def test_the_answer_that_says_expired(live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory) -> None:
+    server.scripts = [[frame(WELCOME), struct.pack("!i", -1)], [frame(EXPIRED)]]
+
+    async def story() -> None:
+        session = factory.open(server.connect_string, 4000)
+        with pytest.raises(errors.ConnectionLoss):
+            await session.get("/a")
+        with pytest.raises(errors.SessionExpired):
+            await session.get("/a")
+        kinds = [(await session.events.get()).kind.value for _ in range(3)]
+        assert kinds == ["connected", "disconnected", "expired"]
+        assert session.state is SessionState.EXPIRED
+        assert factory.sessions == ()
+
+    with capture_logs():
+        run(live, story)
+    assert len(server.conversations) == 2
+
+
+def test_requests_have_a_limit(
+    live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "REQUESTS_LIMIT", 3)
+    server.scripts = [[frame(WELCOME)]]
+
+    async def story() -> None:
+        session = factory.open(server.connect_string, 4000)
+        session.get("/queued")
+        assert (await session.events.get()).kind is SessionEventKind.CONNECTED
+        session.get("/a")
+        session.get("/b")
+        with pytest.raises(MailboxFull, match="session 0x1234 has 3 requests without an answer"):
+            session.get("/c")
+
+    run(live, story)
+
+
+def test_an_abandoned_session_tells_nobody(
+    live: LiveKernel, server: ScriptedServer, factory: LiveZooKeeperFactory
+) -> None:
+    server.scripts = [[frame(WELCOME)]]
+
+    async def story() -> None:
+        session = factory.open(server.connect_string, 4000)
+        await session.events.get()
+        pending = session.get("/a")
+        factory.close()
+        assert session.state is SessionState.CLOSED
+        with pytest.raises(errors.ConnectionLoss):
+            await pending
+        with pytest.raises(errors.SessionClosed):
+            await session.get("/a")
+        session.abandon()  # again is harmless
+
+    run(live, story)
+    assert [len(conversation) for conversation in server.conversations] == [1]  # connect, and nothing else
