@@ -26,7 +26,7 @@ AXIS_HEIGHT = 36
 #: A narrower box could not be seen.
 THINNEST = 1.5
 #: About the width of a letter in a box, in SVG units.
-LETTER = 6.2
+LETTER = 7.0
 #: Letters of a row's label; more are cut, the whole stands in the tooltip.
 LABEL_LETTERS = 13
 #: The most members a legend names.
