@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+
+# The same examples in every run, however slow the machine: a red test is red again.
+settings.register_profile(
+    "lab", deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("lab")
 
 
 @pytest.fixture(scope="session")
