@@ -176,16 +176,25 @@ class Lab:
     async def leave(self, member: MemberHandle) -> None:
         """A clean leave: asked for, and waited for until the session is closed."""
         member.process.ask_to_leave()
+        await self._left(member)
+
+    async def _left(self, member: MemberHandle) -> None:
         async with self._bounded(f"the clean leave of {member.actor}", START_LIMIT_MS):
             while not member.state.gone or member.state.busy(self._stage.tracker.closed_sessions) is not None:
                 await self._change()
 
     async def close(self) -> None:
-        """End the trial: all who live leave, then the runner does."""
+        """End the trial: all who live leave, then the runner does.
+
+        All are asked at once: a member that is asked while it rebalances for another's leave
+        waits out its back-offs first (facts 8.6, F10).
+        """
         self.phase("closing")
-        for member in self.members:
-            if not member.state.gone:
-                await self.leave(member)
+        living = [member for member in self.members if not member.state.gone]
+        for member in living:
+            member.process.ask_to_leave()
+        for member in living:
+            await self._left(member)
         self._note(Kind.TRIAL_ENDED)
         await self._stage.zookeeper.close()
 

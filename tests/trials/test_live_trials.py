@@ -28,6 +28,12 @@ def live(name: str, **plan: object) -> Plan:
     return api.make_plan(name, world="processes", **plan)  # type: ignore[arg-type]
 
 
+def told(result: api.TrialResult) -> str:
+    """A result as people need it when it is not the expected one."""
+    findings = (f"{name}: {finding.outcome}: {finding.why}" for name, finding in result.findings.items())
+    return "\n".join([str(result.folder), *findings])
+
+
 def test_live_trials_come_out_as_expected(tmp_path: Path) -> None:
     plans = [
         live("zombie"),
@@ -50,7 +56,7 @@ def test_live_trials_come_out_as_expected(tmp_path: Path) -> None:
     assert len(results) == len(plans)
     for plan in plans[:7]:
         result = results[plan.trial_id]
-        assert result.status == api.AS_EXPECTED, {name: finding.why for name, finding in result.findings.items()}
+        assert result.status == api.AS_EXPECTED, told(result)
     blunt = results[plans[7].trial_id]
     assert {finding.outcome for finding in blunt.findings.values()} == {Outcome.UNKNOWN}
     caught = ["belief_overlap", "effect_overlap", "registration", "registry_overlap", "unowned_window"]
