@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from cli_tools import CommandLine
+
+from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]) -> CommandLine:
     """Runs command lines in this process."""
     return CommandLine(capsys)
+
+
+@pytest.fixture(scope="module")
+def fixture_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
+    """A server for these tests alone: they write brokers, which every member of a server sees."""
+    with EmbeddedZooKeeper.start(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server

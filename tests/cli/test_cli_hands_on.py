@@ -59,13 +59,13 @@ def test_zookeeper_that_is_killed_is_told(tmp_path) -> None:
     assert "ended by itself; see " in err
 
 
-def test_zookeeper_on_a_port_in_use(command: CommandLine, embedded_zookeeper: EmbeddedZooKeeper) -> None:
-    line = command.refused("zookeeper", "--port", embedded_zookeeper.port)
+def test_zookeeper_on_a_port_in_use(command: CommandLine, fixture_zookeeper: EmbeddedZooKeeper) -> None:
+    line = command.refused("zookeeper", "--port", fixture_zookeeper.port)
     assert line.endswith("Address already in use; choose another --port, or 0")
 
 
-def test_topics_write_what_members_need_once(command: CommandLine, embedded_zookeeper: EmbeddedZooKeeper) -> None:
-    topics = ["topics", "--zookeeper", embedded_zookeeper.connect_string, "--fixture", "--create"]
+def test_topics_write_what_members_need_once(command: CommandLine, fixture_zookeeper: EmbeddedZooKeeper) -> None:
+    topics = ["topics", "--zookeeper", fixture_zookeeper.connect_string, "--fixture", "--create"]
     first = command(*topics, "cli-topics", "--partitions", 3, "--brokers", 2, "--json")
     assert first.code == 0
     assert "/brokers/topics/cli-topics" in first.json["created"]
@@ -73,7 +73,7 @@ def test_topics_write_what_members_need_once(command: CommandLine, embedded_zook
     assert (again.code, again.out) == (0, "nothing to do: all of it is there\n")
     line = command.refused(*topics, "cli-topics", "--partitions", 4)
     assert line.startswith("/brokers/topics/cli-topics is there already and holds ")
-    client = KazooClient(embedded_zookeeper.connect_string)
+    client = KazooClient(fixture_zookeeper.connect_string)
     client.start()
     try:
         data, stat = client.get("/brokers/topics/cli-topics")
@@ -85,9 +85,9 @@ def test_topics_write_what_members_need_once(command: CommandLine, embedded_zook
 
 
 def test_join_tells_each_change_and_leaves_cleanly(
-    command: CommandLine, embedded_zookeeper: EmbeddedZooKeeper, tmp_path: Path
+    command: CommandLine, fixture_zookeeper: EmbeddedZooKeeper, tmp_path: Path
 ) -> None:
-    where = embedded_zookeeper.connect_string
+    where = fixture_zookeeper.connect_string
     command("topics", "--zookeeper", where, "--fixture", "--create", "cli-join", "--partitions", 2)
     join = ["join", "--zookeeper", where, "--group", "cli", "--topic", "cli-join", *SESSION]
     both = [["cli-join", 0], ["cli-join", 1]]
