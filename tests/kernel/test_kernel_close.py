@@ -79,6 +79,14 @@ def test_close_unwinds_what_is_parked_on_asyncio():
     gc.collect()
 
 
+def test_adapters_of_a_live_kernel_let_go_after_its_tasks():
+    unwound: list[str] = []
+    with LiveKernel() as lab:
+        lab.on_close(lambda: unwound.append(f"adapter, loop closed: {lab.loop.is_closed()}"))
+        lab.run(lay_out(lab.kernel, unwound)())
+    assert unwound == [*EXPECTED, "adapter, loop closed: False"]
+
+
 def test_a_closed_kernel_starts_nothing():
     simulation = Simulation(seed=0)
     simulation.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from twin_worlds import World, assert_told
 
-from rebalance_lab.kernel import Future, InvalidState, MailboxFull, TaskCancelled
+from rebalance_lab.kernel import Future, InvalidState, Mailbox, MailboxFull, TaskCancelled
 from rebalance_lab.kernel.simulation import Simulation
 
 
@@ -135,6 +135,24 @@ def test_a_get_that_began_with_a_request_pending_still_gets_what_came_before_its
         await ended(world, reader, "reader")
 
     assert_told(story, ["got item", "reader cancelled: beforehand"])
+
+
+def test_an_adapter_takes_without_a_task():
+    box: Mailbox[str] = Mailbox("box", 2)
+    assert box.take() is None
+    box.put("a")
+    box.put("b")
+    assert [box.take(), box.take(), box.take()] == ["a", "b", None]
+
+
+def test_waiting_for_what_is_there_goes_on_at_once():
+    async def story(world: World) -> None:
+        reply: Future[str] = Future("reply")
+        reply.set("answer")
+        world.kernel.current.cancel("pending: raised at a real wait only")
+        world.log(await reply)
+
+    assert_told(story, ["answer"])
 
 
 def test_items_come_in_order_to_readers_in_order():
