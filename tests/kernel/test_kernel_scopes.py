@@ -1,4 +1,4 @@
-"""Scopes, shields and cancelling, on both drivers."""
+"""Scopes and cancelling, on both drivers."""
 
 from __future__ import annotations
 
@@ -293,90 +293,6 @@ def test_spawning_into_a_scope_that_is_failing_or_over():
             "scope never entered is not open; cannot spawn later",
         ],
     )
-
-
-def test_a_shield_holds_requests_back_until_its_end():
-    async def story(world: World) -> None:
-        async def careful() -> None:
-            async with world.kernel.shield():
-                await world.sleep(4)
-                world.log("written")
-            world.log("shield ended")
-            await world.sleep(1)
-            world.log("not here")
-
-        task = world.kernel.spawn(careful(), "careful")
-        await world.sleep(1)
-        task.cancel("stop")
-        try:
-            await task
-        except TaskCancelled as error:
-            world.log(error.reason)
-
-    assert_told(story, ["written", "shield ended", "stop"])
-
-
-def test_a_deadline_inside_a_shield_still_bounds_what_it_holds():
-    async def story(world: World) -> None:
-        async def careful() -> None:
-            async with world.kernel.shield():
-                try:
-                    async with world.timeout(3, "closing"):
-                        await world.never()
-                except TimedOut as error:
-                    world.log(str(error).split(" for ")[1])
-                await world.sleep(1)
-                world.log("written")
-            await world.sleep(1)
-
-        task = world.kernel.spawn(careful(), "careful")
-        await world.sleep(1)
-        task.cancel("stop")
-        try:
-            await task
-        except TaskCancelled as error:
-            world.log(error.reason)
-
-    assert_told(story, ["closing", "written", "stop"])
-
-
-def test_a_failing_child_reaches_its_owner_inside_a_shield():
-    async def story(world: World) -> None:
-        async def bad() -> None:
-            await world.sleep(1)
-            raise ValueError("boom")
-
-        async with world.kernel.shield():
-            try:
-                async with world.kernel.scope("s") as scope:
-                    scope.spawn(bad(), "bad")
-                    await world.never()
-            except ValueError as error:
-                world.log(f"raised {error}")
-
-    assert_told(story, ["raised boom"])
-
-
-def test_nested_shields_end_with_the_outer_one():
-    async def story(world: World) -> None:
-        async def careful() -> None:
-            async with world.kernel.shield():
-                async with world.kernel.shield():
-                    await world.sleep(3)
-                await world.sleep(1)
-                world.log("written")
-            await world.sleep(1)
-            world.log("not here")
-
-        task = world.kernel.spawn(careful(), "careful")
-        await world.sleep(1)
-        task.cancel("stop")
-        try:
-            await task
-        except TaskCancelled as error:
-            world.log(error.reason)
-
-    assert_told(story, ["written", "stop"])
 
 
 def test_an_awaited_foreign_object_fails_the_task_that_did_it():
