@@ -7,12 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import typer
+from rich.progress import Progress
 
+from rebalance_lab.analysis.results import Analysis
 from rebalance_lab.cli.analysing import analysed, by_claim, status_of
 from rebalance_lab.cli.claims import show
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
 from rebalance_lab.cli.terminal import answer, progress
+from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.report import write
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
@@ -20,8 +23,10 @@ from rebalance_lab.trials.plan import Plan
 #: Claims the demo puts to the test.
 CLAIMS = ("Z10", "Z1")
 
-#: Trials at a time. Live ones keep their timing with both cores of a small machine.
-PROCESSES = 2
+#: Live trials at a time. Members wait most of the time: for sessions, back-offs, the pause.
+LIVE_PROCESSES = 3
+
+SIMULATED_PROCESSES = 2
 
 
 @dataclass(slots=True)
@@ -40,40 +45,82 @@ class Step:
     do: Callable[[Demo], None]
 
 
-def trials(scenario: str, *, world: str, seeds: int, control: bool = False) -> Callable[[Demo], None]:
-    """A step that runs trials of a scenario, seeds 1 to `seeds`, into the demo's store."""
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Trials of a scenario, seeds 1 to `seeds`."""
+
+    scenario: str
+    seeds: int
+    control: bool = False
+
+    def plans(self, world: str) -> list[Plan]:
+        seeds = range(1, self.seeds + 1)
+        return [api.make_plan(self.scenario, world=world, seed=seed, control=self.control) for seed in seeds]
+
+
+def trials(world: str, *batches: Batch) -> Callable[[Demo], None]:
+    """A step that runs trials of one world, side by side, into the demo's store."""
 
     def do(demo: Demo) -> None:
-        plans: list[Plan] = [
-            api.make_plan(scenario, world=world, seed=seed, control=control) for seed in range(1, seeds + 1)
-        ]
-        with progress().status(f"{len(plans)} trials of {scenario}, {world}"):
-            for _ in api.sweep(plans, demo.store, PROCESSES):
-                pass
+        plans = [plan for batch in batches for plan in batch.plans(world)]
+        processes = SIMULATED_PROCESSES if world == "simulated" else LIVE_PROCESSES
+        console = progress()
+        with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+            task = bar.add_task(f"{len(plans)} trials", total=len(plans))
+            for _ in api.sweep(plans, demo.store, processes):
+                bar.advance(task)
 
     return do
 
 
 def verdicts(demo: Demo) -> None:
-    """Spark judges the store; the page is written; the table is printed."""
+    """Spark judges the store; the page is written; table and overlaps are printed."""
     analysis = analysed(demo.store)
     page = write(analysis, demo.store, demo.store / "report.html")
     readings = {claim: each for claim, each in by_claim(analysis.verdicts).items() if claim in CLAIMS}
     show(readings)
+    for line in overlaps(analysis, demo.store):
+        answer().print(line, soft_wrap=True, markup=False)
     answer().print(f"\nThe picture: {page.resolve()}", soft_wrap=True, markup=False)
     demo.statuses = [status_of(each) for each in readings.values()]
 
 
+def overlaps(analysis: Analysis, store: Path) -> list[str]:
+    """For the first zombie of each world: who owned what together, how long, and how to see it
+    again."""
+    lines = []
+    zombies = [each for each in analysis.trials if each.scenario == "zombie" and not each.control and not each.plant]
+    for world in sorted({trial.world for trial in zombies}):
+        trial = min((each for each in zombies if each.world == world), key=lambda each: (each.seed, each.id))
+        lines.append(f"\nTwo owners, {world}: {api.replay_command(store / trial.id)}")
+        for outcome in analysis.outcomes:
+            if outcome.trial == trial.id and outcome.outcome == Outcome.VIOLATED:
+                witness = ", ".join(f"{actor}#{number}" for actor, number in outcome.witness)
+                lines.append(f"  {outcome.check}: {outcome.why} (events {witness})")
+    return lines
+
+
 STEPS: tuple[Step, ...] = (
     Step(
-        "A zombie: a real member is stopped past its ZooKeeper session, and wakes.",
-        trials("zombie", world="processes", seeds=1),
+        "Live: a real member is stopped past its ZooKeeper session, and wakes. Five more are killed. With controls.",
+        trials(
+            "processes",
+            Batch("zombie", 1),
+            Batch("zombie", 1, control=True),
+            Batch("crash", 5),
+            Batch("crash", 1, control=True),
+        ),
     ),
-    Step("Its control: the same without the pause.", trials("zombie", world="processes", seeds=1, control=True)),
-    Step("A crash: kill -9, and what ZooKeeper keeps of it.", trials("crash", world="processes", seeds=5)),
-    Step("Its control.", trials("crash", world="processes", seeds=1, control=True)),
-    Step("200 zombies in virtual time.", trials("zombie", world="simulated", seeds=200)),
-    Step("200 crashes in virtual time.", trials("crash", world="simulated", seeds=200)),
+    Step(
+        "Simulated: 200 zombies and 200 crashes in virtual time, and 20 controls of each.",
+        trials(
+            "simulated",
+            Batch("zombie", 200),
+            Batch("zombie", 20, control=True),
+            Batch("crash", 200),
+            Batch("crash", 20, control=True),
+        ),
+    ),
     Step("Spark turns the recordings into verdicts.", verdicts),
 )
 

@@ -120,7 +120,7 @@ def test_a_demo_that_tested_nothing_has_failed(command: CommandLine, monkeypatch
 
 
 def test_the_demo_s_trials_go_to_its_store(command: CommandLine, monkeypatch, tmp_path) -> None:
-    steps = (demo.Step("Two.", demo.trials("zombie", world="simulated", seeds=2)),)
+    steps = (demo.Step("Two.", demo.trials("simulated", demo.Batch("zombie", 2))),)
     monkeypatch.setattr(demo, "STEPS", steps)
     assert command("demo", "--store", tmp_path).code == 0
     seeds = sorted(json.loads(path.read_text())["seed"] for path in tmp_path.glob("*/trial.json"))
