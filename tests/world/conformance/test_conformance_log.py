@@ -2,12 +2,58 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from conformance_harness import SHORT_TIMEOUT_MS, Harness
 
-from rebalance_lab.history.transactions import TransactionKind
+from rebalance_lab.history.transactions import Transaction, TransactionKind
+from rebalance_lab.kernel import Future
 from rebalance_lab.world.errors import ZooKeeperError
-from rebalance_lab.world.ports import ZooKeeper
+from rebalance_lab.world.ports import Reply, ZooKeeper
+
+Seen = tuple[TransactionKind, int, str, bytes, bool, int, int]
+
+
+def as_seen(txn: Transaction) -> Seen:
+    """A logged transaction in a client's words: version of a set, code of an error."""
+    number = {TransactionKind.ERROR: txn.code, TransactionKind.SET: txn.version}.get(txn.kind, -1)
+    return (txn.kind, txn.session_id, txn.path, txn.data, txn.ephemeral, number, txn.zxid)
+
+
+class Client:
+    """A session that notes each of its writes as the log should hold it."""
+
+    def __init__(self, session: ZooKeeper, root: str, saw: list[Seen]) -> None:
+        self.session = session
+        self.id = session.session_id
+        self._root = root
+        self._saw = saw
+
+    async def create(self, name: str, data: bytes = b"", **flags: bool) -> None:
+        ephemeral = flags.get("ephemeral", False)
+        reply = await self._refusable(self.session.create(f"{self._root}/{name}", data, **flags))
+        if reply is not None:
+            self._saw.append((TransactionKind.CREATE, self.id, reply.value, data, ephemeral, -1, reply.zxid))
+
+    async def set(self, name: str, data: bytes, **flags: int) -> None:
+        path = f"{self._root}/{name}"
+        reply = await self._refusable(self.session.set(path, data, **flags))
+        if reply is not None:
+            self._saw.append((TransactionKind.SET, self.id, path, data, False, reply.value.version, reply.zxid))
+
+    async def delete(self, name: str, **flags: int) -> None:
+        path = f"{self._root}/{name}"
+        reply = await self._refusable(self.session.delete(path, **flags))
+        if reply is not None:
+            self._saw.append((TransactionKind.DELETE, self.id, path, b"", False, -1, reply.zxid))
+
+    async def _refusable(self, future: Future[Reply[Any]]) -> Reply[Any] | None:
+        try:
+            return await future
+        except ZooKeeperError as error:
+            self._saw.append((TransactionKind.ERROR, self.id, "", b"", False, error.code, error.zxid))
+            return None
 
 
 def test_the_log_is_what_clients_saw(conform):
@@ -15,67 +61,31 @@ def test_the_log_is_what_clients_saw(conform):
     refused one is there as an error; reads are not."""
 
     async def story(h: Harness) -> None:
-        one, two = await h.connected(), await h.connected()
-        saw: list[tuple[TransactionKind, int, str, bytes, bool, int, int]] = []
+        saw: list[Seen] = []
+        one, two = [Client(await h.connected(), h.root, saw) for _ in range(2)]
+        await one.create("a", b"1")
+        await two.create("a", b"2")
+        await two.create("e", b"3", ephemeral=True)
+        await one.create("s-", b"", sequence=True)
+        await two.create("s-", b"4", sequence=True, ephemeral=True)
+        await one.set("a", b"5")
+        await two.set("a", b"6", version=1)
+        await one.set("a", b"7", version=1)
+        await one.create("e/child")
+        await one.create("a/child", b"8")
+        await two.delete("a")
+        await two.delete("a/child")
+        await one.delete("missing")
+        await one.set("missing", b"")
+        await one.delete("a", version=0)
+        await one.delete("a", version=2)
+        await one.session.get(h.root)
+        await one.session.exists(f"{h.root}/missing", watch=True)
+        assert len(saw) == 16
 
-        async def wrote(session: ZooKeeper, operation: str, name: str, data: bytes = b"", **flags: object) -> None:
-            path = f"{h.root}/{name}"
-            version = -1
-            try:
-                if operation == "create":
-                    reply = await session.create(path, data, **flags)
-                    path = reply.value
-                    kind = TransactionKind.CREATE
-                elif operation == "set":
-                    reply = await session.set(path, data, **flags)
-                    version = reply.value.version
-                    kind = TransactionKind.SET
-                else:
-                    reply = await session.delete(path, **flags)
-                    kind = TransactionKind.DELETE
-            except ZooKeeperError as error:
-                saw.append((TransactionKind.ERROR, session.session_id, "", b"", False, error.code, error.zxid))
-            else:
-                saw.append((kind, session.session_id, path, data, bool(flags.get("ephemeral")), version, reply.zxid))
-
-        await wrote(one, "create", "a", b"1")
-        await wrote(two, "create", "a", b"2")
-        await wrote(two, "create", "e", b"3", ephemeral=True)
-        await wrote(one, "create", "s-", b"", sequence=True)
-        await wrote(two, "create", "s-", b"4", sequence=True, ephemeral=True)
-        await wrote(one, "set", "a", b"5")
-        await wrote(two, "set", "a", b"6", version=1)
-        await wrote(one, "set", "a", b"7", version=1)
-        await wrote(one, "create", "e/child")
-        await wrote(one, "create", "a/child", b"8")
-        await wrote(two, "delete", "a")
-        await wrote(two, "delete", "a/child")
-        await wrote(one, "delete", "missing")
-        await wrote(one, "set", "missing", b"")
-        await wrote(one, "delete", "a", version=0)
-        await wrote(one, "delete", "a", version=2)
-        await one.get(h.root)
-        await one.exists(f"{h.root}/missing", watch=True)
-
-        sessions = (one.session_id, two.session_id)
-        logged = [txn for txn in h.transactions() if txn.session_id in sessions]
+        logged = [txn for txn in h.transactions() if txn.session_id in {one.id, two.id}]
         writes = [txn for txn in logged if txn.kind is not TransactionKind.SESSION_OPENED]
-        assert [
-            (
-                txn.kind,
-                txn.session_id,
-                txn.path,
-                txn.data,
-                txn.ephemeral,
-                txn.code
-                if txn.kind is TransactionKind.ERROR
-                else txn.version
-                if txn.kind is TransactionKind.SET
-                else -1,
-                txn.zxid,
-            )
-            for txn in writes
-        ] == saw
+        assert [as_seen(txn) for txn in writes] == saw
 
     conform(story)
 
