@@ -2,75 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import typer
 from rich.markup import escape
 
 from rebalance_lab.analysis.results import Verdict
-from rebalance_lab.cli.analysing import GRAVITY, analysed, by_claim, status_of
+from rebalance_lab.cli.analysing import analysed, claims_shape
 from rebalance_lab.cli.failures import exit_code
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption
 from rebalance_lab.cli.terminal import answer, print_json, styled, table
 
+NOT_RUN = "not run"
+
+#: In which order people want to see readings.
+ORDER = ("surprise", "unknown", "as expected", NOT_RUN)
+
 
 def claims(*, store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -> None:
     """Judge every claim by the trials of a store; surprises come first."""
-    readings = by_claim(analysed(store).verdicts)
+    analysis = analysed(store)
     if as_json:
-        print_json(shape(readings))
+        print_json(claims_shape(analysis))
     else:
-        show(readings)
-    raise typer.Exit(exit_code([status_of(each) for each in readings.values()]))
+        show(analysis.verdicts)
+    raise typer.Exit(exit_code([verdict.status for verdict in analysis.verdicts]))
 
 
-def shape(readings: dict[str, list[Verdict]]) -> dict[str, object]:
-    """The JSON of `claims --json`."""
-    return {
-        claim: {"status": status_of(each), "readings": {reading.reading: _reading(reading) for reading in each}}
-        for claim, each in readings.items()
-    }
-
-
-def _reading(reading: Verdict) -> dict[str, object]:
-    return {
-        "expected": reading.expected,
-        "verdict": reading.verdict,
-        "status": reading.status,
-        "trials": reading.live + reading.simulated,
-        "live": reading.live,
-        "simulated": reading.simulated,
-        "witness": reading.witness,
-        "replay": reading.replay,
-        "why": reading.why,
-    }
-
-
-def show(readings: dict[str, list[Verdict]], title: str = "Claims") -> None:
-    """The claims as a table: first what was tested, surprises before all; then the rest by name."""
-    tested = [each for each in readings.values() if status_of(each) != "not run"]
-    ordered = sorted(tested, key=lambda each: GRAVITY.index(status_of(each)))
+def show(verdicts: Sequence[Verdict]) -> None:
+    """The readings that were tested as a table, surprises before all; the others by name."""
+    tested = sorted(
+        (verdict for verdict in verdicts if verdict.status != NOT_RUN),
+        key=lambda verdict: ORDER.index(verdict.status),  # stable: within a status as the ledger has them
+    )
     rows = [
         (
-            reading.claim if number == 0 else "",
-            escape(reading.statement) if number == 0 else "",
-            reading.reading,
-            reading.expected,
-            styled(reading.verdict),
-            styled(reading.status),
-            str(reading.live),
-            str(reading.simulated),
-            escape(reading.why),
+            verdict.claim,
+            escape(verdict.statement),
+            verdict.reading,
+            verdict.expected,
+            styled(verdict.verdict),
+            styled(verdict.status),
+            str(verdict.live),
+            str(verdict.simulated),
+            escape(verdict.why),
         )
-        for each in ordered
-        for number, reading in enumerate(each)
+        for verdict in tested
     ]
     console = answer()
-    columns = ("claim", "statement", "reading", "expected", "verdict", "status", "live", "simulated", "why")
     if rows:
-        console.print(table(title, columns, rows, numbers=("live", "simulated")))
-    for each in ordered:
-        for reading in each:
-            if reading.replay:
-                console.print(f"{reading.claim} ({reading.reading}): {reading.replay}", soft_wrap=True, markup=False)
-    waiting = [claim for claim, each in readings.items() if status_of(each) == "not run"]
+        columns = ("claim", "statement", "reading", "expected", "verdict", "status", "live", "simulated", "why")
+        console.print(table("Claims that were put to the test", columns, rows, numbers=("live", "simulated")))
+    for verdict in tested:
+        if verdict.replay:
+            console.print(f"{verdict.claim}, {verdict.reading}: {verdict.replay}", soft_wrap=True, markup=False)
+    waiting = dict.fromkeys(verdict.claim for verdict in verdicts if verdict.status == NOT_RUN)
     if waiting:
         console.print(f"Not run: {', '.join(waiting)} (why: claims --json)")

@@ -10,8 +10,8 @@ import typer
 from rich.progress import Progress
 
 from rebalance_lab.analysis.results import Analysis
-from rebalance_lab.cli.analysing import analysed, by_claim, status_of
-from rebalance_lab.cli.claims import show
+from rebalance_lab.cli.analysing import analysed
+from rebalance_lab.cli.claims import NOT_RUN, show
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
 from rebalance_lab.cli.terminal import answer, progress
@@ -77,12 +77,12 @@ def verdicts(demo: Demo) -> None:
     """Spark judges the store; the page is written; table and overlaps are printed."""
     analysis = analysed(demo.store)
     page = write(analysis, demo.store, demo.store / "report.html")
-    readings = {claim: each for claim, each in by_claim(analysis.verdicts).items() if claim in CLAIMS}
+    readings = [verdict for verdict in analysis.verdicts if verdict.claim in CLAIMS]
     show(readings)
     for line in overlaps(analysis, demo.store):
         answer().print(line, soft_wrap=True, markup=False)
     answer().print(f"\nThe picture: {page.resolve()}", soft_wrap=True, markup=False)
-    demo.statuses = [status_of(each) for each in readings.values()]
+    demo.statuses = [reading.status for reading in readings]
 
 
 def overlaps(analysis: Analysis, store: Path) -> list[str]:
@@ -133,6 +133,6 @@ def demo(*, store: StoreOption = DEFAULT_STORE) -> None:
         for number, step in enumerate(STEPS, 1):
             console.print(f"[bold]{number}/{len(STEPS)}[/] {step.says}")
             step.do(state)
-    if "not run" in state.statuses:
+    if NOT_RUN in state.statuses:
         raise Failure("a claim of the demo was not put to the test")
     raise typer.Exit(exit_code(state.statuses))
