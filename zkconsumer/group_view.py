@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from rebalance_lab.assignors import AssignmentContext, TopicPartition, java_order
+from rebalance_lab.assignors import AssignmentContext, TopicPartition
 from rebalance_lab.wire.paths import (
     BROKER_IDS,
     BROKER_TOPICS,
@@ -18,7 +18,7 @@ from rebalance_lab.wire.payloads import Broker, read_broker, read_partitions
 from rebalance_lab.wire.registration import read_registration
 from rebalance_lab.zkclient import ZkClient
 from rebalance_lab.zkclient.helpers import children_or_none, read_or_none
-from zkconsumer.identifiers import thread_ids
+from zkconsumer.contexts import group_threads, threads_of
 
 #: The start offset where none is stored.
 NO_OFFSET = -1
@@ -50,12 +50,11 @@ class GroupView:
         return tuple(found)
 
     async def threads(self, consumer_id: str) -> dict[str, tuple[str, ...]]:
-        """topic -> thread ids of one member, from its registration: 1 read, and the list of
-        all topics for a wildcard. Raises NoNode when it is not registered."""
+        """topic -> thread ids of one member, from and in the order of its registration: 1 read,
+        and the list of all topics for a wildcard. Raises NoNode when it is not registered."""
         registration = read_registration((await self._client.read(member_path(self._group, consumer_id))).data)
         topics = await children_or_none(self._client, BROKER_TOPICS) if registration.wildcard else ()
-        streams = registration.streams(topics, exclude_internal=self._exclude_internal)
-        return {topic: thread_ids(consumer_id, streams[topic]) for topic in sorted(streams)}
+        return threads_of(consumer_id, registration, topics, exclude_internal=self._exclude_internal)
 
     async def context(self) -> AssignmentContext:
         """Everything the assignor needs: 3+T+C reads and the lists of topics for wildcards."""
@@ -81,8 +80,5 @@ class GroupView:
         return () if data is None else read_partitions(topic, data)
 
     async def _group_threads(self) -> dict[str, tuple[str, ...]]:
-        found: dict[str, list[str]] = {}
-        for consumer_id in await children_or_none(self._client, members_path(self._group)):
-            for topic, threads in (await self.threads(consumer_id)).items():
-                found.setdefault(topic, []).extend(threads)
-        return {topic: tuple(sorted(found[topic], key=java_order)) for topic in sorted(found)}
+        members = await children_or_none(self._client, members_path(self._group))
+        return group_threads([await self.threads(each) for each in members])

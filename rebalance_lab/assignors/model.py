@@ -5,6 +5,7 @@ Each member computes for itself, from what it read itself; nothing is exchanged.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -22,6 +23,15 @@ class AssignmentError(Exception):
     and topic. In a rebalance this is a failed attempt."""
 
 
+class RequirementFailed(AssignmentError):
+    """The rule does not allow this group (in 0.8.2 an IllegalArgumentException). The message is
+    Kafka's own."""
+
+
+class NoTopics(AssignmentError):
+    """Nobody in the group subscribes to anything (in 0.8.2 a NoSuchElementException)."""
+
+
 class UnknownAssignor(ValueError):
     """No assignor has this name; the message lists those that are known."""
 
@@ -37,7 +47,8 @@ class AssignmentContext:
     """One member's view of its group (0.8.2: `kafka.consumer.AssignmentContext`).
 
     - `my_threads`: topic -> this member's thread ids.
-    - `partitions`: topic of mine -> its partitions, ascending; empty where there are none.
+    - `partitions`: topic of mine -> its partitions, ascending; empty where there are none. The
+      topics stand as the member registered them; round robin breaks ties by that.
     - `threads`: topic of anybody -> the group's thread ids, in Java's string order.
     """
 
@@ -62,12 +73,13 @@ class AssignmentContext:
         """Where a thread of mine stands among the topic's. Raises AssignmentError (in 0.8.2 an
         AssertionError) when it is not there."""
         threads = self.threads[topic]
-        if thread not in threads:
+        found = bisect_left(threads, java_order(thread), key=java_order)
+        if threads[found : found + 1] != (thread,):
             raise AssignmentError(
                 f"{self.consumer_id}: thread {thread} is not among those of topic {topic} in group {self.group}: "
                 f"{list(threads)}"
             )
-        return threads.index(thread)
+        return found
 
 
 @dataclass(frozen=True, slots=True)

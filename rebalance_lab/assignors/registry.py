@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from rebalance_lab.assignors.model import Assignor, UnknownAssignor
+from rebalance_lab.assignors.round_robin import round_robin
 from rebalance_lab.assignors.slices import ceil, range_08
 
-ASSIGNORS: dict[str, Assignor] = {"ceil": ceil, "range": range_08}
+ASSIGNORS: dict[str, Assignor] = {"ceil": ceil, "range": range_08, "roundrobin": round_robin}
 
 
 def by_name(name: str) -> Assignor:

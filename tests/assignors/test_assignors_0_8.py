@@ -1,69 +1,59 @@
-"""Range as real Kafka 0.8.2.2 answered it, the articles' ceil, and what holds for both."""
+"""Every rule as real Kafka 0.8.2.2 answered it; the articles' ceil; what holds for both slices."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from collections import Counter
 from typing import Any
 
 import pytest
+from dealing import CASES, consumer_ids, dealt, views
 from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_lab.assignors import (
-    ASSIGNORS,
     AssignmentContext,
     AssignmentError,
+    RequirementFailed,
     TopicPartition,
     UnknownAssignor,
     by_name,
     java_order,
 )
-from rebalance_lab.wire.registration import Registration
 
-VECTORS = Path(__file__).parents[1] / "vectors" / "assignors_0_8.json"
+DEALT = [case for case in CASES if "errors" not in case]
+REFUSED = [case for case in CASES if "errors" in case]
 
-# The round-robin cases wait for that assignor, which is not among the rules yet.
-RANGE_CASES = [case for case in json.loads(VECTORS.read_text())["cases"] if case["strategy"] == "range"]
-
-
-def contexts(members: list[dict[str, Any]], topics: dict[str, int]) -> list[AssignmentContext]:
-    """What each member reads of its group. `members`: consumer_id, topics (name or regex ->
-    streams), and pattern where it is not static; `topics`: name -> partitions."""
-    threads: dict[str, dict[str, tuple[str, ...]]] = {}
-    for member in members:
-        registration = Registration(tuple(member["topics"].items()), member.get("pattern", "static"))
-        name = member["consumer_id"]
-        threads[name] = {
-            topic: tuple(f"{name}-{each}" for each in range(count))
-            for topic, count in registration.streams(topics).items()
-        }
-    everybody: dict[str, list[str]] = {}
-    for mine in threads.values():
-        for topic, each in mine.items():
-            everybody.setdefault(topic, []).extend(each)
-    ordered = {topic: tuple(sorted(each, key=java_order)) for topic, each in everybody.items()}
-    return [
-        AssignmentContext("g1", name, mine, {topic: tuple(range(topics.get(topic, 0))) for topic in mine}, ordered)
-        for name, mine in threads.items()
-    ]
+#: What Kafka throws where the lab raises.
+KAFKA = {RequirementFailed: "java.lang.IllegalArgumentException"}
 
 
-def dealt(assignor: str, members: list[dict[str, Any]], topics: dict[str, int]) -> list[tuple[TopicPartition, str]]:
-    """The union of what all members take."""
-    found = [owner for context in contexts(members, topics) for owner in by_name(assignor)(context).owners]
-    return sorted(found)
+def names(cases: list[dict[str, Any]]) -> list[str]:
+    return [f"{case['strategy']}-{case['name']}" for case in cases]
 
 
-def test_all_range_cases_are_there() -> None:
-    assert len(RANGE_CASES) == 36
+def test_all_cases_are_there() -> None:
+    assert Counter(case["strategy"] for case in CASES) == {"range": 36, "roundrobin": 36}
+    assert len(REFUSED) == 3
+    assert [case["name"] for case in DEALT if case.get("inconsistent")] == ["hash_collision_topics"]
 
 
-@pytest.mark.parametrize("case", RANGE_CASES, ids=[case["name"] for case in RANGE_CASES])
-def test_range_answers_as_kafka_did(case: dict[str, Any]) -> None:
-    assert not case.get("errors")
-    expected = sorted((TopicPartition(*partition), thread) for partition, thread in case["assignment"])
-    assert dealt("range", case["members"], case["topics"]) == expected
+@pytest.mark.parametrize("case", DEALT, ids=names(DEALT))
+def test_the_answer_is_kafkas(case: dict[str, Any]) -> None:
+    expected = [(TopicPartition(*partition), thread) for partition, thread in case["assignment"]]
+    answer = dealt(case["strategy"], case["members"], case["topics"])
+    assert answer == sorted(expected)
+    owned = Counter(partition for partition, _ in answer)
+    assert (max(owned.values(), default=0) > 1) is case.get("inconsistent", False)
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=names(REFUSED))
+def test_every_member_refuses_where_kafkas_did(case: dict[str, Any]) -> None:
+    thrown = {}
+    for view in views(case["members"], case["topics"]):
+        with pytest.raises(AssignmentError) as caught:
+            by_name(case["strategy"])(view)
+        thrown[view.consumer_id] = KAFKA[caught.type]
+    assert thrown == case["errors"]
 
 
 def group(members: int, topic: str = "t") -> list[dict[str, Any]]:
@@ -104,22 +94,20 @@ def test_ceil_differs_from_range_exactly_where_the_claim_says() -> None:
 
 
 def test_members_that_get_nothing_are_warned() -> None:
-    context = contexts(group(3), {"t": 2})[2]
-    assert by_name("range")(context).warnings == (
-        "No broker partitions consumed by consumer thread c002-0 for topic t",
-    )
+    view = views(group(3), {"t": 2})[2]
+    assert by_name("range")(view).warnings == ("No broker partitions consumed by consumer thread c002-0 for topic t",)
 
 
 topics = st.sampled_from(["a", "b", "c"])
 members = st.dictionaries(
-    st.text(alphabet="xyZ-1\U0001f600\uffee", min_size=1, max_size=4),
+    consumer_ids,
     st.dictionaries(topics, st.integers(1, 12), max_size=3),
     min_size=1,
     max_size=6,
 )
 
 
-@given(members, st.dictionaries(topics, st.integers(0, 30)), st.sampled_from(sorted(ASSIGNORS)))
+@given(members, st.dictionaries(topics, st.integers(0, 30)), st.sampled_from(["ceil", "range"]))
 def test_every_partition_of_a_subscribed_topic_has_one_owner(
     subscriptions: dict[str, dict[str, int]], existing: dict[str, int], assignor: str
 ) -> None:
@@ -181,5 +169,5 @@ def test_a_view_without_the_member_itself_is_refused(threads: dict[str, tuple[st
 
 
 def test_an_unknown_rule_is_named() -> None:
-    with pytest.raises(UnknownAssignor, match="no assignor is named 'best'; known are ceil, range"):
+    with pytest.raises(UnknownAssignor, match="no assignor is named 'best'; known are ceil, range, roundrobin"):
         by_name("best")

@@ -34,8 +34,11 @@ def test_rule_sets_by_name() -> None:
     [
         (DESCRIBED, None, "ceil"),
         (DESCRIBED, "range", "range"),
+        (DESCRIBED, "roundrobin", "roundrobin"),
         (SHIPPED, None, "range"),
         (SHIPPED, "range", "range"),
+        (SHIPPED, "roundrobin", "roundrobin"),
+        (SHIPPED, "RoundRobin", "range"),
         (SHIPPED, "Range", "range"),
         (SHIPPED, "ceil", "range"),  # 0.8.2 knows one other word, and takes all else for range
     ],

@@ -1,0 +1,46 @@
+"""From what members subscribe to, to what each of them gives its assignor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from rebalance_lab.assignors import AssignmentContext, java_order
+from rebalance_lab.wire.registration import Registration
+from zkconsumer.identifiers import thread_ids
+
+Threads = Mapping[str, tuple[str, ...]]
+
+
+def threads_of(
+    consumer_id: str, registration: Registration, topics: Iterable[str] = (), *, exclude_internal: bool = True
+) -> dict[str, tuple[str, ...]]:
+    """topic -> thread ids of one member, in the order of its registration. `topics`: all that
+    exist, which only a wildcard needs. Raises KafkaException for a bad filter."""
+    streams = registration.streams(topics, exclude_internal=exclude_internal)
+    return {topic: thread_ids(consumer_id, count) for topic, count in streams.items()}
+
+
+def group_threads(members: Iterable[Threads]) -> dict[str, tuple[str, ...]]:
+    """topic of anybody -> the threads of all members, in Java's string order."""
+    found: dict[str, list[str]] = {}
+    for member in members:
+        for topic, threads in member.items():
+            found.setdefault(topic, []).extend(threads)
+    return {topic: tuple(sorted(found[topic], key=java_order)) for topic in sorted(found)}
+
+
+def contexts(
+    group: str, registrations: Mapping[str, Registration], topics: Mapping[str, int]
+) -> list[AssignmentContext]:
+    """What every member of a settled group sees, without a ZooKeeper: all see the same.
+
+    `registrations`: consumer id -> what it registered; `topics`: every topic that exists ->
+    its partitions. Raises KafkaException for a bad filter.
+    """
+    members = {name: threads_of(name, each, topics) for name, each in registrations.items()}
+    everybody = group_threads(members.values())
+    partitions = {topic: tuple(range(topics.get(topic, 0))) for topic in everybody}
+    return [
+        AssignmentContext(group, name, mine, {topic: partitions[topic] for topic in mine}, everybody)
+        for name, mine in members.items()
+    ]
