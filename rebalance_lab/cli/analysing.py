@@ -5,8 +5,9 @@ Spark is imported where it is needed, not at the top: no other command should wa
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
 from rebalance_lab.analysis.results import Analysis
 from rebalance_lab.cli.failures import Failure, spoken
@@ -15,22 +16,21 @@ from rebalance_lab.history.files import trial_folders
 
 
 def analysed(store: Path) -> Analysis:
-    """Have Spark read a store; one that is not there yet holds no trials. Raises Failure."""
+    """Have Spark read a store. Raises Failure."""
+    if store.exists():
+        return _analysed(store)
+    print(f"There is no store {store}: no trials.", file=sys.stderr)
+    with TemporaryDirectory(prefix="rebalance-lab-store-") as empty:
+        return _analysed(Path(empty))
+
+
+def _analysed(store: Path) -> Analysis:
     from rebalance_lab.analysis.analyse import analyse  # noqa: PLC0415
     from rebalance_lab.analysis.session import SparkStartError  # noqa: PLC0415
 
-    with spoken():
-        store.mkdir(parents=True, exist_ok=True)
-        count = len(trial_folders(store))
-        try:
-            with progress().status(f"Spark reads {count} trials of {store}"):
-                return analyse(store)
-        except SparkStartError as error:
-            raise Failure(str(error)) from error
-
-
-def claims_shape(analysis: Analysis) -> dict[str, Any]:
-    """The JSON of `claims --json`."""
-    from rebalance_lab.analysis.analyse import claims_json  # noqa: PLC0415
-
-    return claims_json(analysis)
+    count = len(trial_folders(store))
+    try:
+        with spoken(), progress().status(f"Spark reads {count} trials of {store}"):
+            return analyse(store)
+    except SparkStartError as error:
+        raise Failure(str(error)) from error

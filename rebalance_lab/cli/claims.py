@@ -7,23 +7,21 @@ from collections.abc import Sequence
 import typer
 from rich.markup import escape
 
+from rebalance_lab.analysis.claims import GRAVITY, claims_json
 from rebalance_lab.analysis.results import Verdict
-from rebalance_lab.cli.analysing import analysed, claims_shape
+from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.failures import exit_code
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption
 from rebalance_lab.cli.terminal import answer, print_json, styled, table
 
 NOT_RUN = "not run"
 
-#: In which order people want to see readings.
-ORDER = ("surprise", "unknown", "as expected", NOT_RUN)
-
 
 def claims(*, store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -> None:
     """Judge every claim by the trials of a store; surprises come first."""
     analysis = analysed(store)
     if as_json:
-        print_json(claims_shape(analysis))
+        print_json(claims_json(analysis))
     else:
         show(analysis.verdicts)
     raise typer.Exit(exit_code([verdict.status for verdict in analysis.verdicts]))
@@ -33,7 +31,7 @@ def show(verdicts: Sequence[Verdict]) -> None:
     """The readings that were tested as a table, surprises before all; the others by name."""
     tested = sorted(
         (verdict for verdict in verdicts if verdict.status != NOT_RUN),
-        key=lambda verdict: ORDER.index(verdict.status),  # stable: within a status as the ledger has them
+        key=lambda verdict: GRAVITY.index(verdict.status),  # stable: within a status as the ledger has them
     )
     rows = [
         (

@@ -86,7 +86,7 @@ def join(
     ],
     rules: RulesOption = Rules.described,
     assignor: Annotated[
-        str | None, typer.Option("--assignor", help="range or ceil; else as the rule set has it.")
+        str | None, typer.Option("--assignor", help="range, roundrobin or ceil; else as the rule set has it.")
     ] = None,
     config: Annotated[
         list[str] | None, typer.Option("--config", help="A setting of Kafka's 0.8 consumer.", metavar="KEY=VALUE")

@@ -21,6 +21,7 @@ from rebalance_lab.cli.scenarios import scenarios
 from rebalance_lab.cli.sweep import sweep
 from rebalance_lab.cli.terminal import set_up_logs
 from rebalance_lab.cli.topics import topics
+from rebalance_lab.cli.whatif import whatif
 from rebalance_lab.cli.zookeeper import zookeeper
 
 #: Shells report a command that SIGINT ended as 128 + 2.
@@ -61,6 +62,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
 for panel, commands in PANELS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+app.add_typer(whatif, rich_help_panel="Hands on")
 
 
 def main(arguments: list[str] | None = None) -> int:

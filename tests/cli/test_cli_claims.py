@@ -106,3 +106,17 @@ def test_the_demo_s_trials_go_to_its_store(command: CommandLine, monkeypatch, tm
     assert command("demo", "--store", tmp_path).code == 0
     seeds = sorted(json.loads(path.read_text())["seed"] for path in tmp_path.glob("*/trial.json"))
     assert seeds == [1, 2]
+
+
+def test_a_ledger_without_trials_is_not_run_and_makes_no_store(command: CommandLine, tmp_path) -> None:
+    ended = command("claims", "--store", tmp_path / "nowhere", "--json")
+    assert ended.code == 0
+    assert {each["status"] for each in ended.json.values()} == {"not run"}
+    assert {"Z1", "Z10", "E1", "P1", "G1", "A0", "N1", "C1"} <= set(ended.json)
+    assert "There is no store" in ended.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_is_a_file_holds_no_trials(command: CommandLine, tmp_path) -> None:
+    (tmp_path / "file").touch()
+    assert "is not a folder" in command.refused("claims", "--store", tmp_path / "file")

@@ -16,7 +16,19 @@ from rebalance_lab.cli.options import grid, key_values, without_plant
 def test_help_lists_every_command(command: CommandLine) -> None:
     ended = command("--help")
     assert (ended.code, ended.err) == (0, "")
-    for name in ("demo", "scenarios", "run", "sweep", "replay", "report", "claims", "zookeeper", "topics", "join"):
+    for name in (
+        "demo",
+        "scenarios",
+        "run",
+        "sweep",
+        "replay",
+        "report",
+        "claims",
+        "zookeeper",
+        "topics",
+        "join",
+        "whatif",
+    ):
         assert f" {name} " in ended.out
 
 
@@ -53,7 +65,10 @@ def test_an_unknown_setting_lists_the_known_ones(command: CommandLine, tmp_path,
         (["topics", "--zookeeper", "h:1", "--create", "t", "--partitions", "3"], "--fixture writes the znodes"),
         (["topics", "--zookeeper", "h:x", "--create", "t", "--partitions", "3", "--fixture"], "no port from 1 to"),
         (["join", "--zookeeper", "h:1", "--group", "g", "--topic", "t:none"], "--topic t:none: write T or T:STREAMS"),
-        (["join", "--zookeeper", "h:1", "--group", "g", "--topic", "t", "--assignor", "luck"], "known are ceil, range"),
+        (
+            ["join", "--zookeeper", "h:1", "--group", "g", "--topic", "t", "--assignor", "luck"],
+            "known are ceil, range, roundrobin",
+        ),
         (["join", "--zookeeper", "h:1", "--group", "a b", "--topic", "t"], "id a b is illegal, contains"),
         (["zookeeper", "--nodes", "3"], "--nodes 3: ensembles are not built yet"),
         (["report", "--store", "nowhere"], "nowhere holds no trial; make some: rebalance-lab run zombie"),
