@@ -36,4 +36,5 @@ async def pause(lab: Lab, member: MemberHandle, duration_ms: int) -> None:
     await lab.sleep_ms(duration_ms)
     lab.recorder.emit(Layer.FAULT, Kind.FAULT_ENDED, detail={**fault, "of": began[1]})
     if bites:
+        await lab.tasks.sleep(1)  # histories are ordered by time: the end stands before what follows it
         await member.process.resume()
