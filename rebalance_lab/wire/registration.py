@@ -58,7 +58,7 @@ def _compiled(text: str) -> re.Pattern[str]:
     normal = re.sub(r"^[\"']+|[\"']+$", "", normal)
     try:
         return re.compile(normal)
-    except re.error:
+    except (re.error, OverflowError, RecursionError):
         raise KafkaException(f"{normal} is an invalid regex.") from None
 
 
