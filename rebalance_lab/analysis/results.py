@@ -71,9 +71,13 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """All that a report shows."""
+    """All that a report shows.
+
+    `cut_off`: names of folders that hold events but were never sealed; nothing here counts them.
+    """
 
     verdicts: tuple[Verdict, ...]
     outcomes: tuple[TrialOutcome, ...]
     intervals: tuple[Interval, ...]
     trials: tuple[Trial, ...]
+    cut_off: tuple[str, ...] = ()

@@ -1,0 +1,39 @@
+"""Claims for other programs. Light: nothing here needs Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rebalance_lab.analysis.results import Analysis
+
+#: The statuses of a reading, the one that says most first.
+GRAVITY = ("surprise", "unknown", "as expected", "not run")
+
+
+def claim_status(readings: Iterable[str]) -> str:
+    """A claim's status: that of its gravest reading. Readings that were not run do not hide the
+    others, and nothing hides a surprise."""
+    return min(readings, key=GRAVITY.index)
+
+
+def claims_json(analysis: Analysis) -> dict[str, Any]:
+    """What `claims --json` prints: `{id: {"status": …, "readings": {name: {…}}}}`, in the
+    ledger's order (see `claim_status`)."""
+    claims: dict[str, Any] = {}
+    for verdict in analysis.verdicts:
+        claim = claims.setdefault(verdict.claim, {"status": None, "readings": {}})
+        claim["readings"][verdict.reading] = {
+            "expected": verdict.expected,
+            "verdict": verdict.verdict,
+            "status": verdict.status,
+            "trials": verdict.live + verdict.simulated,
+            "live": verdict.live,
+            "simulated": verdict.simulated,
+            "witness": verdict.witness,
+            "replay": verdict.replay,
+            "why": verdict.why,
+        }
+    for claim in claims.values():
+        claim["status"] = claim_status([reading["status"] for reading in claim["readings"].values()])
+    return claims

@@ -1,0 +1,201 @@
+"""A Spark of one's own: local, quiet, on the loopback interface only, gone at the end.
+
+Nothing leaves the machine and nothing is fetched: it works with the network off. What the
+environment says of other Sparks (SPARK_HOME, a Connect server, submit arguments) is ignored:
+the same command gives the same answer on every machine.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+#: Spark 4 does not start on less.
+MINIMUM_JAVA = 17
+
+LOOPBACK = "127.0.0.1"
+_EXIT_TIMEOUT_S = 20
+_VERSION_TIMEOUT_S = 30
+_LOG_TAIL_LINES = 12
+_SOCKET_FOLDER_CHARS = 60
+
+#: Variables that would make this Spark another one than the one declared here.
+_FOREIGN = (
+    "SPARK_HOME",
+    "SPARK_CONF_DIR",
+    "SPARK_REMOTE",
+    "SPARK_LOCAL_REMOTE",
+    "SPARK_CONNECT_MODE_ENABLED",
+    "SPARK_TESTING",
+    "SPARK_SUBMIT_OPTS",
+    "HADOOP_CONF_DIR",
+    "YARN_CONF_DIR",
+    "PYSPARK_SUBMIT_ARGS",
+    "PYSPARK_GATEWAY_PORT",
+    "PYSPARK_GATEWAY_SECRET",
+    "PYSPARK_DRIVER_PYTHON",
+)
+
+
+class SparkStartError(Exception):
+    """Spark could not be started. The message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalSpark:
+    """A running Spark; `stop()` it, or use it in a `with`.
+
+    `folder` holds what it writes, its log among it, and goes with it.
+    """
+
+    session: SparkSession
+    folder: Path
+    gateway: Any
+
+    def stop(self) -> None:
+        """Stop Spark and its JVM, and wait until that is gone."""
+        self.session.stop()
+        _end(self.gateway)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def start(*, cores: int = 2) -> LocalSpark:
+    """Start Spark with `cores` local cores.
+
+    Raises SparkStartError without Java 17 or later, when the JVM does not come up, and when
+    this process has a Spark already (a process can have one).
+    """
+    if SparkContext._active_spark_context is not None:
+        raise SparkStartError("this process has a Spark already: stop that one first")
+    folder = Path(tempfile.mkdtemp(prefix="rebalance-lab-spark-"))
+    conf = SparkConf(loadDefaults=False)
+    conf.setAll(sorted(_settings(folder, cores).items()))
+    try:
+        with _environment():
+            gateway = _launch(conf, folder)
+            try:
+                context = SparkContext(conf=conf, gateway=gateway)
+                session = SparkSession(context)
+            except BaseException:
+                _end(gateway)
+                raise
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return LocalSpark(session, folder, gateway)
+
+
+def _settings(folder: Path, cores: int) -> dict[str, str]:
+    return {
+        "spark.master": f"local[{cores}]",
+        "spark.app.name": "rebalance-lab",
+        "spark.driver.host": LOOPBACK,
+        "spark.driver.bindAddress": LOOPBACK,
+        "spark.driver.memory": "1g",
+        # A lab's Spark lives for seconds: the quick compiler and collector start 3 s sooner on two cores.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn400m",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.local.dir": str(folder / "scratch"),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(cores),  # tables are small: fewer tasks win
+        "spark.sql.adaptive.enabled": "false",  # and there is nothing to adapt to
+        "spark.shuffle.compress": "false",
+        "spark.sql.dataFrameQueryContext.enabled": "false",  # a stack trace for each column that is named
+        # Over TCP every task waits 40 ms for a delayed acknowledgement. (A path must fit into the socket's address.)
+        "spark.python.unix.domain.socket.enabled": str(len(str(folder)) < _SOCKET_FOLDER_CHARS).lower(),
+        "spark.python.unix.domain.socket.dir": str(folder),
+        "spark.pyspark.python": sys.executable,
+        "spark.pyspark.driver.python": sys.executable,
+    }
+
+
+@contextmanager
+def _environment() -> Iterator[None]:
+    """The environment the JVM is born with; ours is put back afterwards."""
+    before = dict(os.environ)
+    for name in _FOREIGN:
+        os.environ.pop(name, None)
+    # Without it Spark looks up the host's name, and warns when that is a loopback address.
+    os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # workers must see the packages that we see
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+def _launch(conf: SparkConf, folder: Path) -> Any:
+    """The JVM. What it prints (its warnings about itself among it) goes to a log, not to the terminal."""
+    log = folder / "spark.log"
+    with log.open("wb") as sink:
+        try:
+            return launch_gateway(conf, {"stdout": sink, "stderr": subprocess.STDOUT})
+        except (PySparkRuntimeError, OSError) as error:
+            problem = java_problem()
+            if problem is None:
+                tail = "\n".join(log.read_text("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
+                problem = f"{error}; the JVM's last words:\n{tail}"
+            raise SparkStartError(f"Spark did not start: {problem}") from error
+
+
+def _end(gateway: Any) -> None:
+    """End the JVM: it exits when its standard input closes."""
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(_EXIT_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+    # PySpark keeps its first gateway for the life of the process: the next start must not find a dead one.
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
+def java_problem() -> str | None:
+    """What is wrong with this machine's Java, None when it will do.
+
+    Asked only after a failed start: looking first would cost every good start a JVM more.
+    """
+    advice = f"Spark needs Java {MINIMUM_JAVA} or later (Debian: apt-get install openjdk-17-jre-headless)"
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None:
+        return f"there is no java in the PATH, and JAVA_HOME is not set; {advice}"
+    try:
+        done = subprocess.run(
+            [java, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"{java} cannot be run ({error}); {advice}"
+    match = re.search(r'version "(?:1\.)?(\d+)', done.stderr)
+    if match is not None and int(match[1]) < MINIMUM_JAVA:
+        return f"{java} is Java {match[1]}; {advice}, or point JAVA_HOME at it"
+    return None

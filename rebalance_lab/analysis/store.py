@@ -1,0 +1,76 @@
+"""The trials of a store, and the table of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from pyspark.sql import DataFrame, SparkSession
+
+from rebalance_lab.analysis.frames import table
+from rebalance_lab.analysis.tables.schemas import TRIALS
+from rebalance_lab.history.files import TRIAL_FILE, HistoryError, Trial, read_trial, trial_folders
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """What a store holds.
+
+    `folders`: trial id to folder, by id. `cut_off`: names of folders that hold events but no
+    `trial.json`: trials that ended before they were sealed, which are left out.
+    """
+
+    path: Path
+    folders: dict[str, Path]
+    trials: tuple[Trial, ...]
+    cut_off: tuple[str, ...]
+
+
+def read_store(path: Path) -> Store:
+    """Read what trials a store holds, not their events. A store may be a single trial.
+
+    A trial's id is the name of its folder, whatever it was called when it was recorded.
+    Raises HistoryError for a path that is no folder and for a `trial.json` that cannot be read.
+    """
+    if not path.is_dir():
+        raise HistoryError(f"{path} is not a folder: give the folder that `run` or `sweep` stored trials in")
+    folders = {folder_name(folder): folder for folder in trial_folders(path)}
+    trials = tuple(msgspec.structs.replace(read_trial(folder), id=name) for name, folder in folders.items())
+    return Store(path, folders, trials, _cut_off(path))
+
+
+def folder_name(folder: Path) -> str:
+    """The last part of a folder's path, also where that is `.`."""
+    return folder.resolve().name
+
+
+def _cut_off(path: Path) -> tuple[str, ...]:
+    if (path / TRIAL_FILE).is_file():
+        return ()
+    begun = {file.parent for file in path.glob("*/*.jsonl")}
+    return tuple(sorted(folder.name for folder in begun if not (folder / TRIAL_FILE).is_file()))
+
+
+def trials_table(spark: SparkSession, trials: tuple[Trial, ...]) -> DataFrame:
+    """One row a trial, schema TRIALS."""
+    rows = [
+        {
+            "trial": trial.id,
+            "scenario": trial.scenario,
+            "world": trial.world,
+            "generation": trial.generation,
+            "rules": trial.rules,
+            "seed": trial.seed,
+            "control": trial.control,
+            "plant": trial.plant,
+            "parameters": [(name, _text(value)) for name, value in trial.parameters.items()],
+            "document": msgspec.json.encode(trial).decode(),
+        }
+        for trial in trials
+    ]
+    return table(spark, rows, TRIALS)
+
+
+def _text(value: float | str | bool) -> str:
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
