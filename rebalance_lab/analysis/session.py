@@ -34,6 +34,9 @@ _VERSION_TIMEOUT_S = 30
 _LOG_TAIL_LINES = 12
 _SOCKET_FOLDER_CHARS = 60
 
+#: Rows that go to Python at once: a row may be a whole trial.
+_BATCH_ROWS = 32
+
 #: Variables that would make this Spark another one than the one declared here.
 _FOREIGN = (
     "SPARK_HOME",
@@ -126,6 +129,7 @@ def _settings(folder: Path, cores: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores),  # tables are small: fewer tasks win
         "spark.sql.adaptive.enabled": "false",  # and there is nothing to adapt to
         "spark.shuffle.compress": "false",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH_ROWS),
         "spark.sql.dataFrameQueryContext.enabled": "false",  # a stack trace for each column that is named
         # Over TCP every task waits 40 ms for a delayed acknowledgement. (A path must fit into the socket's address.)
         "spark.python.unix.domain.socket.enabled": str(len(str(folder)) < _SOCKET_FOLDER_CHARS).lower(),

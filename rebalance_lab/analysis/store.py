@@ -54,22 +54,23 @@ def _cut_off(path: Path) -> tuple[str, ...]:
 
 def trials_table(spark: SparkSession, trials: tuple[Trial, ...]) -> DataFrame:
     """One row a trial, schema TRIALS."""
-    rows = [
-        {
-            "trial": trial.id,
-            "scenario": trial.scenario,
-            "world": trial.world,
-            "generation": trial.generation,
-            "rules": trial.rules,
-            "seed": trial.seed,
-            "control": trial.control,
-            "plant": trial.plant,
-            "parameters": [(name, _text(value)) for name, value in trial.parameters.items()],
-            "document": msgspec.json.encode(trial).decode(),
-        }
-        for trial in trials
-    ]
-    return table(spark, rows, TRIALS)
+    return table(spark, [trial_row(trial) for trial in trials], TRIALS)
+
+
+def trial_row(trial: Trial) -> dict[str, object]:
+    """A trial as a row of TRIALS."""
+    return {
+        "trial": trial.id,
+        "scenario": trial.scenario,
+        "world": trial.world,
+        "generation": trial.generation,
+        "rules": trial.rules,
+        "seed": trial.seed,
+        "control": trial.control,
+        "plant": trial.plant,
+        "parameters": [(name, _text(value)) for name, value in trial.parameters.items()],
+        "document": msgspec.json.encode(trial).decode(),
+    }
 
 
 def _text(value: float | str | bool) -> str:
