@@ -84,6 +84,9 @@ def verdicts(demo: Demo) -> None:
     for line in overlaps(analysis, demo.store):
         answer().print(line, soft_wrap=True, markup=False)
     answer().print(f"\nThe picture: {page.resolve()}", soft_wrap=True, markup=False)
+    if shutil.which("rebalance-lab") is None:
+        activate = Path(sys.executable).with_name("activate")
+        answer().print(f"To have the command rebalance-lab: source {activate}", soft_wrap=True, markup=False)
     demo.statuses = [reading.status for reading in readings]
 
 
