@@ -74,7 +74,7 @@ class Fetchers:
                 await self._tasks.sleep(self._stop_us)
             self._report_all()
         self._partitions, self._working = (), False
-        task.cancel("fetchers stop")
+        task.cancel("fetchers stop", origin=self)
         try:
             await task
         except TaskCancelled:

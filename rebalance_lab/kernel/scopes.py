@@ -48,13 +48,13 @@ class Scope:
         self._live.append(task)
         task.on(self._child_done)
         if self._error is not None:
-            task.cancel(f"scope {self.name} is failing")
+            task.cancel(f"scope {self.name} is failing", origin=self)
         return task
 
     def cancel(self, reason: str) -> None:
         """Cancel every child; the block itself goes on."""
         for task in list(self._live):
-            task.cancel(reason)
+            task.cancel(reason, origin=self)
 
     def _child_done(self, task: Future[Any]) -> None:
         assert isinstance(task, Task)

@@ -1,8 +1,8 @@
 """Tasks: coroutines that the kernel runs, and how they are cancelled.
 
 Cancelling is a *request*, and each request is delivered once, as `Cancelled`, at the next
-point where the task waits. So `finally` blocks may await: only a further request interrupts
-them. Two rules differ from asyncio on purpose:
+point where the task waits. So `finally` blocks may await: only a further request,
+by another block, interrupts them. Two rules differ from asyncio on purpose:
 
 - What was granted is delivered. A task whose future is complete gets the result, even if it
   is cancelled before it runs again, and even if the request came first; the request is raised

@@ -105,7 +105,7 @@ class ZkClient:
             return
         self._closed = True
         for task in self._running:
-            task.cancel("ZkClient closes")
+            task.cancel("ZkClient closes", origin=self)
         for task in self._running:
             try:
                 await task
