@@ -14,6 +14,11 @@ from rebalance_lab.history.events import Event, EventId, Kind, Layer, encode, se
 from rebalance_lab.kernel import Kernel
 
 
+class RecorderFailed(BaseException):
+    """An event could not be written. A BaseException, as members survive any exception in a
+    rebalance, faithfully: a history with a hole would be worse than none, so the run must end."""
+
+
 class Sink(Protocol):
     """Where events go."""
 
@@ -31,8 +36,7 @@ class MemorySink:
 class FileSink:
     """Events in a JSON-lines file, one write each.
 
-    Raises OSError when the file cannot be opened, and when a write is cut short (a full disk):
-    a history with a hole would be worse than none.
+    Raises OSError when the file cannot be opened, and when a write fails or is cut short.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,23 +84,25 @@ class Recorder:
         if kernel.closed:
             return (self.actor, n)
         self._n = n + 1
-        self._sink.write(
-            Event(
-                actor=self.actor,
-                n=n,
-                at_us=kernel.now_us(),
-                layer=layer,
-                kind=kind,
-                member=member,
-                session=None if session is None else session_text(session),
-                group=group,
-                generation=generation,
-                topic=topic,
-                partition=partition,
-                epoch=epoch,
-                zxid=zxid,
-                cause=kernel.cause,
-                detail=detail,
-            )
+        event = Event(
+            actor=self.actor,
+            n=n,
+            at_us=kernel.now_us(),
+            layer=layer,
+            kind=kind,
+            member=member,
+            session=None if session is None else session_text(session),
+            group=group,
+            generation=generation,
+            topic=topic,
+            partition=partition,
+            epoch=epoch,
+            zxid=zxid,
+            cause=kernel.cause,
+            detail=detail,
         )
+        try:
+            self._sink.write(event)
+        except Exception as error:
+            raise RecorderFailed(f"{self.actor} could not record event {n} ({kind}): {error}") from error
         return (self.actor, n)
