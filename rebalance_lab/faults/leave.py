@@ -1,6 +1,7 @@
 """Leave: a member is shut down cleanly and closes its session itself.
 
-It bit if the registry holds the session's close before the member's process ended.
+It bit if the registry holds the session's close, and as a request of the session's own: what
+the server closes by itself, at expiry, has no request number (cxid 0).
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ async def leave(lab: Lab, member: MemberHandle) -> None:
         member=member.state.member,
         detail={**fault, "session": session, "planned_ms": 0, "must_outlast_session": False},
     )
-    await lab.leave(member)
-    proof = f"session {session} closed by its member"
-    lab.recorder.emit(Layer.FAULT, Kind.FAULT_BIT, detail={**fault, "of": began[1], "proof": proof})
+    closed = await lab.leave(member)
+    if closed.session == session and closed.of("cxid"):
+        proof = f"zxid {closed.zxid}: session {session} closed by its request {closed.of('cxid')}"
+        lab.recorder.emit(Layer.FAULT, Kind.FAULT_BIT, detail={**fault, "of": began[1], "proof": proof})
     lab.recorder.emit(Layer.FAULT, Kind.FAULT_ENDED, detail={**fault, "of": began[1]})

@@ -1,7 +1,8 @@
 """Pause: a member's process is stopped for a while, as by a long garbage collection.
 
-Longer than the ZooKeeper session it makes a zombie; shorter it makes nothing at all.
-Live it is SIGSTOP and SIGCONT; simulated, the kernel holds the process's tasks, timers and
+Longer than the ZooKeeper session it makes a zombie. The server counts from the last ping, which
+may be a third of the session old: up to two thirds a pause is harmless, in between it may go
+either way. Live it is SIGSTOP and SIGCONT; simulated, the kernel holds the process's tasks, timers and
 network. It bit if the process was seen stopped; that it outlasted the session is proved by the
 registry, which holds the session's close.
 """
@@ -30,9 +31,8 @@ async def pause(lab: Lab, member: MemberHandle, duration_ms: int) -> None:
         },
     )
     bites = lab.plan.plant != "pause-that-does-not-bite"
-    if bites:
-        proof = await member.process.pause()
-        lab.recorder.emit(Layer.FAULT, Kind.FAULT_BIT, detail={**fault, "of": began[1], "proof": proof})
+    proof = await member.process.pause() if bites else "planted: nothing was stopped"
+    lab.recorder.emit(Layer.FAULT, Kind.FAULT_BIT, detail={**fault, "of": began[1], "proof": proof})
     await lab.sleep_ms(duration_ms)
     lab.recorder.emit(Layer.FAULT, Kind.FAULT_ENDED, detail={**fault, "of": began[1]})
     if bites:

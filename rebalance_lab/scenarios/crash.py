@@ -1,17 +1,17 @@
 """The crash (claim Z1): when a member's session ends, its registration and ownership vanish.
 
-Three members share a topic. The first is killed (kill -9; with `--set leave=true` it leaves
-cleanly instead). Its id and its owner znodes are ephemeral: they stay until the server ends the
-session, then go with it, and an outside session sees them gone. The control kills nobody.
+Three members share a topic. The first is killed (kill -9). Its id and its owner znodes are
+ephemeral: they stay until the server ends the session, then go with it, and an outside session
+sees them gone. The control kills nobody.
 """
 
 from __future__ import annotations
 
 from rebalance_lab.faults.kill import kill
-from rebalance_lab.faults.leave import leave
+from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.plan import Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register
 
 
@@ -24,8 +24,6 @@ async def crash(lab: Lab) -> None:
     lab.phase("control" if lab.plan.control else "crashed")
     if lab.plan.control:
         await lab.sleep_ms(lab.plan.number("session_timeout_ms"))
-    elif lab.plan.parameters["leave"]:
-        await leave(lab, first)
     else:
         await kill(lab, first)
 
@@ -34,11 +32,9 @@ async def crash(lab: Lab) -> None:
     await lab.close()
 
 
-def expects(_plan: Plan) -> dict[str, Outcome]:
+def expects(_plan: Plan) -> dict[str, Outcome | None]:
     """A crash costs time, not correctness."""
-    return dict.fromkeys(
-        ("belief_overlap", "effect_overlap", "registry_overlap", "unowned_window", "registration"), Outcome.CLEAN
-    )
+    return dict.fromkeys(CHECKS, Outcome.CLEAN)
 
 
 SCENARIO = register(
@@ -46,10 +42,7 @@ SCENARIO = register(
         name="crash",
         summary="a member's process is killed; its registration and ownership vanish with its session",
         claims=("Z1",),
-        parameters=(
-            *common_parameters(),
-            Parameter("leave", False, "", "leave cleanly instead of being killed"),
-        ),
+        parameters=common_parameters(),
         script=crash,
         expects=expects,
     )

@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from dataclasses import dataclass
 from pathlib import Path
 
-from rebalance_lab.history.checks import judge
+from rebalance_lab.history.checks import CHECKS, judge
 from rebalance_lab.history.checks.model import Finding, Outcome
 from rebalance_lab.history.files import History, Trial, load, read_trial, seal
 from rebalance_lab.trials.live import perform
@@ -36,11 +36,21 @@ class TrialResult:
     @property
     def status(self) -> str:
         """as expected | surprise | unknown: the findings against the scenario's expectations."""
-        expected = scenario(self.trial.scenario).expects(plan_of_trial(self.trial))
-        known = {name: finding.outcome for name, finding in self.findings.items() if name in expected}
-        if any(outcome not in {expected[name], Outcome.UNKNOWN} for name, outcome in known.items()):
+        expected = expectation(self.trial)
+        outcomes = {name: finding.outcome for name, finding in self.findings.items()}
+        if any(outcome not in {expected[name] or outcome, Outcome.UNKNOWN} for name, outcome in outcomes.items()):
             return SURPRISE
-        return UNKNOWN if Outcome.UNKNOWN in known.values() else AS_EXPECTED
+        return UNKNOWN if Outcome.UNKNOWN in outcomes.values() else AS_EXPECTED
+
+
+def expectation(trial: Trial) -> Mapping[str, Outcome | None]:
+    """What its scenario expects of a trial: every check, by name. Raises ValueError when the
+    scenario forgot a check or names one there is not."""
+    expected = scenario(trial.scenario).expects(plan_of_trial(trial))
+    if set(expected) != set(CHECKS):
+        odd = ", ".join(sorted(set(expected) ^ set(CHECKS)))
+        raise ValueError(f"scenario {trial.scenario} must expect something of every check; look at: {odd}")
+    return expected
 
 
 def plan_of_trial(trial: Trial) -> Plan:

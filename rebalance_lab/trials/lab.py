@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from rebalance_lab.history.events import EventId, Kind, Layer
+from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.kernel import Flag, Kernel, TimedOut
 from rebalance_lab.trials.fixture import ensure_path, write_fixture
 from rebalance_lab.trials.plan import Plan
@@ -18,6 +18,10 @@ from rebalance_lab.world.ports import RecorderPort, SessionEventKind, ZooKeeper
 
 #: A member's start includes its process, its session and its first rebalance with all retries.
 START_LIMIT_MS = 60_000
+
+#: Rest needs at least this much quiet, however short the back-offs: a live runner reads what
+#: members wrote every 20 ms.
+QUIET_LEAST_MS = 200
 
 
 class TrialError(Exception):
@@ -123,7 +127,7 @@ class Lab:
     async def rest(self, phase: str) -> bool:
         """Wait until the group rests, then look at it from outside. False, and REST_MISSED in
         the history, when it did not within `rest_timeout_ms`."""
-        quiet_us = 2 * self.plan.number("rebalance_backoff_ms") * 1000
+        quiet_us = 1000 * max(2 * self.plan.number("rebalance_backoff_ms"), QUIET_LEAST_MS)
         tracker = self._stage.tracker
         try:
             async with self.tasks.timeout(self.plan.number("rest_timeout_ms") * 1000, f"rest in phase {phase}"):
@@ -149,10 +153,12 @@ class Lab:
         group, topic = self.plan.text("group"), self.plan.text("topic")
         for path in (f"/consumers/{group}/ids", f"/consumers/{group}/owners/{topic}"):
             try:
-                names = (await self._stage.zookeeper.children(path)).value.names
-            except NoNode:
-                names = ()
-            self._note(Kind.OBSERVED, path=path, children=list(names))
+                reply = await self._stage.zookeeper.children(path)
+                zxid, names = reply.zxid, reply.value.names
+            except NoNode as missing:
+                zxid, names = missing.zxid, ()
+            detail: dict[str, object] = {"path": path, "children": list(names)}
+            self.recorder.emit(Layer.OP, Kind.OBSERVED, group=group, zxid=zxid, detail=detail)
 
     def phase(self, name: str) -> EventId:
         """Say in the history what follows."""
@@ -162,21 +168,15 @@ class Lab:
         """Let time pass, because the experiment says so."""
         await self.tasks.sleep(duration_ms * 1000)
 
-    async def session_closed(self, session: str, within_ms: int) -> bool:
-        """Wait until the registry holds this session's close; False when it does not come."""
-        closed = self._stage.tracker.closed_sessions
-        try:
-            async with self.tasks.timeout(within_ms * 1000, f"close of session {session}"):
-                while session not in closed:
-                    await self._change()
-        except TimedOut:
-            return False
-        return True
-
-    async def leave(self, member: MemberHandle) -> None:
-        """A clean leave: asked for, and waited for until the session is closed."""
+    async def leave(self, member: MemberHandle) -> Event:
+        """A clean leave: asked for, and waited for until the session is closed. Returns the
+        registry's event of that."""
         member.process.ask_to_leave()
         await self._left(member)
+        session = member.state.session
+        if session is None:
+            raise TrialError(f"{member.actor} left before it ever had a session")
+        return self._stage.tracker.closed_sessions[session]
 
     async def _left(self, member: MemberHandle) -> None:
         async with self._bounded(f"the clean leave of {member.actor}", START_LIMIT_MS):

@@ -19,7 +19,7 @@ import msgspec
 
 from rebalance_lab.history.events import Event, Kind, decode
 from rebalance_lab.history.files import Trial, digest, merge, read_events, seal
-from rebalance_lab.history.recorder import FileSink
+from rebalance_lab.history.recorder import FileSink, RecorderFailed
 from rebalance_lab.history.transactions import RegistryTracker
 from rebalance_lab.kernel import Flag, Kernel
 from rebalance_lab.kernel.live import LiveKernel
@@ -84,6 +84,8 @@ class MemberProcess:
         return await self._seen(RunState.STOPPED)
 
     async def resume(self) -> str:
+        if run_state(self.popen.pid) is not RunState.STOPPED:
+            raise TrialError(f"{self.actor} (pid {self.popen.pid}) did not stay stopped: somebody else woke it")
         os.kill(self.popen.pid, signal.SIGCONT)
         return await self._seen(RunState.ALIVE)
 
@@ -207,6 +209,8 @@ def perform(plan: Plan, folder: Path) -> Trial:
             _wait_for_exits(stage)
             follower.cancel("the trial has ended")
             stage.poll()
+        except RecorderFailed as failed:
+            raise TrialError(str(failed)) from failed
         finally:
             stage.end_processes()
             stage.close()

@@ -8,6 +8,7 @@ back-offs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from rebalance_lab.history.events import Event, Kind
@@ -29,7 +30,7 @@ class MemberState:
     rebalances: int = 0
     gone: bool = False
 
-    def busy(self, closed_sessions: set[str]) -> str | None:
+    def busy(self, closed_sessions: Mapping[str, Event]) -> str | None:
         """Why this member is not at rest; None when it is."""
         if self.gone:
             return None if self.session is None or self.session in closed_sessions else "its session is not closed yet"
@@ -48,7 +49,7 @@ class RestTracker:
     """Feed it every event; ask whether the group rests."""
 
     members: dict[str, MemberState] = field(default_factory=dict)
-    closed_sessions: set[str] = field(default_factory=set)
+    closed_sessions: dict[str, Event] = field(default_factory=dict)  # session -> its SESSION_CLOSED
     last_change_us: int = 0
 
     def feed(self, event: Event) -> bool:
@@ -58,7 +59,7 @@ class RestTracker:
         if event.kind is Kind.MEMBER_STARTED:
             self.members[event.actor] = MemberState(event.actor, event.member or "")
         elif event.kind is Kind.SESSION_CLOSED and event.session is not None:
-            self.closed_sessions.add(event.session)
+            self.closed_sessions[event.session] = event
         elif event.kind is Kind.FAULT_BEGAN and event.of("fault") == "kill":
             self._gone(str(event.of("target")))
         elif event.kind is Kind.CREATED or event.kind is Kind.DELETED or event.kind is Kind.CHANGED:

@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 #: other way round.
 SCENARIO_PACKAGE = "rebalance_lab.scenarios"
 
+#: Least and most session timeout that a ZooKeeper server grants, in ticks.
+SESSION_TICKS = (2, 20)
+
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """One experiment.
 
-    `script` plays it in a lab, the same in every world. `expects` gives the outcome of each
+    `script` plays it in a lab, the same in every world. `expects` gives the outcome of every
     check for a plan, reasoned beforehand; anything else is a surprise and is reported as one.
+    None: for this plan either is right.
     """
 
     name: str
@@ -32,7 +36,7 @@ class Scenario:
     claims: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     script: Callable[[Lab], Coroutine[Any, Any, None]]
-    expects: Callable[[Plan], Mapping[str, Outcome]]
+    expects: Callable[[Plan], Mapping[str, Outcome | None]]
 
 
 _SCENARIOS: dict[str, Scenario] = {}
@@ -96,9 +100,18 @@ def make_plan(
     )
     if plan.number("latency_min_us") > plan.number("latency_max_us"):
         raise PlanError("latency_min_us is above latency_max_us")
+    _within_ticks(plan)
     if plant == "two-owners" and world != "simulated":
         raise PlanError("plant two-owners sits in the simulated server; it needs --world simulated")
     return plan
+
+
+def _within_ticks(plan: Plan) -> None:
+    """A server grants sessions of 2 to 20 ticks. Others would be other experiments than asked for."""
+    tick_ms, session_ms = plan.number("tick_ms"), plan.number("session_timeout_ms")
+    if not SESSION_TICKS[0] * tick_ms <= session_ms <= SESSION_TICKS[1] * tick_ms:
+        least, most = (ticks * tick_ms for ticks in SESSION_TICKS)
+        raise PlanError(f"session_timeout_ms={session_ms}: a server with tick_ms={tick_ms} grants {least} to {most} ms")
 
 
 def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:

@@ -19,7 +19,7 @@ def test_scenarios_are_listed(command: CommandLine) -> None:
 
 def test_scenarios_as_json(command: CommandLine) -> None:
     shape = command("scenarios", "--json").json
-    assert sorted(shape) == ["crash", "zombie"]
+    assert sorted(shape) == ["crash", "leave", "zombie"]
     assert shape["zombie"]["claims"] == ["Z10"]
     assert shape["zombie"]["parameters"]["pause_ms"] == {
         "default": 5000,
@@ -30,7 +30,7 @@ def test_scenarios_as_json(command: CommandLine) -> None:
 
 def test_one_scenario_shows_settings_and_plants(command: CommandLine) -> None:
     out = command("scenarios", "crash").out
-    assert "leave cleanly instead of being killed" in out
+    assert "how long the runner waits for the group to rest" in out
     assert "ignore-claim-conflict" in out
 
 

@@ -42,7 +42,7 @@ def test_live_trials_come_out_as_expected(tmp_path: Path) -> None:
         live("zombie", settings={"pause_ms": "500"}),
         live("crash"),
         live("crash", control=True),
-        live("crash", settings={"leave": "true"}),
+        live("leave"),
         live("zombie", plant="pause-that-does-not-bite"),
         live("zombie", control=True, plant="ignore-claim-conflict", settings=SLOW),
         live("zombie", control=True, plant="work-through-rebalance", settings=SLOW),

@@ -7,7 +7,7 @@ from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
 
 
 def test_scenarios_are_found_by_registration() -> None:
-    assert scenario_names() == ["crash", "zombie"]
+    assert scenario_names() == ["crash", "leave", "zombie"]
     assert scenario("zombie").claims == ("Z10",)
 
 
@@ -36,7 +36,7 @@ def test_the_same_plan_has_the_same_id_and_another_another() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "zombi"}, "there is no scenario zombi; there are: crash, zombie"),
+        ({"name": "zombi"}, "there is no scenario zombi; there are: crash, leave, zombie"),
         ({"world": "moon"}, "there is no world moon; there are: simulated, processes"),
         ({"rules": "mine"}, "there is no rule set mine; there are: described, shipped"),
         ({"plant": "oops"}, "there is no planted bug oops; there are: ignore-claim-conflict"),
@@ -44,6 +44,11 @@ def test_the_same_plan_has_the_same_id_and_another_another() -> None:
         ({"settings": {"pause_ms": "long"}}, "pause_ms=long: must be a whole number"),
         ({"settings": {"pause_ms": "0"}}, "pause_ms=0: must be at least 1 ms"),
         ({"settings": {"latency_min_us": "9", "latency_max_us": "8"}}, "latency_min_us is above"),
+        (
+            {"settings": {"session_timeout_ms": "999"}},
+            "a server with tick_ms=500 grants 1000 to 10000 ms",
+        ),
+        ({"settings": {"tick_ms": "50"}}, "a server with tick_ms=50 grants 100 to 1000 ms"),
         ({"plant": "two-owners", "world": "processes"}, "plant two-owners sits in the simulated server"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -11,10 +12,12 @@ import pytest
 
 from rebalance_lab.history.checks import CHECKS, judge
 from rebalance_lab.history.checks.model import Outcome
-from rebalance_lab.history.events import Kind
+from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, load, read_trial
+from rebalance_lab.history.recorder import RecorderFailed
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import PLANTS
+from rebalance_lab.trials.rest import TrackedSink
 from rebalance_lab.trials.scenario import make_plan, scenario
 from rebalance_lab.trials.simulated import simulate
 
@@ -40,7 +43,7 @@ def test_every_seed_comes_out_as_expected(name: str, rules: str) -> None:
         assert outcomes(history) == scenario(name).expects(plan), f"seed {seed}"
 
 
-@pytest.mark.parametrize("name", ["zombie", "crash"])
+@pytest.mark.parametrize("name", ["zombie", "crash", "leave"])
 def test_the_control_is_clean(name: str) -> None:
     for seed in CONTROL_SEEDS:
         assert set(outcomes(run(name, seed=seed, control=True)).values()) == {Outcome.CLEAN}, f"seed {seed}"
@@ -55,7 +58,7 @@ def test_a_conflict_at_a_join_heals_by_itself() -> None:
 
 def test_a_clean_leave_does_no_harm() -> None:
     for seed in FAULTY_SEEDS:
-        found = outcomes(run("crash", seed=seed, settings={"leave": "true"}))
+        found = outcomes(run("leave", seed=seed))
         assert set(found.values()) == {Outcome.CLEAN}, f"seed {seed}"
 
 
@@ -66,15 +69,26 @@ def test_a_short_pause_makes_no_zombie() -> None:
 
 
 def test_a_pause_that_did_not_bite_proves_nothing() -> None:
-    found = outcomes(run("zombie", plant="pause-that-does-not-bite"))
-    assert set(found.values()) == {Outcome.UNKNOWN}
+    history = run("zombie", plant="pause-that-does-not-bite")
+    assert any(event.kind is Kind.FAULT_BIT for event in history.events), "the plant lies"
+    assert set(outcomes(history).values()) == {Outcome.UNKNOWN}
 
 
 def test_a_pause_that_did_not_outlast_its_session_proves_nothing() -> None:
-    # The server's bounds raise a session of 100 ms to two ticks; a pause in between outlasts the
-    # session that was asked for, not the one that was granted.
-    history = run("zombie", settings={"session_timeout_ms": "100", "pause_ms": "300"})
-    assert outcomes(history)["belief_overlap"] is Outcome.UNKNOWN
+    # The server rounds up to a tick: a pause just above the session may end before it does.
+    found = [run("zombie", seed=seed, settings={"pause_ms": "2010"}) for seed in range(12)]
+    kinds = {outcomes(history)["effect_overlap"] for history in found}
+    assert kinds == {Outcome.UNKNOWN, Outcome.VIOLATED}
+    for history in found:
+        closed = [event for event in history.events if event.kind is Kind.EXPIRED]
+        assert (outcomes(history)["effect_overlap"] is Outcome.VIOLATED) == bool(closed)
+
+
+def test_a_pause_near_the_session_may_go_either_way() -> None:
+    plan = make_plan("zombie", settings={"pause_ms": "1900"})
+    assert scenario("zombie").expects(plan)["effect_overlap"] is None
+    kinds = {outcomes(run("zombie", seed=seed, settings={"pause_ms": "1900"}))["effect_overlap"] for seed in range(30)}
+    assert kinds == {Outcome.CLEAN, Outcome.VIOLATED}
 
 
 def test_a_group_that_does_not_rest_proves_nothing() -> None:
@@ -157,3 +171,25 @@ def test_a_sweep_on_two_processes_is_the_same_as_one_by_one(tmp_path: Path) -> N
 def test_a_plant_in_the_history_makes_a_surprise(tmp_path: Path) -> None:
     result = api.run(make_plan("zombie", control=True, plant="ignore-claim-conflict", settings=SLOW), tmp_path)
     assert result.status == "surprise"
+
+
+def test_an_event_that_cannot_be_written_ends_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member survives any exception in a rebalance; the recorder's must not be one of them."""
+    write = TrackedSink.write
+
+    def fail_once(sink: TrackedSink, event: Event) -> None:
+        if (event.actor, event.kind) == ("m2", Kind.REBALANCE_BEGAN):
+            raise OSError("No space left on device")
+        write(sink, event)
+
+    monkeypatch.setattr(TrackedSink, "write", fail_once)
+    with pytest.raises(RecorderFailed, match="No space left on device"):
+        run("zombie")
+
+
+def test_a_scenario_must_expect_something_of_every_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = api.run(make_plan("crash"), tmp_path)
+    forgetful = dataclasses.replace(scenario("crash"), expects=lambda _plan: {"belief_overlpa": Outcome.CLEAN})
+    monkeypatch.setattr(api, "scenario", lambda _name: forgetful)
+    with pytest.raises(ValueError, match="look at: belief_overlap, belief_overlpa"):
+        assert result.status

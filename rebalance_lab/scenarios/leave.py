@@ -1,0 +1,47 @@
+"""The leave: a member shuts down cleanly, and the others take over at once.
+
+Three members share a topic. The first is asked to leave. It closes its session itself, so its id
+and its owner znodes go without the wait that a crash costs (compare `crash`). Nobody leaves in
+the control.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.leave import leave
+from rebalance_lab.history.checks import CHECKS
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register
+
+
+async def clean_leave(lab: Lab) -> None:
+    await lab.prepare()
+    lab.phase("joining")
+    first, *_ = await lab.start_members(lab.plan.number("members"))
+    await lab.rest("joined")
+
+    lab.phase("control" if lab.plan.control else "leaving")
+    if not lab.plan.control:
+        await leave(lab, first)
+
+    lab.phase("recovery")
+    await lab.rest("recovered")
+    await lab.close()
+
+
+def expects(_plan: Plan) -> dict[str, Outcome | None]:
+    """A clean leave costs one rebalance."""
+    return dict.fromkeys(CHECKS, Outcome.CLEAN)
+
+
+SCENARIO = register(
+    Scenario(
+        name="leave",
+        summary="a member leaves cleanly; the others take its partitions at once",
+        claims=(),
+        parameters=common_parameters(),
+        script=clean_leave,
+        expects=expects,
+    )
+)
