@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from rebalance_lab.analysis import session
-from rebalance_lab.analysis.datasource import read_events
+from rebalance_lab.analysis.datasource import read_events, read_histories
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.ledger import Ledger, read_ledger
 from rebalance_lab.analysis.results import Analysis, Interval, TrialOutcome, Verdict
@@ -26,6 +26,8 @@ from rebalance_lab.history.files import HistoryError
 
 #: Trials by id, or a choice among those of an analysis (which has no intervals yet).
 Wanted = Sequence[str] | Callable[[Analysis], Sequence[str]]
+
+TASKS_PER_CORE = 4
 
 #: How a worker's HistoryError looks once Spark has wrapped it.
 _IN_WORKER = re.compile(r"HistoryError: (.+)")
@@ -63,8 +65,9 @@ def analyse(
 
 
 def _analyse(spark: SparkSession, store: Store, ledger: Ledger, intervals_for: Wanted | None) -> Analysis:
-    trials = trials_table(spark, store.trials)
-    outcomes = trial_outcomes(read_events(spark, store.path), trials).persist()
+    # A task for each trial would cost more than judging it; a few for each core keep all cores busy.
+    histories = read_histories(spark, store.path).coalesce(TASKS_PER_CORE * spark.sparkContext.defaultParallelism)
+    outcomes = trial_outcomes(histories).persist()
     try:
         judged = rows_of(outcomes)
         verdicts = sorted(
@@ -82,12 +85,13 @@ def _analyse(spark: SparkSession, store: Store, ledger: Ledger, intervals_for: W
     wanted = intervals_for(analysis) if callable(intervals_for) else intervals_for
     if wanted is None:
         wanted = [trial for row in verdicts for trial in row["examples"]]
-    return dataclasses.replace(analysis, intervals=_intervals(spark, store, trials, sorted(set(wanted))))
+    return dataclasses.replace(analysis, intervals=_intervals(spark, store, sorted(set(wanted))))
 
 
-def _intervals(spark: SparkSession, store: Store, trials: DataFrame, wanted: Sequence[str]) -> tuple[Interval, ...]:
+def _intervals(spark: SparkSession, store: Store, wanted: Sequence[str]) -> tuple[Interval, ...]:
     if not wanted:
         return ()
+    trials = trials_table(spark, tuple(trial for trial in store.trials if trial.id in set(wanted)))
     events = read_events(spark, store.path, wanted).persist()  # the table looks at them many times
     try:
         found = [_interval(row) for row in rows_of(ownership_intervals(events, trials))]

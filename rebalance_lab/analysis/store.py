@@ -36,13 +36,18 @@ def read_store(path: Path) -> Store:
     if not path.is_dir():
         raise HistoryError(f"{path} is not a folder: give the folder that `run` or `sweep` stored trials in")
     folders = {folder_name(folder): folder for folder in trial_folders(path)}
-    trials = tuple(msgspec.structs.replace(read_trial(folder), id=name) for name, folder in folders.items())
+    trials = tuple(named_by_folder(read_trial(folder), folder) for folder in folders.values())
     return Store(path, folders, trials, _cut_off(path))
 
 
 def folder_name(folder: Path) -> str:
     """The last part of a folder's path, also where that is `.`."""
     return folder.resolve().name
+
+
+def named_by_folder(trial: Trial, folder: Path) -> Trial:
+    """The trial under the name it is stored by."""
+    return msgspec.structs.replace(trial, id=folder_name(folder))
 
 
 def _cut_off(path: Path) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql.types import (
+    BinaryType,
     BooleanType,
     IntegerType,
     LongType,
@@ -60,3 +61,6 @@ TRIALS = StructType(
         column("document", StringType()),
     ]
 )
+
+#: One row a trial with all that was recorded: TRIALS, and its events as JSON lines, merged.
+HISTORIES = StructType([*TRIALS.fields, column("lines", BinaryType())])

@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
 from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, StructType
 
-from rebalance_lab.analysis.datasource import events_of, settle_worker
+from rebalance_lab.analysis.datasource import settle_worker
 from rebalance_lab.analysis.frames import arrow_schema
 from rebalance_lab.analysis.store import trial_row
-from rebalance_lab.analysis.tables.schemas import EVENT_ID, EVENTS, TRIALS, column
+from rebalance_lab.analysis.tables.schemas import EVENT_ID, TRIALS, column
 from rebalance_lab.history.checks import judge
 from rebalance_lab.history.checks.faults import faults
-from rebalance_lab.history.files import History, HistoryError, Trial, merge
+from rebalance_lab.history.events import Event
+from rebalance_lab.history.files import History, HistoryError, Trial
 
 _OF_TRIAL = [field for field in TRIALS.fields if field.name != "document"]
 
@@ -41,41 +41,33 @@ OUTCOMES = StructType(
 )
 
 
-def trial_outcomes(events: DataFrame, trials: DataFrame) -> DataFrame:
-    """EVENTS and TRIALS to OUTCOMES: a row for each trial of `trials` and each check.
+_decoder = msgspec.json.Decoder(Event)
 
-    Trials without events are judged too (nothing happened, so nothing is proved); events of
-    other trials are left out. Raises, when Spark runs it, HistoryError with the trial's name.
+
+def trial_outcomes(histories: DataFrame) -> DataFrame:
+    """HISTORIES to OUTCOMES: a row for each trial and each check.
+
+    A trial without events is judged too: nothing happened, so nothing is proved. Raises, when
+    Spark runs it, HistoryError with the trial's name.
     """
-    fields = [name for name in EVENTS.fieldNames() if name != "trial"]
-    event = F.struct(*fields).alias("event")
-    # One aggregation brings a trial's events and its document together. A cogroup would carry
-    # the events row by row through a shuffle and a sort, which takes a third longer.
-    parts = events.select("trial", event, F.lit(None).cast("string").alias("document")).unionByName(
-        trials.select("trial", "document"), allowMissingColumns=True
-    )
-    whole = parts.groupBy("trial").agg(
-        F.max("document").alias("document"),
-        F.collect_list("event").alias("events"),  # neither counts nulls
-    )
-    return whole.where(F.col("document").isNotNull()).select("document", "events").mapInArrow(_judge, OUTCOMES)
+    # A trial travels as one row of JSON lines: as a row for each event, its way through Spark
+    # (a shuffle, a sort, conversions on each side) takes five times as long as judging it.
+    return histories.select("document", "lines").mapInArrow(_judge, OUTCOMES)
 
 
 def _judge(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a worker: batches of (document, events), one row a trial, to rows of OUTCOMES."""
+    """In a worker: batches of (document, lines), one row a trial, to rows of OUTCOMES."""
     settle_worker()
     schema = arrow_schema(OUTCOMES)
     for batch in batches:
-        for number, document in enumerate(batch.column("document").to_pylist()):
-            events = batch.column("events").slice(number, 1).flatten()
-            rows = outcome_rows(document, pa.Table.from_batches([pa.RecordBatch.from_struct_array(events)]))
-            yield pa.RecordBatch.from_pylist(rows, schema=schema)
+        for document, lines in zip(*(values.to_pylist() for values in batch.columns), strict=True):
+            yield pa.RecordBatch.from_pylist(outcome_rows(document, lines), schema=schema)
 
 
-def outcome_rows(document: str, events: pa.Table) -> list[dict[str, Any]]:
-    """The rows of OUTCOMES of one trial, from its events in any order."""
+def outcome_rows(document: str, lines: bytes) -> list[dict[str, Any]]:
+    """The rows of OUTCOMES of one trial: its `trial.json` and its merged events."""
     trial = msgspec.json.decode(document, type=Trial)
-    history = History(trial, merge(events_of(events)))
+    history = History(trial, tuple(_decoder.decode_lines(lines)))
     try:
         findings = judge(history)
         found = faults(history)
