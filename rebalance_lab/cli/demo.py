@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -86,7 +87,7 @@ def verdicts(demo: Demo) -> None:
     answer().print(f"\nThe picture: {page.resolve()}", soft_wrap=True, markup=False)
     if shutil.which("rebalance-lab") is None:
         activate = Path(sys.executable).with_name("activate")
-        answer().print(f"To have the command rebalance-lab: source {activate}", soft_wrap=True, markup=False)
+        answer().print(f"To have the command rebalance-lab: source {shlex.quote(str(activate))}", soft_wrap=True, markup=False)
     demo.statuses = [reading.status for reading in readings]
 
 

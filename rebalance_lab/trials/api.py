@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import shlex
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
@@ -78,7 +79,7 @@ def plan_of(folder: Path) -> Plan:
 
 def replay_command(folder: Path) -> str:
     """What a person types to run a stored trial again."""
-    return f"rebalance-lab replay {folder}"
+    return f"rebalance-lab replay {shlex.quote(str(folder))}"
 
 
 def run(plan: Plan, store: Path) -> TrialResult:
