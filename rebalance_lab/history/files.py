@@ -29,8 +29,10 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
     - `control`: the scenario without its fault. `parameters`: every setting of the scenario.
     - `plant`: name of the planted bug, None in earnest.
     - `boot_ids`: of the kernels the processes ran on; more than one makes the trial unknown.
-    - `wall_offset_us`: wall clock minus `at_us` as the runner measured it, in microseconds.
+    - `wall_offset_us`: wall clock minus `at_us` as the runner measured it, in microseconds;
+      `wall_drift_us`: the same measured again at the end, minus it (0 when simulated).
     - `versions`: of the lab, Python, ZooKeeper. `started_wall_ms`: epoch ms (0 when simulated).
+    - `history_sha256`: `digest` of its events; empty where nobody sealed any.
     """
 
     id: str
@@ -44,6 +46,7 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
     plant: str | None = None
     boot_ids: tuple[str, ...] = ()
     wall_offset_us: int = 0
+    wall_drift_us: int = 0
     versions: dict[str, str] = {}
     started_wall_ms: int = 0
     history_sha256: str = ""
@@ -112,14 +115,24 @@ def read_events(path: Path) -> Iterator[Event]:
 
 
 def load(folder: Path) -> History:
-    """A whole trial. Raises HistoryError."""
+    """A whole trial. Raises HistoryError, also when its events are not those that were sealed."""
     trial = read_trial(folder)
     files = sorted(folder.glob("*.jsonl"))
-    return History(trial, merge(event for file in files for event in read_events(file)))
+    history = History(trial, merge(event for file in files for event in read_events(file)))
+    if trial.history_sha256 and (found := digest(history.events)) != trial.history_sha256:
+        raise HistoryError(
+            f"{folder} was changed after it was sealed: its events have SHA-256 {found}, "
+            f"{TRIAL_FILE} says {trial.history_sha256}; run the trial again"
+        )
+    return history
 
 
 def trial_folders(store: Path) -> list[Path]:
-    """The sealed trials of a store, by name; the store itself when it is one trial."""
+    """The sealed trials of a store, by name; the store itself when it is one trial.
+
+    A name that begins with a dot is no trial: a runner ended by kill -9 leaves such a part.
+    """
     if (store / TRIAL_FILE).is_file():
         return [store]
-    return sorted(path.parent for path in store.glob(f"*/{TRIAL_FILE}"))
+    folders = (path.parent for path in store.glob(f"*/{TRIAL_FILE}"))
+    return sorted(folder for folder in folders if not folder.name.startswith("."))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import msgspec
 import pytest
 from history_story import Story
 from hypothesis import given
@@ -160,6 +161,38 @@ def test_a_trial_comes_back_as_it_was_stored(tmp_path: Path) -> None:
     assert digest(history.events) == digest(merge(story.events))
 
 
+def _sealed(folder: Path) -> Story:
+    """A trial sealed with the digest of its events."""
+    story = Story()
+    story.owned(10, "m1")
+    story.disowned(20, "m1")
+    story.rest(50)
+    _store(folder, story)
+    seal(folder, msgspec.structs.replace(TRIAL, history_sha256=digest(merge(story.events))))
+    return story
+
+
+def test_a_sealed_history_is_read_back(tmp_path: Path) -> None:
+    story = _sealed(tmp_path)
+    assert load(tmp_path).events == merge(story.events)
+
+
+def test_a_history_changed_after_it_was_sealed_is_an_error(tmp_path: Path) -> None:
+    _sealed(tmp_path)
+    path = tmp_path / "m1.jsonl"
+    path.write_bytes(path.read_bytes().replace(b'"at_us":20000', b'"at_us":20001'))
+    with pytest.raises(HistoryError, match=r"was changed after it was sealed: .* run the trial again"):
+        load(tmp_path)
+
+
+@pytest.mark.parametrize("lost", ["m1.jsonl", "runner.jsonl"])
+def test_a_file_lost_after_the_trial_was_sealed_is_an_error(tmp_path: Path, lost: str) -> None:
+    _sealed(tmp_path)
+    (tmp_path / lost).unlink()
+    with pytest.raises(HistoryError, match="was changed after it was sealed"):
+        load(tmp_path)
+
+
 def test_sealing_leaves_nothing_half_written(tmp_path: Path) -> None:
     seal(tmp_path, TRIAL)
     assert [path.name for path in tmp_path.iterdir()] == ["trial.json"]
@@ -221,3 +254,10 @@ def test_a_store_lists_its_sealed_trials_and_a_trial_lists_itself(tmp_path: Path
     assert trial_folders(tmp_path) == [tmp_path / "a", tmp_path / "b"]
     assert trial_folders(tmp_path / "a") == [tmp_path / "a"]
     assert trial_folders(tmp_path / "cut-off") == []
+
+
+def test_what_a_killed_runner_left_unfinished_is_no_trial_of_the_store(tmp_path: Path) -> None:
+    for name in ("a", ".a.4711.part"):
+        (tmp_path / name).mkdir()
+        seal(tmp_path / name, TRIAL)
+    assert trial_folders(tmp_path) == [tmp_path / "a"]

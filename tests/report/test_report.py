@@ -9,11 +9,11 @@ from pathlib import Path
 import msgspec
 import pytest
 from page_tree import Node, Tree
-from zombie_story import zombie_case
+from zombie_story import zombie_case, zombie_events
 
 from rebalance_lab.analysis.results import Analysis
 from rebalance_lab.history.events import Layer
-from rebalance_lab.history.files import History, HistoryError, canonical, seal
+from rebalance_lab.history.files import History, HistoryError, canonical, digest, seal
 from rebalance_lab.report import render, shown_trials, summary, write
 
 
@@ -218,7 +218,7 @@ def test_parameters_and_versions_are_there(tree: Node) -> None:
     assert pairs["pause_ms"] == "5000"
     assert pairs["assignor"] == "(empty)"
     assert pairs["zookeeper"] == "3.9.4"
-    assert pairs["history_sha256"] == "ab" * 32
+    assert pairs["history_sha256"] == digest(zombie_events("t1", 6))
     assert tree.all("footer")[0].text == "python 3.11 · rebalance-lab 0.1.0 · zookeeper 3.9.4"
 
 

@@ -8,7 +8,7 @@ from functools import cache
 from rebalance_lab.analysis.results import Analysis, Interval, TrialOutcome, Verdict
 from rebalance_lab.history.checks import judge
 from rebalance_lab.history.events import LAYER_OF, Event, Kind, session_text
-from rebalance_lab.history.files import History, Trial, merge
+from rebalance_lab.history.files import History, Trial, digest, merge
 from rebalance_lab.history.intervals import ownership_intervals
 
 START_US = 1_000_000_000  # no history begins at 0 on a real host
@@ -161,6 +161,7 @@ def zombie_events(topic: str, partitions: int) -> tuple[Event, ...]:
 
 
 def trial_of(name: str, topic: str, partitions: int, *, control: bool = False, world: str = "processes") -> Trial:
+    events = control_events if control else zombie_events
     return Trial(
         id=name,
         scenario="zombie",
@@ -176,7 +177,7 @@ def trial_of(name: str, topic: str, partitions: int, *, control: bool = False, w
         },
         boot_ids=("0f0f",),
         versions={"rebalance-lab": "0.1.0", "python": "3.11", "zookeeper": "3.9.4"},
-        history_sha256="ab" * 32,
+        history_sha256=digest(events(topic, partitions)),
     )  # fmt: skip
 
 
