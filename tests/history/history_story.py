@@ -1,5 +1,8 @@
 """A history written by hand: one call an event, the time in ms first, so that a test reads as
-a table. Actor m1 is member `g_m1` of group g; the topic is t. Ids are (actor, n), n from 0."""
+a table. Actor m1 is member `g_m1` of group g; the topic is t. Ids are (actor, n), n from 0.
+
+A story is complete unless told otherwise: the runner's TRIAL_ENDED stands at its end, and a story
+without a fault is a control."""
 
 from __future__ import annotations
 
@@ -22,26 +25,49 @@ PARAMETERS = {
 
 
 class Story:
-    def __init__(self, *, boot_ids: tuple[str, ...] = ("boot",), **parameters: object) -> None:
+    def __init__(
+        self,
+        *,
+        boot_ids: tuple[str, ...] = ("boot",),
+        world: str = "simulated",
+        control: bool | None = None,
+        ended: bool = True,
+        wall_drift_us: int = 0,
+        **parameters: object,
+    ) -> None:
         self.events: list[Event] = []
         self._boot_ids = boot_ids
+        self._world = world
+        self._control = control
+        self._ended = ended
+        self._wall_drift_us = wall_drift_us
         self._parameters = {name: value for name, value in {**PARAMETERS, **parameters}.items() if value is not None}
         self._n: Counter[str] = Counter()
         self._zxid = 0
 
     def history(self) -> History:
+        faulty = any(event.kind is Kind.FAULT_BEGAN for event in self.events)
         trial = Trial(
             id="story",
             scenario="story",
-            world="simulated",
+            world=self._world,
             generation="zk",
             rules="described",
             seed=1,
-            control=False,
+            control=not faulty if self._control is None else self._control,
             parameters=self._parameters,
             boot_ids=self._boot_ids,
+            wall_drift_us=self._wall_drift_us,
         )
-        return History(trial, merge(self.events))
+        return History(trial, merge([*self.events, *self._end()]))
+
+    def _end(self) -> list[Event]:
+        """TRIAL_ENDED with the last event; the story itself may go on."""
+        if not self._ended:
+            return []
+        last_us = max((event.at_us for event in self.events), default=0)
+        kind = Kind.TRIAL_ENDED
+        return [Event(actor="runner", n=self._n["runner"], at_us=last_us, layer=LAYER_OF[kind], kind=kind)]
 
     def add(self, ms: float, actor: str, kind: Kind, **fields: object) -> EventId:
         fields = {"group": "g", **fields}

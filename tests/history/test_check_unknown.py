@@ -32,6 +32,57 @@ def test_two_boot_ids_are_a_cause() -> None:
     assert unknown_causes(story.history()) == ["its processes ran under 2 boot ids: their clocks do not compare"]
 
 
+def test_a_hole_in_an_actor_s_events_is_a_cause() -> None:
+    story = Story()
+    for ms in (1, 2, 3):
+        story.owned(ms, "m1")
+    story.rest(10)
+    del story.events[1]
+    assert unknown_causes(story.history()) == ["m1's event 1 is missing"]
+
+
+def test_events_lost_at_an_actor_s_beginning_are_a_cause() -> None:
+    story = Story()
+    for ms in (1, 2):
+        story.owned(ms, "m1")
+        story.owned(ms, "m2")
+    story.rest(10)
+    story.events = [event for event in story.events if event.id not in {("m1", 0), ("m2", 0)}]
+    assert unknown_causes(story.history()) == ["m1's event 0 is missing", "m2's event 0 is missing"]
+
+
+def test_an_event_told_twice_is_a_cause() -> None:
+    story = Story()
+    story.owned(1, "m1")
+    story.disowned(2, "m1")
+    story.rest(10)
+    story.events.append(story.events[0])
+    assert unknown_causes(story.history()) == ["m1's event 0 is there more than once"]
+
+
+def test_events_may_stand_in_another_order_than_they_were_counted() -> None:
+    """The server's wall clock may step back: its order is that of zxids."""
+    story = Story()
+    story.created(5, "m1")
+    story.deleted(4, "m1")
+    story.rest(10)
+    assert unknown_causes(story.history()) == []
+
+
+def test_a_trial_that_never_ended_is_a_cause() -> None:
+    story = Story(ended=False)
+    story.rest(10)
+    assert unknown_causes(story.history()) == ["the runner never said that the trial ended"]
+
+
+def test_a_trial_without_its_fault_is_a_cause_unless_it_is_a_control() -> None:
+    story = Story(control=False)
+    story.rest(10)
+    assert unknown_causes(story.history()) == ["it is no control, and no fault ever began"]
+    story.paused(5, 8, "m1")
+    assert unknown_causes(story.history()) == []
+
+
 def test_a_fault_without_proof_is_a_cause() -> None:
     story = Story()
     began = story.fault(5, "pause", "m1")

@@ -19,6 +19,7 @@ TOLERANCE_US = 2_000
 
 _FAULT_KINDS = frozenset({Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED, Kind.SESSION_CLOSED})
 _REST_KINDS = frozenset({Kind.REST_REACHED, Kind.REST_MISSED})
+_END_KINDS = frozenset({Kind.FAULT_BEGAN, Kind.TRIAL_ENDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,7 @@ def _fault(began: Event, bit: Event | None, ended: Event | None, closed: list[Ev
 
 def unknown_causes(history: History) -> list[str]:
     """Why this history proves no absence; empty when it may be called clean."""
-    causes: list[str] = []
+    causes = _incomplete(history)
     boots = sorted(set(history.trial.boot_ids))
     if len(boots) > 1:
         causes.append(f"its processes ran under {len(boots)} boot ids: their clocks do not compare")
@@ -92,6 +93,30 @@ def unknown_causes(history: History) -> list[str]:
         causes.append("it never came to rest")
     causes.extend(why for fault in faults(history) if (why := fault.why_not_bitten) is not None)
     return causes
+
+
+def _incomplete(history: History) -> list[str]:
+    """What the history lacks to be whole: an event, its end, or the fault it is about."""
+    counts: dict[str, list[int]] = {}
+    for event in history.events:
+        counts.setdefault(event.actor, []).append(event.n)
+    causes = [why for actor, ns in sorted(counts.items()) if (why := _not_whole(actor, sorted(ns))) is not None]
+    ends = of_kinds(history.events, _END_KINDS)
+    if not any(event.kind is Kind.TRIAL_ENDED for event in ends):
+        causes.append("the runner never said that the trial ended")
+    if not history.trial.control and not any(event.kind is Kind.FAULT_BEGAN for event in ends):
+        causes.append("it is no control, and no fault ever began")
+    return causes
+
+
+def _not_whole(actor: str, ns: list[int]) -> str | None:
+    """The first n (of `ns`, ascending) that is missing or repeated."""
+    for expected, n in enumerate(ns):
+        if n > expected:
+            return f"{actor}'s event {expected} is missing"
+        if n < expected:
+            return f"{actor}'s event {n} is there more than once"
+    return None
 
 
 def violated(why: str, witness: tuple[EventId | None, ...], measures: dict[str, int]) -> Finding:
