@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,16 +53,24 @@ def analyse(
     """
     found = read_store(store)
     claims = ledger or read_ledger()
-    try:
-        if spark is not None:
+    if spark is not None:
+        with _spoken():
             return _analyse(spark, found, claims, intervals_for)
-        with session.start() as local:
-            return _analyse(local.session, found, claims, intervals_for)
+    with session.start() as local, _spoken():
+        return _analyse(local.session, found, claims, intervals_for)
+
+
+@contextmanager
+def _spoken() -> Iterator[None]:
+    """Take a worker's HistoryError out of Spark's wrapping; while Spark runs, because its errors
+    ask the JVM for their text."""
+    try:
+        yield
     except PySparkException as error:
         told = _IN_WORKER.search(str(error))
         if told is None:
             raise
-        raise HistoryError(told[1]) from error
+        raise HistoryError(told[1]) from None
 
 
 def _analyse(spark: SparkSession, store: Store, ledger: Ledger, intervals_for: Wanted | None) -> Analysis:

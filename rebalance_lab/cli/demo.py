@@ -86,8 +86,8 @@ def verdicts(demo: Demo) -> None:
         answer().print(line, soft_wrap=True, markup=False)
     answer().print(f"\nThe picture: {page.resolve()}", soft_wrap=True, markup=False)
     if shutil.which("rebalance-lab") is None:
-        activate = Path(sys.executable).with_name("activate")
-        answer().print(f"To have the command rebalance-lab: source {shlex.quote(str(activate))}", soft_wrap=True, markup=False)
+        activate = shlex.quote(str(Path(sys.executable).with_name("activate")))
+        answer().print(f"To have the command rebalance-lab: source {activate}", soft_wrap=True, markup=False)
     demo.statuses = [reading.status for reading in readings]
 
 

@@ -7,6 +7,8 @@ import json
 import pytest
 from cli_tools import CommandLine
 
+from rebalance_lab.history.files import digest, read_events
+
 QUICK = ["--set", "members=2", "--set", "partitions=2"]
 
 
@@ -96,8 +98,10 @@ def test_replay_tells_the_first_event_that_differs(command: CommandLine, tmp_pat
     lines = events.read_text().splitlines(keepends=True)
     changed = json.loads(lines[3]) | {"at_us": json.loads(lines[3])["at_us"] + 1}
     events.write_text("".join([*lines[:3], json.dumps(changed) + "\n", *lines[4:]]))
+    assert "was changed after it was sealed" in command.refused("claims", "--store", tmp_path)
     record = tmp_path / trial / "trial.json"
-    record.write_text(json.dumps(json.loads(record.read_text()) | {"history_sha256": "0" * 64}))
+    sealed = digest(read_events(events))  # as another version of the lab would have recorded it
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"history_sha256": sealed}))
     ended = command("replay", trial, "--store", tmp_path)
     assert ended.code == 2
     assert "the history differs from the stored one: event 3, " in ended.err
