@@ -6,6 +6,7 @@ Spark is imported where it is needed, not at the top: no other command should wa
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -15,22 +16,26 @@ from rebalance_lab.cli.terminal import progress
 from rebalance_lab.history.files import trial_folders
 
 
-def analysed(store: Path) -> Analysis:
-    """Have Spark read a store. Raises Failure."""
+#: Which trials' ownership intervals are wanted: their ids, or a choice among what was found.
+Wanted = Sequence[str] | Callable[[Analysis], Sequence[str]]
+
+
+def analysed(store: Path, wanted: Wanted = ()) -> Analysis:
+    """Have Spark read a store; intervals cost time, so only those `wanted`. Raises Failure."""
     if store.exists():
-        return _analysed(store)
+        return _analysed(store, wanted)
     print(f"There is no store {store}: no trials.", file=sys.stderr)
     with TemporaryDirectory(prefix="rebalance-lab-store-") as empty:
-        return _analysed(Path(empty))
+        return _analysed(Path(empty), wanted)
 
 
-def _analysed(store: Path) -> Analysis:
+def _analysed(store: Path, wanted: Wanted) -> Analysis:
     from rebalance_lab.analysis.analyse import analyse  # noqa: PLC0415
     from rebalance_lab.analysis.session import SparkStartError  # noqa: PLC0415
 
     count = len(trial_folders(store))
     try:
         with spoken(), progress().status(f"Spark reads {count} trials of {store}"):
-            return analyse(store)
+            return analyse(store, intervals_for=wanted)
     except SparkStartError as error:
         raise Failure(str(error)) from error

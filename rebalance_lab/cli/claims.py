@@ -56,4 +56,4 @@ def show(verdicts: Sequence[Verdict]) -> None:
             console.print(f"{verdict.claim}, {verdict.reading}: {verdict.replay}", soft_wrap=True, markup=False)
     waiting = dict.fromkeys(verdict.claim for verdict in verdicts if verdict.status == NOT_RUN)
     if waiting:
-        console.print(f"Not run: {', '.join(waiting)} (why: claims --json)")
+        console.print(f"Not run: {', '.join(waiting)} (why: rebalance-lab claims --json)")

@@ -19,7 +19,7 @@ from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_stor
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
 from rebalance_lab.cli.terminal import answer, progress
 from rebalance_lab.history.checks.model import Outcome
-from rebalance_lab.report import write
+from rebalance_lab.report import shown_trials, write
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 
@@ -78,7 +78,7 @@ def trials(world: str, *batches: Batch) -> Callable[[Demo], None]:
 
 def verdicts(demo: Demo) -> None:
     """Spark judges the store; the page is written; table and overlaps are printed."""
-    analysis = analysed(demo.store)
+    analysis = analysed(demo.store, shown_trials)
     page = write(analysis, demo.store, demo.store / "report.html")
     readings = [verdict for verdict in analysis.verdicts if verdict.claim in CLAIMS]
     show(readings)

@@ -33,9 +33,10 @@ def spoken() -> Iterator[None]:
     except SPOKEN as error:
         raise Failure(str(error)) from error
     except OSError as error:
-        if error.filename is None or isinstance(error, BrokenPipeError):
+        if isinstance(error, BrokenPipeError):
             raise
-        raise Failure(f"{error.filename}: {error.strerror}") from error
+        where = f"{error.filename}: " if error.filename is not None else ""
+        raise Failure(f"{where}{error.strerror or error}") from error
 
 
 def writable_store(store: Path) -> Path:

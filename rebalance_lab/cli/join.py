@@ -41,6 +41,13 @@ REFUSALS = (
 )
 
 
+#: Events that people are told of on stderr; a warning brings its own words.
+TOLD = {
+    Kind.WARNED: "warning",
+    Kind.EXPIRED: "the ZooKeeper session has ended: others may own these partitions already",
+}
+
+
 class OwnershipLines:
     """A sink that prints a line for each change of what the member owns.
 
@@ -56,6 +63,8 @@ class OwnershipLines:
         self._waiting = False
 
     def write(self, event: Event) -> None:
+        if event.kind in TOLD:
+            print(f"rebalance-lab: {event.of('message') or TOLD[event.kind]}", file=sys.stderr, flush=True)
         if event.kind not in {Kind.OWNED, Kind.DISOWNED}:
             return
         assert event.topic is not None and event.partition is not None
@@ -96,6 +105,8 @@ def join(
 
     Prints a JSON line for each change of what the member owns.
     """
+    if not group:
+        raise Failure("--group is empty; give the group a name")
     properties = {"group.id": group, "zookeeper.connect": zookeeper, **key_values(config, "--config")}
     spec = MemberSpec(
         actor="join",

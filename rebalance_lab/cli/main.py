@@ -74,8 +74,12 @@ def main(arguments: list[str] | None = None) -> int:
     except TyperException as error:
         return _fail(f"{error.format_message()} (see {NAME} --help)")
     except (KeyboardInterrupt, typer.Abort):
-        print(f"{NAME}: interrupted", file=sys.stderr)
-        return INTERRUPTED
+        code = INTERRUPTED  # typer's own way with Ctrl-C is to return this
+    if code == INTERRUPTED:
+        print(
+            f"{NAME}: interrupted; a trial that was under way is left without its end and does not count",
+            file=sys.stderr,
+        )
     return code if isinstance(code, int) else 0
 
 

@@ -11,7 +11,7 @@ from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.failures import Failure, exit_code, spoken
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
 from rebalance_lab.history.files import trial_folders
-from rebalance_lab.report import summary, write
+from rebalance_lab.report import shown_trials, summary, write
 
 
 def report(
@@ -24,7 +24,7 @@ def report(
     """Write what a store's trials show as one page that opens from disk."""
     if not trial_folders(store):
         raise Failure(f"{store} holds no trial; make some: rebalance-lab run zombie --store {store}")
-    analysis = analysed(store)
+    analysis = analysed(store, shown_trials)
     with spoken():
         page = write(analysis, store, out or store / "report.html")
     print(summary(analysis))

@@ -29,7 +29,13 @@ class LiveKernel:
         May be called again.
         """
         main = self.kernel.spawn(coroutine, name)
-        return self.loop.run_until_complete(self._until(main))
+        waiter = self.loop.create_task(self._until(main))
+        try:
+            return self.loop.run_until_complete(waiter)
+        except (KeyboardInterrupt, SystemExit):
+            waiter.cancel()  # nobody will ask it for the end of the task it waits for
+            self.loop.run_until_complete(asyncio.wait([waiter]))
+            raise
 
     async def _until(self, main: Future[T]) -> T:
         ended = self.loop.create_future()

@@ -36,14 +36,17 @@ async def zombie(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """A pause past the session makes both overlaps; the registry itself is never wrong."""
+    """A pause past the session makes both overlaps; the registry itself is never wrong. Whether
+    a lone member's partitions count as unowned while it sleeps depends on the pause alone."""
     pause_ms, session_ms = plan.number("pause_ms"), plan.number("session_timeout_ms")
     overlap: Outcome | None = None
     if plan.control or plan.number("members") == 1 or 2 * pause_ms <= session_ms:
         overlap = Outcome.CLEAN
     elif pause_ms > session_ms:
         overlap = Outcome.VIOLATED
-    return {**dict.fromkeys(CHECKS, Outcome.CLEAN), "belief_overlap": overlap, "effect_overlap": overlap}
+    unowned = None if plan.number("members") == 1 else Outcome.CLEAN
+    expected = {"belief_overlap": overlap, "effect_overlap": overlap, "unowned_window": unowned}
+    return {**dict.fromkeys(CHECKS, Outcome.CLEAN), **expected}
 
 
 SCENARIO = register(

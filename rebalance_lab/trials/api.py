@@ -19,7 +19,7 @@ from rebalance_lab.trials.live import perform
 from rebalance_lab.trials.plan import Plan, PlanError
 from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
 from rebalance_lab.trials.simulated import simulate
-from rebalance_lab.world.live.processes import bind_to
+from rebalance_lab.world.live.processes import bind_worker
 
 __all__ = ["TrialResult", "make_plan", "plan_of", "replay_command", "run", "scenario", "scenario_names", "sweep"]
 
@@ -95,7 +95,11 @@ def run(plan: Plan, store: Path) -> TrialResult:
     else:
         folder = store / f"{plan.trial_id}-{time.time_ns() // 1_000_000}-{os.getpid()}"
         folder.mkdir()
-        perform(plan, folder)
+        try:
+            perform(plan, folder)
+        except KeyboardInterrupt:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
         history = load(folder)
     return TrialResult(folder, history.trial, judge(history))
 
@@ -120,23 +124,32 @@ def sweep(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[Tr
     """Run many trials on `processes` local processes; results come as they end.
 
     At most a few trials for each process are under way, so a long sweep uses little memory.
-    Raises what a trial raises, after the others under way have ended.
+    Raises what a trial raises, after the others under way have ended. Ctrl-C ends this process's
+    workers with it, and what they started with them: see `world.live.processes`.
     """
     if processes < 1:
         raise PlanError(f"cannot run trials on {processes} processes")
     context = multiprocessing.get_context("spawn")
     pending: set[Future[list[TrialResult]]] = set()
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=bind_to, initargs=(os.getpid(),)) as pool:
-        for batch in _batches(plans):
-            pending.add(pool.submit(_run_batch, batch, store))
-            if len(pending) >= 2 * processes:
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=bind_worker, initargs=(os.getpid(),)) as pool:
+        try:
+            for batch in _batches(plans):
+                pending.add(pool.submit(_run_batch, batch, store))
+                if len(pending) >= 2 * processes:
+                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                    for future in done:
+                        yield from future.result()
+            while pending:
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield from future.result()
-        while pending:
-            done, pending = wait(pending, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield from future.result()
+        except KeyboardInterrupt:
+            for worker in multiprocessing.active_children():
+                worker.kill()
+            raise
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 #: Simulated trials are short: several go to a process at once.

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rebalance_lab.assignors import ASSIGNORS
 from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.plan import PLANTS, RULES, WORLDS, Parameter, Plan, PlanError, Settings
 
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
 #: The package whose modules register scenarios. By name: scenarios import this room, not the
 #: other way round.
 SCENARIO_PACKAGE = "rebalance_lab.scenarios"
+
+#: Names of groups and topics (facts of zkconsumer, 5).
+LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 #: Least and most session timeout that a ZooKeeper server grants, in ticks.
 SESSION_TICKS = (2, 20)
@@ -101,9 +106,20 @@ def make_plan(
     if plan.number("latency_min_us") > plan.number("latency_max_us"):
         raise PlanError("latency_min_us is above latency_max_us")
     _within_ticks(plan)
+    _names(plan)
     if plant == "two-owners" and world != "simulated":
         raise PlanError("plant two-owners sits in the simulated server; it needs --world simulated")
     return plan
+
+
+def _names(plan: Plan) -> None:
+    """What Kafka takes for the name of a group or topic, and an assignor there is."""
+    for parameter in ("group", "topic"):
+        name = plan.text(parameter)
+        if not LEGAL_NAME.fullmatch(name):
+            raise PlanError(f"{parameter}={name}: a name of letters, digits, '.', '_' and '-' is needed")
+    if plan.text("assignor"):
+        _one_of("assignor", plan.text("assignor"), tuple(sorted(ASSIGNORS)))
 
 
 def _within_ticks(plan: Plan) -> None:

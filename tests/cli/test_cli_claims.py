@@ -69,7 +69,7 @@ def test_a_report_without_trials_is_refused(command: CommandLine, tmp_path) -> N
 
 def test_a_report_says_where_it_is(command: CommandLine, monkeypatch, tmp_path) -> None:
     command("run", "crash", "--store", tmp_path)
-    monkeypatch.setattr(report, "analysed", lambda _store: analysis(REPRODUCED))
+    monkeypatch.setattr(report, "analysed", lambda _store, _wanted: analysis(REPRODUCED))
     ended = command("report", "--store", tmp_path)
     assert ended.code == 0
     assert ended.out.splitlines()[-1] == str(tmp_path / "report.html")

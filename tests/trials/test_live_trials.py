@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -110,3 +111,27 @@ def test_killing_the_runner_leaves_nothing(tmp_path: Path) -> None:
         runner.wait()
     eventually(lambda: not processes_of(store), "processes outlived their runner")
     assert not list(store.glob("*/trial.json"))  # a trial that was cut off does not count
+
+
+@pytest.mark.parametrize("way", ["run", "sweep"])
+def test_ctrl_c_ends_everything_at_once(tmp_path: Path, way: str) -> None:
+    store = tmp_path / "store"
+    arguments = ["zombie", "--world", "processes", "--store", str(store)]
+    arguments += ["--seeds", "3"] if way == "sweep" else []
+    lab = subprocess.Popen(
+        [sys.executable, "-m", "rebalance_lab.cli.main", way, *arguments],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        eventually(lambda: bool(list(store.glob("*/m1.jsonl"))), "no member ever started")
+        os.killpg(lab.pid, signal.SIGINT)  # as a terminal does: the whole foreground group
+        _, errors = lab.communicate(timeout=20)
+    finally:
+        lab.kill()
+        lab.wait()
+    assert (lab.returncode, errors.count("\n")) == (130, 1), errors
+    assert "interrupted" in errors
+    eventually(lambda: not processes_of(store), "processes outlived Ctrl-C")
+    assert not list(store.glob("*/trial.json"))

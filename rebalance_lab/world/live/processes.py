@@ -18,6 +18,12 @@ _PR_SET_PDEATHSIG = 1
 POLL_S = 0.002
 
 
+def bind_worker(parent_pid: int) -> None:
+    """For a worker of a pool: it dies with its parent, and leaves Ctrl-C to it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    bind_to(parent_pid)
+
+
 def bind_to(parent_pid: int) -> None:
     """Have the kernel kill this process when its parent dies; called in the child itself, for
     those that `die_with_parent` cannot reach (workers of a pool). Ends at once if it died before.
