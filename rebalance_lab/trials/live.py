@@ -214,6 +214,7 @@ def perform(plan: Plan, folder: Path) -> Trial:
         finally:
             stage.end_processes()
             stage.close()
+    drift_us = measure_wall_offset().offset_us - stage.wall_offset_us
     events = merge(event for file in sorted(folder.glob("*.jsonl")) for event in read_events(file))
     trial = Trial(
         id=folder.name,
@@ -227,6 +228,7 @@ def perform(plan: Plan, folder: Path) -> Trial:
         plant=plan.plant,
         boot_ids=tuple(sorted(stage.boot_ids)),
         wall_offset_us=stage.wall_offset_us,
+        wall_drift_us=drift_us,
         versions=versions(),
         started_wall_ms=started_wall_ms,
         history_sha256=digest(events),
