@@ -100,9 +100,9 @@ def test_one_fault_s_proof_is_not_another_s() -> None:
     assert unknown_causes(story.history()) == ["pause of m1 (runner/3) has no proof that it bit"]
 
 
-def _long_pause(closed_ms: float | None, session: str = "0x1") -> Story:
+def _long_pause(closed_ms: float | None, session: str = "0x1", **told: object) -> Story:
     """A pause from 10 to 20 ms that must outlast session 0x1."""
-    story = Story()
+    story = Story(**told)
     began = story.fault(10, "pause", "m1", outlast=True)
     story.bit(10, "pause", "m1", began)
     story.ended(20, "pause", "m1", began)
@@ -133,6 +133,63 @@ def test_a_pause_that_never_ended_may_be_outlasted_at_any_time() -> None:
     assert isinstance(fault, Fault)
     assert fault.closed is not None
     assert fault.ended is None
+
+
+DRIFTED = "its wall clock drifted by {} us: registry times cannot be mapped to the others"
+
+
+@pytest.mark.parametrize("drift_us", [2_001, -2_001])
+def test_a_drift_is_a_cause_only_where_layers_are_compared(drift_us: int) -> None:
+    story = Story(wall_drift_us=drift_us)
+    story.rest(10)
+    assert unknown_causes(story.history()) == []
+    assert unknown_causes(story.history(), across_layers=True) == [DRIFTED.format(drift_us)]
+
+
+@pytest.mark.parametrize("drift_us", [2_000, -2_000])
+def test_a_drift_within_the_tolerance_is_none(drift_us: int) -> None:
+    story = Story(wall_drift_us=drift_us)
+    story.rest(10)
+    assert unknown_causes(story.history(), across_layers=True) == []
+
+
+def test_a_drift_leaves_it_open_whether_a_pause_outlasted_its_session() -> None:
+    story = _long_pause(15, wall_drift_us=2_001)
+    assert unknown_causes(story.history()) == [DRIFTED.format(2_001)]
+
+
+def _sound(**told: object) -> Story:
+    """A group of one member that every check calls clean; it is alive until 5 s."""
+    story = Story(**told)
+    story.started(0, "m1")
+    story.created_id(50, "m1", "0x1")
+    story.created(90, "m1")
+    story.owned(90, "m1")
+    story.worked("m1", 100, 150)
+    story.rebalanced(100, "m1")
+    story.observed(4_000, "m1")
+    story.rest(4_000)
+    story.phase(5_000, "closing")
+    return story
+
+
+def test_a_drift_concerns_the_checks_that_compare_the_registry_with_another_layer() -> None:
+    outcomes = {name: finding.outcome for name, finding in judge(_sound().history()).items()}
+    assert outcomes == dict.fromkeys(CHECKS, Outcome.CLEAN)
+    findings = judge(_sound(wall_drift_us=2_001).history())
+    concerned = {name: finding.why for name, finding in findings.items() if finding.outcome is Outcome.UNKNOWN}
+    assert concerned == dict.fromkeys(("registration", "unowned_window"), DRIFTED.format(2_001))
+    assert {findings[name].outcome for name in set(CHECKS) - set(concerned)} == {Outcome.CLEAN}
+
+
+def test_a_drift_hides_no_overlap_within_a_layer() -> None:
+    story = _sound(wall_drift_us=9_000)
+    story.created(200, "m2")
+    story.owned(110, "m2")
+    story.worked("m2", 120)
+    findings = judge(story.history())
+    violated = {name for name, finding in findings.items() if finding.outcome is Outcome.VIOLATED}
+    assert violated == {"belief_overlap", "effect_overlap", "registry_overlap"}
 
 
 def test_every_cause_is_named() -> None:

@@ -118,6 +118,33 @@ def test_a_partition_that_nobody_believes_to_own_is_violated_though_the_registry
     )
 
 
+def test_with_a_drifted_clock_the_registry_s_windows_are_unknown() -> None:
+    story = _alive(wall_drift_us=-2_001)
+    story.owned(90, "m1")
+    story.created(90, "m1")
+    story.deleted(1_000, "m1")
+    story.created(4_000, "m1")
+    story.phase(6_000, "closing")
+    story.rest(6_000)
+    assert judge(story) == Finding(
+        Outcome.UNKNOWN,
+        "its wall clock drifted by -2001 us: registry times cannot be mapped to the others",
+        (),
+        _numbers(0, 3_000_000, 3_000_000, 0, 0),
+    )
+
+
+def test_with_a_drifted_clock_windows_of_belief_are_what_they_are() -> None:
+    """Belief and life are told by one clock; only the registry's windows are not to be trusted."""
+    story = _alive(wall_drift_us=2_001)
+    story.phase(9_100, "closing")
+    story.rest(9_100)
+    finding = judge(story)
+    assert finding.outcome is Outcome.VIOLATED
+    assert finding.why.startswith("t/0 had nobody who believed to own it for 9.000 s")
+    assert finding.measures == _numbers(1, 9_000_000, 9_000_000, 9_000_000, 9_000_000)
+
+
 def test_belief_may_be_away_as_long_as_a_dead_member_s_session_and_a_rebalance() -> None:
     story = _alive()
     story.created(90, "m1")

@@ -79,8 +79,19 @@ def _fault(began: Event, bit: Event | None, ended: Event | None, closed: list[Ev
     return Fault(began, bit, ended, must, found)
 
 
-def unknown_causes(history: History) -> list[str]:
-    """Why this history proves no absence; empty when it may be called clean."""
+def clock_drifted(history: History) -> bool:
+    """The wall clock moved against `at_us` during the trial by more than the tolerance: the
+    registry's times, mapped by one offset, cannot be compared with those of other layers."""
+    return abs(history.trial.wall_drift_us) > TOLERANCE_US
+
+
+def unknown_causes(history: History, *, across_layers: bool = False) -> list[str]:
+    """Why this history proves no absence; empty when it may be called clean.
+
+    `across_layers`: the check compares the registry's times with another layer's, so that a
+    clock that drifted is a cause. It is one for every check where a fault had to outlast its
+    session: that is shown by comparing such times.
+    """
     causes = _incomplete(history)
     boots = sorted(set(history.trial.boot_ids))
     if len(boots) > 1:
@@ -91,7 +102,11 @@ def unknown_causes(history: History) -> list[str]:
         causes.append(f"rest was missed: {missed.of('why')}")
     elif not rests:
         causes.append("it never came to rest")
-    causes.extend(why for fault in faults(history) if (why := fault.why_not_bitten) is not None)
+    tried = faults(history)
+    causes.extend(why for fault in tried if (why := fault.why_not_bitten) is not None)
+    if clock_drifted(history) and (across_layers or any(fault.must_outlast_session for fault in tried)):
+        drift_us = history.trial.wall_drift_us
+        causes.append(f"its wall clock drifted by {drift_us} us: registry times cannot be mapped to the others")
     return causes
 
 
@@ -125,9 +140,17 @@ def violated(why: str, witness: tuple[EventId | None, ...], measures: dict[str, 
     return Finding(Outcome.VIOLATED, why, ids, measures)
 
 
-def not_violated(history: History, why: str, measures: dict[str, int], *, vacuous: str | None = None) -> Finding:
-    """Clean, or unknown with every cause. `vacuous`: why the check had nothing to look at."""
-    causes = unknown_causes(history)
+def not_violated(
+    history: History,
+    why: str,
+    measures: dict[str, int],
+    *,
+    vacuous: str | None = None,
+    across_layers: bool = False,
+) -> Finding:
+    """Clean, or unknown with every cause. `vacuous`: why the check had nothing to look at;
+    `across_layers`: see `unknown_causes`."""
+    causes = unknown_causes(history, across_layers=across_layers)
     if vacuous is not None:
         causes.append(vacuous)
     if causes:

@@ -48,19 +48,20 @@ def unseen_crashes(events: Sequence[Event], crashes: Sequence[Kill]) -> list[str
 
 def _disagreement(observed: Event, member: str, znodes: list[Znode]) -> Violation | None:
     children = observed.of("children")
+    by_time = observed.zxid is None
     seen = isinstance(children, list | tuple) and member in children
     there = next((znode for znode in znodes if znode.surely_there_at(observed)), None)
     if there is not None and not seen:
         why = f"the outside observer did not see {there.path}, which was there"
-        return Violation(why, (there.created.id, observed.id), there.rank)
+        return Violation(why, (there.created.id, observed.id), there.rank, by_time)
     if seen and not any(znode.maybe_there_at(observed) for znode in znodes):
         gone = [znode for znode in znodes if znode.surely_gone_by(observed)]
         if not gone or gone[-1].deleted is None:
             why = f"the outside observer saw {member}, which the registry never held by then"
-            return Violation(why, (observed.id,), observed.zxid or 0)
+            return Violation(why, (observed.id,), observed.zxid or 0, by_time and bool(znodes))
         last = gone[-1]
         why = f"the outside observer saw {last.path}, which was gone"
-        return Violation(why, (last.created.id, gone[-1].deleted.id, observed.id), last.rank)
+        return Violation(why, (last.created.id, gone[-1].deleted.id, observed.id), last.rank, by_time)
     return None
 
 

@@ -12,11 +12,13 @@ from rebalance_lab.history.intervals import KILL, owner_claim, registry_order
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One breach of Z1. `rank`: the zxid that created the znode; the earliest is reported."""
+    """One breach of Z1. `rank`: the zxid that created the znode; the earliest is reported.
+    `by_time`: it compares the registry's time with another layer's, not zxids."""
 
     why: str
     witness: tuple[EventId, ...]
     rank: int
+    by_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +51,13 @@ class Znode:
 @dataclass(frozen=True, slots=True)
 class Kill:
     """The kill of `member`. `registered`: its last id that existed by then, None if it had not
-    registered; `rest`: the last REST_REACHED after the kill, None if none followed."""
+    registered; `owned`: it surely owned a partition then; `rest`: the last REST_REACHED after the
+    kill, None if none followed."""
 
     member: str
     began: Event
     registered: Znode | None
+    owned: bool
     rest: Event | None
 
     @property
@@ -98,18 +102,29 @@ def lifetimes(events: Sequence[Event]) -> tuple[list[Znode], list[Violation]]:
     return [*ended, *alive.values()], violations
 
 
-def kills(events: Sequence[Event], ids: Sequence[Znode]) -> list[Kill]:
+def kills(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Kill]:
     """Every kill of the trial, bitten or not."""
     rests = [event for event in events if event.kind is Kind.REST_REACHED]
     found: list[Kill] = []
     for began in events:
         if began.kind is not Kind.FAULT_BEGAN or began.of("fault") != KILL:
             continue
-        own = [one for one in ids if one.member == began.member and one.maybe_there_at(began)]
+        own = [one for one in znodes if one.member == began.member]
+        ids = [one for one in own if one.is_id and one.maybe_there_at(began)]
+        owned = any(one.surely_there_at(began) for one in own if not one.is_id)
         after = [rest for rest in rests if rest.at_us > began.at_us]
-        registered = max(own, key=lambda one: one.rank, default=None)
-        found.append(Kill(str(began.member), began, registered, after[-1] if after else None))
+        registered = max(ids, key=lambda one: one.rank, default=None)
+        found.append(Kill(str(began.member), began, registered, owned, after[-1] if after else None))
     return found
+
+
+def idle_crashes(crashes: Sequence[Kill]) -> list[str]:
+    """Kills of registered members that surely owned nothing: doubts, not violations."""
+    return [
+        f"{crash.member} did not surely own a partition when it was killed: nothing of it could vanish"
+        for crash in crashes
+        if crash.registered is not None and not crash.owned
+    ]
 
 
 def _znode(path: str, created: Event) -> Znode | None:
