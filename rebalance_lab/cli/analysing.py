@@ -15,7 +15,6 @@ from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.terminal import progress
 from rebalance_lab.history.files import trial_folders
 
-
 #: Which trials' ownership intervals are wanted: their ids, or a choice among what was found.
 Wanted = Sequence[str] | Callable[[Analysis], Sequence[str]]
 
