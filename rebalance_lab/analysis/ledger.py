@@ -60,6 +60,7 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
       deny it while none shows it.
     - Controls: of the same scenario, rules and `where`, at least one in each world asked for
       clean in every check there is, and none violated. Without them nothing is reproduced.
+    - Trials of one history, in one world, count once.
     """
 
     scenario: str

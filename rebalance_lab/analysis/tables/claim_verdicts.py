@@ -3,6 +3,9 @@
 The rules are those of `ledger.Run`, for live (every world but `simulated`) and simulated trials
 apart. A verdict is *reproduced*, *refuted*, *unknown* (there were trials, but they do not
 decide: `why` says what is missing) or *not run* (no trial, or the reading waits for something).
+
+Trials of one history count once: a copy of a folder, or a plan that differs only in a setting that
+changed nothing, proves nothing anew.
 """
 
 from __future__ import annotations
@@ -67,6 +70,8 @@ VERDICTS = StructType(
 )
 
 _WORLDS = ("live", "simulated")
+_EARNEST = ("shows", "denies", "undecided")
+_OF_TRIAL = ("scenario", "rules", "generation", "seed", "control", "bitten", "history_sha256")
 
 
 def readings_table(spark: SparkSession, ledger: Ledger) -> DataFrame:
@@ -101,7 +106,7 @@ def _row(position: int, name: str, claim: Claim, reading: Reading) -> dict[str, 
 
 def claim_verdicts(outcomes: DataFrame, readings: DataFrame) -> DataFrame:
     """OUTCOMES and READINGS to VERDICTS: one row for each reading, in no order."""
-    counted = _counts(_judged(_trials(outcomes), readings), readings)
+    counted = _counts(_distinct(_judged(_trials(outcomes), readings)), readings)
     verdict = counted.withColumn("verdict", _verdict())
     whole = verdict.select(
         "*",
@@ -121,7 +126,7 @@ def _trials(outcomes: DataFrame) -> DataFrame:
         outcomes.where(F.col("plant").isNull())
         .groupBy("trial")
         .agg(
-            *(F.first(name).alias(name) for name in ("scenario", "rules", "generation", "seed", "control", "bitten")),
+            *(F.first(name).alias(name) for name in _OF_TRIAL),
             F.when(F.first("world") == "simulated", "simulated").otherwise("live").alias("world"),
             F.first("parameters").alias("parameters"),
             F.map_from_entries(F.collect_list(F.struct("check", "outcome"))).alias("found"),
@@ -149,6 +154,14 @@ def _judged(trials: DataFrame, readings: DataFrame) -> DataFrame:
     )
     matching = joined.where(F.coalesce(F.forall("conditions", _holds), F.lit(False)))
     return matching.withColumn("role", F.when(F.col("control"), _control_role()).otherwise(_trial_role()))
+
+
+def _distinct(judged: DataFrame) -> DataFrame:
+    """Of the trials that say the same of a reading by the same history, the first, and how many
+    `repeats` of it there are."""
+    return judged.groupBy("position", "world", "role", "history_sha256").agg(
+        F.min(F.struct("seed", "trial")).alias("first"), (F.count("*") - 1).alias("repeats")
+    )
 
 
 def _number(text: Column) -> Column:
@@ -188,17 +201,20 @@ def _control_role() -> Column:
 
 
 def _counts(judged: DataFrame, readings: DataFrame) -> DataFrame:
-    """Readings with counts of each role in each world, and the first trial (by seed, then
-    name) of each."""
-    kinds = [(role, world) for role in ("shows", "denies", "undecided", "clean", "dirty") for world in _WORLDS]
-    first = F.struct("seed", "trial")
+    """Readings with counts of each role in each world, the first trial (by seed, then name) of
+    each, and the repeats that were not counted."""
+    kinds = [(role, world) for role in (*_EARNEST, "clean", "dirty") for world in _WORLDS]
     aggregates = []
     for role, world in kinds:
         here = (F.col("role") == role) & (F.col("world") == world)
         aggregates.append(F.count_if(here).alias(f"{role}_{world}"))
-        aggregates.append(F.min(F.when(here, first))["trial"].alias(f"{role}_{world}_first"))
+        aggregates.append(F.min(F.when(here, F.col("first")))["trial"].alias(f"{role}_{world}_first"))
+    for world in _WORLDS:
+        earnest = (F.col("world") == world) & F.col("role").isin(*_EARNEST)
+        aggregates.append(F.sum(F.when(earnest, F.col("repeats")).otherwise(0)).alias(f"repeats_{world}"))
     counted = readings.join(judged.groupBy("position").agg(*aggregates), "position", "left")
-    return counted.fillna(0, [f"{role}_{world}" for role, world in kinds])
+    numbers = [f"{role}_{world}" for role, world in kinds] + [f"repeats_{world}" for world in _WORLDS]
+    return counted.fillna(0, numbers)
 
 
 def _sum(*names: str) -> Column:
@@ -206,7 +222,7 @@ def _sum(*names: str) -> Column:
 
 
 def _earnest() -> Column:
-    return _sum(*(f"{role}_{world}" for role in ("shows", "denies", "undecided") for world in _WORLDS))
+    return _sum(*(f"{role}_{world}" for role in _EARNEST for world in _WORLDS))
 
 
 def _shown() -> Column:
@@ -345,6 +361,7 @@ def _missing() -> Column:
 
 def _needs(need: Column, world: str) -> Column:
     decided, undecided = _sum(f"shows_{world}", f"denies_{world}"), F.col(f"undecided_{world}")
+    repeats = F.col(f"repeats_{world}")
     return F.concat(
         F.lit("needs "),
         F.when(need == 1, "one").otherwise(need.cast("string")),
@@ -356,4 +373,5 @@ def _needs(need: Column, world: str) -> Column:
         F.when(
             undecided > 0, F.format_string(" (%d decide nothing: no fault bit, or a check is unknown)", undecided)
         ).otherwise(""),
+        F.when(repeats > 0, F.format_string(" (%d not counted: another's history again)", repeats)).otherwise(""),
     )

@@ -6,6 +6,7 @@ Spark only brings it the trials.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -26,10 +27,13 @@ from rebalance_lab.history.files import History, HistoryError, Trial
 _OF_TRIAL = [field for field in TRIALS.fields if field.name != "document"]
 
 #: One row a trial and check. `bitten`: the trial has a fault, and each of its faults is shown to
-#: have bitten. `longest_us` in microseconds; it and `count` are 0 where the check measures none.
+#: have bitten. `history_sha256` is of the events themselves, as `history.files.digest` has it,
+#: whatever `trial.json` says. `longest_us` in microseconds; it and `count` are 0 where the check
+#: measures none.
 OUTCOMES = StructType(
     [
         *_OF_TRIAL,
+        column("history_sha256", StringType()),
         column("bitten", BooleanType()),
         column("check", StringType()),
         column("outcome", StringType()),
@@ -75,6 +79,7 @@ def outcome_rows(document: str, lines: bytes) -> list[dict[str, Any]]:
         raise HistoryError(f"trial {trial.id}: {error}") from error
     row = trial_row(trial)
     of_trial = {field.name: row[field.name] for field in _OF_TRIAL}
+    of_trial["history_sha256"] = hashlib.sha256(lines).hexdigest()
     bitten = bool(found) and all(fault.why_not_bitten is None for fault in found)
     return [
         of_trial
