@@ -19,8 +19,9 @@ def column(name: str, kind: object, *, null: bool = False) -> StructField:
     return StructField(name, kind, nullable=null)
 
 
-#: (actor, n), as `history.events.EventId`.
-EVENT_ID = StructType([column("actor", StringType()), column("n", LongType())])
+#: (actor, n), as `history.events.EventId`. The fields may be null for Arrow's sake, which cannot
+#: read a null struct otherwise.
+EVENT_ID = StructType([column("actor", StringType(), null=True), column("n", LongType(), null=True)])
 
 #: One row an event, as `history.events.Event`, beside the trial (its folder's name).
 #: `at_us` in microseconds; `detail` as JSON text.

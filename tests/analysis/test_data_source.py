@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from stored_trials import random_history, store_history, trial
+
+from rebalance_lab.analysis.datasource import FORMAT, HistoryReader, HistorySource, Rows, read_events, read_histories
+from rebalance_lab.analysis.frames import rows_of
+from rebalance_lab.analysis.store import read_store, trials_table
+from rebalance_lab.analysis.tables.schemas import EVENTS, HISTORIES, TRIALS
+from rebalance_lab.history.events import Event
+from rebalance_lab.history.files import TRIAL_FILE, History, HistoryError, canonical, load
+
+
+def test_every_event_of_every_trial_is_a_row(spark: SparkSession, tmp_path: Path) -> None:
+    histories = [random_history(f"t{seed}", seed) for seed in range(12)]
+    for history in histories:
+        store_history(tmp_path, history)
+
+    frame = read_events(spark, tmp_path)
+    assert frame.schema == EVENTS
+    assert frame.rdd.getNumPartitions() == len(histories)
+    rows = rows_of(frame)
+
+    told = {history.trial.id: list(history.events) for history in histories if history.events}
+    found: dict[str, list[Event]] = {}
+    for row in rows:  # within a trial in the history's order
+        found.setdefault(row["trial"], []).append(_event(row))
+    assert found == told
+    assert any(event.cause for events in told.values() for event in events)
+
+
+def _event(row: dict[str, object]) -> Event:
+    fields = {name: row[name] for name in Event.__struct_fields__}
+    if row["cause"] is not None:
+        fields["cause"] = (row["cause"]["actor"], row["cause"]["n"])
+    if row["detail"] is not None:
+        fields["detail"] = msgspec.json.decode(row["detail"])
+    return msgspec.convert(fields, Event)
+
+
+def test_a_trial_can_be_one_row(spark: SparkSession, tmp_path: Path) -> None:
+    history = load(store_history(tmp_path, random_history("t7", 7)))
+    frame = read_histories(spark, tmp_path)
+    assert frame.schema == HISTORIES
+    (row,) = rows_of(frame)
+    assert row["lines"] == canonical(history.events) != b""
+    assert {name: row[name] for name in TRIALS.fieldNames()} == rows_of(trials_table(spark, (history.trial,)))[0]
+    assert dict(row["parameters"])["pause_ms"] == "5000"
+
+
+def test_only_the_trials_that_are_named_are_read(spark: SparkSession, tmp_path: Path) -> None:
+    for seed in range(4):
+        store_history(tmp_path, random_history(f"t{seed}", seed + 20))
+    rows = rows_of(read_events(spark, tmp_path, ["t1", "t3"]).select("trial").distinct())
+    assert {row["trial"] for row in rows} == {"t1", "t3"}
+
+
+def test_a_store_without_trials_has_no_rows(spark: SparkSession, tmp_path: Path) -> None:
+    assert rows_of(read_events(spark, tmp_path)) == []
+
+
+def test_a_single_trial_is_a_store(spark: SparkSession, tmp_path: Path) -> None:
+    folder = store_history(tmp_path, random_history("alone", 3))
+    assert {row["trial"] for row in rows_of(read_events(spark, folder))} == {"alone"}
+    assert read_store(folder).folders == {"alone": folder}
+
+
+def test_a_trial_has_the_name_of_its_folder(tmp_path: Path) -> None:
+    store_history(tmp_path, random_history("first-name", 3)).rename(tmp_path / "second-name")
+    (found,) = read_store(tmp_path).trials
+    assert found.id == "second-name"
+
+
+def test_trials_that_were_cut_off_are_left_out_and_counted(spark: SparkSession, tmp_path: Path) -> None:
+    store_history(tmp_path, random_history("sealed", 3))
+    (store_history(tmp_path, random_history("cut", 4)) / TRIAL_FILE).unlink()
+    (tmp_path / "logs").mkdir()  # no trial at all
+    store = read_store(tmp_path)
+    assert (list(store.folders), store.cut_off) == (["sealed"], ("cut",))
+    assert {row["trial"] for row in rows_of(read_events(spark, tmp_path))} == {"sealed"}
+
+
+def test_a_broken_line_names_file_and_line(spark: SparkSession, tmp_path: Path) -> None:
+    folder = store_history(tmp_path, random_history("t", 5))
+    (folder / "m1.jsonl").write_bytes(b"{}\n")
+    with pytest.raises(PySparkException, match=r"t/m1\.jsonl:1 is not an event"):
+        rows_of(read_events(spark, tmp_path))
+
+
+def test_a_broken_trial_names_its_file(tmp_path: Path) -> None:
+    (store_history(tmp_path, random_history("t", 5)) / TRIAL_FILE).write_bytes(b"{")
+    with pytest.raises(HistoryError, match=r"t/trial\.json cannot be read"):
+        read_store(tmp_path)
+
+
+def test_a_store_that_is_no_folder_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match="is not a folder"):
+        read_store(tmp_path / "nowhere")
+
+
+def test_a_trial_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(HistoryError, match="holds no trial 'x'"):
+        HistoryReader(tmp_path, ("x",), Rows.EVENTS).partitions()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [({}, "needs the option `path`"), ({"path": "p", "rows": "words"}, "has no rows 'words'")],
+)
+def test_options_that_make_no_sense_are_errors(options: dict[str, str], told: str) -> None:
+    assert HistorySource.name() == FORMAT
+    with pytest.raises(HistoryError, match=told):
+        HistorySource(options).reader(EVENTS)
+
+
+def test_big_trials_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rebalance_lab.analysis.datasource._BATCH_ROWS", 10)
+    history = History(trial("big"), random_history("big", 1).events)
+    reader = HistoryReader(store_history(tmp_path, history), None, Rows.EVENTS)
+    (partition,) = reader.partitions()
+    sizes = [batch.num_rows for batch in reader.read(partition)]
+    assert sum(sizes) == len(load(tmp_path / "big").events) > 10
+    assert set(sizes[:-1]) == {10}

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rebalance_lab.analysis.ledger import LedgerError, Minimum, Quantifier, minimum_of, read_ledger
+from rebalance_lab.history.checks import CHECKS
+
+#: The list of claims.
+IDS = """
+    Z1 Z2 Z3 Z4 Z5a Z5b Z6 Z7a Z7b Z7c Z8 Z9 Z10 Z11 Z12a Z12b Z13 Z14 Z15a Z15b Z16
+    E1 E2 E3 E4 E5a E5b E5c E6 E7
+    P1 P2 P3 P4 P5 P6
+    G1 G2 G3 G4 G5 G6 G7 G8a G8b G9a G9b G9c G10 G11 G12
+    A0 A1 A2 A3 A4 A5a A5b A5c A6
+    N1 N2 N3 N4 N5 N6 N7 N8 N9 N10 N11
+    C1 C2 C3 C4 C5 C6 C7 C8
+"""
+
+LEDGER = read_ledger()
+
+
+def test_every_claim_is_in_the_ledger() -> None:
+    assert list(LEDGER.claims) == IDS.split()
+
+
+def test_every_reading_says_why_and_where_from() -> None:
+    for name, claim, reading in LEDGER.readings():
+        assert reading.reason, name
+        assert claim.source.startswith(f"claims {name}"), name
+        assert claim.statement.endswith((".", "}")), name
+        assert claim.run is not None or claim.waits_for.startswith("needs "), name
+
+
+def test_what_is_run_uses_checks_that_exist() -> None:
+    running = {name: claim.run for name, claim in LEDGER.claims.items() if claim.run is not None}
+    assert set(running) == {"Z1", "Z10"}
+    for run in running.values():
+        assert set(run.checks) <= set(CHECKS)
+    z1, z10 = LEDGER.claims["Z1"], LEDGER.claims["Z10"]
+    assert (z1.quantifier, minimum_of(z1)) == (Quantifier.ALWAYS, Minimum(live=5, simulated=200))
+    assert (z10.quantifier, minimum_of(z10)) == (Quantifier.EXISTS, Minimum(live=1, simulated=1))
+    assert z10.run.conditions == [("pause_ms", ">", "session_timeout_ms")]
+
+
+def test_minima_follow_the_quantifier(tmp_path: Path) -> None:
+    exists, always = (one_claim(tmp_path, f'quantifier = "{name}"\n{RUN}') for name in ("exists", "always"))
+    assert minimum_of(exists) == Minimum(live=1, simulated=1)
+    assert minimum_of(always) == Minimum(live=5, simulated=200)
+
+
+READINGS = 'readings = [{ name = "all", expected = "refuted", reason = "so" }]'
+RUN = 'run = { scenario = "s", checks = ["c"] }'
+
+
+def one_claim(tmp_path: Path, text: str, readings: str = READINGS) -> object:
+    path = tmp_path / "ledger.toml"
+    path.write_text(f'[X1]\nstatement = "s"\nsource = "here"\n{readings}\n{text}\n')
+    return read_ledger(path).claims["X1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('quantifier = "always"', "needs either a run or what it waits for"),
+        (f'quantifier = "always"\nwaits_for = "needs x"\n{RUN}', "needs either a run or what it waits for"),
+        (f'quantifier = "trend"\n{RUN}', "is a trend"),
+        ('quantifier = "always"\nrun = { scenario = "s", checks = [] }', "without checks: it could not fail"),
+        (
+            'quantifier = "exists"\nrun = { scenario = "s", checks = ["c"], minimum = { live = 0, simulated = 0 } }',
+            "decided by no trial at all",
+        ),
+        (
+            'quantifier = "exists"\nrun = { scenario = "s", checks = ["c"], where = ["pause is long"] }',
+            "'pause is long' is not `parameter operator parameter-or-number`",
+        ),
+        ('quantifier = "often"\nwaits_for = "needs x"', "often"),
+        ('quantifier = "always"\nwaits_for = "needs x"\nextra = 1', "extra"),
+    ],
+)
+def test_a_ledger_that_contradicts_itself_is_an_error(tmp_path: Path, text: str, told: str) -> None:
+    with pytest.raises(LedgerError, match=rf"(?s)ledger\.toml.*{told}"):
+        one_claim(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("readings", "told"),
+    [
+        ("readings = []", "X1 has no reading"),
+        (READINGS[:-1] + "," + READINGS[len("readings = [") :], "X1 has two readings of one name"),
+    ],
+)
+def test_readings_have_names_of_their_own(tmp_path: Path, readings: str, told: str) -> None:
+    with pytest.raises(LedgerError, match=told):
+        one_claim(tmp_path, 'quantifier = "always"\nwaits_for = "needs x"', readings)
