@@ -171,3 +171,13 @@ class Story:
 
     def session_closed(self, ms: float, session: str, **more: object) -> EventId:
         return self.registry(ms, Kind.SESSION_CLOSED, None, session, **more)
+
+
+def joined(**told: object) -> Story:
+    """m1 (session 0x1) and m2 (0x2) registered; m1 owns t/0; seen from outside at 500 ms."""
+    story = Story(**told)
+    story.created_id(100, "m1", "0x1")  # zookeeper/0
+    story.created_id(200, "m2", "0x2")  # zookeeper/1
+    story.created(300, "m1", session="0x1")  # zookeeper/2
+    story.observed(500, "m1", "m2")  # runner/0
+    return story

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-from history_story import Story
+from history_story import Story, joined
 
 from rebalance_lab.history.checks import Finding, Outcome
 from rebalance_lab.history.checks.registration import CHECK
@@ -14,19 +13,9 @@ def judge(story: Story) -> Finding:
     return CHECK.judge(story.history())
 
 
-def _joined(**told: object) -> Story:
-    """m1 (session 0x1) and m2 (0x2) registered; m1 owns t/0; seen from outside at 500 ms."""
-    story = Story(**told)
-    story.created_id(100, "m1", "0x1")  # zookeeper/0
-    story.created_id(200, "m2", "0x2")  # zookeeper/1
-    story.created(300, "m1", session="0x1")  # zookeeper/2
-    story.observed(500, "m1", "m2")  # runner/0
-    return story
-
-
 def _crash(*, seen_after: tuple[str, ...] = ("m2",)) -> Story:
     """m1 is killed at 1 s (runner/1 to 3), its session closes at 3 s; rest at 5 s (runner/5)."""
-    story = _joined()
+    story = joined()
     story.killed(1_000, "m1")
     closed = story.session_closed(3_000, "0x1")  # zookeeper/3
     assert closed == ("zookeeper", 3)
@@ -109,7 +98,7 @@ def test_a_member_whose_connections_were_not_recorded_is_not_blamed() -> None:
 
 
 def test_an_id_that_outlives_its_session_is_violated() -> None:
-    story = _joined()
+    story = joined()
     story.session_closed(3_000, "0x1")
     story.deleted(3_000, "m1", session="0x1", zxid=4)
     story.deleted_id(3_000, "m1", "0x1", zxid=5)  # one transaction too late
@@ -121,7 +110,7 @@ def test_an_id_that_outlives_its_session_is_violated() -> None:
 
 
 def test_an_owner_that_outlives_its_session_at_the_history_s_end_is_violated() -> None:
-    story = _joined()
+    story = joined()
     story.session_closed(3_000, "0x1")
     story.deleted_id(3_000, "m1", "0x1", zxid=4)
     story.rest(5_000)
@@ -131,14 +120,14 @@ def test_an_owner_that_outlives_its_session_at_the_history_s_end_is_violated() -
 
 
 def test_another_session_s_end_takes_nothing() -> None:
-    story = _joined()
+    story = joined()
     story.session_closed(3_000, "0x9")
     story.rest(5_000)
     assert judge(story).outcome is Outcome.CLEAN
 
 
 def test_an_expired_member_may_register_again_in_a_new_session() -> None:
-    story = _joined()
+    story = joined()
     story.session_closed(3_000, "0x1")
     story.deleted_id(3_000, "m1", "0x1", zxid=4)
     story.deleted(3_000, "m1", session="0x1", zxid=4)
@@ -162,7 +151,7 @@ def test_a_persistent_id_is_told_once_though_its_session_ends() -> None:
 
 
 def test_a_member_may_release_what_it_owns() -> None:
-    story = _joined()
+    story = joined()
     story.deleted(600, "m1", session="0x1")
     story.created(700, "m2", session="0x2")
     story.rest(5_000)
@@ -170,7 +159,7 @@ def test_a_member_may_release_what_it_owns() -> None:
 
 
 def test_a_deletion_by_another_session_is_violated() -> None:
-    story = _joined()
+    story = joined()
     story.deleted(600, "m1", session="0x2")
     story.rest(5_000)
     finding = judge(story)
@@ -180,7 +169,7 @@ def test_a_deletion_by_another_session_is_violated() -> None:
 
 def test_an_id_created_over_another_ends_the_first() -> None:
     """The deletion between them is lost: not this check's affair, and no second finding."""
-    story = _joined()
+    story = joined()
     story.created(600, "m2", session="0x2")
     story.session_closed(3_000, "0x1")
     story.deleted_id(3_000, "m1", "0x1", zxid=5)
@@ -192,7 +181,7 @@ def test_an_id_created_over_another_ends_the_first() -> None:
 
 
 def test_a_killed_member_s_znode_that_is_there_at_rest_is_violated() -> None:
-    story = _joined()
+    story = joined()
     kill = story.killed(1_000, "m1")
     story.observed(4_000, "m1", "m2")
     rest = story.rest(5_000)
@@ -203,7 +192,7 @@ def test_a_killed_member_s_znode_that_is_there_at_rest_is_violated() -> None:
 
 
 def test_a_rest_before_the_kill_or_one_that_others_followed_does_not_count() -> None:
-    story = _joined()
+    story = joined()
     story.rest(900)
     story.killed(1_000, "m1")
     story.rest(2_000)  # its session lives on
@@ -216,7 +205,7 @@ def test_a_rest_before_the_kill_or_one_that_others_followed_does_not_count() -> 
 
 
 def test_a_kill_that_no_rest_followed_is_unknown() -> None:
-    story = _joined()
+    story = joined()
     story.rest(900)
     story.killed(1_000, "m1")
     story.observed(1_100, "m1", "m2")
@@ -226,103 +215,11 @@ def test_a_kill_that_no_rest_followed_is_unknown() -> None:
 
 
 def test_a_member_killed_before_it_registered_proves_nothing() -> None:
-    story = _joined()
+    story = joined()
     story.killed(1_000, "m3")
     story.rest(5_000)
     finding = judge(story)
     assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "g_m3 was not registered when it was killed")
-
-
-def _owned_until(released_ms: float | None, claimed_ms: float | None) -> Story:
-    """m1 is killed at 1 s; all it has goes with its session at 3 s, seen from outside."""
-    story = Story()
-    story.created_id(100, "m1", "0x1")
-    if claimed_ms is not None:
-        story.created(claimed_ms, "m1")
-    if released_ms is not None:
-        story.deleted(released_ms, "m1")
-    story.observed(500, "m1")
-    story.killed(1_000, "m1")
-    story.session_closed(3_000, "0x1", zxid=9)
-    story.deleted_id(3_000, "m1", "0x1", zxid=9)
-    if claimed_ms is not None and released_ms is None:
-        story.deleted(3_000, "m1", zxid=9)
-    story.observed(5_000)
-    story.rest(5_000)
-    return story
-
-
-def test_a_killed_member_that_owned_a_partition_shows_that_ownership_goes() -> None:
-    assert judge(_owned_until(None, 200)).outcome is Outcome.CLEAN
-    assert judge(_owned_until(None, 997)).outcome is Outcome.CLEAN
-
-
-@pytest.mark.parametrize(("released_ms", "claimed_ms"), [(None, None), (400, 200), (1_002, 200), (None, 998)])
-def test_a_killed_member_that_did_not_surely_own_anything_shows_nothing_of_ownership(
-    released_ms: float | None, claimed_ms: float | None
-) -> None:
-    finding = judge(_owned_until(released_ms, claimed_ms))
-    assert finding.outcome is Outcome.UNKNOWN
-    assert finding.why == "g_m1 did not surely own a partition when it was killed: nothing of it could vanish"
-
-
-def test_another_member_s_ownership_is_not_the_victim_s() -> None:
-    story = _owned_until(None, None)
-    story.created(200, "m2", session="0x2", zxid=3)
-    assert judge(story).outcome is Outcome.UNKNOWN
-
-
-# -- a wall clock that drifted: what rests on time is unknown, what rests on zxid is not ------------
-
-DRIFTED = "its wall clock drifted by 2001 us: registry times cannot be mapped to the others"
-
-
-def test_a_drifted_clock_does_not_tell_what_outlived_a_kill() -> None:
-    story = _joined(wall_drift_us=2_001)
-    story.killed(1_000, "m1")
-    story.rest(5_000)
-    finding = judge(story)
-    assert finding.outcome is Outcome.UNKNOWN
-    assert finding.why.startswith(DRIFTED)
-    assert (finding.witness, finding.measures["count"]) == ((), 0)
-
-
-@pytest.mark.parametrize(("zxid", "outcome"), [(None, Outcome.UNKNOWN), (2, Outcome.VIOLATED)])
-def test_a_drifted_clock_tells_only_by_zxid_what_the_observer_should_have_seen(
-    zxid: int | None, outcome: Outcome
-) -> None:
-    story = _joined(wall_drift_us=2_001)
-    story.observed(600, "m1", zxid=zxid)  # m2 is there, by time and by zxid
-    story.rest(700)
-    assert judge(story).outcome is outcome
-
-
-@pytest.mark.parametrize(("zxid", "outcome"), [(None, Outcome.UNKNOWN), (1, Outcome.VIOLATED)])
-def test_a_drifted_clock_tells_only_by_zxid_what_the_observer_should_not_have_seen(
-    zxid: int | None, outcome: Outcome
-) -> None:
-    story = Story(wall_drift_us=2_001)
-    story.started(0, "m1")
-    story.created_id(500, "m1", "0x1", zxid=2)
-    story.observed(100, "m1", zxid=zxid)
-    story.rest(700)
-    assert judge(story).outcome is outcome
-
-
-def test_a_member_that_never_registered_needs_no_clock() -> None:
-    story = _joined(wall_drift_us=2_001)
-    story.started(0, "m3")
-    story.observed(600, "m1", "m2", "m3")
-    story.rest(700)
-    assert judge(story).witness == (("runner", 1),)
-
-
-def test_a_drifted_clock_leaves_the_registry_s_own_order() -> None:
-    story = Story(wall_drift_us=2_001)
-    story.created_id(100, "m1", "0x1", ephemeral=False)
-    story.rest(200)
-    finding = judge(story)
-    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 0),))
 
 
 # -- 5. the outside observer --------------------------------------------------------------------
@@ -355,7 +252,7 @@ def test_an_observer_that_sees_a_member_before_it_registered_is_violated() -> No
 
 
 def test_a_started_member_that_only_the_observer_saw_is_violated() -> None:
-    story = _joined()
+    story = joined()
     story.started(0, "m3")
     story.observed(600, "m1", "m2", "m3")
     story.rest(700)
@@ -363,7 +260,7 @@ def test_a_started_member_that_only_the_observer_saw_is_violated() -> None:
 
 
 def test_names_from_outside_the_trial_are_nobody_s_affair() -> None:
-    story = _joined()
+    story = joined()
     story.observed(600, "m1", "m2", "console-consumer")
     story.rest(700)
     assert judge(story).outcome is Outcome.CLEAN
@@ -430,7 +327,7 @@ def test_the_observer_must_have_looked_between_registration_and_kill() -> None:
 
 
 def test_what_the_observer_saw_elsewhere_says_nothing_of_ids() -> None:
-    story = _joined()
+    story = joined()
     detail = {"path": "/consumers/g/owners/t", "children": ["0"]}
     story.add(600, "runner", Kind.OBSERVED, detail=detail)
     story.rest(700)
