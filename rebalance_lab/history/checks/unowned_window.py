@@ -5,11 +5,18 @@ of the first rebalance that succeeded until the phase `closing`, while at least 
 alive: from its first REBALANCE_ENDED with outcome ok until its MEMBER_CLOSED or the FAULT_BEGAN
 of its kill. A paused member counts as alive. Two vantage points, each with its bound:
 
-- *registry*: no owner znode; bound rebalance_max_retries * rebalance_backoff_ms, which is what
-  0.8.2 spends on one rebalance before it gives up (facts/zkconsumer, 3.6);
+- *registry*: no owner znode; bound rebalance_max_retries * (rebalance_backoff_ms + attempt),
+  which is what 0.8.2 spends on one rebalance before it gives up (facts/zkconsumer, 3.6);
 - *belief*: no member believes that it owns the partition; bound session_timeout_ms + 2 ticks
   (a dead member's session lives that long: the server rounds expiry up to ticks) + the
   registry's bound.
+
+An *attempt* takes fetcher_stop_ms and its requests, one round trip each: 3B + C + T + 4P + 7
+for B brokers, C members, T = 1 topic and P partitions. That is facts/zkconsumer, 8.1 for static
+members: 3B + C + T + p + 7 reads and q + p + d writes, where no member owned (q), claims (p) or
+commits (d) more than P partitions. It errs on the long side: a member has a share of P, and
+the leader finder's 1 + B reads hold nobody up. A round trip is 2 * latency_max_us in a
+simulated world, else LIVE_ROUND_TRIP_US; of these parameters one that is missing counts 0.
 
 Both bounds allow 2 ms more, as moments of two layers are compared. Where the wall clock drifted
 by more than that, the registry's windows are measured but none is called too long, and the
@@ -30,10 +37,14 @@ from rebalance_lab.history.checks.faults import TOLERANCE_US, clock_drifted, not
 from rebalance_lab.history.checks.model import Check, Finding
 from rebalance_lab.history.checks.stretches import Stretch, common, gaps, union
 from rebalance_lab.history.events import Event, Kind, Layer
-from rebalance_lab.history.files import History
+from rebalance_lab.history.files import History, Trial
 from rebalance_lab.history.intervals import KILL, Interval, belief_intervals, of_kinds, registry_intervals
 
 CLOSING = "closing"
+
+#: What a real server on a busy host is allowed for a request and its reply, a write to disk
+#: included. An allowance, not a measurement.
+LIVE_ROUND_TRIP_US = 5_000
 
 _LIFE_KINDS = frozenset({Kind.MEMBER_STARTED, Kind.REBALANCE_ENDED, Kind.MEMBER_CLOSED, Kind.FAULT_BEGAN})
 _PHASE_KINDS = frozenset({Kind.PHASE})
@@ -121,7 +132,7 @@ def _missing(history: History) -> list[str]:
 def _views(history: History) -> tuple[_View, _View]:
     parameters, events = history.trial.parameters, history.events
     number = {name: int(parameters[name]) for name in _NUMBERS}
-    bound_us = number["rebalance_max_retries"] * number["rebalance_backoff_ms"] * 1000
+    bound_us = number["rebalance_max_retries"] * (number["rebalance_backoff_ms"] * 1000 + _attempt_us(history.trial))
     expiry_us = (number["session_timeout_ms"] + 2 * number["tick_ms"]) * 1000
     alive = _in_scope(_alive(events), events)
 
@@ -140,6 +151,19 @@ def _views(history: History) -> tuple[_View, _View]:
         view(Layer.REGISTRY, bound_us, registry_intervals(events)),
         view(Layer.BELIEF, expiry_us + bound_us, belief_intervals(events)),
     )
+
+
+def _attempt_us(trial: Trial) -> int:
+    """What one attempt of a rebalance may take, without its back-off."""
+
+    def number(name: str) -> int:
+        value = trial.parameters.get(name)
+        return value if isinstance(value, int) else 0
+
+    topics = 1
+    requests = 3 * number("brokers") + number("members") + topics + 4 * number("partitions") + 7
+    round_trip_us = 2 * number("latency_max_us") if trial.world == "simulated" else LIVE_ROUND_TRIP_US
+    return number("fetcher_stop_ms") * 1000 + requests * round_trip_us
 
 
 def _alive(events: Sequence[Event]) -> list[Stretch]:
