@@ -1,0 +1,151 @@
+"""End to end: real simulated trials, stored, and what the analysis makes of the store."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+from stored_trials import random_history, store_history
+
+from rebalance_lab.analysis.analyse import analyse
+from rebalance_lab.analysis.claims import claim_status, claims_json
+from rebalance_lab.analysis.ledger import read_ledger
+from rebalance_lab.analysis.results import Analysis, Interval, Verdict
+from rebalance_lab.history.checks import CHECKS
+from rebalance_lab.history.files import TRIAL_FILE, HistoryError, load, seal
+from rebalance_lab.history.intervals import ownership_intervals
+from rebalance_lab.trials import api
+
+SEEDS = (1, 2, 3)
+
+
+def as_live(folder: Path) -> Path:
+    """The same history, as if processes had made it."""
+    other = folder.with_name(f"live-{folder.name}")
+    shutil.copytree(folder, other)
+    seal(other, msgspec.structs.replace(load(folder).trial, id=other.name, world="processes"))
+    return other
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three zombies, one of them with a planted bug beside it, a control, and the same as live."""
+    path = tmp_path_factory.mktemp("trials")
+    for seed in SEEDS:
+        api.run(api.make_plan("zombie", world="simulated", seed=seed), path)
+    api.run(api.make_plan("zombie", world="simulated", seed=1, plant="work-through-rebalance"), path)
+    as_live(api.run(api.make_plan("zombie", world="simulated", seed=1), path).folder)
+    as_live(api.run(api.make_plan("zombie", world="simulated", seed=1, control=True), path).folder)
+    return path
+
+
+@pytest.fixture(scope="module")
+def analysis(store: Path, local_spark: object) -> Analysis:
+    return analyse(store, spark=local_spark.session)
+
+
+def verdict(analysis: Analysis, claim: str) -> Verdict:
+    (found,) = [each for each in analysis.verdicts if each.claim == claim]
+    return found
+
+
+def test_every_trial_has_an_outcome_of_every_check(analysis: Analysis, store: Path) -> None:
+    names = sorted(folder.name for folder in store.iterdir())
+    assert [trial.id for trial in analysis.trials] == names
+    assert [(each.trial, each.check) for each in analysis.outcomes] == [
+        (name, check) for name in names for check in CHECKS
+    ]
+    worked = [each for each in analysis.outcomes if each.check == "effect_overlap" and not each.control]
+    assert {each.outcome for each in worked} == {"violated"}
+    assert all(each.longest_us > 0 and each.count > 0 and each.witness for each in worked)
+
+
+def test_the_zombie_is_reproduced(analysis: Analysis, store: Path) -> None:
+    found = verdict(analysis, "Z10")
+    assert (found.verdict, found.status) == ("reproduced", "as expected")
+    assert (found.live, found.simulated) == (1, len(SEEDS))  # neither the control nor the planted bug
+    witness = [trial for trial in analysis.trials if trial.id == found.witness]
+    assert [(trial.world, trial.seed, trial.plant) for trial in witness] == [("simulated", 1, None)]
+    assert found.replay == f"rebalance-lab replay {store / found.witness}"
+
+
+def test_every_reading_of_the_ledger_has_a_verdict_in_its_order(analysis: Analysis) -> None:
+    ledger = [(claim, reading.name) for claim, _, reading in read_ledger().readings()]
+    assert [(each.claim, each.reading) for each in analysis.verdicts] == ledger
+    crash = verdict(analysis, "Z1")
+    assert (crash.verdict, crash.why) == ("not run", "no trial of crash in this store")
+    assert all(each.why for each in analysis.verdicts)
+
+
+def as_spans(intervals: Sequence[Interval]) -> set[tuple[object, ...]]:
+    return {(each.layer, each.topic, each.partition, each.member, each.begin_us, each.end_us) for each in intervals}
+
+
+def test_the_intervals_are_those_of_the_deciding_trials_and_their_controls(analysis: Analysis, store: Path) -> None:
+    shown = {each.trial for each in analysis.intervals}
+    known = {trial.id: trial for trial in analysis.trials}
+    assert {(known[name].world, known[name].control) for name in shown} == {
+        (world, control) for world in ("simulated", "processes") for control in (False, True)
+    }
+    assert len(shown) == 4
+    for name in shown:
+        expected = as_spans(ownership_intervals(load(store / name)))
+        assert as_spans([each for each in analysis.intervals if each.trial == name]) == expected
+
+
+def test_intervals_can_be_asked_for(store: Path, spark: SparkSession) -> None:
+    name = sorted(folder.name for folder in store.iterdir())[-1]
+    assert {each.trial for each in analyse(store, intervals_for=[name], spark=spark).intervals} == {name}
+
+    def last(seen: Analysis) -> list[str]:
+        assert seen.verdicts and seen.outcomes and not seen.intervals
+        return [seen.trials[-1].id]
+
+    assert {each.trial for each in analyse(store, intervals_for=last, spark=spark).intervals} == {name}
+    with pytest.raises(HistoryError, match="holds no trial 'x'"):
+        analyse(store, intervals_for=["x"], spark=spark)
+
+
+def test_a_store_without_whole_trials_leaves_all_claims_not_run(tmp_path: Path, spark: SparkSession) -> None:
+    (store_history(tmp_path, random_history("cut", 4)) / TRIAL_FILE).unlink()
+    found = analyse(tmp_path, spark=spark)
+    assert (found.outcomes, found.intervals, found.trials) == ((), (), ())
+    assert found.cut_off == ("cut",)
+    assert {each.status for each in found.verdicts} == {"not run"}
+
+
+def test_a_history_that_cannot_be_read_is_told_in_our_words(tmp_path: Path, spark: SparkSession) -> None:
+    folder = store_history(tmp_path, random_history("t", 5))
+    (folder / "m1.jsonl").write_bytes(b"{}\n")
+    with pytest.raises(HistoryError, match=r"^[^\n]*t/m1\.jsonl:1 is not an event"):
+        analyse(tmp_path, spark=spark)
+
+
+def test_claims_for_other_programs(analysis: Analysis) -> None:
+    claims = msgspec.json.decode(msgspec.json.encode(claims_json(analysis)))
+    assert list(claims) == list(read_ledger().claims)
+    z10 = verdict(analysis, "Z10")
+    assert claims["Z10"]["status"] == "as expected"
+    reading = claims["Z10"]["readings"]["all"]
+    assert reading["trials"] == z10.live + z10.simulated
+    assert (reading["expected"], reading["verdict"]) == ("reproduced", "reproduced")
+    assert (reading["witness"], reading["replay"], reading["why"]) == (z10.witness, z10.replay, z10.why)
+    assert claims["Z14"]["status"] == "not run"
+    assert list(claims["Z14"]["readings"]) == ["described", "shipped"]
+
+
+@pytest.mark.parametrize(
+    ("readings", "status"),
+    [
+        (["as expected", "surprise", "unknown"], "surprise"),
+        (["as expected", "unknown", "not run"], "unknown"),
+        (["as expected", "not run"], "as expected"),
+        (["not run", "not run"], "not run"),
+    ],
+)
+def test_a_claims_status_is_that_of_its_gravest_reading(readings: list[str], status: str) -> None:
+    assert claim_status(readings) == status

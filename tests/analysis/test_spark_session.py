@@ -1,0 +1,170 @@
+"""How Spark starts and stops. In processes of their own: a process can have one Spark."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from rebalance_lab.analysis import session
+from rebalance_lab.analysis.session import LocalSpark, SparkStartError, java_problem
+
+_LISTENING = "0A"
+
+
+def listening_addresses(pid: int) -> set[str]:
+    """Hexadecimal addresses on which a process listens for TCP."""
+    sockets = set()
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            target = os.readlink(descriptor)
+        except FileNotFoundError:
+            continue  # closed meanwhile
+        if target.startswith("socket:["):
+            sockets.add(target.removeprefix("socket:[").removesuffix("]"))
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == _LISTENING and fields[9] in sockets:
+                found.add(fields[1].split(":")[0])
+    return found
+
+
+def test_it_listens_on_the_loopback_interface_only(local_spark: LocalSpark) -> None:
+    loopback = {"0100007F", "0000000000000000FFFF00000100007F"}
+    addresses = listening_addresses(local_spark.gateway.proc.pid)
+    assert addresses
+    assert addresses <= loopback
+
+
+def test_it_has_two_cores_no_page_and_utc(local_spark: LocalSpark) -> None:
+    context = local_spark.session.sparkContext
+    assert (context.master, context.defaultParallelism, context.uiWebUrl) == ("local[2]", 2, None)
+    assert local_spark.session.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_a_process_has_one_spark(local_spark: LocalSpark) -> None:
+    assert local_spark.session is not None
+    with pytest.raises(SparkStartError, match="has a Spark already"):
+        session.start()
+
+
+ONCE_MORE = """
+import os, sys
+from rebalance_lab.analysis import session
+with session.start() as first:
+    assert first.session.range(3).count() == 3
+    folder = first.folder
+assert not folder.exists()
+assert first.gateway.proc.poll() is not None
+assert "SPARK_LOCAL_IP" not in os.environ
+second = session.start()
+assert second.session.range(4).mapInArrow(lambda batches: batches, "id long").count() == 4
+print(second.gateway.proc.pid, second.folder, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_it_is_quiet_starts_again_and_dies_with_its_starter(tmp_path: Path) -> None:
+    foreign = {"SPARK_HOME": "/nowhere", "SPARK_REMOTE": "sc://nowhere", "PYSPARK_PYTHON": "/nowhere/python"}
+    process = subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", ONCE_MORE],
+        env={**os.environ, **foreign, "TMPDIR": str(tmp_path)},
+        cwd=tmp_path,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        said = process.stdout.readline()
+        if not said:
+            pytest.fail(process.stderr.read())
+        pid, folder = said.split()
+        assert Path(folder).is_dir()
+        assert {entry.name for entry in tmp_path.iterdir()} <= {
+            Path(folder).name,
+            f"hsperfdata_{os.environ.get('USER', 'root')}",
+        }
+        process.send_signal(signal.SIGKILL)
+        _, complaints = process.communicate(timeout=30)
+        assert complaints == ""
+        deadline = time.monotonic() + 30
+        while alive(int(pid)) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert not alive(int(pid))
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def fake_java(folder: Path, version: str) -> Path:
+    """A JAVA_HOME whose java says that it is `version`, and runs nothing."""
+    java = folder / "bin" / "java"
+    java.parent.mkdir(parents=True)
+    java.write_text(
+        f'#!/bin/sh\n[ "$1" = -version ] && {{ echo \'openjdk version "{version}"\' >&2; exit 0; }}\nexit 1\n'
+    )
+    java.chmod(0o755)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [("11.0.22", "is Java 11; Spark needs Java 17 or later"), ("1.8.0_402", "is Java 8"), ("17.0.1", None)],
+)
+def test_an_old_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, told: str | None) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path, version)))
+    problem = java_problem()
+    assert problem is None if told is None else told in problem
+
+
+def test_no_java_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "there is no java in the PATH, and JAVA_HOME is not set" in java_problem()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert f"{tmp_path}/bin/java cannot be run" in java_problem()
+
+
+START = """
+from rebalance_lab.analysis import session
+try:
+    session.start()
+except session.SparkStartError as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "told"),
+    [("11.0.22", "Spark did not start: {home}/bin/java is Java 11; "), ("21.0.1", "the JVM's last words:")],
+)
+def test_a_start_that_fails_says_why_and_leaves_nothing(tmp_path: Path, version: str, told: str) -> None:
+    home, scratch = fake_java(tmp_path / "java", version), tmp_path / "scratch"
+    scratch.mkdir()
+    done = subprocess.run(  # without -W error: PySpark leaves its pipe to the collector when a start fails
+        [sys.executable, "-c", START],
+        env={**os.environ, "JAVA_HOME": str(home), "TMPDIR": str(scratch)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert told.format(home=home) in done.stdout
+    assert done.stderr == ""
+    assert list(scratch.iterdir()) == []
