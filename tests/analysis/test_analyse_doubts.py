@@ -1,0 +1,72 @@
+"""Stores that do not show what was claimed: too few trials, a counter-example, a changed file."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+from pyspark.sql import SparkSession
+
+from rebalance_lab.analysis.analyse import analyse
+from rebalance_lab.analysis.results import Analysis, Verdict
+from rebalance_lab.history.checks import CHECKS
+from rebalance_lab.history.files import TRIAL_FILE, HistoryError, read_trial, seal
+from rebalance_lab.trials.api import run
+from rebalance_lab.trials.scenario import make_plan
+
+ZOMBIE = "zombie-simulated-described-s1"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A zombie and a crash, simulated, with their controls, and a trial that was cut off."""
+    for control in (False, True):
+        run(make_plan("zombie", control=control), tmp_path)
+        run(make_plan("crash", control=control), tmp_path)
+    cut = tmp_path / "cut"
+    shutil.copytree(tmp_path / ZOMBIE, cut)
+    (cut / TRIAL_FILE).unlink()
+    return tmp_path
+
+
+def verdict_of(analysis: Analysis, claim: str) -> Verdict:
+    (found,) = (verdict for verdict in analysis.verdicts if verdict.claim == claim)
+    return found
+
+
+def test_one_world_is_not_enough(spark: SparkSession, store: Path) -> None:
+    analysis = analyse(store, spark=spark, intervals_for=())
+
+    assert len(analysis.trials) == 4
+    assert len(analysis.outcomes) == 4 * len(CHECKS)
+    assert analysis.cut_off == ("cut",)
+    z10 = verdict_of(analysis, "Z10")
+    assert (z10.verdict, z10.status, z10.live, z10.simulated) == ("unknown", "unknown", 0, 1)
+    assert z10.why == "needs one live trial; needs one clean live control"
+    z1 = verdict_of(analysis, "Z1")
+    assert z1.why.startswith("needs 5 live trials; needs one clean live control; needs 199 more simulated trials")
+
+
+def test_a_counter_example_is_a_surprise_that_can_be_replayed(spark: SparkSession, store: Path) -> None:
+    """The planted bug itself never counts; the same history from an earnest trial does."""
+    folder = run(make_plan("crash", seed=2, plant="persistent-registration"), store).folder
+    analysis = analyse(store, spark=spark, intervals_for=())
+    planted = {each.check: each.outcome for each in analysis.outcomes if each.trial == folder.name}
+    assert planted["registration"] == "violated"
+    z1 = verdict_of(analysis, "Z1")
+    assert (z1.verdict, z1.simulated, z1.witness) == ("unknown", 1, None)
+
+    seal(folder, msgspec.structs.replace(read_trial(folder), plant=None))
+    z1 = verdict_of(analyse(store, spark=spark, intervals_for=()), "Z1")
+    assert (z1.verdict, z1.status, z1.simulated) == ("refuted", "surprise", 2)
+    assert z1.witness == folder.name
+    assert z1.replay == f"rebalance-lab replay {folder}"
+
+
+def test_events_that_were_changed_are_told_by_their_folder(spark: SparkSession, store: Path) -> None:
+    events = store / ZOMBIE / "events.jsonl"
+    events.write_bytes(b"".join(events.read_bytes().splitlines(keepends=True)[:-1]))
+    with pytest.raises(HistoryError, match=rf"{ZOMBIE} was changed after it was sealed"):
+        analyse(store, spark=spark)
