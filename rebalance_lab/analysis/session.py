@@ -129,6 +129,9 @@ def _settings(folder: Path, cores: int) -> dict[str, str]:
         "spark.sql.shuffle.partitions": str(cores),  # tables are small: fewer tasks win
         "spark.sql.adaptive.enabled": "false",  # and there is nothing to adapt to
         "spark.shuffle.compress": "false",
+        # Compiling a query takes longer than running it on what a lab has.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH_ROWS),
         "spark.sql.dataFrameQueryContext.enabled": "false",  # a stack trace for each column that is named
         # Over TCP every task waits 40 ms for a delayed acknowledgement. (A path must fit into the socket's address.)
