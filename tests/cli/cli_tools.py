@@ -56,6 +56,25 @@ class CommandLine:
         return line.removeprefix("rebalance-lab: ")
 
 
+class Shell(CommandLine):
+    """The same in a process of its own: for commands that start Spark, of which a process can
+    have only one (the tests of the analysis keep theirs)."""
+
+    def __init__(self) -> None:
+        """Needs nothing of pytest."""
+
+    def __call__(self, *arguments: object) -> Ended:
+        done = subprocess.run(
+            [*COMMAND, *(str(argument) for argument in arguments)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+
 @contextmanager
 def background(*arguments: object) -> Iterator[subprocess.Popen[str]]:
     """A command as a process of its own, killed at the end if it still runs."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from cli_tools import CommandLine
+from cli_tools import CommandLine, Shell
 
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 
@@ -14,6 +14,12 @@ from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 def command(capsys: pytest.CaptureFixture[str]) -> CommandLine:
     """Runs command lines in this process."""
     return CommandLine(capsys)
+
+
+@pytest.fixture
+def shell() -> Shell:
+    """Runs command lines in processes of their own."""
+    return Shell()
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
-from cli_tools import CommandLine
+from cli_tools import CommandLine, Shell
 
 from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.cli import claims, demo, report
@@ -108,8 +108,8 @@ def test_the_demo_s_trials_go_to_its_store(command: CommandLine, monkeypatch, tm
     assert seeds == [1, 2]
 
 
-def test_a_ledger_without_trials_is_not_run_and_makes_no_store(command: CommandLine, tmp_path) -> None:
-    ended = command("claims", "--store", tmp_path / "nowhere", "--json")
+def test_a_ledger_without_trials_is_not_run_and_makes_no_store(shell: Shell, tmp_path) -> None:
+    ended = shell("claims", "--store", tmp_path / "nowhere", "--json")
     assert ended.code == 0
     assert {each["status"] for each in ended.json.values()} == {"not run"}
     assert {"Z1", "Z10", "E1", "P1", "G1", "A0", "N1", "C1"} <= set(ended.json)

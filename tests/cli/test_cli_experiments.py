@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from cli_tools import CommandLine
+from cli_tools import CommandLine, Shell
 
 from rebalance_lab.history.files import digest, read_events
 
@@ -92,13 +92,13 @@ def test_replay_gives_the_same_history_and_says_so(command: CommandLine, tmp_pat
     assert shape["history_sha256"] == trial["history_sha256"]
 
 
-def test_replay_tells_the_first_event_that_differs(command: CommandLine, tmp_path) -> None:
+def test_replay_tells_the_first_event_that_differs(command: CommandLine, shell: Shell, tmp_path) -> None:
     trial = command("run", "zombie", *QUICK, "--store", tmp_path, "--json").json["trial"]
     events = tmp_path / trial / "events.jsonl"
     lines = events.read_text().splitlines(keepends=True)
     changed = json.loads(lines[3]) | {"at_us": json.loads(lines[3])["at_us"] + 1}
     events.write_text("".join([*lines[:3], json.dumps(changed) + "\n", *lines[4:]]))
-    assert "was changed after it was sealed" in command.refused("claims", "--store", tmp_path)
+    assert "was changed after it was sealed" in shell.refused("claims", "--store", tmp_path)
     record = tmp_path / trial / "trial.json"
     sealed = digest(read_events(events))  # as another version of the lab would have recorded it
     record.write_text(json.dumps(json.loads(record.read_text()) | {"history_sha256": sealed}))
