@@ -200,9 +200,9 @@ class Lab:
 
     # -- inside -----------------------------------------------------------------------------
 
-    async def play(self, script_name: str) -> None:
+    def begin(self) -> None:
         """Mark the trial's beginning; the script follows."""
-        self._note(Kind.TRIAL_BEGAN, scenario=script_name)
+        self._note(Kind.TRIAL_BEGAN, scenario=self.plan.scenario)
 
     async def _change(self) -> None:
         await self._stage.changed.wait()

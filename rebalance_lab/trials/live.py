@@ -27,7 +27,7 @@ from rebalance_lab.trials.lab import Lab, TrialError
 from rebalance_lab.trials.members import member_spec
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.rest import RestTracker, TrackedSink
-from rebalance_lab.trials.scenario import scenario
+from rebalance_lab.trials.scenario import play
 from rebalance_lab.trials.versions import versions
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
@@ -205,7 +205,7 @@ def perform(plan: Plan, folder: Path) -> Trial:
         stage = LiveStage(plan, folder, live, server)
         try:
             follower = live.kernel.host(stage.follow(), "follow")
-            live.run(_play(Lab(plan, stage)), f"scenario {plan.scenario}")
+            live.run(play(Lab(plan, stage)), f"scenario {plan.scenario}")
             _wait_for_exits(stage)
             follower.cancel("the trial has ended")
             stage.poll()
@@ -245,8 +245,3 @@ def _wait_for_exits(stage: LiveStage) -> None:
         except subprocess.TimeoutExpired:
             raise TrialError(f"{process.actor} left the group and its process did not end") from None
         process.check()
-
-
-async def _play(lab: Lab) -> None:
-    await lab.play(lab.plan.scenario)
-    await scenario(lab.plan.scenario).script(lab)

@@ -76,6 +76,12 @@ def scenario(name: str) -> Scenario:
     return _SCENARIOS[name]
 
 
+async def play(lab: Lab) -> None:
+    """Play the plan's scenario in a lab: the same in every world."""
+    lab.begin()
+    await scenario(lab.plan.scenario).script(lab)
+
+
 def make_plan(
     name: str,
     *,

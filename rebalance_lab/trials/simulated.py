@@ -15,7 +15,7 @@ from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import member_spec
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.rest import RestTracker, TrackedSink
-from rebalance_lab.trials.scenario import scenario
+from rebalance_lab.trials.scenario import play
 from rebalance_lab.trials.versions import versions
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
@@ -108,7 +108,7 @@ def simulate(plan: Plan) -> tuple[History, bytes]:
     try:
         stage = SimulatedStage(plan, simulation)
         lab = Lab(plan, stage)
-        simulation.run(_play(lab), f"scenario {plan.scenario}")
+        simulation.run(play(lab), f"scenario {plan.scenario}")
         events = merge(stage.events)
     finally:
         simulation.close()
@@ -129,8 +129,3 @@ def simulate(plan: Plan) -> tuple[History, bytes]:
         history_sha256=hashlib.sha256(body).hexdigest(),
     )
     return History(trial, events), body
-
-
-async def _play(lab: Lab) -> None:
-    await lab.play(lab.plan.scenario)
-    await scenario(lab.plan.scenario).script(lab)
