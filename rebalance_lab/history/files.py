@@ -28,7 +28,7 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
     - `id`: the folder's name. `world`: simulated | processes. `generation`: zk.
     - `control`: the scenario without its fault. `parameters`: every setting of the scenario.
     - `plant`: name of the planted bug, None in earnest.
-    - `boot_ids`: of the kernels the processes ran on; more than one makes the trial unknown.
+    - `boot_ids`: boot and time namespace of each clock the processes read; more than one makes the trial unknown.
     - `wall_offset_us`: wall clock minus `at_us` as the runner measured it, in microseconds;
       `wall_drift_us`: the same measured again at the end, minus it (0 when simulated).
     - `versions`: of the lab, Python, ZooKeeper. `started_wall_ms`: epoch ms (0 when simulated).

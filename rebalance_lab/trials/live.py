@@ -32,7 +32,14 @@ from rebalance_lab.trials.versions import versions
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.environment import live_environment
-from rebalance_lab.world.live.processes import RunState, boot_id, die_with_parent, measure_wall_offset, run_state
+from rebalance_lab.world.live.processes import (
+    RunState,
+    clock_of,
+    die_with_parent,
+    identity,
+    measure_wall_offset,
+    run_state,
+)
 from rebalance_lab.world.live.transaction_log import TransactionLog
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 
@@ -127,7 +134,7 @@ class LiveStage:
         self.kernel = live.kernel
         self.tracker = RestTracker()
         self.changed = Flag("trial changed")
-        self.boot_ids: set[str] = {boot_id()}
+        self.boot_ids: set[str] = {clock_of(identity())}
         self.wall_offset_us = measure_wall_offset().offset_us
         self.processes: list[MemberProcess] = []
         self._connect = server.connect_string
@@ -155,7 +162,7 @@ class LiveStage:
         for file in self._files:
             for event in file.poll():
                 if event.kind is Kind.HOST_STARTED:
-                    self.boot_ids.add(str(event.of("boot_id")))
+                    self.boot_ids.add(clock_of(event.detail or {}))
                 moved |= self.tracker.feed(event)
         for transaction in self._log.poll():
             for event in self._registry.feed(transaction):

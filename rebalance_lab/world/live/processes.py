@@ -7,7 +7,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -99,6 +99,12 @@ def time_namespace() -> str:
 def identity() -> dict[str, object]:
     """What a process tells of itself in a history (HOST_STARTED)."""
     return {"pid": os.getpid(), "boot_id": boot_id(), "time_namespace": time_namespace()}
+
+
+def clock_of(told: Mapping[str, object]) -> str:
+    """Whose CLOCK_MONOTONIC a process reads, from what `identity` tells: times of processes
+    compare only within one boot and one time namespace."""
+    return f"{told.get('boot_id')} {told.get('time_namespace')}"
 
 
 @dataclass(frozen=True, slots=True)
