@@ -52,6 +52,7 @@ class Kind(StrEnum):
     FAILED_OP = "fail"  # definite: it was not done; detail: error
     INFO = "info"  # unknown: it may have been done; detail: error
     WATCH_FIRED = "watch-fired"  # detail: path, event
+    OPERATIONS = "operations"  # with --ops counts, instead of each; detail: since_us, counts (op -> n), failed, unknown
 
     # op: a member's life
     HOST_STARTED = "host-started"  # the OS process; detail: pid, boot_id, time_namespace
@@ -66,7 +67,8 @@ class Kind(StrEnum):
     REBALANCE_TRIGGERED = "rebalance-triggered"
     REBALANCE_BEGAN = "rebalance-began"
     ATTEMPT_BEGAN = "attempt-began"
-    ATTEMPT_FAILED = "attempt-failed"  # detail: why
+    DECIDED = "decided"  # the member has read its view and dealt; detail: members, members_zxid, view, wants
+    ATTEMPT_FAILED = "attempt-failed"  # detail: why, reason (conflict, error, shutdown), conflicts ([topic, partition]s)
     REBALANCE_ENDED = "rebalance-ended"  # detail: outcome (ok, failed, shutdown)
     WARNED = "warned"  # what Kafka would have logged; detail: message
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rebalance_lab.assignors import ASSIGNORS
-from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.history.checks import CHECKS
+from rebalance_lab.history.checks.model import About, Outcome
 from rebalance_lab.trials.plan import PLANTS, RULES, WORLDS, Parameter, Plan, PlanError, Settings
 
 if TYPE_CHECKING:
@@ -42,6 +43,17 @@ class Scenario:
     parameters: tuple[Parameter, ...]
     script: Callable[[Lab], Coroutine[Any, Any, None]]
     expects: Callable[[Plan], Mapping[str, Outcome | None]]
+
+
+def usual(**otherwise: Outcome | None) -> dict[str, Outcome | None]:
+    """What to expect of every check: no anomaly, and of statements nothing. `otherwise`: the
+    checks of which this plan has something else to expect. Raises ValueError for a check there
+    is not."""
+    unknown = sorted(set(otherwise) - set(CHECKS))
+    if unknown:
+        raise ValueError(f"there is no check {unknown[0]}; there are: {', '.join(CHECKS)}")
+    common = {name: Outcome.CLEAN if check.about is About.ANOMALY else None for name, check in CHECKS.items()}
+    return {**common, **otherwise}
 
 
 _SCENARIOS: dict[str, Scenario] = {}

@@ -62,6 +62,29 @@ class SessionClosed(ZooKeeperError):
     code = -10_000
 
 
+class MultiRefused(ZooKeeperError):
+    """A multi was refused as a whole. `index`: which of its operations was the first refused;
+    `reason`: the error of that one. `code` is that of the reason."""
+
+    def __init__(self, index: int, reason: ZooKeeperError) -> None:
+        super().__init__(
+            f"multi, refused at its operation {index} ({type(reason).__name__})",
+            reason.path,
+            zxid=reason.zxid,
+            session_id=reason.session_id,
+        )
+        self.index = index
+        self.reason = reason
+        self.code = reason.code
+
+
+class RequestTooLarge(ZooKeeperError):
+    """The request is longer than the server takes (`jute.maxbuffer`); it was not sent. A real
+    server would close the connection instead, and the client would see ConnectionLoss."""
+
+    code = -10_001
+
+
 class UnknownError(ZooKeeperError):
     """A code this lab has no class for; the message holds it."""
 

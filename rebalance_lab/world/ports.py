@@ -4,12 +4,12 @@ Protocol code receives an `Environment` and uses nothing else: no clock, no thre
 of its own. Each port has one simulated and one live implementation; one conformance suite
 (tests/world/conformance) holds both to the same behaviour.
 
-Coming with later capabilities, and left their place here: Network and Storage (brokers),
-`multi` and `multi_read` on ZooKeeper.
+Coming with later capabilities, and left their place here: Network and Storage (brokers).
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
@@ -83,6 +83,62 @@ class Children:
     stat: Stat
 
 
+@dataclass(frozen=True, slots=True)
+class Create:
+    """An operation of `multi`; its result is the path that was created."""
+
+    path: str
+    data: bytes
+    ephemeral: bool = False
+    sequence: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Set:
+    """An operation of `multi`; its result is the znode's new Stat."""
+
+    path: str
+    data: bytes
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """An operation of `multi`; its result is None."""
+
+    path: str
+    version: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """An operation of `multi`: the znode is there and has this version. Its result is None."""
+
+    path: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class GetRead:
+    """A read of `multi_read`; its result is a Node."""
+
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChildrenRead:
+    """A read of `multi_read`; its result is the names of the children (a multi-read carries no
+    Stat of its parents)."""
+
+    path: str
+
+
+WriteOperation = Create | Set | Delete | Check
+WriteResult = str | Stat | None
+ReadOperation = GetRead | ChildrenRead
+ReadResult = Node | tuple[str, ...] | ZooKeeperError
+
+
 class SessionState(Enum):
     CONNECTING = "connecting"
     CONNECTED = "connected"
@@ -145,6 +201,17 @@ class ZooKeeper(Protocol):
     def exists(self, path: str, *, watch: bool = False) -> Future[Reply[Stat | None]]: ...
     def set(self, path: str, data: bytes, *, version: int = -1) -> Future[Reply[Stat]]: ...
     def delete(self, path: str, *, version: int = -1) -> Future[Reply[None]]: ...
+    def multi(self, operations: Sequence[WriteOperation]) -> Future[Reply[tuple[WriteResult, ...]]]:
+        """All of them in one transaction, or none: then it fails with MultiRefused, which names
+        the first that was refused and why. Nothing at all to do is allowed."""
+        ...
+
+    def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
+        """Many reads in one request, without watches. Each has its own result, a Node, the names
+        of the children, or the error of that read alone (NoNode). From ZooKeeper 3.6; on an older
+        server they are sent as single reads, one behind the other, without waiting."""
+        ...
+
     def close(self) -> Future[None]:
         """End the session at the server; done when it answered, or the connection was lost."""
         ...

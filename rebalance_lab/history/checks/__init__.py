@@ -37,6 +37,6 @@ CHECKS: dict[str, Check] = discover(__name__, __path__)
 
 
 def judge(history: History) -> dict[str, Finding]:
-    """Every check's finding, in the order of CHECKS. Raises HistoryError for events that no
-    recorder of this lab writes."""
-    return {name: check.judge(history) for name, check in CHECKS.items()}
+    """The finding of every check that applies, in the order of CHECKS. Raises HistoryError for
+    events that no recorder of this lab writes."""
+    return {name: check.judge(history) for name, check in CHECKS.items() if check.applies(history)}

@@ -34,13 +34,28 @@ class Finding:
     measures: dict[str, int] = field(default_factory=dict)
 
 
+def _always(_history: History) -> bool:
+    return True
+
+
+class About(StrEnum):
+    """What a check looks for: an anomaly, which a control must not show, or whether a statement
+    holds, which a control may refute as well as any other trial."""
+
+    ANOMALY = "anomaly"
+    STATEMENT = "statement"
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """`compares`: the layers it looks at; `meaning`: one sentence for people; `plants`: the
-    planted bugs that must make it say violated."""
+    planted bugs that must make it say violated. `applies`: whether a history has what it looks
+    at; where it has not, the check gives no finding at all (never a clean one)."""
 
     name: str
     compares: tuple[Layer, ...]
     meaning: str
     plants: tuple[str, ...]
     judge: Callable[[History], Finding]
+    about: About = About.ANOMALY
+    applies: Callable[[History], bool] = _always
