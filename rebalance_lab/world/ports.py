@@ -16,6 +16,7 @@ from typing import Generic, Protocol, TypeVar
 
 from rebalance_lab.history.events import EventId, Kind, Layer
 from rebalance_lab.kernel import Future, Kernel, Mailbox, RandomStream
+from rebalance_lab.world.errors import ZooKeeperError
 
 T_co = TypeVar("T_co", covariant=True)
 
