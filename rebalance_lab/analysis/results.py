@@ -47,12 +47,178 @@ class TrialOutcome:
 
 
 @dataclass(frozen=True, slots=True)
+class TrialMeasures:
+    """What a trial cost, in numbers (`MEASURES` names those that are summarised).
+
+    Of its changes only: the part between its first rest and its closing (see `Episode.part`).
+    Times in µs, partition-times in partition-µs: a partition-second is 1,000,000 of them.
+    """
+
+    trial: str
+    episodes: int
+    rebalance_us: int
+    rebalances: int
+    attempts: int
+    failed_attempts: int
+    conflicts: int
+    notifications: int
+    watches: int
+    reads: int
+    writes: int
+    unowned_us: int
+    doubly_owned_us: int
+    moved: int
+
+
+#: The measures of `TrialMeasures`, in the order in which people read them.
+MEASURES = tuple(name for name in TrialMeasures.__dataclass_fields__ if name != "trial")
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A rebalance of a whole group: from the first thing that happened to the last before rest.
+
+    - `number`: from 0, in the trial and group. `phase`: the trial's phase in which it began.
+    - `part`: assembly (before the trial's first rest), change, or closing.
+    - `rested`: the group came to rest after it. Where it did not, it lasts until the runner gave
+      up waiting, or until the history ends.
+    - `members`: how many rebalanced. `conflicts`: failed attempts whose reason was a conflict.
+    - `unowned_us`, `doubly_owned_us`: partition-µs without an owner znode, and believed owned by
+      more than one member (each member above the first counts). `moved`: how often a partition
+      got another owner than it last had.
+    - `reads`, `writes`: of ZooKeeper, by the group's members.
+    """
+
+    trial: str
+    group: str
+    number: int
+    part: str
+    phase: str
+    begin_us: int
+    end_us: int
+    rested: bool
+    members: int
+    rebalances: int
+    attempts: int
+    failed_attempts: int
+    conflicts: int
+    notifications: int
+    watches: int
+    reads: int
+    writes: int
+    unowned_us: int
+    doubly_owned_us: int
+    moved: int
+
+    @property
+    def duration_us(self) -> int:
+        return self.end_us - self.begin_us
+
+
+@dataclass(frozen=True, slots=True)
+class HerdCost:
+    """What one spaced change cost a group, beside the formulas of the facts (8.1, 8.2).
+
+    - `change`: join | leave | crash | broker | topic. `before`: members before it, `members` after.
+    - `expected_…` by the formula for `shipped`; `most_writes` is a bound, not a number to meet.
+    - `rested`: the group came to rest before the next change; otherwise the cost is not whole.
+    """
+
+    trial: str
+    scenario: str
+    world: str
+    rules: str
+    seed: int
+    control: bool
+    plant: str | None
+    group: str
+    change: str
+    begin_us: int
+    end_us: int
+    rested: bool
+    before: int
+    members: int
+    reads: int
+    writes: int
+    notifications: int
+    rebalances: int
+    expected_reads: int
+    most_writes: int
+    expected_notifications: int
+    expected_rebalances: int
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """A number fitted against a size, with its 95 % interval from `low` to `high`.
+
+    - `model`: exponent (`estimate` is b in measure = a·against^b) or quadratic (`estimate` is c2
+      in measure = c0 + c1·against + c2·against²).
+    - `coefficients`: of the curve, lowest first: (ln a, b), or (c0, c1, c2).
+    - `points`: how many were fitted, of `sizes` different sizes. The three numbers are None where
+      the points cannot give them.
+    """
+
+    scenario: str
+    world: str
+    rules: str
+    change: str
+    measure: str
+    against: str
+    model: str
+    points: int
+    sizes: int
+    estimate: float | None
+    low: float | None
+    high: float | None
+    coefficients: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One measure over all trials of one kind.
+
+    - `settings`: (name, value) of the parameters that are not the same in all trials of the
+      scenario in this store. `control`, `plant`: as the trials were.
+    - `measure`: of `MEASURES`, or CHECK_longest_us for a check that measures a length.
+    """
+
+    scenario: str
+    world: str
+    rules: str
+    control: bool
+    plant: str | None
+    settings: tuple[tuple[str, str], ...]
+    measure: str
+    trials: int
+    least: float
+    p50: float
+    p90: float
+    p99: float
+    most: float
+    mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class Frequency:
+    """How many of the decided trials of one world showed a claim, with Wilson's 95 % interval
+    (None without any)."""
+
+    world: str
+    shown: int
+    decided: int
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """One reading of one claim.
 
     `expected`: reproduced | refuted. `verdict`: reproduced | refuted | unknown | not run.
     `status`: as expected | surprise | unknown | not run. `live`, `simulated`: trials counted
     (controls not among them). `witness`: a trial that shows it, `replay` the command for it.
+    `frequencies`: live, then simulated. `fits`: of a trend, one for each world with trials.
     """
 
     claim: str
@@ -67,13 +233,16 @@ class Verdict:
     witness: str | None
     replay: str | None
     why: str
+    frequencies: tuple[Frequency, ...] = ()
+    fits: tuple[Fit, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """All that a report shows.
+    """All that a report shows. Every table is sorted by its leading fields.
 
-    `cut_off`: names of folders that hold events but were never sealed; nothing here counts them.
+    `measures`: one of each trial. `cut_off`: names of folders that hold events but were never
+    sealed; nothing here counts them.
     """
 
     verdicts: tuple[Verdict, ...]
@@ -81,3 +250,8 @@ class Analysis:
     intervals: tuple[Interval, ...]
     trials: tuple[Trial, ...]
     cut_off: tuple[str, ...] = ()
+    measures: tuple[TrialMeasures, ...] = ()
+    episodes: tuple[Episode, ...] = ()
+    herd_costs: tuple[HerdCost, ...] = ()
+    fits: tuple[Fit, ...] = ()
+    summaries: tuple[Summary, ...] = ()
