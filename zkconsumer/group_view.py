@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from rebalance_lab.assignors import AssignmentContext, TopicPartition
 from rebalance_lab.wire.paths import (
@@ -16,12 +17,31 @@ from rebalance_lab.wire.paths import (
 )
 from rebalance_lab.wire.payloads import Broker, read_broker, read_partitions
 from rebalance_lab.wire.registration import read_registration
+from rebalance_lab.world.errors import NoNode
 from rebalance_lab.zkclient import ZkClient
 from rebalance_lab.zkclient.helpers import children_or_none, read_or_none
-from zkconsumer.contexts import group_threads, threads_of
+from zkconsumer.contexts import group_threads, threads_of, view_digest
 
 #: The start offset where none is stored.
 NO_OFFSET = -1
+
+#: The zxid of a list of members that is not there.
+NO_ZXID = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What one attempt decides on. `members`: the ids that were listed; `members_zxid`: the pzxid
+    of that list, which names it exactly; NO_ZXID where there was none."""
+
+    context: AssignmentContext
+    members: tuple[str, ...]
+    members_zxid: int
+
+    @property
+    def digest(self) -> str:
+        """16 hex digits; equal where members and the partitions of this member's topics are."""
+        return view_digest(self.members, tuple(sorted(self.context.partitions.items())))
 
 
 class GroupView:
@@ -56,13 +76,15 @@ class GroupView:
         topics = await children_or_none(self._client, BROKER_TOPICS) if registration.wildcard else ()
         return threads_of(consumer_id, registration, topics, exclude_internal=self._exclude_internal)
 
-    async def context(self) -> AssignmentContext:
+    async def snapshot(self) -> Snapshot:
         """Everything the assignor needs: 3+T+C reads and the lists of topics for wildcards."""
         mine = await self.threads(self._consumer_id)
         partitions = {topic: await self._partitions(topic) for topic in mine}
-        threads = await self._group_threads()
+        members, members_zxid = await self._members()
+        threads = group_threads([await self.threads(each) for each in members])
         await self._client.children(members_path(self._group))  # 0.8.2 reads them once more, to log them
-        return AssignmentContext(self._group, self._consumer_id, mine, partitions, threads)
+        context = AssignmentContext(self._group, self._consumer_id, mine, partitions, threads)
+        return Snapshot(context, members, members_zxid)
 
     async def offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Where each partition starts: 1 read each; NO_OFFSET where nothing is stored.
@@ -79,6 +101,9 @@ class GroupView:
         data = await read_or_none(self._client, topic_path(topic))
         return () if data is None else read_partitions(topic, data)
 
-    async def _group_threads(self) -> dict[str, tuple[str, ...]]:
-        members = await children_or_none(self._client, members_path(self._group))
-        return group_threads([await self.threads(each) for each in members])
+    async def _members(self) -> tuple[tuple[str, ...], int]:
+        try:
+            found = await self._client.children(members_path(self._group))
+        except NoNode:
+            return (), NO_ZXID
+        return found.names, found.stat.pzxid

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from rebalance_lab.assignors import Assignment, AssignmentContext, Assignor, TopicPartition
+from rebalance_lab.assignors import Assignment, Assignor, TopicPartition
 from rebalance_lab.history.events import Kind
 from rebalance_lab.kernel import Kernel, Lock
 from rebalance_lab.wire.paths import BROKER_IDS, owner_path
@@ -14,7 +14,7 @@ from rebalance_lab.zkclient import ChildListener, ZkClient
 from rebalance_lab.zkclient.helpers import create_ephemeral_expect_conflict
 from zkconsumer.errors import ConsumerRebalanceFailedException
 from zkconsumer.fetchers import Fetchers
-from zkconsumer.group_view import GroupView
+from zkconsumer.group_view import GroupView, Snapshot
 from zkconsumer.ownership import Ownership
 from zkconsumer.plants import Plant
 from zkconsumer.report import Report
@@ -30,6 +30,15 @@ class RebalanceSettings:
     backoff_ms: int
     assignor: Assignor
     plant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed:
+    """Why an attempt failed. `reason`: conflict, error or shutdown; `conflicts`: what others own."""
+
+    why: str
+    reason: str
+    conflicts: tuple[TopicPartition, ...] = ()
 
 
 class Rebalancer:
@@ -85,14 +94,17 @@ class Rebalancer:
         self._report.step(Kind.ATTEMPT_BEGAN, attempt=number)
         try:
             await self._view.cluster()
-            why = await self._attempt()
+            failed = await self._attempt()
         except Exception as error:  # as in 0.8.2: any throwable is a failed attempt
-            why = f"{type(error).__name__}: {error}"
-        if why is not None:
-            self._report.step(Kind.ATTEMPT_FAILED, attempt=number, why=why)
-        return why is None
+            failed = AttemptFailed(f"{type(error).__name__}: {error}", "error")
+        if failed is None:
+            return True
+        conflicts = [[each.topic, each.partition] for each in failed.conflicts]
+        detail = {"why": failed.why, "reason": failed.reason, "conflicts": conflicts}
+        self._report.step(Kind.ATTEMPT_FAILED, attempt=number, **detail)
+        return False
 
-    async def _attempt(self) -> str | None:
+    async def _attempt(self) -> AttemptFailed | None:
         """One attempt in Kafka's order. None on success, else why it failed."""
         settings = self._settings
         await self._view.threads(settings.consumer_id)  # not registered: fails here, with everything kept
@@ -102,14 +114,15 @@ class Rebalancer:
             return None
         await self._stop_fetchers()
         await self._release()
-        context = await self._view.context()
-        assignment = self._decide(context)
+        snapshot = await self._view.snapshot()
+        assignment = self._decide(snapshot)
         offsets = await self._view.offsets(each for each, _ in assignment.owners)
         if self._shutting_down():
-            return "the member is shutting down"
+            return AttemptFailed("the member is shutting down", "shutdown")
         conflicts = await self._claim(assignment)
         if conflicts:
-            return f"owned by others: {', '.join(f'{each.topic}/{each.partition}' for each in conflicts)}"
+            names = ", ".join(f"{each.topic}/{each.partition}" for each in conflicts)
+            return AttemptFailed(f"owned by others: {names}", "conflict", tuple(conflicts))
         self._ownership.swap(assignment.owners, offsets)
         self._fetchers.start(each for each, _ in assignment.owners)
         return None
@@ -129,13 +142,23 @@ class Rebalancer:
     async def _delete(self, each: TopicPartition) -> None:
         await self._client.delete(owner_path(self._settings.group, each.topic, each.partition))
 
-    def _decide(self, context: AssignmentContext) -> Assignment:
-        assignment = self._settings.assignor(context)
+    def _decide(self, snapshot: Snapshot) -> Assignment:
+        assignment = self._planted(self._settings.assignor(snapshot.context), snapshot)
         for warning in assignment.warnings:
             self._report.warned(warning)
+        self._report.step(
+            Kind.DECIDED,
+            members=len(snapshot.members),
+            members_zxid=snapshot.members_zxid,
+            view=snapshot.digest,
+            wants=[[each.topic, each.partition] for each, _ in assignment.owners],
+        )
+        return assignment
+
+    def _planted(self, assignment: Assignment, snapshot: Snapshot) -> Assignment:
         if self._settings.plant == Plant.NEVER_CLAIM_LAST:
-            last = {TopicPartition(topic, found[-1]) for topic, found in context.partitions.items() if found}
-            return Assignment(tuple(each for each in assignment.owners if each[0] not in last))
+            last = {TopicPartition(topic, found[-1]) for topic, found in snapshot.context.partitions.items() if found}
+            return replace(assignment, owners=tuple(each for each in assignment.owners if each[0] not in last))
         return assignment
 
     async def _claim(self, assignment: Assignment) -> list[TopicPartition]:
