@@ -13,6 +13,7 @@ from typer.exceptions import TyperException
 from rebalance_lab.cli.claims import claims
 from rebalance_lab.cli.demo import demo
 from rebalance_lab.cli.failures import UNKNOWN, Failure
+from rebalance_lab.cli.history import history
 from rebalance_lab.cli.join import join
 from rebalance_lab.cli.replay import replay
 from rebalance_lab.cli.report import report
@@ -62,6 +63,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
 for panel, commands in PANELS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)
+app.add_typer(history, rich_help_panel="Experiments")
 app.add_typer(whatif, rich_help_panel="Hands on")
 
 

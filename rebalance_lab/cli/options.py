@@ -36,7 +36,17 @@ SetOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 ZooKeeperOption = Annotated[str, typer.Option("--zookeeper", help="A ZooKeeper.", metavar="HOST:PORT")]
 
+TrialArgument = Annotated[str, typer.Argument(help="A trial's folder, or its name in the store.", metavar="TRIAL")]
+
 DEFAULT_STORE = Path("trials")
+
+
+def trial_folder(trial: str, store: Path) -> Path:
+    """The folder that a TrialArgument means. Raises Failure."""
+    for folder in (Path(trial), store / trial):
+        if folder.is_dir():
+            return folder
+    raise Failure(f"there is no trial {trial}, neither as a folder nor in the store {store}")
 
 
 def key_values(texts: Sequence[str] | None, option: str = "--set") -> dict[str, str]:

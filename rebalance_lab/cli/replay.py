@@ -5,12 +5,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
 
 import typer
 
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
-from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption
+from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
 from rebalance_lab.cli.results import shape, show
 from rebalance_lab.cli.terminal import print_json, progress
 from rebalance_lab.history.files import Trial, load, read_trial
@@ -18,7 +17,7 @@ from rebalance_lab.trials import api
 
 
 def replay(
-    trial: Annotated[str, typer.Argument(help="A trial's folder, or its name in the store.", metavar="TRIAL")],
+    trial: TrialArgument,
     *,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
@@ -28,7 +27,7 @@ def replay(
     A simulated one must give the same history, and the command says whether it did. A live one
     runs with the same parameters, into the store; its schedule may differ.
     """
-    folder = _folder(trial, store)
+    folder = trial_folder(trial, store)
     with spoken():
         before = read_trial(folder)
         plan = api.plan_of(folder)
@@ -48,13 +47,6 @@ def replay(
     if not same:
         raise Failure(f"the history differs from the stored one: {difference}. Versions then: {_versions(before)}")
     raise typer.Exit(exit_code([result.status]))
-
-
-def _folder(trial: str, store: Path) -> Path:
-    for folder in (Path(trial), store / trial):
-        if folder.is_dir():
-            return folder
-    raise Failure(f"there is no trial {trial}, neither as a folder nor in the store {store}")
 
 
 def _tell(result: api.TrialResult, before: Trial, same: bool | None, *, as_json: bool) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -75,3 +77,16 @@ def seconds(time_us: int) -> str:
 def print_json(value: Any) -> None:
     """One JSON line on stdout, at once."""
     print(msgspec.json.encode(value).decode(), flush=True)
+
+
+@contextmanager
+def pipeable() -> Iterator[None]:
+    """For answers that people pipe into `head`: a reader that has read enough is no failure."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still buffered is flushed at exit: it must go somewhere that takes it.
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+        os.close(devnull)

@@ -24,6 +24,7 @@ def test_help_lists_every_command(command: CommandLine) -> None:
         "replay",
         "report",
         "claims",
+        "history",
         "zookeeper",
         "topics",
         "join",

@@ -1,0 +1,164 @@
+"""`history`: recorded trials, read and compared in the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from rebalance_lab.cli.event_lines import FAULT_MARK, RUNNER_MARK, Lines
+from rebalance_lab.cli.event_selection import AROUND, Wanted, around_of, members_of, place_of, words_of
+from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, Failure, spoken
+from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
+from rebalance_lab.cli.terminal import answer, pipeable, print_json
+from rebalance_lab.history.compare import Difference, first_difference
+from rebalance_lab.history.events import Event, Kind, Layer, encode
+from rebalance_lab.history.files import History, Trial, load
+
+history = typer.Typer(name="history", help="Read recorded trials, event by event.", no_args_is_help=True)
+
+#: Colour of a layer's lines on a terminal. Operations are the most, and stay as they are.
+STYLES = {Layer.FAULT: "bold red", Layer.BELIEF: "green", Layer.REGISTRY: "cyan", Layer.EFFECT: "dim"}
+
+_Texts = list[str] | None
+
+
+@history.command()
+def show(
+    trial: TrialArgument,
+    *,
+    layer: Annotated[_Texts, typer.Option(help="belief, registry, effect, fault, op.", metavar="A,B")] = None,
+    actor: Annotated[_Texts, typer.Option(help="Who recorded it: m1, runner, zookeeper.", metavar="A,B")] = None,
+    kind: Annotated[_Texts, typer.Option(help="What happened: owned, watch-fired, …", metavar="A,B")] = None,
+    partition: Annotated[
+        str | None, typer.Option(help="What concerns this partition, with phases and faults.", metavar="T/N")
+    ] = None,
+    from_ms: Annotated[float | None, typer.Option(help="Not before this time.", metavar="MS")] = None,
+    to_ms: Annotated[float | None, typer.Option(help="Not after this time.", metavar="MS")] = None,
+    around: Annotated[
+        str | None, typer.Option(help=f"One event and COUNT ({AROUND}) before and after.", metavar="ID[:COUNT]")
+    ] = None,
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+) -> None:
+    """Print a trial's events, a line each, in the order of the history.
+
+    A line has the time in ms since the first event, the event's id, its layer and kind, what it
+    is about, and the id of the event that caused it. !! marks faults, == what the runner says
+    of the trial, >> the event that --around names. Several filters must all hold. A consumer id
+    is shown as {actor}; --json has every field, one event a line.
+    """
+    if from_ms is not None and to_ms is not None and from_ms > to_ms:
+        raise Failure(f"--from-ms {from_ms:g} is after --to-ms {to_ms:g}: nothing lies between")
+    chosen, count = (None, AROUND) if around is None else around_of(around)
+    wanted = Wanted(
+        layers=members_of("--layer", Layer, layer),
+        actors=words_of(actor),
+        kinds=members_of("--kind", Kind, kind),
+        place=None if partition is None else place_of(partition),
+        from_us=None if from_ms is None else round(from_ms * 1000),
+        to_us=None if to_ms is None else round(to_ms * 1000),
+        around=chosen,
+        count=count,
+    )
+    with spoken(), pipeable():
+        found = load(trial_folder(trial, store))
+        shown = wanted.of(found.events)
+        if as_json:
+            for event in shown:
+                print(encode(event).decode())
+            return
+        print(f"# {headline(found.trial)}")
+        lines = Lines.of(found.events, shown)
+        put((lines.line(event, chosen), event) for event in shown)
+        print(f"# {len(shown)} of {len(found.events)} events")
+
+
+@history.command()
+def compare(
+    left: Annotated[str, typer.Argument(help="A trial's folder, or its name in the store.", metavar="A")],
+    right: Annotated[str, typer.Argument(help="Another.", metavar="B")],
+    *,
+    context: Annotated[int, typer.Option("--context", help="Events shown before and after.", min=0)] = 5,
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+) -> None:
+    """Find the first event in which two histories differ.
+
+    Exit 0: they are the same. 1: they differ.
+    """
+    with spoken(), pipeable():
+        ours, theirs = (load(trial_folder(each, store)) for each in (left, right))
+        found = first_difference(ours.events, theirs.events)
+        if as_json:
+            print_json(_shape(ours, theirs, found))
+        else:
+            _tell(ours, theirs, found, context)
+        raise typer.Exit(AS_EXPECTED if found is None else SURPRISE)
+
+
+def headline(trial: Trial) -> str:
+    """What a trial was, in a line."""
+    facts = [trial.id, trial.scenario, trial.world, trial.rules, f"seed {trial.seed}"]
+    facts += ["control"] if trial.control else []
+    facts += [f"planted bug {trial.plant}"] if trial.plant else []
+    return " · ".join(facts)
+
+
+def put(lines: Iterable[tuple[str, Event]]) -> None:
+    """Print lines of events: in colour and cut at its edge on a terminal, whole in a pipe."""
+    if not sys.stdout.isatty():
+        for line, _ in lines:
+            print(line)
+        return
+    console = answer()
+    for line, event in lines:
+        style = STYLES.get(event.layer, "bold" if line.startswith((RUNNER_MARK, FAULT_MARK)) else "")
+        console.print(Text(line, style), no_wrap=True, overflow="ellipsis")
+
+
+# -- comparing ------------------------------------------------------------------------------
+
+
+def _shape(ours: History, theirs: History, found: Difference | None) -> dict[str, object]:
+    shape: dict[str, object] = {"same": found is None, "a": ours.trial.id, "b": theirs.trial.id}
+    if found is None:
+        return shape | {"events": len(ours.events)}
+    sides = {"a_event": found.left, "b_event": found.right}
+    return shape | {"event": found.index + 1, "fields": found.fields} | sides
+
+
+def _tell(ours: History, theirs: History, found: Difference | None, context: int) -> None:
+    for name, each in (("A", ours), ("B", theirs)):
+        print(f"# {name}: {headline(each.trial)}, {len(each.events)} events")
+    unlike = _unlike(ours.trial, theirs.trial)
+    if unlike:
+        print(f"# not the same experiment: {unlike}")
+    if found is None:
+        print(f"the same history, event for event: {len(ours.events)} events")
+        return
+    shared = ours.events[max(found.index - context, 0) : found.index]
+    sides = [each.events[found.index : found.index + 1 + context] for each in (ours, theirs)]
+    rows = [*shared, *sides[0], *sides[1]]  # of both, so that their columns are the same
+    lines = Lines.of(ours.events, rows)
+    put((f"   {lines.line(event)}", event) for event in shared)
+    for name, each, side, differs in zip("AB", (ours, theirs), sides, (found.left, found.right), strict=True):
+        lines = Lines.of(each.events, rows)
+        chosen = None if differs is None else differs.id
+        put((f"{name}  {lines.line(event, chosen)}", event) for event in side)
+        if differs is None:
+            print(f"{name}  (it has ended)")
+    what = f" in: {', '.join(found.fields)}" if found.fields else ""
+    print(f"# the same up to event {found.index}; event {found.index + 1} differs{what}")
+
+
+def _unlike(left: Trial, right: Trial) -> str:
+    """In which settings two trials differ; empty for the same experiment."""
+    names = ("scenario", "world", "rules", "seed", "control", "plant")
+    pairs = [(name, getattr(left, name), getattr(right, name)) for name in names]
+    settings = sorted(set(left.parameters) | set(right.parameters))
+    pairs += [(name, left.parameters.get(name), right.parameters.get(name)) for name in settings]
+    return ", ".join(f"{name} {ours} and {theirs}" for name, ours, theirs in pairs if ours != theirs)
