@@ -5,3 +5,11 @@ from __future__ import annotations
 
 class KafkaException(Exception):
     """A payload that Kafka could not read. The text is Kafka's."""
+
+
+class InvalidFilter(KafkaException):
+    """A topic filter that is no regular expression (a RuntimeException in 0.8.2). The text is Kafka's."""
+
+
+class UnsupportedFilter(KafkaException):
+    """A topic filter that Kafka takes and the lab cannot evaluate; the message says why."""

@@ -10,6 +10,8 @@ from rebalance_lab.wire.errors import KafkaException
 
 INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 
+_SHORT = {'"': '\\"', "\\": "\\\\", "/": "\\/", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
 
 class _NotAnInt(Exception):
     """A number that Scala's `toInt` refuses."""
@@ -42,6 +44,17 @@ def encode(value: object) -> str:
     if isinstance(value, Sequence):
         return "[" + ",".join(encode(each) for each in value) + "]"
     raise TypeError(f"Kafka's JSON encoder knows no {type(value).__name__}: {value!r}")
+
+
+def escaped(text: str) -> str:
+    """A string as 0.8.2 escapes it where it does (the regex of a wildcard, nothing else): quote,
+    backslash and slash, and control characters up to U+009F."""
+    return "".join(_SHORT.get(letter) or _escaped(letter) for letter in text)
+
+
+def _escaped(letter: str) -> str:
+    code = ord(letter)
+    return f"\\u{code:04x}" if code <= 0x1F or 0x7F <= code <= 0x9F else letter
 
 
 def parse(text: str) -> object | None:

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rebalance_lab.wire.errors import KafkaException
-from rebalance_lab.wire.json_text import encode, parse
+from rebalance_lab.wire.json_text import encode, escaped, parse
+from rebalance_lab.wire.topic_filter import INTERNAL_TOPICS, compiled_filter, normal_filter
 
 STATIC = "static"
 WHITE_LIST = "white_list"
 BLACK_LIST = "black_list"
-
-#: The only internal topic of 0.8.2.
-INTERNAL_TOPICS = ("__consumer_offsets",)
 
 VERSION = 1
 
@@ -40,42 +37,34 @@ class Registration:
     def streams(self, topics: Iterable[str] = (), *, exclude_internal: bool = True) -> dict[str, int]:
         """topic -> streams. `topics`: all that exist, which only a wildcard needs.
 
-        The filter is matched against whole names by Python's `re`; where Java's regular
-        expressions differ (possessive quantifiers, for example) so does the answer. Raises
-        KafkaException with the original's text for a bad one.
+        The filter is matched against whole names; `exclude_internal` is the setting of the member
+        that evaluates it, not of the one that wrote it. Raises InvalidFilter with the original's
+        text, and UnsupportedFilter.
         """
         if not self.wildcard:
             return dict(self.subscription)
         text, count = self.subscription[0]
         wanted = self.pattern == WHITE_LIST
-        matches = _compiled(text).fullmatch
+        matches = compiled_filter(text).fullmatch
         hidden = INTERNAL_TOPICS if exclude_internal else ()
         return {each: count for each in sorted(topics) if each not in hidden and bool(matches(each)) == wanted}
 
 
-def _compiled(text: str) -> re.Pattern[str]:
-    normal = re.sub(r"\s", "", text.strip().replace(",", "|"))
-    normal = re.sub(r"^[\"']+|[\"']+$", "", normal)
-    try:
-        return re.compile(normal)
-    except (re.error, OverflowError, RecursionError):
-        raise KafkaException(f"{normal} is an invalid regex.") from None
-
-
 def registration_payload(registration: Registration) -> bytes:
-    """The payload as 0.8.2 writes it: four fields in this order, no blanks, topics not escaped.
+    """The payload as 0.8.2 writes it: four fields in this order, no blanks. Topics are not
+    escaped; a wildcard's filter is, and stands there as `normal_filter` has it.
 
-    Raises ValueError for a wildcard (its regex would have to be escaped; comes with filters)
-    and for a registration without a timestamp.
+    Raises ValueError for a registration without a timestamp.
     """
-    if registration.pattern != STATIC:
-        raise ValueError(f"cannot write a registration of pattern {registration.pattern}: only static ones so far")
     if registration.timestamp_ms is None:
         raise ValueError("cannot write a registration without a timestamp: give epoch milliseconds")
+    subscription = dict(registration.subscription)
+    if registration.wildcard:
+        subscription = {escaped(normal_filter(text)): count for text, count in registration.subscription}
     return encode(
         {
             "version": VERSION,
-            "subscription": dict(registration.subscription),
+            "subscription": subscription,
             "pattern": registration.pattern,
             "timestamp": str(registration.timestamp_ms),
         }

@@ -31,15 +31,29 @@ def test_an_empty_registration_as_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("registration", "text"),
+    ("pattern", "raw", "written"),
     [
-        (Registration((("t.*", 1),), "white_list", 5), "cannot write a registration of pattern white_list"),
-        (Registration((("t", 1),)), "cannot write a registration without a timestamp"),
+        ("white_list", "orders.*", '{"orders.*":4}'),
+        ("black_list", "test\\..*", '{"test\\\\..*":4}'),
+        ("white_list", " 'a, b/c' ", '{"a|b\\/c":4}'),
+        ("static", 'a"b', '{"a"b":4}'),  # topics are not escaped
     ],
 )
-def test_what_cannot_be_written(registration: Registration, text: str) -> None:
-    with pytest.raises(ValueError, match=text):
-        registration_payload(registration)
+def test_a_subscription_as_written(pattern: str, raw: str, written: str) -> None:
+    registration = Registration(((raw, 4),), pattern, 5)
+    assert registration_payload(registration).decode() == (
+        f'{{"version":1,"subscription":{written},"pattern":"{pattern}","timestamp":"5"}}'
+    )
+
+
+def test_a_wildcard_comes_back() -> None:
+    registration = Registration((('a|b/"c"|[^d]\\.x', 2),), "white_list", 5)
+    assert read_registration(registration_payload(registration)) == registration
+
+
+def test_a_registration_needs_a_timestamp() -> None:
+    with pytest.raises(ValueError, match="cannot write a registration without a timestamp"):
+        registration_payload(Registration((("t", 1),)))
 
 
 def test_a_registration_of_0_8_0_is_read() -> None:

@@ -1,0 +1,38 @@
+"""Topic filters of 0.8.2 (`kafka.consumer.TopicFilter`; facts 3.3): which topics a wildcard takes."""
+
+from __future__ import annotations
+
+import re
+
+from rebalance_lab.wire.errors import InvalidFilter, UnsupportedFilter
+from rebalance_lab.wire.java_regex import java_pattern
+from rebalance_lab.wire.java_scanner import InvalidPattern, UnknownConstruct
+
+#: The only internal topic of 0.8.2.
+INTERNAL_TOPICS = ("__consumer_offsets",)
+
+#: What Java's `trim` takes off: everything up to the blank.
+_TRIMMED = "".join(map(chr, range(0x21)))
+
+_QUOTES = "\"'"
+
+
+def normal_filter(raw: str) -> str:
+    """The text as Kafka uses it: trimmed, commas are `|`, blanks removed, quotes at both ends
+    taken off (property files may bring them)."""
+    return raw.strip(_TRIMMED).replace(",", "|").replace(" ", "").strip(_QUOTES)
+
+
+def compiled_filter(raw: str) -> re.Pattern[str]:
+    """The pattern to match whole names with. Raises InvalidFilter with Kafka's text, and
+    UnsupportedFilter for what Java knows and the lab does not (`wire.java_regex`)."""
+    text = normal_filter(raw)
+    try:
+        return java_pattern(text)
+    except InvalidPattern:
+        raise InvalidFilter(f"{text} is an invalid regex.") from None
+    except UnknownConstruct as unknown:
+        raise UnsupportedFilter(
+            f"the topic filter {text} uses {unknown}, which Java's regular expressions know and the lab's do not; "
+            "write it in another way"
+        ) from None

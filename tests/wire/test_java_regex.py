@@ -1,0 +1,121 @@
+"""Java's regular expressions: Java's own answers, and what is refused by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rebalance_lab.wire.errors import InvalidFilter, KafkaException, UnsupportedFilter
+from rebalance_lab.wire.java_regex import java_pattern
+from rebalance_lab.wire.java_scanner import InvalidPattern, UnknownConstruct
+from rebalance_lab.wire.json_text import escaped
+from rebalance_lab.wire.topic_filter import compiled_filter, normal_filter
+
+#: pattern, name, answer of OpenJDK 17 (JavaRegexAnswers.java).
+ANSWERS = [
+    tuple(line.split("\t"))
+    for line in (Path(__file__).parent / "java_regex_answers.tsv").read_text("utf-8").split("\n")[:-1]
+]
+
+
+def test_the_answers_are_javas() -> None:
+    wrong = []
+    for pattern, name, answer in ANSWERS:
+        try:
+            found = str(java_pattern(pattern).fullmatch(name) is not None).lower()
+        except InvalidPattern:
+            found = "INVALID"
+        if found != answer:
+            wrong.append((pattern, name, answer, found))
+    assert wrong == []
+    assert {answer for _, _, answer in ANSWERS} == {"true", "false", "INVALID"}
+    assert len(ANSWERS) > 300
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("[a&&b]", r"an intersection of classes \(&&\)"),
+        ("[a[b]]", "a class within a class"),
+        ("[a-[b]]", "a class within a class"),
+        ("[\\P{Alpha}]", "negated"),
+        ("\\p{L}", r"the class \\p\{L\}"),
+        ("\\pL", r"the class \\p\{L\}"),
+        ("\\h", r"\\h"),
+        ("\\R", r"\\R"),
+        ("(?x)a b", "the flag x"),
+        ("(?U)a", "the flag U"),
+        ("a(?i)b", "flags that are set in the middle"),
+        ("a{2}{3}", "a quantifier upon a quantifier"),
+        ("{2}", "a repetition of nothing"),
+        ("(a)\\11", "several digits"),
+        ("(?<=a{1,2})b", "fixed-width"),
+        ("^*a", "nothing to repeat|multiple repeat"),
+    ],
+)
+def test_what_java_knows_and_the_lab_does_not_is_named(text: str, what: str) -> None:
+    with pytest.raises(UnknownConstruct, match=what):
+        java_pattern(text)
+
+
+@given(st.text(alphabet="ab(|)[]^$*+?{}\\dpk<>:=!,-&012.", max_size=12), st.sampled_from(["", "a", "ab", "bb0", "(a"]))
+def test_a_group_around_all_changes_nothing_and_nothing_else_is_raised(text: str, name: str) -> None:
+    try:
+        pattern = java_pattern(text)
+    except (InvalidPattern, UnknownConstruct):
+        return
+    grouped = java_pattern(f"(?:{text})")
+    assert (pattern.fullmatch(name) is None) == (grouped.fullmatch(name) is None)
+
+
+@given(st.text(min_size=1, max_size=20))
+def test_quoted_text_is_itself(name: str) -> None:
+    if "\\E" not in name and not name.endswith("\\"):
+        assert java_pattern(f"\\Q{name}\\E").fullmatch(name) is not None
+
+
+@pytest.mark.parametrize(
+    ("raw", "normal"),
+    [
+        (" a, b ", "a|b"),
+        ("'a,b'", "a|b"),
+        ("\"'a'\"", "a"),
+        ("a'b", "a'b"),
+        ("\t a\tb \r\n", "a\tb"),  # only blanks go from the middle
+        ("\u00a0a", "\u00a0a"),  # nor does Java trim blanks that it does not know
+        ("", ""),
+    ],
+)
+def test_filters_are_normalised_as_kafka_does(raw: str, normal: str) -> None:
+    assert normal_filter(raw) == normal
+
+
+def test_a_filter_that_java_refuses_is_refused_with_kafkas_text() -> None:
+    with pytest.raises(InvalidFilter) as caught:
+        compiled_filter(" (a, b ")
+    assert str(caught.value) == "(a|b is an invalid regex."
+
+
+def test_a_filter_that_only_java_knows_is_refused_in_words() -> None:
+    with pytest.raises(UnsupportedFilter) as caught:
+        compiled_filter("[a-z&&[^b]]+")
+    assert isinstance(caught.value, KafkaException)
+    assert str(caught.value) == (
+        "the topic filter [a-z&&[^b]]+ uses an intersection of classes (&&), which Java's regular expressions know "
+        "and the lab's do not; write it in another way"
+    )
+
+
+def test_escapes_are_kafkas() -> None:
+    assert escaped('a"\\/\b\f\n\r\t\x00\x1f\x7f\x9f\xa0é') == (
+        'a\\"\\\\\\/\\b\\f\\n\\r\\t\\u0000\\u001f\\u007f\\u009f\xa0é'
+    )
+
+
+@given(st.text())
+def test_escapes_come_back(text: str) -> None:
+    assert json.loads(f'"{escaped(text)}"') == text
