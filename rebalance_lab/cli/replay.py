@@ -1,24 +1,38 @@
-"""`replay`: a stored trial again."""
+"""`replay`: a stored trial again, whole or up to one of its events."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Annotated
 
 import typer
 
+from rebalance_lab.cli.event_lines import Lines, id_text, printable
+from rebalance_lab.cli.event_selection import event_id_of, index_of
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
+from rebalance_lab.cli.history import headline, put
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
 from rebalance_lab.cli.results import shape, show
-from rebalance_lab.cli.terminal import print_json, progress
-from rebalance_lab.history.files import Trial, load, read_trial
+from rebalance_lab.cli.terminal import pipeable, print_json, progress
+from rebalance_lab.history.compare import first_difference
+from rebalance_lab.history.files import History, Trial, load, read_trial
 from rebalance_lab.trials import api
+from rebalance_lab.trials.halting import Halt, halt_at
+
+#: Events shown before the one at which a replay stopped.
+LEADING = 5
 
 
 def replay(
     trial: TrialArgument,
     *,
+    until: Annotated[
+        str | None,
+        typer.Option(help="Stop at the N-th event of the history, or at the one with this id.", metavar="N|ID"),
+    ] = None,
+    tasks: Annotated[bool, typer.Option("--tasks", help="With --until: every task and what it waits for.")] = False,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
 ) -> None:
@@ -26,9 +40,17 @@ def replay(
 
     A simulated one must give the same history, and the command says whether it did. A live one
     runs with the same parameters, into the store; its schedule may differ.
+
+    With --until a simulated trial is stopped at once when that event is recorded, counted from 1
+    in the order of `history show`. With --tasks you see what every task waits for at that moment.
     """
+    if tasks and until is None:
+        raise Failure("--tasks shows a moment: name it with --until N, or --until ACTOR#N")
     folder = trial_folder(trial, store)
     with spoken():
+        if until is not None:
+            _stop(folder, until, tasks=tasks, as_json=as_json)
+            return
         before = read_trial(folder)
         plan = api.plan_of(folder)
         if before.world != "simulated":
@@ -61,11 +83,46 @@ def _tell(result: api.TrialResult, before: Trial, same: bool | None, *, as_json:
 def _first_difference(before: Path, after: Path) -> str:
     """The first event that two histories do not share, in words."""
     old, new = load(before).events, load(after).events
-    for number, (left, right) in enumerate(zip(old, new, strict=False)):
-        if left != right:
-            return f"event {number}, {left.actor}/{left.n} at {left.at_us} us, is {right.actor}/{right.n} now"
-    return f"it has {len(old)} events, the replay {len(new)}"
+    found = first_difference(old, new)
+    assert found is not None, "their hashes differ"
+    left, right = found.left, found.right
+    if left is None or right is None:
+        return f"it has {len(old)} events, the replay {len(new)}"
+    now = f"{id_text(right.id)} at {right.at_us} us"
+    return f"event {found.index + 1}, {id_text(left.id)} at {left.at_us} us, is {now} now"
 
 
 def _versions(trial: Trial) -> str:
     return ", ".join(f"{name} {number}" for name, number in sorted(trial.versions.items())) or "not recorded"
+
+
+# -- up to an event -------------------------------------------------------------------------
+
+
+def _stop(folder: Path, until: str, *, tasks: bool, as_json: bool) -> None:
+    history = load(folder)
+    number = int(until) if until.isdecimal() else index_of(history.events, event_id_of(until, "--until")) + 1
+    with progress().status(f"{history.trial.id}: running up to event {number}"):
+        halt = halt_at(api.plan_of(folder), history, number)
+    with pipeable():
+        if as_json:
+            print_json(_halt_shape(halt, history, tasks=tasks))
+        else:
+            _tell_halt(halt, history, tasks=tasks)
+
+
+def _halt_shape(halt: Halt, history: History, *, tasks: bool) -> dict[str, object]:
+    found: dict[str, object] = {"replay_of": history.trial.id, "number": halt.number, "event": halt.event}
+    return found | {"tasks": [{"task": name, "state": state} for name, state in halt.tasks]} if tasks else found
+
+
+def _tell_halt(halt: Halt, history: History, *, tasks: bool) -> None:
+    print(f"# {headline(history.trial)}")
+    shown = history.events[max(halt.number - 1 - LEADING, 0) : halt.number]
+    lines = Lines.of(history.events, shown)
+    put((lines.line(event, halt.event.id), event) for event in shown)
+    print(f"# stopped as event {halt.number} of {len(history.events)} was recorded")
+    if tasks:
+        for name, state in halt.tasks:
+            print(printable(lines.shorten(f"{name}: {state}")))
+        print(f"# {len(halt.tasks)} tasks")

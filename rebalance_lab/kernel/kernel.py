@@ -233,9 +233,16 @@ class Kernel:
 
     # -- end --------------------------------------------------------------------------------
 
+    def waits(self) -> list[tuple[str, str]]:
+        """Every task, oldest first, and what it waits for, both in words."""
+        return [
+            (f"{_whose(task)}{task.name}", "runs now" if task is self._current else _waiting(task))
+            for task in self._tasks
+        ]
+
     def story(self) -> str:
         """Every task and what it waits for, a line each."""
-        return "\n".join(f"  {_whose(task)}{task.name}: {_waiting(task)}" for task in self._tasks)
+        return "\n".join(f"  {name}: {waiting}" for name, waiting in self.waits())
 
     def close(self) -> None:
         """Fence everything, then unwind what still waits: parked tasks of killed processes

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
+from functools import partial
 
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History, Trial, canonical, merge
-from rebalance_lab.history.recorder import MemorySink
+from rebalance_lab.history.recorder import MemorySink, Sink
 from rebalance_lab.history.transactions import RegistryTracker, Transaction
 from rebalance_lab.hosts.members import build_member
 from rebalance_lab.kernel import Flag, Kernel, Process
@@ -32,6 +34,23 @@ SIMULATED_BOOT_ID = "simulated"
 
 #: The runner's own session; longer than any member's.
 RUNNER_SESSION_MS = 10_000
+
+
+#: Told each event as soon as it is recorded, on which kernel. It ends the trial by raising what
+#: is no Exception: members survive those (see `trials.halting`).
+OnEvent = Callable[[Kernel, Event], None]
+
+
+class ToldSink:
+    """A sink that tells of each event, once it is written."""
+
+    def __init__(self, sink: Sink, tell: Callable[[Event], None]) -> None:
+        self._sink = sink
+        self._tell = tell
+
+    def write(self, event: Event) -> None:
+        self._sink.write(event)
+        self._tell(event)
 
 
 class SimulatedProcess:
@@ -60,13 +79,15 @@ class SimulatedProcess:
 class SimulatedStage:
     """One simulated world for one trial (`trials.lab.Stage`)."""
 
-    def __init__(self, plan: Plan, simulation: Simulation) -> None:
+    def __init__(self, plan: Plan, simulation: Simulation, on_event: OnEvent | None = None) -> None:
         self.plan = plan
         self.kernel: Kernel = simulation.kernel
         self.tracker = RestTracker()
         self.changed = Flag("trial changed")
         self._memory = MemorySink()
-        self.sink = TrackedSink(self._memory, self.tracker, self.changed)
+        self.sink: Sink = TrackedSink(self._memory, self.tracker, self.changed)
+        if on_event is not None:
+            self.sink = ToldSink(self.sink, partial(on_event, self.kernel))
         plants_server = plan.plant if plan.plant == "two-owners" else None
         self._world = SimulatedWorld(
             simulation,
@@ -101,12 +122,12 @@ class SimulatedStage:
         return SimulatedProcess(process, closing)
 
 
-def simulate(plan: Plan) -> tuple[History, bytes]:
+def simulate(plan: Plan, on_event: OnEvent | None = None) -> tuple[History, bytes]:
     """Run a simulated trial; return its history and its canonical bytes. Raises TrialError, Deadlock, and what a
     failing member raises; the message ends with the command that replays it."""
     simulation = Simulation(plan.seed)
     try:
-        stage = SimulatedStage(plan, simulation)
+        stage = SimulatedStage(plan, simulation, on_event)
         lab = Lab(plan, stage)
         simulation.run(play(lab), f"scenario {plan.scenario}")
         events = merge(stage.events)

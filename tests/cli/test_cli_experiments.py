@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 from cli_tools import CommandLine, Shell
 
-from rebalance_lab.history.files import digest, read_events
+from rebalance_lab.history.files import digest, read_events, read_trial, seal
 
 QUICK = ["--set", "members=2", "--set", "partitions=2"]
 
@@ -99,12 +100,11 @@ def test_replay_tells_the_first_event_that_differs(command: CommandLine, shell: 
     changed = json.loads(lines[3]) | {"at_us": json.loads(lines[3])["at_us"] + 1}
     events.write_text("".join([*lines[:3], json.dumps(changed) + "\n", *lines[4:]]))
     assert "was changed after it was sealed" in shell.refused("claims", "--store", tmp_path)
-    record = tmp_path / trial / "trial.json"
     sealed = digest(read_events(events))  # as another version of the lab would have recorded it
-    record.write_text(json.dumps(json.loads(record.read_text()) | {"history_sha256": sealed}))
+    seal(tmp_path / trial, msgspec.structs.replace(read_trial(tmp_path / trial), history_sha256=sealed))
     ended = command("replay", trial, "--store", tmp_path)
     assert ended.code == 2
-    assert "the history differs from the stored one: event 3, " in ended.err
+    assert "the history differs from the stored one: event 4, " in ended.err
     assert "the same history" not in ended.out
 
 

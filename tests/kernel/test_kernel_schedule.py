@@ -153,7 +153,7 @@ def test_the_story_shows_tasks_that_are_ready():
         simulation.kernel.spawn(one(Future("x")), "fresh")
         return simulation.kernel.story()
 
-    assert simulation.run(main()) == "  main: ready to run\n  fresh: ready to run"
+    assert simulation.run(main()) == "  main: runs now\n  fresh: ready to run"
     simulation.close()
 
 
