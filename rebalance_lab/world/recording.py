@@ -2,23 +2,26 @@
 
 Each operation is recorded as a pair: INVOKED, then OK, FAILED_OP (definite: it was not done)
 or INFO (unknown: the connection was lost). Each event becomes the kernel's stimulus for what
-it wakes, so that later events name it as their cause.
+it wakes, so that later events name it as their cause. INVOKED of a multi or multi-read tells its
+`parts` ([[what, path], …]), its path is empty; a multi refused tells `index` and `reason`.
 
 The mode `counts`, which large trials will use, belongs into `RecordedZooKeeper._record`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
 from rebalance_lab.history.events import EventId, Kind, Layer
 from rebalance_lab.kernel import Future, Kernel, Mailbox
-from rebalance_lab.world.errors import ConnectionLoss, ZooKeeperError
+from rebalance_lab.world.errors import ConnectionLoss, MultiRefused, ZooKeeperError
 from rebalance_lab.world.ports import (
     Children,
     Node,
+    ReadOperation,
+    ReadResult,
     RecorderPort,
     Reply,
     SessionEvent,
@@ -26,6 +29,8 @@ from rebalance_lab.world.ports import (
     SessionState,
     Stat,
     WatchEvent,
+    WriteOperation,
+    WriteResult,
     ZooKeeper,
     ZooKeeperFactory,
 )
@@ -119,6 +124,14 @@ class RecordedZooKeeper:
         invoked = self._invoked("delete", path)
         return self._replied("delete", path, invoked, self._inner.delete(path, version=version))
 
+    def multi(self, operations: Sequence[WriteOperation]) -> Future[Reply[tuple[WriteResult, ...]]]:
+        invoked = self._invoked("multi", "", _told(operations))
+        return self._replied("multi", "", invoked, self._inner.multi(operations))
+
+    def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
+        invoked = self._invoked("multi_read", "", _told(reads))
+        return self._replied("multi_read", "", invoked, self._inner.multi_read(reads))
+
     def close(self) -> Future[None]:
         invoked = self._invoked("close", "")
         outer: Future[None] = Future("close")
@@ -133,8 +146,11 @@ class RecordedZooKeeper:
 
     # -- recording --------------------------------------------------------------------------
 
-    def _invoked(self, operation: str, path: str) -> EventId:
-        return self._emit(Kind.INVOKED, None, {"op": operation, "path": path})
+    def _invoked(self, operation: str, path: str, parts: list[list[str]] | None = None) -> EventId:
+        detail: dict[str, object] = {"op": operation, "path": path}
+        if parts is not None:
+            detail["parts"] = parts
+        return self._emit(Kind.INVOKED, None, detail)
 
     def _replied(self, operation: str, path: str, invoked: EventId, inner: Future[Reply[T]]) -> Future[Reply[T]]:
         outer: Future[Reply[T]] = Future(inner.label)
@@ -147,6 +163,8 @@ class RecordedZooKeeper:
                 self._record(Kind.OK, invoked, value.zxid, detail, partial(outer.set, value))
                 return
             detail["error"] = type(error).__name__
+            if isinstance(error, MultiRefused):
+                detail["index"], detail["reason"] = error.index, type(error.reason).__name__
             kind = Kind.INFO if isinstance(error, ConnectionLoss) else Kind.FAILED_OP
             zxid = error.zxid if isinstance(error, ZooKeeperError) and error.zxid >= 0 else None
             self._record(kind, invoked, zxid, detail, partial(outer.fail, error))
@@ -206,3 +224,8 @@ class RecordedZooKeeper:
             )
             self._tasks.stimulated(event_id, partial(self.events.put, event))
         self._inner.events.readable().on(self._session_event)
+
+
+def _told(operations: Sequence[WriteOperation] | Sequence[ReadOperation]) -> list[list[str]]:
+    """The parts of a multi or multi-read as events tell them: [[what, path], …]."""
+    return [[type(each).__name__.removesuffix("Read").lower(), each.path] for each in operations]

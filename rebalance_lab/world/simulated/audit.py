@@ -3,34 +3,50 @@ last transactions touched is looked at."""
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from rebalance_lab.history.transactions import Transaction
-from rebalance_lab.world.simulated.sessions import ServerSession
+from rebalance_lab.world.simulated.sessions import ServerSession, SessionTable
 from rebalance_lab.world.simulated.tree import Tree, name_of, parent_of
+
+#: Where the counter in a zxid ends and the epoch begins.
+EPOCH_SHIFT = 32
 
 
 class ImpossibleWorld(Exception):
     """The simulated server is in a state that no ZooKeeper reaches: a bug of the simulator."""
 
 
+class Audited(Protocol):
+    """What is looked at (`authority.Authority`)."""
+
+    tree: Tree
+    sessions: SessionTable
+
+
 class Audit:
     """Collects what changed; `check` verifies it once."""
 
-    def __init__(self, tree: Tree, living: dict[int, ServerSession]) -> None:
-        self._tree = tree
-        self._living = living
+    def __init__(self, authority: Audited) -> None:
+        self._authority = authority
         self._zxid = 0
         self._paths: list[str] = []
         self._ended: list[ServerSession] = []
         self.pending = False
 
-    def committed(self, transaction: Transaction) -> None:
-        """Raises ImpossibleWorld when zxids do not grow one by one."""
-        if transaction.zxid != self._zxid + 1:
-            raise ImpossibleWorld(f"{transaction.kind.name} has zxid {transaction.zxid:#x} after {self._zxid:#x}")
-        self._zxid = transaction.zxid
-        if transaction.path:
-            self._paths.append(transaction.path)
-            self.pending = True
+    def committed(self, zxid: int, records: tuple[Transaction, ...]) -> None:
+        """Raises ImpossibleWorld when zxids do not grow one by one within an epoch, or a record
+        has another."""
+        first_of_epoch = zxid >> EPOCH_SHIFT > self._zxid >> EPOCH_SHIFT and zxid & ((1 << EPOCH_SHIFT) - 1) == 1
+        if zxid != self._zxid + 1 and not first_of_epoch:
+            raise ImpossibleWorld(f"zxid {zxid:#x} is taken after {self._zxid:#x}")
+        self._zxid = zxid
+        for record in records:
+            if record.zxid != zxid:
+                raise ImpossibleWorld(f"{record.kind.name} has zxid {record.zxid:#x} in the transaction {zxid:#x}")
+            if record.path:
+                self._paths.append(record.path)
+                self.pending = True
 
     def ended(self, session: ServerSession) -> None:
         self._ended.append(session)
@@ -48,8 +64,9 @@ class Audit:
             self.pending = False
 
     def _check_path(self, path: str) -> None:
-        node = self._tree.nodes.get(path)
-        parent = self._tree.nodes.get(parent_of(path))
+        tree = self._authority.tree
+        node = tree.nodes.get(path)
+        parent = tree.nodes.get(parent_of(path))
         listed = parent is not None and parent.holds(name_of(path))
         if path != "/" and listed != (node is not None):
             raise ImpossibleWorld(
@@ -59,14 +76,13 @@ class Audit:
             return
         if node.owner and node.names:
             raise ImpossibleWorld(f"{path} is ephemeral and has children {node.names}")
-        owner = self._living.get(node.owner)
-        if node.owner and (owner is None or path not in owner.ephemerals):
+        dead = node.owner not in self._authority.sessions.living
+        if node.owner and (dead or path not in tree.ephemerals.get(node.owner, ())):
             raise ImpossibleWorld(
-                f"{path} belongs to session {node.owner:#x}, which {'disowns it' if owner else 'is dead'}"
+                f"{path} belongs to session {node.owner:#x}, which {'is dead' if dead else 'disowns it'}"
             )
 
     def _check_ended(self, session: ServerSession) -> None:
-        left = [path for path in session.ephemerals if path in self._tree.nodes]
-        left = [path for path in left if self._tree.nodes[path].owner == session.id]
-        if left or session.id in self._living:
+        left = list(self._authority.tree.ephemerals.get(session.id, ()))
+        if left or session.id in self._authority.sessions.living:
             raise ImpossibleWorld(f"session {session.id:#x} ended and left {left}")

@@ -10,7 +10,7 @@ from enum import IntEnum
 
 import msgspec
 
-from rebalance_lab.world.ports import Children, Node, Stat, WatchKind
+from rebalance_lab.world.ports import Children, Node, ReadOperation, Stat, WatchKind, WriteOperation
 
 
 class Operation(IntEnum):
@@ -22,6 +22,8 @@ class Operation(IntEnum):
     GET = 4
     SET = 5
     CHILDREN = 12
+    MULTI = 14
+    MULTI_READ = 22
     SET_WATCHES = 101
     CLOSE = -11
 
@@ -63,10 +65,27 @@ class Request(msgspec.Struct, frozen=True):
     ephemeral: bool = False
     sequence: bool = False
     rearm: Rearm | None = None
+    writes: tuple[WriteOperation, ...] = ()
+    reads: tuple[ReadOperation, ...] = ()
 
 
-#: What an answer may hold: the created path, a node, a list of children, a stat, or nothing.
-Value = str | Node | Children | Stat | None
+class Refusal(msgspec.Struct, frozen=True):
+    """The value of the answer to a multi that was refused: which of its operations was the first,
+    and ZooKeeper's error code."""
+
+    index: int
+    code: int
+
+
+#: One result of a multi-read: a node, the names of children, or ZooKeeper's error code.
+Found = Node | tuple[str, ...] | int
+
+#: One result of a multi: the created path, a Stat, or nothing.
+Done = str | Stat | None
+
+#: What an answer may hold: the created path, a node, a list of children, a stat, nothing, or the
+#: results of many operations.
+Value = str | Node | Children | Stat | Refusal | tuple[Done, ...] | tuple[Found, ...] | None
 
 
 class Answer(msgspec.Struct, frozen=True):

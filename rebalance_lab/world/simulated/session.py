@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Protocol, cast
 
 from rebalance_lab.kernel import Future, Kernel, Mailbox, Process
 from rebalance_lab.world import errors
@@ -11,6 +12,8 @@ from rebalance_lab.world.ports import (
     SESSION_TRANSITIONS,
     Children,
     Node,
+    ReadOperation,
+    ReadResult,
     Reply,
     SessionEvent,
     SessionEventKind,
@@ -18,9 +21,23 @@ from rebalance_lab.world.ports import (
     Stat,
     WatchEvent,
     WatchKind,
+    WriteOperation,
+    WriteResult,
 )
 from rebalance_lab.world.simulated.link import Link
-from rebalance_lab.world.simulated.messages import PING, Answer, Connect, Connected, Operation, Rearm, Request, ToClient
+from rebalance_lab.world.simulated.messages import (
+    PING,
+    Answer,
+    Connect,
+    Connected,
+    Found,
+    Operation,
+    Rearm,
+    Refusal,
+    Request,
+    ToClient,
+)
+from rebalance_lab.world.simulated.sizes import REQUEST_LIMIT_BYTES, request_bytes
 
 #: Unread session events. A session that reconnects makes two; its reader would be long gone.
 EVENTS_LIMIT = 10_000
@@ -97,6 +114,12 @@ class SimulatedSession:
     def delete(self, path: str, *, version: int = -1) -> Future[Reply[None]]:
         return self._ask(Operation.DELETE, path, version=version)
 
+    def multi(self, operations: Sequence[WriteOperation]) -> Future[Reply[tuple[WriteResult, ...]]]:
+        return self._ask(Operation.MULTI, _first(operations), writes=tuple(operations))
+
+    def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
+        return self._ask(Operation.MULTI_READ, _first(reads), reads=tuple(reads))
+
     def close(self) -> Future[None]:
         """As the port says. Without a connection, or a try at one, the server is not told, and
         the session lives there until it expires (ClientCnxn does not connect only to close)."""
@@ -112,17 +135,26 @@ class SimulatedSession:
                 self._end(SessionState.CLOSED, errors.SessionClosed)
         return self._closing
 
+    @staticmethod
+    def _empty_path(operation: Operation, path: str, fields: dict[str, Any]) -> bool:
+        if operation is Operation.MULTI or operation is Operation.MULTI_READ:
+            return any(not each.path for each in (*fields.get("writes", ()), *fields.get("reads", ())))
+        return not path and operation is not Operation.CLOSE
+
     def _ask(self, operation: Operation, path: str, **fields: Any) -> Future[Reply[Any]]:
         future: Future[Reply[Any]] = Future(("reply to", operation.name, path, "asked by", self._host.name))
         if self.state is SessionState.EXPIRED:
             future.fail(self._error(errors.SessionExpired, operation, path))
         elif self._closing is not None:
             future.fail(self._error(errors.SessionClosed, operation, path))
-        elif not path and operation is not Operation.CLOSE:  # the wire has no empty path
+        elif self._empty_path(operation, path, fields):  # the wire has no empty string
             future.fail(self._error(errors.BadArguments, operation, path))
         else:
+            request = Request(self._xid + 1, operation, path, **fields)
+            if request_bytes(request) > REQUEST_LIMIT_BYTES:
+                future.fail(self._error(errors.RequestTooLarge, operation, path))
+                return future
             self._xid += 1
-            request = Request(self._xid, operation, path, **fields)
             self._pending.append((request, future))
             if self.state is SessionState.CONNECTED and self._link is not None:
                 self._link.to_server(request)
@@ -230,11 +262,30 @@ class SimulatedSession:
             return
         missing = answer.code == errors.NoNode.code and operation is Operation.EXISTS
         if answer.code != 0 and not missing:
-            name = operation.name.lower()
-            future.fail(errors.error_for(answer.code, name, request.path, zxid=answer.zxid, session_id=self.session_id))
+            future.fail(self._failure(request, answer))
             return
+        value: object = answer.value
+        if operation is Operation.MULTI_READ:
+            value = self._found(request.reads, answer)
         watch = self._watch(operation, request.path, missing) if request.watch else None
-        future.set(Reply(answer.value, answer.zxid, watch))
+        future.set(Reply(value, answer.zxid, watch))
+
+    def _failure(self, request: Request, answer: Answer) -> errors.ZooKeeperError:
+        if isinstance(answer.value, Refusal):
+            index = answer.value.index
+            refused = request.writes[index]
+            return errors.MultiRefused(index, self._reason(answer.code, _name(refused), refused.path, answer.zxid))
+        return self._reason(answer.code, request.operation.name.lower(), request.path, answer.zxid)
+
+    def _found(self, reads: tuple[ReadOperation, ...], answer: Answer) -> tuple[ReadResult, ...]:
+        """The results of a multi-read, with errors for its codes."""
+        return tuple(
+            self._reason(each, _name(read), read.path, answer.zxid) if isinstance(each, int) else each
+            for read, each in zip(reads, cast(tuple[Found, ...], answer.value), strict=True)
+        )
+
+    def _reason(self, code: int, name: str, path: str, zxid: int) -> errors.ZooKeeperError:
+        return errors.error_for(code, name, path, zxid=zxid, session_id=self.session_id)
 
     # -- watches ----------------------------------------------------------------------------
 
@@ -288,3 +339,13 @@ class SimulatedSession:
         pending, self._pending = self._pending, deque()
         for request, future in pending:
             future.fail(self._error(error, request.operation, request.path))
+
+
+def _first(operations: Sequence[WriteOperation] | Sequence[ReadOperation]) -> str:
+    """The path that messages name for many operations."""
+    return operations[0].path if operations else ""
+
+
+def _name(operation: WriteOperation | ReadOperation) -> str:
+    """What a message calls one operation of many: `create`, `get`."""
+    return type(operation).__name__.removesuffix("Read").lower()

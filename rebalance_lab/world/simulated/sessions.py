@@ -21,17 +21,16 @@ FIRST_SESSION_ID = (1 << 56) | (((SIMULATED_EPOCH_MS << 24) & 0xFFFF_FFFF_FFFF_F
 
 
 class ServerSession:
-    """What the server knows of a session. `ephemerals`: its paths, in the order they came.
+    """What the server knows of a session.
 
     `heard_us`: when the server last heard of it. `expiry`: the armed timer, None while all is well.
     """
 
-    __slots__ = ("ephemerals", "expiry", "heard_us", "id", "link", "loses_next_reply", "timeout_ms")
+    __slots__ = ("expiry", "heard_us", "id", "link", "loses_next_reply", "timeout_ms")
 
     def __init__(self, session_id: int, timeout_ms: int) -> None:
         self.id = session_id
         self.timeout_ms = timeout_ms
-        self.ephemerals: dict[str, None] = {}
         self.link: Link | None = None
         self.heard_us = 0
         self.expiry: Any | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, insort
+from collections.abc import Callable
 
 from rebalance_lab.world import errors
 from rebalance_lab.world.ports import Children, Node, Stat
@@ -94,16 +95,29 @@ class Znode:
             self._children = Children(tuple(self.names), self.stat())
         return self._children
 
+    def saved(self) -> tuple[bytes, int, int, int, int, int]:
+        """What a write may change of it, for `restore`."""
+        return self.data, self.version, self.mzxid, self.mtime_ms, self.pzxid, self.creations
+
+    def restore(self, saved: tuple[bytes, int, int, int, int, int]) -> None:
+        self.data, self.version, self.mzxid, self.mtime_ms, self.pzxid, self.creations = saved
+        self.changed()
+
     def holds(self, name: str) -> bool:
         index = bisect_left(self.names, name)
         return index < len(self.names) and self.names[index] == name
 
 
 class Tree:
-    """All znodes by path. Writes raise Refused and then have changed nothing."""
+    """All znodes by path. Writes raise Refused and then have changed nothing.
+
+    `ephemerals`: session id -> the paths of its ephemeral znodes, in the order they came; a
+    session without any is missing.
+    """
 
     def __init__(self) -> None:
         self.nodes: dict[str, Znode] = {path: Znode(b"", 0, 0, 0) for path in SPECIAL_PATHS}
+        self.ephemerals: dict[int, dict[str, None]] = {}
         self.nodes["/"].names = ["zookeeper"]
         self.nodes["/zookeeper"].names = ["config", "quota"]
 
@@ -116,15 +130,14 @@ class Tree:
         if parent is None:
             raise Refused(errors.NoNode)
         if sequence:
-            path = f"{path}{parent.creations:010d}"
+            path = self.sequential(path)
         if _VALID_PATH.fullmatch(path) is None:
             raise Refused(errors.BadArguments)
         if path in self.nodes:
             raise Refused(errors.NodeExists)
         if parent.owner:
             raise Refused(errors.NoChildrenForEphemerals)
-        self.nodes[path] = Znode(data, owner, zxid, wall_ms)
-        insort(parent.names, name_of(path))
+        self._put(path, Znode(data, owner, zxid, wall_ms), parent)
         parent.creations += 1
         parent.pzxid = zxid
         parent.changed()
@@ -154,14 +167,65 @@ class Tree:
 
     def remove(self, path: str, zxid: int) -> None:
         """Take out a znode that has no children."""
-        del self.nodes[path]
         parent = self.nodes[parent_of(path)]
+        self._take(path, parent)
+        parent.pzxid = zxid
+        parent.changed()
+
+    def close(self, session_id: int, zxid: int) -> list[str]:
+        """Take out a session's ephemeral znodes; their paths, in the order they went."""
+        paths = sorted(self.ephemerals.get(session_id, ()))
+        for path in paths:
+            self.remove(path, zxid)
+        return paths
+
+    def check(self, path: str, version: int) -> Znode:
+        """The znode, if it has this version (-1: any)."""
+        return self._expect(path, version)
+
+    def sequential(self, path: str) -> str:
+        """The path a sequential create of `path` would make now; itself where it would fail."""
+        parent = self.nodes.get(parent_of(path))
+        return path if parent is None else f"{path}{parent.creations:010d}"
+
+    def undo(self, path: str) -> Callable[[], None]:
+        """How to take back the one write to `path` that comes next."""
+        node, parent = self.nodes.get(path), self.nodes.get(parent_of(path))
+        before = None if node is None else node.saved()
+        parent_before = None if parent is None else parent.saved()
+
+        def restore() -> None:
+            if parent is None or parent_before is None:
+                return  # without a parent nothing can have been done
+            there = path in self.nodes
+            if node is None:
+                if there:
+                    self._take(path, parent)
+            elif before is not None:
+                if not there:
+                    self._put(path, node, parent)
+                node.restore(before)
+            parent.restore(parent_before)
+
+        return restore
+
+    def _put(self, path: str, node: Znode, parent: Znode) -> None:
+        self.nodes[path] = node
+        insort(parent.names, name_of(path))
+        if node.owner:
+            self.ephemerals.setdefault(node.owner, {})[path] = None
+
+    def _take(self, path: str, parent: Znode) -> None:
+        node = self.nodes.pop(path)
         name = name_of(path)
         index = bisect_left(parent.names, name)
         assert parent.names[index] == name, f"{path} is not among its parent's children"
         del parent.names[index]
-        parent.pzxid = zxid
-        parent.changed()
+        if node.owner:
+            owned = self.ephemerals[node.owner]
+            del owned[path]
+            if not owned:
+                del self.ephemerals[node.owner]
 
     def _expect(self, path: str, version: int) -> Znode:
         node = self.nodes.get(path)

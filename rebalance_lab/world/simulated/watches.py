@@ -6,6 +6,7 @@ and child. The client has three, see `session`.
 
 from __future__ import annotations
 
+from rebalance_lab.history.transactions import Transaction, TransactionKind
 from rebalance_lab.world.ports import WatchKind
 from rebalance_lab.world.simulated.link import Link
 from rebalance_lab.world.simulated.messages import Fired, Rearm
@@ -53,6 +54,15 @@ class Watches:
     def __init__(self) -> None:
         self.data = WatchTable()
         self.child = WatchTable()
+
+    def fire(self, record: Transaction) -> None:
+        """What one logged write fires; the end of a session fires by path, see `deleted`."""
+        if record.kind is TransactionKind.CREATE:
+            self.created(record.path)
+        elif record.kind is TransactionKind.SET:
+            self.changed(record.path)
+        elif record.kind is TransactionKind.DELETE:
+            self.deleted(record.path)
 
     def created(self, path: str) -> None:
         self._fire(self.data, path, WatchKind.CREATED)

@@ -9,7 +9,7 @@ from rebalance_lab.kernel import Kernel, Process
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.world.ports import Environment
 from rebalance_lab.world.recording import RecordedFactory
-from rebalance_lab.world.simulated.server import PLANTS
+from rebalance_lab.world.simulated.authority import PLANTS
 from rebalance_lab.world.simulated.settings import NetworkSettings, ServerSettings, wall_ms
 from rebalance_lab.world.simulated.zookeeper import SimulatedZooKeeper
 

@@ -43,9 +43,9 @@ class SimulatedZooKeeper:
         self._server = Server(kernel, settings or ServerSettings(), RandomStream(seed, _ACTOR, "sessions"), plant)
         self._endpoints: dict[Process, Endpoint] = {}
         #: Every transaction in zxid order: the tap. Refused writes and sessions are among them.
-        self.transactions: list[Transaction] = self._server.transactions
+        self.transactions: list[Transaction] = self._server.authority.transactions
         #: Raises `audit.ImpossibleWorld`; for `Simulation.invariants`, and cheap.
-        self.check: Callable[[], None] = self._server.audit.check
+        self.check: Callable[[], None] = self._server.authority.audit.check
 
     def factory(self, process: Process, host: str) -> ZooKeeperFactory:
         """Where `process` opens its sessions. `host` names it in reports."""
@@ -55,7 +55,7 @@ class SimulatedZooKeeper:
 
     def on_transaction(self, listener: Callable[[Transaction], None]) -> None:
         """Tell `listener` each transaction when it is logged, before anyone learns of it."""
-        self._server.listeners.append(listener)
+        self._server.authority.listeners.append(listener)
 
     @property
     def living_sessions(self) -> tuple[int, ...]:

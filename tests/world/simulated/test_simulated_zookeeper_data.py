@@ -204,21 +204,23 @@ def test_the_audit_sees_a_znode_whose_session_is_dead() -> None:
     async def main() -> None:
         session = await bench.connected("m1")
         await session.create("/a", b"", ephemeral=True)
-        server = bench.zookeeper._server
-        session_at_server = server.sessions.living[session.session_id]
-        del session_at_server.ephemerals["/a"]  # so its end forgets the znode
-        server.audit.committed(Transaction(3, 0, 0, 0, TransactionKind.SET, path="/a"))
+        authority = bench.zookeeper._server.authority
+        tree = authority.tree
+        del tree.ephemerals[session.session_id]  # so its end forgets the znode
+        authority.audit.committed(3, (Transaction(3, 0, 0, 0, TransactionKind.SET, path="/a"),))
         with pytest.raises(ImpossibleWorld, match=r"/a belongs to session 0x\w+, which disowns it"):
             bench.zookeeper.check()
-        server.tree.nodes["/a"].owner = 77
+        tree.nodes["/a"].owner = 77
         with pytest.raises(ImpossibleWorld, match="/a belongs to session 0x4d, which is dead"):
             bench.zookeeper.check()
-        server.tree.nodes["/a"].owner = 0
-        server.tree.nodes["/"].names.remove("a")
+        tree.nodes["/a"].owner = 0
+        tree.nodes["/"].names.remove("a")
         with pytest.raises(ImpossibleWorld, match="/a is not listed by its parent"):
             bench.zookeeper.check()
-        server.tree.nodes["/"].names.insert(0, "a")
-        with pytest.raises(ImpossibleWorld, match="SET has zxid 0x9 after 0x3"):
-            server.audit.committed(Transaction(9, 0, 0, 0, TransactionKind.SET))
+        tree.nodes["/"].names.insert(0, "a")
+        with pytest.raises(ImpossibleWorld, match="0x9 is taken after 0x3"):
+            authority.audit.committed(9, ())
+        with pytest.raises(ImpossibleWorld, match="SET has zxid 0x3 in the transaction 0x4"):
+            authority.audit.committed(4, (Transaction(3, 0, 0, 0, TransactionKind.SET),))
 
     bench.run(main())
