@@ -17,6 +17,9 @@ from rebalance_lab.history.events import Event, decode, encode, order
 SCHEMA_VERSION = 1
 TRIAL_FILE = "trial.json"
 
+#: The field of `trial.json` that covers all its others. It is the file's, not the trial's.
+SEAL_FIELD = "trial_sha256"
+
 
 class HistoryError(Exception):
     """A trial folder cannot be read. The message names the file and line, and what to do."""
@@ -53,8 +56,11 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
     schema_version: int = SCHEMA_VERSION
 
 
-class History(msgspec.Struct, frozen=True):
-    """A trial and its events, merged by (at_us, actor, n)."""
+class History(msgspec.Struct, frozen=True, dict=True):
+    """A trial and its events, merged by (at_us, actor, n).
+
+    `__dict__` is no part of it: `history.views` keeps there what it worked out of the events.
+    """
 
     trial: Trial
     events: tuple[Event, ...]
@@ -76,17 +82,27 @@ def digest(events: Iterable[Event]) -> str:
 
 
 def seal(folder: Path, trial: Trial) -> None:
-    """Write `trial.json` by rename: from here the trial is complete."""
+    """Write `trial.json` by rename: from here the trial is complete. `trial_sha256` in it covers
+    its other fields, as `history_sha256` covers the events."""
+    fields = msgspec.to_builtins(trial)
+    fields[SEAL_FIELD] = _fields_digest(fields)
     part = folder / (TRIAL_FILE + ".part")
-    part.write_bytes(msgspec.json.format(msgspec.json.encode(trial, order="deterministic"), indent=1) + b"\n")
+    part.write_bytes(msgspec.json.format(msgspec.json.encode(fields, order="deterministic"), indent=1) + b"\n")
     os.replace(part, folder / TRIAL_FILE)
 
 
+def _fields_digest(fields: dict[str, object]) -> str:
+    """SHA-256 over the fields as one line of JSON, in the order of their names."""
+    return hashlib.sha256(msgspec.json.encode(fields, order="deterministic")).hexdigest()
+
+
 def read_trial(folder: Path) -> Trial:
-    """The trial of a folder. Raises HistoryError."""
+    """The trial of a folder. Raises HistoryError, also when a field is not what was sealed; a
+    trial of a lab that sealed events only is read as it is."""
     path = folder / TRIAL_FILE
     try:
-        trial = msgspec.json.decode(path.read_bytes(), type=Trial)
+        fields = msgspec.json.decode(path.read_bytes())
+        trial = msgspec.convert(fields, Trial)
     except FileNotFoundError:
         raise HistoryError(f"{folder} holds no {TRIAL_FILE}: not a trial, or one that was cut off") from None
     except (msgspec.DecodeError, UnicodeDecodeError, OSError) as error:
@@ -94,6 +110,12 @@ def read_trial(folder: Path) -> Trial:
     if trial.schema_version > SCHEMA_VERSION:
         raise HistoryError(
             f"{path} has schema {trial.schema_version}; this lab reads up to {SCHEMA_VERSION}: update it"
+        )
+    sealed = fields.pop(SEAL_FIELD, None)
+    if sealed is not None and sealed != (found := _fields_digest(fields)):
+        raise HistoryError(
+            f"{path} was changed after it was sealed: its fields have SHA-256 {found}, "
+            f"{SEAL_FIELD} says {sealed}; run the trial again"
         )
     return trial
 

@@ -2,7 +2,8 @@
 
 Three members share a topic. The first is asked to leave. It closes its session itself, so its id
 and its owner znodes go without the wait that a crash costs (compare `crash`). Nobody leaves in
-the control.
+the control. Afterwards the group is watched for longer than a rebalance may take: that nothing stays
+without an owner needs time to show.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from rebalance_lab.faults.leave import leave
 from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register
 
 
@@ -27,6 +28,7 @@ async def clean_leave(lab: Lab) -> None:
 
     lab.phase("recovery")
     await lab.rest("recovered")
+    await lab.sleep_ms(lab.plan.number("watch_ms"))
     await lab.close()
 
 
@@ -40,7 +42,10 @@ SCENARIO = register(
         name="leave",
         summary="a member leaves cleanly; the others take its partitions at once",
         claims=(),
-        parameters=common_parameters(),
+        parameters=(
+            *common_parameters(),
+            Parameter("watch_ms", 3000, "ms", "how long the group is watched afterwards", 0),
+        ),
         script=clean_leave,
         expects=expects,
     )

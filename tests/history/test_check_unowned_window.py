@@ -10,8 +10,10 @@ import pytest
 from history_story import Story
 
 from rebalance_lab.history.checks import Finding, Outcome
+from rebalance_lab.history.checks.bounds import LIVE_ROUND_TRIP_US
 from rebalance_lab.history.checks.stretches import Stretch, common, gaps, union
-from rebalance_lab.history.checks.unowned_window import CHECK, LIVE_ROUND_TRIP_US
+from rebalance_lab.history.checks.unowned_window import CHECK
+from rebalance_lab.history.events import Kind
 
 BOUNDS = {"bound_us": 2_000_000, "belief_bound_us": 5_000_000}
 
@@ -184,8 +186,8 @@ def test_nothing_counts_while_nobody_is_alive() -> None:
     story.created(61_000, "m2")
     story.owned(61_000, "m2")
     story.rebalanced(61_001, "m2")
-    story.phase(63_000, "closing")
-    story.rest(63_000)
+    story.phase(64_000, "closing")
+    story.rest(64_000)
     finding = judge(story)
     assert (finding.outcome, finding.measures) == (Outcome.CLEAN, _numbers(0, 0, 0, 0, 0))
 
@@ -249,9 +251,9 @@ def test_what_begins_in_the_closing_phase_is_no_anomaly() -> None:
     story.created(90, "m1")
     story.owned(90, "m1")
     story.rest(900)
-    story.phase(1_000, "closing")
-    story.disowned(1_001, "m1")
-    story.deleted(1_001, "m1")
+    story.phase(3_000, "closing")
+    story.disowned(3_001, "m1")
+    story.deleted(3_001, "m1")
     story.closed(60_000, "m1")
     finding = judge(story)
     assert (finding.outcome, finding.measures) == (Outcome.CLEAN, _numbers(0, 0, 0, 0, 0))
@@ -281,6 +283,19 @@ def test_a_history_in_which_no_rebalance_succeeded_is_unknown() -> None:
     assert judge(story) == Finding(
         Outcome.UNKNOWN, "no rebalance ever succeeded, so no window was looked at", (), _numbers(0, 0, 0, 0, 0)
     )
+
+
+@pytest.mark.parametrize(("closing_ms", "outcome"), [(2_102, Outcome.UNKNOWN), (2_103, Outcome.CLEAN)])
+def test_a_group_that_lived_no_longer_than_the_bound_could_show_nothing(closing_ms: int, outcome: Outcome) -> None:
+    story = _alive()
+    story.created(90, "m1")
+    story.owned(90, "m1")
+    story.rest(900)
+    story.phase(closing_ms, "closing")
+    finding = judge(story)
+    assert finding.outcome is outcome
+    if outcome is Outcome.UNKNOWN:
+        assert finding.why == "the group was alive for 2.002 s only; the bound is 2.000 s"
 
 
 def test_a_trial_that_does_not_tell_its_settings_is_unknown() -> None:
@@ -318,11 +333,30 @@ def test_on_a_real_server_a_round_trip_is_5_ms_whatever_the_simulated_latency() 
 
 
 @pytest.mark.parametrize(
-    ("missing", "requests"), [("brokers", 41), ("members", 45), ("fetcher_stop_ms", 50), ("latency_max_us", 0)]
+    ("missing", "requests"), [("brokers", 41), ("members", 46), ("fetcher_stop_ms", 50), ("latency_max_us", 0)]
 )
 def test_parameters_that_are_missing_count_nothing(missing: str, requests: int) -> None:
+    """But the member that started is one."""
     parameters = {**GROUP, "latency_max_us": 2_000, missing: None}
     assert _bounds(**parameters)[0] == 4 * (500_000 + requests * 4_000)
+
+
+def test_members_may_have_longer_settings_than_the_trial() -> None:
+    """m2's session is 30 s, and it tries 10 times, 1 s apart: 10 s; belief's is 30 + 1 s longer."""
+    story = _alive()
+    longer = {"session_timeout_ms": 30_000, "rebalance_backoff_ms": 1_000, "rebalance_max_retries": 10}
+    story.member(0, "m2", Kind.MEMBER_STARTED, detail=longer)
+    measured = judge(story).measures
+    assert (measured["bound_us"], measured["belief_bound_us"]) == (10_000_000, 41_000_000)
+
+
+def test_topics_and_partitions_that_came_count_too() -> None:
+    """5 places of 2 topics instead of 1 of 1, and 2 members: 2 + 2 + 4·5 + 7 = 31 requests."""
+    story = _alive(latency_max_us=5_000)
+    for partition in range(5):
+        topic = "t" if partition < 3 else "u"
+        story.registry(10, Kind.CREATED, None, "0x1", member="g_m1", topic=topic, partition=partition)
+    assert judge(story).measures["bound_us"] == 4 * (500_000 + 31 * 10_000)
 
 
 @pytest.mark.parametrize(("back_ms", "outcome"), [(3_802, Outcome.CLEAN), (3_803, Outcome.VIOLATED)])

@@ -199,6 +199,45 @@ def test_sealing_leaves_nothing_half_written(tmp_path: Path) -> None:
     assert read_trial(tmp_path) == TRIAL
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'"seed": 7', b'"seed": 8'),
+        (b'"control": false', b'"control": true'),
+        (b'"parameters": {', b'"parameters": {"x": 1,'),
+    ],
+)
+def test_a_field_changed_after_it_was_sealed_is_an_error(tmp_path: Path, old: bytes, new: bytes) -> None:
+    _sealed(tmp_path)
+    path = tmp_path / "trial.json"
+    text = path.read_bytes()
+    assert old in text
+    path.write_bytes(text.replace(old, new))
+    with pytest.raises(HistoryError, match=r"trial\.json was changed after it was sealed: its fields .* run the trial"):
+        load(tmp_path)
+
+
+def test_a_field_of_a_later_version_is_covered_too(tmp_path: Path) -> None:
+    seal(tmp_path, TRIAL)
+    path = tmp_path / "trial.json"
+    path.write_bytes(path.read_bytes().replace(b'"seed"', b'"mood": 1, "seed"'))
+    with pytest.raises(HistoryError, match="was changed after it was sealed"):
+        read_trial(tmp_path)
+
+
+def test_a_trial_sealed_by_an_older_lab_is_still_read(tmp_path: Path) -> None:
+    """It covered the events only."""
+    (tmp_path / "trial.json").write_bytes(msgspec.json.encode(TRIAL))
+    assert read_trial(tmp_path) == TRIAL
+
+
+def test_sealing_a_trial_again_gives_the_same_file(tmp_path: Path) -> None:
+    seal(tmp_path, TRIAL)
+    first = (tmp_path / "trial.json").read_bytes()
+    seal(tmp_path, read_trial(tmp_path))
+    assert (tmp_path / "trial.json").read_bytes() == first
+
+
 def test_a_last_line_cut_off_by_kill_9_is_left_out(tmp_path: Path) -> None:
     story = Story()
     story.owned(10, "m1")

@@ -16,12 +16,12 @@ from rebalance_lab.history.checks.model import Check, Finding
 from rebalance_lab.history.checks.overlaps import longest, measures, overlaps
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import belief_intervals
+from rebalance_lab.history.views import beliefs
 
 
 def judge(history: History) -> Finding:
     """Measures: `count`, `longest_us`, `total_us` (see `overlaps.measures`)."""
-    intervals = belief_intervals(history.events)
+    intervals = beliefs(history)
     found = overlaps(intervals, closed=False)
     numbers = measures(found)
     if not found:

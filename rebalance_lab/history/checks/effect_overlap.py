@@ -11,19 +11,18 @@ that very instant), and that first report.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from rebalance_lab.history.checks.faults import not_violated, seconds, violated
 from rebalance_lab.history.checks.model import Check, Finding
 from rebalance_lab.history.checks.overlaps import Overlap, longest, measures, overlaps
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import Interval, effect_intervals, owner_claim, work_period_ms
+from rebalance_lab.history.intervals import Interval, owner_claim
+from rebalance_lab.history.views import effects, events_of
 
 
 def judge(history: History) -> Finding:
     """Measures: `count`, `longest_us`, `total_us` (see `overlaps.measures`)."""
-    intervals = effect_intervals(history.events, work_period_ms=work_period_ms(history.trial))
+    intervals = effects(history)
     found = overlaps(intervals, closed=True)
     numbers = measures(found)
     if not found:
@@ -34,14 +33,14 @@ def judge(history: History) -> Finding:
     return violated(
         f"{first.member} and {second.member} both worked on {first.topic}/{first.partition} "
         f"for {seconds(worst.length_us)}",
-        _witness(history.events, worst),
+        _witness(history, worst),
         numbers,
     )
 
 
-def _witness(events: Sequence[Event], overlap: Overlap) -> tuple[EventId, ...]:
+def _witness(history: History, overlap: Overlap) -> tuple[EventId, ...]:
     instant_us = overlap.second.begin_us
-    reports = _reports(events, overlap.first)
+    reports = _reports(history, overlap.first)
     before = [event for event in reports if event.at_us <= instant_us][-1]
     after = next(event for event in reports if event.at_us >= instant_us)
     if before.at_us == instant_us:
@@ -49,12 +48,12 @@ def _witness(events: Sequence[Event], overlap: Overlap) -> tuple[EventId, ...]:
     return (before.id, overlap.second.begin, after.id)
 
 
-def _reports(events: Sequence[Event], run: Interval) -> list[Event]:
+def _reports(history: History, run: Interval) -> list[Event]:
     claim = (*run.place, run.member)
     return [
         event
-        for event in events
-        if event.kind is Kind.WORKED and run.begin_us <= event.at_us <= run.end_us and owner_claim(event) == claim
+        for event in events_of(history, Kind.WORKED)
+        if run.begin_us <= event.at_us <= run.end_us and owner_claim(event) == claim
     ]
 
 

@@ -11,15 +11,11 @@ from dataclasses import dataclass
 from rebalance_lab.history.checks.model import Finding, Outcome
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import of_kinds
+from rebalance_lab.history.views import events_of, once
 
 #: Registry events carry the server's wall ms, mapped by a measured offset: across layers two
 #: moments closer than this have no order.
 TOLERANCE_US = 2_000
-
-_FAULT_KINDS = frozenset({Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED, Kind.SESSION_CLOSED})
-_REST_KINDS = frozenset({Kind.REST_REACHED, Kind.REST_MISSED})
-_END_KINDS = frozenset({Kind.FAULT_BEGAN, Kind.TRIAL_ENDED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +44,15 @@ class Fault:
         return None
 
 
+@once
 def faults(history: History) -> list[Fault]:
     """The trial's faults in the order they began."""
     bit: dict[object, Event] = {}
     ended: dict[object, Event] = {}
     began: list[Event] = []
     closed: list[Event] = []
-    for event in of_kinds(history.events, _FAULT_KINDS):
+    kinds = (Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED, Kind.SESSION_CLOSED)
+    for event in events_of(history, *kinds):
         match event.kind:
             case Kind.FAULT_BEGAN:
                 began.append(event)
@@ -92,15 +90,14 @@ def unknown_causes(history: History, *, across_layers: bool = False) -> list[str
     clock that drifted is a cause. It is one for every check where a fault had to outlast its
     session: that is shown by comparing such times.
     """
-    causes = _incomplete(history)
+    causes = list(_incomplete(history))
     boots = sorted(set(history.trial.boot_ids))
     if len(boots) > 1:
         causes.append(f"its processes ran under {len(boots)} boot ids: their clocks do not compare")
-    rests = of_kinds(history.events, _REST_KINDS)
-    missed = next((event for event in rests if event.kind is Kind.REST_MISSED), None)
-    if missed is not None:
-        causes.append(f"rest was missed: {missed.of('why')}")
-    elif not rests:
+    missed = events_of(history, Kind.REST_MISSED)
+    if missed:
+        causes.append(f"rest was missed: {missed[0].of('why')}")
+    elif not events_of(history, Kind.REST_REACHED):
         causes.append("it never came to rest")
     tried = faults(history)
     causes.extend(why for fault in tried if (why := fault.why_not_bitten) is not None)
@@ -110,16 +107,16 @@ def unknown_causes(history: History, *, across_layers: bool = False) -> list[str
     return causes
 
 
+@once
 def _incomplete(history: History) -> list[str]:
     """What the history lacks to be whole: an event, its end, or the fault it is about."""
     counts: dict[str, list[int]] = {}
     for event in history.events:
         counts.setdefault(event.actor, []).append(event.n)
     causes = [why for actor, ns in sorted(counts.items()) if (why := _not_whole(actor, sorted(ns))) is not None]
-    ends = of_kinds(history.events, _END_KINDS)
-    if not any(event.kind is Kind.TRIAL_ENDED for event in ends):
+    if not events_of(history, Kind.TRIAL_ENDED):
         causes.append("the runner never said that the trial ended")
-    if not history.trial.control and not any(event.kind is Kind.FAULT_BEGAN for event in ends):
+    if not history.trial.control and not events_of(history, Kind.FAULT_BEGAN):
         causes.append("it is no control, and no fault ever began")
     return causes
 

@@ -31,21 +31,19 @@ from rebalance_lab.history.checks.observer import disagreements, unseen_crashes
 from rebalance_lab.history.checks.znodes import Kill, Violation, Znode, idle_crashes, kills, lifetimes
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import of_kinds
+from rebalance_lab.history.views import events_of
 
-_KINDS = frozenset(
-    {
-        *(Kind.SESSION_CLOSED, Kind.CREATED, Kind.DELETED),
-        *(Kind.MEMBER_STARTED, Kind.CONNECTED),
-        *(Kind.FAULT_BEGAN, Kind.REST_REACHED, Kind.OBSERVED),
-    }
+_KINDS = (
+    *(Kind.SESSION_CLOSED, Kind.CREATED, Kind.DELETED),
+    *(Kind.MEMBER_STARTED, Kind.CONNECTED),
+    *(Kind.FAULT_BEGAN, Kind.REST_REACHED, Kind.OBSERVED),
 )
 
 
 def judge(history: History) -> Finding:
     """Measures: `count` of violations, `registrations`, `sessions_closed` (of registered
     members), `observations`, `longest_us` (from a kill to the end of the victim's id)."""
-    events = of_kinds(history.events, _KINDS)
+    events = events_of(history, *_KINDS)
     znodes, violations = lifetimes(events)
     ids = [znode for znode in znodes if znode.is_id]
     crashes = kills(events, znodes)

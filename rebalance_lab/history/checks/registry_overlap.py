@@ -15,13 +15,14 @@ from rebalance_lab.history.checks.model import Check, Finding
 from rebalance_lab.history.checks.overlaps import longest, measures, overlaps
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import Interval, registry_intervals, registry_order
+from rebalance_lab.history.intervals import Interval
+from rebalance_lab.history.views import owners, registry
 
 
 def judge(history: History) -> Finding:
     """Measures: `count`, `longest_us`, `total_us` (see `overlaps.measures`), by the server's clock."""
-    intervals = registry_intervals(history.events)
-    rank = {event.id: position for position, event in enumerate(registry_order(history.events))}
+    intervals = owners(history)
+    rank = {event.id: position for position, event in enumerate(registry(history))}
 
     def span(interval: Interval) -> tuple[int, int]:
         return (rank[interval.begin], len(rank) if interval.end is None else rank[interval.end])

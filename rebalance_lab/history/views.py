@@ -1,0 +1,97 @@
+"""Views: what several checks work out of one history, worked out once.
+
+Checks stay pure functions of a history: a view is one too, and the history keeps its result.
+Whoever gets one shares it with others and changes nothing in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from itertools import chain
+from typing import TypeVar, cast
+
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import (
+    Interval,
+    belief_intervals,
+    effect_intervals,
+    registry_intervals,
+    registry_order,
+    work_period_ms,
+)
+
+T = TypeVar("T")
+
+#: The phase in which all members leave.
+CLOSING = "closing"
+
+#: An event with its position in the history.
+_Placed = tuple[int, Event]
+
+
+def once(compute: Callable[[History], T]) -> Callable[[History], T]:
+    """Compute a view of a history the first time it is asked for."""
+    name = f"{compute.__module__}.{compute.__qualname__}"
+
+    @wraps(compute)
+    def view(history: History) -> T:
+        known = history.__dict__
+        if name not in known:
+            known[name] = compute(history)
+        return cast("T", known[name])
+
+    return view
+
+
+@once
+def _by_kind(history: History) -> dict[Kind, list[_Placed]]:
+    found: dict[Kind, list[_Placed]] = {}
+    for position, event in enumerate(history.events):
+        rows = found.get(event.kind)
+        if rows is None:
+            found[event.kind] = [(position, event)]
+        else:
+            rows.append((position, event))
+    return found
+
+
+def events_of(history: History, *kinds: Kind) -> list[Event]:
+    """The events of these kinds, in the history's order. Most of a history is reports and
+    operations: to look at the few others only makes a check several times faster."""
+    by_kind = _by_kind(history)
+    rows = [by_kind[kind] for kind in kinds if kind in by_kind]
+    if len(rows) == 1:
+        return [event for _, event in rows[0]]
+    return [event for _, event in sorted(chain.from_iterable(rows))]  # no two positions are equal
+
+
+@once
+def closing_phase(history: History) -> Event | None:
+    """Where the trial begins to take its group down: nothing after it is an anomaly."""
+    return next((event for event in events_of(history, Kind.PHASE) if event.of("name") == CLOSING), None)
+
+
+@once
+def registry(history: History) -> Sequence[Event]:
+    """The registry's events in its own order: by zxid, then as the server logged them."""
+    return registry_order(history.events)
+
+
+@once
+def beliefs(history: History) -> Sequence[Interval]:
+    """`intervals.belief_intervals`."""
+    return belief_intervals(history.events)
+
+
+@once
+def owners(history: History) -> Sequence[Interval]:
+    """`intervals.registry_intervals`."""
+    return registry_intervals(history.events)
+
+
+@once
+def effects(history: History) -> Sequence[Interval]:
+    """`intervals.effect_intervals`, with the trial's own period of work."""
+    return effect_intervals(history.events, work_period_ms=work_period_ms(history.trial))
