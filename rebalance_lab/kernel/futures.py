@@ -22,13 +22,17 @@ class Future(Generic[T]):
 
     `label` is what a deadlock report prints for a task that waits here; anything with
     a `str` will do, and it is only turned into text when a report is made.
+
+    `cause`: the id of the event that a task which waits here goes on with, when whoever
+    completes it names none. Answers that are counted and not recorded have one.
     """
 
-    __slots__ = ("__weakref__", "_callbacks", "_error", "_value", "done", "label")
+    __slots__ = ("__weakref__", "_callbacks", "_error", "_value", "cause", "done", "label")
 
     def __init__(self, label: object = "future") -> None:
         self.done = False
         self.label = label
+        self.cause: tuple[str, int] | None = None
         self._value: T | None = None
         self._error: BaseException | None = None
         self._callbacks: list[Callable[[Future[T]], None]] = []

@@ -67,10 +67,10 @@ class Task(Future[T]):
 
     # -- waking -----------------------------------------------------------------------------
 
-    def _wake(self, _future: Future[Any]) -> None:
+    def _wake(self, future: Future[Any]) -> None:
         self.waiting_on = None
         self._granted = True
-        self._cause = self.kernel.cause
+        self._cause = self.kernel.cause or future.cause
         self.kernel.ready(self)
 
     def step(self) -> None:

@@ -10,8 +10,17 @@ import pytest
 from rebalance_lab.history.events import Event, Kind, Layer, session_text
 from rebalance_lab.history.recorder import MemorySink
 from rebalance_lab.kernel.simulation import Simulation
-from rebalance_lab.world.errors import ConnectionLoss, NoNode, SessionClosed, SessionExpired
-from rebalance_lab.world.ports import SessionEventKind, SessionState, ZooKeeper
+from rebalance_lab.world.errors import ConnectionLoss, MultiRefused, NoNode, SessionClosed, SessionExpired
+from rebalance_lab.world.ports import (
+    Check,
+    ChildrenRead,
+    Create,
+    Delete,
+    GetRead,
+    SessionEventKind,
+    SessionState,
+    ZooKeeper,
+)
 from rebalance_lab.world.simulated.world import SimulatedWorld
 
 
@@ -212,3 +221,30 @@ def test_the_environment_is_complete(recording: Recording) -> None:
     assert environment.clock.now_us() == 0
     assert environment.random("x").bits(64) == environment.random("x").bits(64)
     assert environment.random("x").bits(64) != environment.random("y").bits(64)
+
+
+def test_multis_tell_their_parts(recording: Recording) -> None:
+    async def main(session: ZooKeeper) -> None:
+        await session.multi([Create("/a", b""), Check("/a", 0)])
+        await session.multi_read([GetRead("/a"), ChildrenRead("/no")])
+        with pytest.raises(MultiRefused):
+            await session.multi([Check("/a", 0), Delete("/no")])
+
+    recording.run(main)
+    invoked = recording.events(Kind.INVOKED)
+    assert [event.detail for event in invoked] == [
+        {"op": "multi", "path": "", "parts": [["create", "/a"], ["check", "/a"]]},
+        {"op": "multi_read", "path": "", "parts": [["get", "/a"], ["children", "/no"]]},
+        {"op": "multi", "path": "", "parts": [["check", "/a"], ["delete", "/no"]]},
+    ]
+    assert [event.of("op") for event in recording.events(Kind.OK)] == ["multi", "multi_read"]
+    (refused,) = recording.events(Kind.FAILED_OP)
+    assert refused.detail == {
+        "op": "multi",
+        "path": "",
+        "of": invoked[2].n,
+        "error": "MultiRefused",
+        "index": 1,
+        "reason": "NoNode",
+    }
+    assert refused.zxid == 3

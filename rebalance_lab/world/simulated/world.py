@@ -8,7 +8,7 @@ from rebalance_lab.history.recorder import Recorder, Sink
 from rebalance_lab.kernel import Kernel, Process
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.world.ports import Environment
-from rebalance_lab.world.recording import RecordedFactory
+from rebalance_lab.world.recording import ALL, RecordedFactory
 from rebalance_lab.world.simulated.authority import PLANTS
 from rebalance_lab.world.simulated.settings import NetworkSettings, ServerSettings, wall_ms
 from rebalance_lab.world.simulated.zookeeper import SimulatedZooKeeper
@@ -28,6 +28,7 @@ class SimulatedWorld:
     """One simulated ZooKeeper, and environments on it. All events go to `sink`.
 
     `plant`: the trial's planted bug; it concerns the server only if it is one of the server's.
+    `operations`: `all` or `counts`, what is recorded of each session's (`world.recording`).
     Put `zookeeper.check` among the simulation's invariants.
     """
 
@@ -40,6 +41,7 @@ class SimulatedWorld:
         settings: ServerSettings | None = None,
         network: NetworkSettings | None = None,
         plant: str | None = None,
+        operations: str = ALL,
     ) -> None:
         self.kernel = simulation.kernel
         self.clock = SimulatedClock(simulation.kernel)
@@ -52,6 +54,7 @@ class SimulatedWorld:
         )
         self._seed = seed
         self._sink = sink
+        self._operations = operations
 
     def environment(
         self, actor: str, process: Process, *, member_of: Callable[[], str | None] | None = None
@@ -68,7 +71,7 @@ class SimulatedWorld:
             host=host,
             tasks=self.kernel,
             clock=self.clock,
-            zookeeper=RecordedFactory(factory, recorder, self.kernel, member_of),
+            zookeeper=RecordedFactory(factory, recorder, self.kernel, member_of, operations=self._operations),
             recorder=recorder,
             seed=self._seed,
         )

@@ -1,0 +1,208 @@
+"""A ZooKeeper session of which every operation is recorded.
+
+Each operation is recorded as a pair: INVOKED, then OK, FAILED_OP (definite: it was not done)
+or INFO (unknown: the connection was lost). Each event becomes the kernel's stimulus for what
+it wakes, so that later events name it as their cause. INVOKED of a multi or multi-read tells its
+`parts` ([[what, path], …]), its path is empty; a multi refused tells `index` and `reason`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from rebalance_lab.history.events import EventId, Kind, Layer
+from rebalance_lab.kernel import Future, Kernel, Mailbox
+from rebalance_lab.world.errors import ConnectionLoss, MultiRefused, ZooKeeperError
+from rebalance_lab.world.ports import (
+    Children,
+    Node,
+    ReadOperation,
+    ReadResult,
+    RecorderPort,
+    Reply,
+    SessionEvent,
+    SessionEventKind,
+    SessionState,
+    Stat,
+    WatchEvent,
+    WriteOperation,
+    WriteResult,
+    ZooKeeper,
+)
+
+T = TypeVar("T")
+
+MemberOf = Callable[[], str | None]
+
+_SESSION_KINDS = {
+    SessionEventKind.CONNECTED: Kind.CONNECTED,
+    SessionEventKind.DISCONNECTED: Kind.DISCONNECTED,
+    SessionEventKind.EXPIRED: Kind.EXPIRED,
+}
+
+
+class RecordedZooKeeper:
+    """The port `ZooKeeper` around another session. Futures of this one complete right after
+    their event is recorded, in the order of the inner ones."""
+
+    def __init__(self, inner: ZooKeeper, recorder: RecorderPort, tasks: Kernel, member_of: MemberOf) -> None:
+        self.events: Mailbox[SessionEvent] = Mailbox(inner.events.name, inner.events.limit)
+        self._inner = inner
+        self._recorder = recorder
+        self._tasks = tasks
+        self._member_of = member_of
+        #: Watch of the inner session -> ours, while it is armed. Looked up only, never iterated.
+        self._watches: dict[Future[WatchEvent], Future[WatchEvent]] = {}
+        self._last_fired: WatchEvent | None = None
+        self._last_fired_id: EventId | None = None
+        inner.events.readable().on(self._session_event)
+
+    @property
+    def session_id(self) -> int:
+        return self._inner.session_id
+
+    @property
+    def state(self) -> SessionState:
+        return self._inner.state
+
+    @property
+    def negotiated_timeout_ms(self) -> int:
+        return self._inner.negotiated_timeout_ms
+
+    # -- operations -------------------------------------------------------------------------
+
+    def create(self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> Future[Reply[str]]:
+        invoked = self._invoked("create", path)
+        reply = self._inner.create(path, data, ephemeral=ephemeral, sequence=sequence)
+        return self._replied("create", path, invoked, reply)
+
+    def get(self, path: str, *, watch: bool = False) -> Future[Reply[Node]]:
+        invoked = self._invoked("get", path)
+        return self._replied("get", path, invoked, self._inner.get(path, watch=watch))
+
+    def children(self, path: str, *, watch: bool = False) -> Future[Reply[Children]]:
+        invoked = self._invoked("children", path)
+        return self._replied("children", path, invoked, self._inner.children(path, watch=watch))
+
+    def exists(self, path: str, *, watch: bool = False) -> Future[Reply[Stat | None]]:
+        invoked = self._invoked("exists", path)
+        return self._replied("exists", path, invoked, self._inner.exists(path, watch=watch))
+
+    def set(self, path: str, data: bytes, *, version: int = -1) -> Future[Reply[Stat]]:
+        invoked = self._invoked("set", path)
+        return self._replied("set", path, invoked, self._inner.set(path, data, version=version))
+
+    def delete(self, path: str, *, version: int = -1) -> Future[Reply[None]]:
+        invoked = self._invoked("delete", path)
+        return self._replied("delete", path, invoked, self._inner.delete(path, version=version))
+
+    def multi(self, operations: Sequence[WriteOperation]) -> Future[Reply[tuple[WriteResult, ...]]]:
+        invoked = self._invoked("multi", "", _parts(operations))
+        return self._replied("multi", "", invoked, self._inner.multi(operations))
+
+    def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
+        invoked = self._invoked("multi_read", "", _parts(reads))
+        return self._replied("multi_read", "", invoked, self._inner.multi_read(reads))
+
+    def close(self) -> Future[None]:
+        invoked = self._invoked("close", "")
+        outer: Future[None] = Future("close")
+
+        def done(_closed: Future[None]) -> None:
+            self._record(
+                Kind.OK, invoked, None, {"op": "close", "path": "", "of": invoked[1]}, partial(outer.set, None)
+            )
+
+        self._inner.close().on(done)
+        return outer
+
+    # -- recording --------------------------------------------------------------------------
+
+    def _invoked(self, operation: str, path: str, parts: list[list[str]] | None = None) -> EventId:
+        detail: dict[str, object] = {"op": operation, "path": path}
+        if parts is not None:
+            detail["parts"] = parts
+        return self._emit(Kind.INVOKED, None, detail)
+
+    def _replied(self, operation: str, path: str, invoked: EventId, inner: Future[Reply[T]]) -> Future[Reply[T]]:
+        outer: Future[Reply[T]] = Future(inner.label)
+
+        def done(reply: Future[Reply[T]]) -> None:
+            error = reply.error
+            detail: dict[str, object] = {"op": operation, "path": path, "of": invoked[1]}
+            if error is None:
+                value = self._watched(reply.result())
+                self._record(Kind.OK, invoked, value.zxid, detail, partial(outer.set, value))
+                return
+            detail["error"] = type(error).__name__
+            if isinstance(error, MultiRefused):
+                detail["index"], detail["reason"] = error.index, type(error.reason).__name__
+            kind = Kind.INFO if isinstance(error, ConnectionLoss) else Kind.FAILED_OP
+            zxid = error.zxid if isinstance(error, ZooKeeperError) and error.zxid >= 0 else None
+            self._record(kind, invoked, zxid, detail, partial(outer.fail, error))
+
+        inner.on(done)
+        return outer
+
+    def _record(
+        self, kind: Kind, cause: EventId, zxid: int | None, detail: dict[str, object], complete: Callable[[], Any]
+    ) -> None:
+        """Emit an event caused by `cause`, and complete a future with the event as the reason."""
+        tasks = self._tasks
+        before = tasks.cause
+        tasks.cause = cause
+        try:
+            tasks.cause = self._emit(kind, zxid, detail)
+            complete()
+        finally:
+            tasks.cause = before
+
+    def _emit(self, kind: Kind, zxid: int | None, detail: dict[str, object] | None) -> EventId:
+        session_id = self._inner.session_id
+        return self._recorder.emit(
+            Layer.OP, kind, member=self._member_of(), session=session_id or None, zxid=zxid, detail=detail
+        )
+
+    # -- watches ----------------------------------------------------------------------------
+
+    def _watched(self, reply: Reply[T]) -> Reply[T]:
+        inner = reply.watch
+        if inner is None:
+            return reply
+        outer = self._watches.get(inner)
+        if outer is None:
+            outer = self._watches[inner] = Future(inner.label)
+            inner.on(self._watch_done)
+        return Reply(reply.value, reply.zxid, outer)
+
+    def _watch_done(self, inner: Future[WatchEvent]) -> None:
+        outer = self._watches.pop(inner)
+        if inner.error is not None:
+            outer.fail(inner.error)
+            return
+        event = inner.result()
+        if event is not self._last_fired:  # a deletion ends a data and a child watch with one event
+            self._last_fired = event
+            detail: dict[str, object] = {"path": event.path, "event": event.kind.name.lower()}
+            self._last_fired_id = self._emit(Kind.WATCH_FIRED, event.zxid, detail)
+        self._tasks.stimulated(self._last_fired_id, partial(outer.set, event))
+
+    # -- session events ---------------------------------------------------------------------
+
+    def _session_event(self, _readable: Future[None]) -> None:
+        while (event := self._inner.events.take()) is not None:
+            self._told(event)
+        self._inner.events.readable().on(self._session_event)
+
+    def _told(self, event: SessionEvent) -> None:
+        event_id = self._recorder.emit(
+            Layer.OP, _SESSION_KINDS[event.kind], member=self._member_of(), session=event.session_id
+        )
+        self._tasks.stimulated(event_id, partial(self.events.put, event))
+
+
+def _parts(operations: Sequence[WriteOperation] | Sequence[ReadOperation]) -> list[list[str]]:
+    """The parts of a multi or multi-read as events tell them: [[what, path], …]."""
+    return [[type(each).__name__.removesuffix("Read").lower(), each.path] for each in operations]
