@@ -19,6 +19,7 @@ from rebalance_lab.cli.replay import replay
 from rebalance_lab.cli.report import report
 from rebalance_lab.cli.run import run
 from rebalance_lab.cli.scenarios import scenarios
+from rebalance_lab.cli.shrink import shrink
 from rebalance_lab.cli.sweep import sweep
 from rebalance_lab.cli.terminal import set_up_logs
 from rebalance_lab.cli.topics import topics
@@ -57,7 +58,7 @@ def _common(
 
 
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Experiments": (demo, scenarios, run, sweep, replay, report, claims),
+    "Experiments": (demo, scenarios, run, sweep, replay, shrink, report, claims),
     "Hands on": (zookeeper, topics, join),
 }
 for panel, commands in PANELS.items():

@@ -22,6 +22,7 @@ def test_help_lists_every_command(command: CommandLine) -> None:
         "run",
         "sweep",
         "replay",
+        "shrink",
         "report",
         "claims",
         "history",

@@ -1,0 +1,73 @@
+"""`shrink`: a smaller trial that shows the same finding."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from rebalance_lab.cli.failures import spoken, writable_store
+from rebalance_lab.cli.history import headline
+from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
+from rebalance_lab.cli.terminal import answer, print_json, progress, styled
+from rebalance_lab.trials.api import replay_command
+from rebalance_lab.trials.shrink import RUNS_LIMIT, Shrunk
+from rebalance_lab.trials.shrink import shrink as smallest
+
+
+def shrink(
+    trial: TrialArgument,
+    *,
+    check: Annotated[
+        str | None, typer.Option(help="Keep this check's finding; else the first surprise, or the only violation.")
+    ] = None,
+    runs: Annotated[int, typer.Option("--runs", help="Simulated trials it may run.", min=1)] = RUNS_LIMIT,
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+) -> None:
+    """Find a smaller simulated trial with the same finding: fewer members, partitions, faults, events.
+
+    The smallest that was found is stored, and the command that runs it is printed.
+    """
+    with spoken(), progress().status(f"shrinking {trial}") as status:
+        folder = trial_folder(trial, store)
+
+        def on_run(number: int, events: int) -> None:
+            status.update(f"shrinking {trial}: run {number} of at most {runs}, {events} events so far")
+
+        found = smallest(folder, writable_store(store), check=check, runs_limit=runs, on_run=on_run)
+    if as_json:
+        print_json(_shape(found))
+    else:
+        _show(found)
+
+
+def _shape(found: Shrunk) -> dict[str, object]:
+    return {
+        "shrunk_from": found.before.id,
+        "trial": found.result.trial.id,
+        "check": found.target.check,
+        "outcome": found.target.outcome,
+        "surprise": found.target.surprise,
+        "why": found.result.findings[found.target.check].why,
+        "events_before": found.events[0],
+        "events": found.events[1],
+        "changes": found.changes,
+        "command": found.command,
+        "runs": found.runs,
+    }
+
+
+def _show(found: Shrunk) -> None:
+    console = answer()
+    surprise = ", a surprise" if found.target.surprise else ""
+    console.print(headline(found.before), soft_wrap=True, markup=False)
+    console.print(f"finding  {found.target.check} {styled(found.target.outcome)}{surprise}")
+    console.print(f"why      {found.result.findings[found.target.check].why}", soft_wrap=True, markup=False)
+    console.print(f"events   {found.events[0]} before, {found.events[1]} now, after {found.runs} runs")
+    console.print(
+        f"changes  {', '.join(found.changes) or 'none: nothing smaller shows it'}", soft_wrap=True, markup=False
+    )
+    console.print(f"trial    {found.result.folder}", soft_wrap=True, markup=False)
+    console.print(f"command  {found.command}", soft_wrap=True, markup=False)
+    console.print(f"again    {replay_command(found.result.folder)}", soft_wrap=True, markup=False)

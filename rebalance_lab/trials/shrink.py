@@ -1,0 +1,268 @@
+"""Shrinking a simulated trial: a smaller plan that shows the same finding.
+
+Knows no scenario: it works with the parameters they declare (type, default, minimum). It tries,
+from the coarsest to the finest, and again until nothing helps or the runs are spent:
+
+1. the control, where the finding does not need the fault at all;
+2. each setting back at its default, each switch off, each name dropped from a list of names;
+3. each count (members, partitions, streams, brokers, …) lower, halving the way to its minimum;
+4. each duration shorter, likewise.
+
+A smaller plan has another schedule, so each is tried with a few seeds. It is taken when it shows
+the finding in a history with fewer events (or, at a default, no more): that is what is read.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+import msgspec
+
+from rebalance_lab.history.checks import judge
+from rebalance_lab.history.files import Trial, load
+from rebalance_lab.trials.api import TrialResult, plan_of_trial, run
+from rebalance_lab.trials.lab import TrialError
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError, Value
+from rebalance_lab.trials.scenario import make_plan, scenario
+from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.targets import Target, target_of
+
+#: Simulated trials that a shrinking may run, unless said otherwise.
+RUNS_LIMIT = 200
+
+#: Seeds that each smaller plan is tried with: the trial's own, then 1, 2, …
+SEEDS_TRIED = 3
+
+#: Units of parameters that are durations, and the least part of the events that a shorter one
+#: must save: a change that saves nothing makes a plan harder to read.
+DURATIONS = frozenset({"ms", "µs", "us", "s"})
+LEAST_GAIN = 0.05
+
+#: Values tried of one parameter in one pass: closer to the smallest is not worth the runs.
+HALVINGS_LIMIT = 8
+
+#: Told the number of a run that begins, and the events of the smallest history so far.
+OnRun = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """`result`: the smallest trial that was found, stored; the trial itself where none was.
+    `events`: of the history, before and after. `changes`: what differs between the plans."""
+
+    target: Target
+    before: Trial
+    result: TrialResult
+    events: tuple[int, int]
+    changes: tuple[str, ...]
+    command: str
+    runs: int
+
+
+def shrink(
+    folder: Path,
+    store: Path,
+    *,
+    check: str | None = None,
+    runs_limit: int = RUNS_LIMIT,
+    on_run: OnRun | None = None,
+) -> Shrunk:
+    """Shrink the stored trial `folder`; the smallest that was found is stored in `store`.
+
+    `check`: the check whose finding is to be kept; where left out, the first that is a surprise,
+    else the only one that is violated. What counts as the same finding: `targets.Target`.
+
+    Raises TrialError when there is nothing to keep, or the trial does not show it when it is run
+    again; HistoryError, PlanError and OSError as reading and running do.
+    """
+    history = load(folder)
+    if history.trial.world != "simulated":
+        raise TrialError(f"{history.trial.id} ran on real processes; only simulated trials are shrunk")
+    target = target_of(history, check)
+    plan = plan_of_trial(history.trial)
+    search = _Search(plan, target, runs_limit, on_run)
+    search.go()
+    result = run(search.best, store)
+    if not target.shown_by(load(result.folder), result.findings):
+        raise TrialError(f"{result.trial.id} shows another outcome of {target.check} when it is run again: {folder}")
+    return Shrunk(
+        target,
+        history.trial,
+        result,
+        (len(history.events), search.events),
+        changes(plan, search.best),
+        run_command(search.best, store),
+        search.runs,
+    )
+
+
+def changes(before: Plan, after: Plan) -> tuple[str, ...]:
+    """What differs between two plans of one scenario, in words."""
+    said = ["the control"] if after.control and not before.control else []
+    for name, value in after.parameters.items():
+        if value != before.parameters[name]:
+            said.append(f"{name} {before.parameters[name]} -> {value}")
+    if after.seed != before.seed:
+        said.append(f"seed {before.seed} -> {after.seed}")
+    return tuple(said)
+
+
+def run_command(plan: Plan, store: Path) -> str:
+    """What a person types to run a plan."""
+    words = ["rebalance-lab", "run", plan.scenario, "--world", plan.world, "--rules", plan.rules]
+    words += ["--seed", str(plan.seed)] + (["--control"] if plan.control else [])
+    settings = {name: _text(plan.parameters[name]) for name in plan.changed}
+    if plan.plant:
+        settings["plant"] = plan.plant
+    for name, text in settings.items():
+        words += ["--set", f"{name}={text}"]
+    return shlex.join([*words, "--store", str(store)])
+
+
+def _text(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+class _Spent(Exception):
+    """No runs are left."""
+
+
+class _Try(Enum):
+    TAKEN = "it shows the target in fewer events"
+    SAVES_NOTHING = "it shows the target, in as many events"
+    NOT_SEEN = "it shows something else, or is no plan"
+
+
+class _Search:
+    """The smallest plan so far, and how it is made smaller."""
+
+    def __init__(self, plan: Plan, target: Target, runs_limit: int, on_run: OnRun | None) -> None:
+        self.best = plan
+        self.events = 0
+        self.runs = 0
+        self._target = target
+        self._limit = runs_limit
+        self._on_run = on_run
+        self._parameters = scenario(plan.scenario).parameters
+        self._tried: dict[str, int | None] = {}
+
+    def go(self) -> None:
+        """Raises TrialError when the plan itself does not show the target."""
+        shown = self._shows(self.best)
+        if shown is None:
+            raise TrialError(f"{self.best.trial_id} does not show the finding when it is run again: see `replay`")
+        self.events = shown
+        try:
+            while self._pass():
+                pass
+        except _Spent:
+            return
+
+    def _pass(self) -> bool:
+        """Try everything once. True when something helped."""
+        before = self.best
+        if not before.control:
+            self._take(self._plan(control=True))
+        for parameter in self._parameters:
+            self._simplify(parameter)
+        for durations in (False, True):
+            for parameter in self._parameters:
+                if (parameter.unit in DURATIONS) == durations:
+                    self._lower(parameter)
+        return self.best != before
+
+    def _simplify(self, parameter: Parameter) -> None:
+        """At its default, switched off, or with a name less."""
+        for value in _simpler(parameter, self.best.parameters[parameter.name]):
+            if self._take(self._plan(parameter, value), gain=int(value != parameter.default)) is _Try.TAKEN:
+                return
+
+    def _lower(self, parameter: Parameter) -> None:
+        """As low as it shows the target: the minimum, else by halving the way to it."""
+        high, low = self.best.parameters[parameter.name], parameter.minimum
+        if isinstance(high, bool) or not isinstance(high, int) or low is None:
+            return
+        least_gain = LEAST_GAIN if parameter.unit in DURATIONS else 0
+        value = low
+        for _ in range(HALVINGS_LIMIT):
+            if value >= high:
+                return
+            tried = self._take(self._plan(parameter, value), gain=max(1, round(least_gain * self.events)))
+            if tried is _Try.SAVES_NOTHING:
+                return  # nothing depends on it
+            if tried is _Try.TAKEN:
+                high = value
+            else:
+                low = value
+            value = low + max(1, (high - low) // 2)
+
+    def _plan(self, parameter: Parameter | None = None, value: Value = 0, *, control: bool = False) -> Plan | None:
+        """The best plan with one thing changed; None where that is no plan."""
+        best = self.best
+        settings = {name: _text(each) for name, each in best.parameters.items()}
+        if parameter is not None:
+            settings[parameter.name] = _text(value)
+        try:
+            return make_plan(
+                best.scenario,
+                world=best.world,
+                rules=best.rules,
+                seed=best.seed,
+                control=control or best.control,
+                settings=settings,
+                plant=best.plant,
+            )
+        except PlanError:
+            return None
+
+    def _take(self, plan: Plan | None, gain: int = 0) -> _Try:
+        """Try a plan with a few seeds; keep it when it shows the target and saves `gain` events."""
+        if plan is None:
+            return _Try.NOT_SEEN
+        others = [seed for seed in range(1, SEEDS_TRIED + 1) if seed != plan.seed]
+        for seed in [plan.seed, *others][:SEEDS_TRIED]:
+            candidate = msgspec.structs.replace(plan, seed=seed)
+            events = self._shows(candidate)
+            if events is None:
+                continue
+            if events > self.events - gain:
+                return _Try.SAVES_NOTHING
+            self.best, self.events = candidate, events
+            return _Try.TAKEN
+        return _Try.NOT_SEEN
+
+    def _shows(self, plan: Plan) -> int | None:
+        """How many events the plan's history has, if it shows the target. Raises _Spent."""
+        key = f"{plan.trial_id} {plan.parameters}"
+        if key not in self._tried:
+            if self.runs >= self._limit:
+                raise _Spent
+            self.runs += 1
+            if self._on_run is not None:
+                self._on_run(self.runs, self.events)
+            self._tried[key] = self._run(plan)
+        return self._tried[key]
+
+    def _run(self, plan: Plan) -> int | None:
+        try:
+            history, _ = simulate(plan)
+            shown = self._target.shown_by(history, judge(history))
+        except Exception:  # whatever breaks this plan, it is not the finding that we look for
+            return None
+        return len(history.events) if shown else None
+
+
+def _simpler(parameter: Parameter, value: Value) -> Iterator[Value]:
+    """Values that make a plan simpler without being smaller numbers."""
+    if value != parameter.default:
+        yield parameter.default
+    if value is True and parameter.default is not False:
+        yield False
+    if isinstance(value, str) and "," in value:
+        names = value.split(",")
+        for index in range(len(names)):
+            yield ",".join(names[:index] + names[index + 1 :])
