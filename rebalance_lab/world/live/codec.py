@@ -14,6 +14,7 @@ from kazoo.protocol import serialization as wire
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from rebalance_lab.kernel import Future
+from rebalance_lab.world.live.connect_string import Chroot
 from rebalance_lab.world.live.watches import WatchClass
 from rebalance_lab.world.ports import Children, Node, Reply, Stat
 
@@ -25,6 +26,9 @@ XID_LIMIT = 0x7FFFFFFF
 #: As jute.maxbuffer of Java's client, before it became 1 MB: ids of large groups must fit.
 FRAME_LIMIT_BYTES = 4 * 1024 * 1024
 
+#: The longest request a server takes (jute.maxbuffer, where it was not set).
+REQUEST_LIMIT_BYTES = 0xFFFFF
+
 REPLY_HEADER_BYTES: int = wire.reply_header_struct.size
 FRAME_LENGTH_BYTES: int = wire.int_struct.size
 
@@ -34,13 +38,16 @@ _FLAG_SEQUENCE = 2
 
 _unpack_int = wire.int_struct.unpack_from
 _unpack_stat = wire.stat_struct.unpack_from
-_STAT_BYTES: int = wire.stat_struct.size
+STAT_BYTES: int = wire.stat_struct.size
 _request_header = struct.Struct("!iii")
+
+#: What a request's length counts beside its body: xid and opcode.
+REQUEST_HEADER_BYTES = 8
 
 unpack_length = _unpack_int
 unpack_reply_header = wire.reply_header_struct.unpack_from
 
-PING_FRAME = _request_header.pack(8, XID_PING, wire.Ping.type)
+PING_FRAME = _request_header.pack(REQUEST_HEADER_BYTES, XID_PING, wire.Ping.type)
 
 
 class ProtocolViolation(Exception):
@@ -70,64 +77,63 @@ class Request:
     def frame(self, xid: int) -> bytes:
         """The bytes to send; from here on the request goes by `xid`."""
         self.xid = xid
-        return _request_header.pack(len(self.body) + 8, xid, self.opcode) + self.body
+        return _request_header.pack(len(self.body) + REQUEST_HEADER_BYTES, xid, self.opcode) + self.body
 
 
 # -- requests -----------------------------------------------------------------------------------
 
 
-def create(path: str, data: bytes, *, ephemeral: bool, sequence: bool) -> Request:
+def create(chroot: Chroot, path: str, data: bytes, *, ephemeral: bool, sequence: bool) -> Request:
+    def read_created(buffer: bytes, offset: int, end: int) -> str:
+        return chroot.to_client(read_path(buffer, offset, end))
+
+    body = create_body(chroot, path, data, ephemeral=ephemeral, sequence=sequence)
+    return Request("create", path, wire.Create.type, body, read_created)
+
+
+def create_body(chroot: Chroot, path: str, data: bytes, *, ephemeral: bool, sequence: bool) -> bytes:
     flags = (_FLAG_EPHEMERAL if ephemeral else 0) | (_FLAG_SEQUENCE if sequence else 0)
-    message = wire.Create(path, data, OPEN_ACL_UNSAFE, flags)
-    return Request("create", path, wire.Create.type, message.serialize(), _read_path)
+    return wire.Create(chroot.to_server(path), data, OPEN_ACL_UNSAFE, flags).serialize()  # type: ignore[no-any-return]
 
 
-def get(path: str, *, watch: bool) -> Request:
-    message = wire.GetData(path, watch)
-    return Request("get", path, wire.GetData.type, message.serialize(), _read_node, WatchClass.DATA if watch else None)
+def get(chroot: Chroot, path: str, *, watch: bool) -> Request:
+    body = wire.GetData(chroot.to_server(path), watch).serialize()
+    return Request("get", path, wire.GetData.type, body, read_node, WatchClass.DATA if watch else None)
 
 
-def children(path: str, *, watch: bool) -> Request:
-    message = wire.GetChildren2(path, watch)
-    return Request(
-        "children",
-        path,
-        wire.GetChildren2.type,
-        message.serialize(),
-        _read_children,
-        WatchClass.CHILDREN if watch else None,
-    )
+def children(chroot: Chroot, path: str, *, watch: bool) -> Request:
+    body = wire.GetChildren2(chroot.to_server(path), watch).serialize()
+    which = WatchClass.CHILDREN if watch else None
+    return Request("children", path, wire.GetChildren2.type, body, _read_children, which)
 
 
-def exists(path: str, *, watch: bool) -> Request:
+def exists(chroot: Chroot, path: str, *, watch: bool) -> Request:
     """`watch` becomes a data watch if the znode is there, else one for its creation."""
-    message = wire.Exists(path, watch)
-    return Request(
-        "exists", path, wire.Exists.type, message.serialize(), _read_stat, WatchClass.EXISTS if watch else None
-    )
+    body = wire.Exists(chroot.to_server(path), watch).serialize()
+    return Request("exists", path, wire.Exists.type, body, read_stat, WatchClass.EXISTS if watch else None)
 
 
-def set_data(path: str, data: bytes, version: int) -> Request:
-    message = wire.SetData(path, data, version)
-    return Request("set", path, wire.SetData.type, message.serialize(), _read_stat)
+def set_data(chroot: Chroot, path: str, data: bytes, version: int) -> Request:
+    body = wire.SetData(chroot.to_server(path), data, version).serialize()
+    return Request("set", path, wire.SetData.type, body, read_stat)
 
 
-def delete(path: str, version: int) -> Request:
-    message = wire.Delete(path, version)
-    return Request("delete", path, wire.Delete.type, message.serialize(), _read_nothing)
+def delete(chroot: Chroot, path: str, version: int) -> Request:
+    body = wire.Delete(chroot.to_server(path), version).serialize()
+    return Request("delete", path, wire.Delete.type, body, _read_nothing)
 
 
 def close_session() -> Request:
     return Request("close", "", wire.Close.type, b"", _read_nothing)
 
 
-def set_watches(zxid: int, data: list[str], exists: list[str], children: list[str]) -> Request:
+def set_watches(chroot: Chroot, zxid: int, data: list[str], exists: list[str], children: list[str]) -> Request:
     """Opcode 101, which kazoo lacks: tells a server which watches a session still waits for.
     It fires at once those whose znode changed after `zxid`."""
     parts = [wire.long_struct.pack(zxid)]
     for paths in (data, exists, children):
         parts.append(wire.int_struct.pack(len(paths)))
-        parts.extend(wire.write_string(path) for path in paths)
+        parts.extend(wire.write_string(chroot.to_server(path)) for path in paths)
     return Request("set watches", "", _OPCODE_SET_WATCHES, b"".join(parts), _read_nothing)
 
 
@@ -162,56 +168,61 @@ def read_welcome(buffer: bytes, start: int, end: int) -> Welcome:
 def read_watch_event(buffer: bytes, offset: int, end: int) -> tuple[int, str]:
     """(event type, path). Raises ProtocolViolation."""
     if end - offset < 12:
-        _short(offset, end)
+        short(offset, end)
     kind, _state = wire.int_int_struct.unpack_from(buffer, offset)
-    return kind, _read_path(buffer, offset + 8, end)
+    return kind, read_path(buffer, offset + 8, end)
 
 
-def _read_path(buffer: bytes, offset: int, end: int) -> str:
+def read_path(buffer: bytes, offset: int, end: int) -> str:
+    return read_text(buffer, offset, end)[0]
+
+
+def read_text(buffer: bytes, offset: int, end: int) -> tuple[str, int]:
+    """And where the next field begins."""
     if end - offset < 4:
-        _short(offset, end)
+        short(offset, end)
     length = _unpack_int(buffer, offset)[0]
     offset += 4
     if not 0 <= length <= end - offset:
-        _short(offset, end)
-    return _text(buffer[offset : offset + length])
+        short(offset, end)
+    return _text(buffer[offset : offset + length]), offset + length
 
 
-def _read_node(buffer: bytes, offset: int, end: int) -> Node:
-    if end - offset < 4 + _STAT_BYTES:
-        _short(offset, end)
+def read_node(buffer: bytes, offset: int, end: int) -> Node:
+    if end - offset < 4 + STAT_BYTES:
+        short(offset, end)
     length = _unpack_int(buffer, offset)[0]
     offset += 4
     data = b""
     if length > 0:  # -1 is null, which Kafka writes into parents
         data = buffer[offset : offset + length]
         offset += length
-    return Node(data, _read_stat(buffer, offset, end))
+    return Node(data, read_stat(buffer, offset, end))
 
 
-def _read_stat(buffer: bytes, offset: int, end: int) -> Stat:
-    if end - offset < _STAT_BYTES:
-        _short(offset, end)
+def read_stat(buffer: bytes, offset: int, end: int) -> Stat:
+    if end - offset < STAT_BYTES:
+        short(offset, end)
     return Stat(*_unpack_stat(buffer, offset))
 
 
 def _read_children(buffer: bytes, offset: int, end: int) -> Children:
-    if end - offset < 4 + _STAT_BYTES:
-        _short(offset, end)
+    names, offset = read_names(buffer, offset, end)
+    return Children(names, read_stat(buffer, offset, end))
+
+
+def read_names(buffer: bytes, offset: int, end: int) -> tuple[tuple[str, ...], int]:
+    """Sorted, as the lab gives them, and where the next field begins."""
+    if end - offset < 4:
+        short(offset, end)
     count = _unpack_int(buffer, offset)[0]
     offset += 4
     names = []
     for _ in range(count):
-        if end - offset < 4:
-            _short(offset, end)
-        length = _unpack_int(buffer, offset)[0]
-        offset += 4
-        if not 0 <= length <= end - offset:
-            _short(offset, end)
-        names.append(_text(buffer[offset : offset + length]))
-        offset += length
+        name, offset = read_text(buffer, offset, end)
+        names.append(name)
     names.sort()
-    return Children(tuple(names), _read_stat(buffer, offset, end))
+    return tuple(names), offset
 
 
 def _read_nothing(_buffer: bytes, _offset: int, _end: int) -> None:
@@ -225,5 +236,5 @@ def _text(raw: bytes) -> str:
         raise ProtocolViolation(f"a name that is not UTF-8: {raw[:80]!r}") from error
 
 
-def _short(offset: int, end: int) -> NoReturn:
+def short(offset: int, end: int) -> NoReturn:
     raise ProtocolViolation(f"an answer that ends too early: {end - offset} bytes are left where more must follow")

@@ -5,32 +5,51 @@ from __future__ import annotations
 import asyncio
 
 from rebalance_lab.kernel import Kernel, RandomStream
-from rebalance_lab.world.live.connect_string import parse
+from rebalance_lab.world.live.codec import REQUEST_LIMIT_BYTES
+from rebalance_lab.world.live.connect_string import Server, parse
+from rebalance_lab.world.live.hosts import JAVA_WAITS, ConnectWaits, Hosts
 from rebalance_lab.world.live.session import LiveSession
 
 
 class LiveZooKeeperFactory:
     """Sessions on `loop`, which must be the loop of the kernel's AsyncioDriver.
 
-    `random` draws the waits before reconnects, and the order of the servers. Later, chroot,
+    `random` draws the waits before reconnects, and the order of the servers. `waits`: how long
+    to wait before a reconnect; `request_limit_bytes`: the servers' jute.maxbuffer. Later,
     authentication and TLS become settings of the factory.
     """
 
-    def __init__(self, kernel: Kernel, loop: asyncio.AbstractEventLoop, random: RandomStream) -> None:
+    def __init__(
+        self,
+        kernel: Kernel,
+        loop: asyncio.AbstractEventLoop,
+        random: RandomStream,
+        *,
+        waits: ConnectWaits = JAVA_WAITS,
+        request_limit_bytes: int = REQUEST_LIMIT_BYTES,
+    ) -> None:
         self._kernel = kernel
         self._loop = loop
         self._random = random
+        self._waits = waits
+        self._request_limit_bytes = request_limit_bytes
         self._open: dict[LiveSession, None] = {}
+        self._old_servers: dict[Server, None] = {}
 
     def open(self, connect: str, session_timeout_ms: int) -> LiveSession:
         """Begin a session. Raises BadConnectString, and ValueError for a timeout that is not
         positive; all else becomes an event of the session."""
         if session_timeout_ms <= 0:
             raise ValueError(f"a session timeout of {session_timeout_ms} ms: give a positive one")
-        servers = list(parse(connect))
-        self._random.shuffle(servers)
+        where = parse(connect)
         session = LiveSession(
-            self._kernel, self._loop, servers, session_timeout_ms, self._random, lambda it: self._open.pop(it, None)
+            self._kernel,
+            self._loop,
+            Hosts(where.servers, self._random, self._waits, self._old_servers),
+            where.chroot,
+            session_timeout_ms,
+            self._request_limit_bytes,
+            lambda it: self._open.pop(it, None),
         )
         self._open[session] = None
         return session

@@ -10,23 +10,27 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import structlog
 
 from rebalance_lab.history.events import session_text
-from rebalance_lab.kernel import Future, IllegalTransition, Kernel, Mailbox, MailboxFull, RandomStream
+from rebalance_lab.kernel import Future, IllegalTransition, Kernel, Mailbox, MailboxFull
 from rebalance_lab.world import errors
-from rebalance_lab.world.live import codec
+from rebalance_lab.world.live import codec, multi
 from rebalance_lab.world.live.codec import ProtocolViolation, Request
-from rebalance_lab.world.live.connect_string import Server
+from rebalance_lab.world.live.connect_string import Chroot, Server
+from rebalance_lab.world.live.gathering import MultiRead
+from rebalance_lab.world.live.hosts import Hosts
 from rebalance_lab.world.live.link import Link
 from rebalance_lab.world.live.watches import WatchClass, WatchTable
 from rebalance_lab.world.ports import (
     SESSION_TRANSITIONS,
     Children,
     Node,
+    ReadOperation,
+    ReadResult,
     Reply,
     SessionEvent,
     SessionEventKind,
@@ -34,10 +38,9 @@ from rebalance_lab.world.ports import (
     Stat,
     WatchEvent,
     WatchKind,
+    WriteOperation,
+    WriteResult,
 )
-
-#: Java's client waits a random time below this before every connect but the first.
-RECONNECT_WAIT_US = 1_000_000
 
 #: Session events nobody has read. A member reads them at once; more means it does not read.
 EVENTS_LIMIT = 10_000
@@ -61,21 +64,22 @@ class LiveSession:
         self,
         kernel: Kernel,
         loop: asyncio.AbstractEventLoop,
-        servers: list[Server],
+        hosts: Hosts,
+        chroot: Chroot,
         session_timeout_ms: int,
-        random: RandomStream,
+        request_limit_bytes: int,
         ended: Callable[[LiveSession], None],
     ) -> None:
+        self.hosts = hosts
+        self.chroot = chroot
         self.state = SessionState.CONNECTING
         self.session_id = 0
         self.negotiated_timeout_ms = 0
         self.last_loss = ""
         self.events: Mailbox[SessionEvent] = kernel.mailbox("session events", EVENTS_LIMIT)
         self._loop = loop
-        self._servers = servers
-        self._attempts = 0
         self._requested_timeout_ms = session_timeout_ms
-        self._random = random
+        self._request_limit_bytes = request_limit_bytes
         self._ended = ended
         self._password = _NO_PASSWORD
         self._zxid = 0
@@ -86,36 +90,57 @@ class LiveSession:
         self._link: Link | None = None
         self._reconnect: asyncio.TimerHandle | None = None
         self._closing: Future[None] | None = None
-        self._dial()
+        server, _ = hosts.next()  # before the first attempt there is no wait
+        self._dial(server)
 
     # -- operations -------------------------------------------------------------------------
 
     def create(self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> Future[Reply[str]]:
-        return self._submit(codec.create(path, data, ephemeral=ephemeral, sequence=sequence))
+        return self.submit(codec.create(self.chroot, path, data, ephemeral=ephemeral, sequence=sequence))
 
     def get(self, path: str, *, watch: bool = False) -> Future[Reply[Node]]:
-        return self._submit(codec.get(path, watch=watch))
+        return self.submit(codec.get(self.chroot, path, watch=watch))
 
     def children(self, path: str, *, watch: bool = False) -> Future[Reply[Children]]:
-        return self._submit(codec.children(path, watch=watch))
+        return self.submit(codec.children(self.chroot, path, watch=watch))
 
     def exists(self, path: str, *, watch: bool = False) -> Future[Reply[Stat | None]]:
-        return self._submit(codec.exists(path, watch=watch))
+        return self.submit(codec.exists(self.chroot, path, watch=watch))
 
     def set(self, path: str, data: bytes, *, version: int = -1) -> Future[Reply[Stat]]:
-        return self._submit(codec.set_data(path, data, version))
+        return self.submit(codec.set_data(self.chroot, path, data, version))
 
     def delete(self, path: str, *, version: int = -1) -> Future[Reply[None]]:
-        return self._submit(codec.delete(path, version))
+        return self.submit(codec.delete(self.chroot, path, version))
 
-    def _submit(self, request: Request) -> Future[Reply[Any]]:
+    def multi(self, operations: Sequence[WriteOperation]) -> Future[Reply[tuple[WriteResult, ...]]]:
+        operations = tuple(operations)
+        for index, operation in enumerate(operations):
+            if not self.chroot.takes(operation.path):
+                refused: Future[Reply[tuple[WriteResult, ...]]] = Future(("multi", operation.path))
+                name = type(operation).__name__.lower()
+                reason = errors.BadArguments(name, operation.path, session_id=self.session_id)
+                refused.fail(errors.MultiRefused(index, reason))
+                return refused
+        return self.submit(multi.multi(self.chroot, operations))
+
+    def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
+        """See the port. More than a thousand reads are several requests, each a snapshot of its
+        own; see `live.gathering` for servers before 3.6."""
+        return MultiRead(self, tuple(reads)).future
+
+    def submit(self, request: Request) -> Future[Reply[Any]]:
         """Send, queue, or refuse. Raises MailboxFull beyond REQUESTS_LIMIT."""
+        length = len(request.body) + codec.REQUEST_HEADER_BYTES
         if self.state is SessionState.EXPIRED:
             self._refuse(request, errors.SessionExpired)
         elif self.state is SessionState.CLOSED or self._closing is not None:
             self._refuse(request, errors.SessionClosed)
-        elif not request.path:  # the wire has no empty string: the server would take it for null
+        elif not self.chroot.takes(request.path):
             self._refuse(request, errors.BadArguments)
+        elif length > self._request_limit_bytes:
+            what = f"{request.operation} of {length} bytes (the server takes {self._request_limit_bytes})"
+            request.future.fail(errors.RequestTooLarge(what, request.path, session_id=self.session_id))
         elif len(self._pending) + len(self._queued) >= REQUESTS_LIMIT:
             raise MailboxFull(
                 f"session {session_text(self.session_id)} has {REQUESTS_LIMIT} requests without an answer"
@@ -136,15 +161,14 @@ class LiveSession:
 
     # -- connecting -------------------------------------------------------------------------
 
-    def _dial(self) -> None:
+    def _dial(self, server: Server) -> None:
         self._reconnect = None
-        server = self._servers[self._attempts % len(self._servers)]
-        self._attempts += 1
         timeout_ms = self.negotiated_timeout_ms or self._requested_timeout_ms
-        self._link = Link(self._loop, self, server, timeout_ms / 1000 / len(self._servers))
+        self._link = Link(self._loop, self, server, timeout_ms / 1000 / len(self.hosts.servers))
 
     def link_opened(self) -> None:
         assert self._link is not None
+        self.hosts.opened()
         self._link.send(codec.connect_frame(self._zxid, self._requested_timeout_ms, self.session_id, self._password))
 
     def link_received(self, buffer: bytes, start: int, end: int) -> None:
@@ -162,9 +186,10 @@ class LiveSession:
         self.session_id, self._password = welcome.session_id, welcome.password
         self.negotiated_timeout_ms = welcome.timeout_ms
         self._change(SessionState.CONNECTED)
+        self.hosts.established()
         link.established(welcome.timeout_ms)
         for batch in self._watches.batches():
-            request = codec.set_watches(self._zxid, *batch)
+            request = codec.set_watches(self.chroot, self._zxid, *batch)
             self._pending.append(request)
             link.send(request.frame(codec.XID_SET_WATCHES))
         queued, self._queued = self._queued, deque()
@@ -184,6 +209,8 @@ class LiveSession:
         if xid == codec.XID_WATCH_EVENT:
             self._watch_event(*codec.read_watch_event(buffer, body, end))
             return
+        if code == multi.UNIMPLEMENTED and self._knows_no_multi_read(xid):
+            return
         if not self._pending:
             raise ProtocolViolation(f"an answer with xid {xid} and nothing was asked")
         request = self._pending[0]
@@ -197,7 +224,9 @@ class LiveSession:
 
     def _complete(self, request: Request, code: int, zxid: int, value: Any) -> None:
         which = request.watch
-        if code == 0:
+        if isinstance(value, multi.Refused):
+            request.future.fail(value.error(zxid, self.session_id))
+        elif code == 0:
             watch = None
             if which is not None:
                 watch = self._watches.add(WatchClass.DATA if which is WatchClass.EXISTS else which, request.path)
@@ -210,9 +239,25 @@ class LiveSession:
                 errors.error_for(code, request.operation, request.path, zxid=zxid, session_id=self.session_id)
             )
 
+    def _knows_no_multi_read(self, xid: int) -> bool:
+        """Whether this answer says so: see `live.gathering`. Its server closes the connection,
+        and does not wait for its turn to say it."""
+        reads = [each for each in self._pending if each.opcode == multi.OPCODE_MULTI_READ]
+        link = self._link
+        if link is None or not any(each.xid == xid for each in reads):
+            return False
+        self.hosts.found_old(link.server)
+        self._pending = deque(each for each in self._pending if each.opcode != multi.OPCODE_MULTI_READ)
+        link.close()
+        self.link_lost("the server is older than ZooKeeper 3.6: it knows no multi-read", violated=False)
+        for read in reads:
+            code = multi.UNIMPLEMENTED
+            read.future.fail(errors.error_for(code, read.operation, read.path, session_id=self.session_id))
+        return True
+
     def _watch_event(self, kind: int, path: str) -> None:
         try:
-            event = WatchEvent(WatchKind(kind), path, self._zxid)
+            event = WatchEvent(WatchKind(kind), self.chroot.to_client(path), self._zxid)
         except ValueError:
             raise ProtocolViolation(f"a watch event of unknown type {kind} for {path}") from None
         self._watches.fire(event)
@@ -238,7 +283,8 @@ class LiveSession:
         was_connected = self.state is SessionState.CONNECTED
         if was_connected:
             self._change(SessionState.CONNECTING)
-        self._reconnect = self._loop.call_later(self._random.below(RECONNECT_WAIT_US) / 1e6, self._dial)
+        server, wait_us = self.hosts.next()
+        self._reconnect = self._loop.call_later(wait_us / 1e6, self._dial, server)
         self._fail_requests(errors.ConnectionLoss)
         if was_connected:
             self.events.put(SessionEvent(SessionEventKind.DISCONNECTED, self.session_id))

@@ -16,6 +16,7 @@ from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live import codec
 from rebalance_lab.world.live.embedded import HOST, EmbeddedZooKeeper
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.world.live.hosts import ConnectWaits
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.live.session import LiveSession
 from rebalance_lab.world.live.transaction_log import TransactionLog
@@ -24,11 +25,8 @@ from rebalance_lab.world.ports import ZooKeeper
 _stories = count(1)
 
 
-class QuickWaits(RandomStream):
-    """Waits before reconnects of up to 10 ms, where Java draws up to a second."""
-
-    def below(self, limit: int) -> int:
-        return super().below(min(limit, 10_000))
+#: Waits before reconnects, where Java has one to two seconds.
+QUICK_WAITS = ConnectWaits(random_us=10_000, round_us=0)
 
 
 class RealServerHarness(Harness):
@@ -98,8 +96,8 @@ class EmbeddedHarness(RealServerHarness):
 
     def __init__(self, server: EmbeddedZooKeeper, log: TransactionLog) -> None:
         super().__init__(server, log)
-        waits = QuickWaits(self.root, "conformance", "waits")
-        self._factory = LiveZooKeeperFactory(self.kernel, self.lab.loop, waits)
+        random = RandomStream(self.root, "conformance", "waits")
+        self._factory = LiveZooKeeperFactory(self.kernel, self.lab.loop, random, waits=QUICK_WAITS)
         self.lab.on_close(self._factory.close)
 
     def _connect(self, connect: str, timeout_ms: int) -> ZooKeeper:

@@ -6,14 +6,19 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+from scripted_server import ScriptedServer
 
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.world.live.hosts import ConnectWaits
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.live.session import LiveSession
 from rebalance_lab.world.ports import SessionEventKind
+
+#: Waits before reconnects, where Java has one to two seconds: what they are is tested in test_hosts.
+QUICK_WAITS = ConnectWaits(random_us=10_000, round_us=0)
 
 #: No step of a test takes longer on a machine that is not overloaded by far.
 BOUND_US = 20_000_000
@@ -26,7 +31,7 @@ class Bench:
         self.live = live
         self.server = server
         self.root = root
-        self.factory = LiveZooKeeperFactory(live.kernel, live.loop, RandomStream(1, "test", root))
+        self.factory = LiveZooKeeperFactory(live.kernel, live.loop, RandomStream(1, "test", root), waits=QUICK_WAITS)
         self.proxies: list[TcpProxy] = []
 
     def run(self, story: Callable[[], Awaitable[Any]], bound_us: int = BOUND_US) -> Any:
@@ -83,3 +88,18 @@ def bench(live: LiveKernel, embedded_zookeeper: EmbeddedZooKeeper, request: pyte
         proxy.close()
     bench.factory.close()
     assert bench.factory.sessions == ()
+
+
+@pytest.fixture
+def factory(live: LiveKernel) -> Iterator[LiveZooKeeperFactory]:
+    """For scripted servers."""
+    factory = LiveZooKeeperFactory(live.kernel, live.loop, RandomStream(3, "test", "scripted"), waits=QUICK_WAITS)
+    yield factory
+    factory.close()
+
+
+@pytest.fixture
+def server(live: LiveKernel) -> Iterator[ScriptedServer]:
+    server = ScriptedServer(live)
+    yield server
+    server.close()

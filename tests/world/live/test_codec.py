@@ -13,6 +13,7 @@ from kazoo.protocol import serialization as wire
 
 from rebalance_lab.world.live import codec
 from rebalance_lab.world.live.codec import ProtocolViolation
+from rebalance_lab.world.live.connect_string import NO_CHROOT, Chroot
 from rebalance_lab.world.ports import Children, Node, Stat
 
 STAT = Stat(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
@@ -27,13 +28,18 @@ def text(value: str) -> bytes:
 Case = tuple[codec.Request, bytes, Any]
 
 CASES: dict[str, Case] = {
-    "create": (codec.create("/a", b"", ephemeral=True, sequence=True), text("/a0000000001"), "/a0000000001"),
-    "get": (codec.get("/a", watch=False), text("data") + STAT_BYTES, Node(b"data", STAT)),
-    "get null": (codec.get("/a", watch=False), struct.pack("!i", -1) + STAT_BYTES, Node(b"", STAT)),
-    "exists": (codec.exists("/a", watch=False), STAT_BYTES, STAT),
-    "set": (codec.set_data("/a", b"x", 3), STAT_BYTES, STAT),
+    "create": (codec.create(NO_CHROOT, "/a", b"", ephemeral=True, sequence=True), text("/a0000000001"), "/a0000000001"),
+    "create behind a chroot": (
+        codec.create(Chroot("/kafka"), "/a", b"", ephemeral=False, sequence=True),
+        text("/kafka/a0000000001"),
+        "/a0000000001",
+    ),
+    "get": (codec.get(NO_CHROOT, "/a", watch=False), text("data") + STAT_BYTES, Node(b"data", STAT)),
+    "get null": (codec.get(NO_CHROOT, "/a", watch=False), struct.pack("!i", -1) + STAT_BYTES, Node(b"", STAT)),
+    "exists": (codec.exists(NO_CHROOT, "/a", watch=False), STAT_BYTES, STAT),
+    "set": (codec.set_data(NO_CHROOT, "/a", b"x", 3), STAT_BYTES, STAT),
     "children": (
-        codec.children("/a", watch=False),
+        codec.children(NO_CHROOT, "/a", watch=False),
         struct.pack("!i", 3) + text("b") + text("ä") + text("a") + STAT_BYTES,
         Children(("a", "b", "ä"), STAT),
     ),
@@ -81,17 +87,35 @@ def test_a_name_that_is_not_utf8() -> None:
 
 
 def test_requests_are_framed_as_kazoo_reads_them() -> None:
-    frame = codec.set_data("/a", b"data", 7).frame(xid=5)
+    frame = codec.set_data(NO_CHROOT, "/a", b"data", 7).frame(xid=5)
     length, xid, opcode = struct.unpack_from("!iii", frame)
     assert (length, xid, opcode) == (len(frame) - 4, 5, wire.SetData.type)
     assert frame[12:] == wire.SetData("/a", b"data", 7).serialize()
 
 
 def test_set_watches() -> None:
-    frame = codec.set_watches(9, ["/d"], [], ["/c", "/cc"]).frame(codec.XID_SET_WATCHES)
+    frame = codec.set_watches(NO_CHROOT, 9, ["/d"], [], ["/c", "/cc"]).frame(codec.XID_SET_WATCHES)
     expected = struct.pack("!q", 9) + b"\0\0\0\1" + text("/d") + b"\0\0\0\0" + b"\0\0\0\2" + text("/c") + text("/cc")
     assert struct.unpack_from("!iii", frame) == (len(expected) + 8, -8, 101)
     assert frame[12:] == expected
+
+
+def test_requests_behind_a_chroot() -> None:
+    """The wire has the server's path, the request the caller's."""
+    chroot = Chroot("/kafka/eu")
+    requests = {
+        "get": codec.get(chroot, "/a", watch=True),
+        "children": codec.children(chroot, "/a", watch=True),
+        "exists": codec.exists(chroot, "/a", watch=True),
+        "set": codec.set_data(chroot, "/a", b"", -1),
+        "delete": codec.delete(chroot, "/a", -1),
+        "create": codec.create(chroot, "/a", b"", ephemeral=False, sequence=False),
+    }
+    for name, request in requests.items():
+        assert (name, request.operation, request.path) == (name, name, "/a")
+        assert request.body.startswith(text("/kafka/eu/a"))
+    watches = codec.set_watches(chroot, 9, ["/"], [], ["/c"]).body
+    assert watches[12:] == text("/kafka/eu") + b"\0\0\0\0" + b"\0\0\0\1" + text("/kafka/eu/c")
 
 
 def test_connect_and_its_answer() -> None:

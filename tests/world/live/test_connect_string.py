@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rebalance_lab.world.live.connect_string import BadConnectString, Server, parse
+from rebalance_lab.world.live.connect_string import NO_CHROOT, BadConnectString, Chroot, Server, parse
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,22 @@ from rebalance_lab.world.live.connect_string import BadConnectString, Server, pa
     ],
 )
 def test_servers(connect: str, servers: list[Server]) -> None:
-    assert list(parse(connect)) == servers
+    parsed = parse(connect)
+    assert list(parsed.servers) == servers
+    assert parsed.chroot == NO_CHROOT
+
+
+@pytest.mark.parametrize(
+    ("connect", "prefix"),
+    [
+        ("zk1:2181/kafka", "/kafka"),
+        ("zk1,zk2:2182/kafka/eu ", "/kafka/eu"),
+        ("[::1]:1/a,b", "/a,b"),
+        ("zk1/...", "/..."),
+    ],
+)
+def test_chroots(connect: str, prefix: str) -> None:
+    assert parse(connect).chroot == Chroot(prefix)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +42,14 @@ def test_servers(connect: str, servers: list[Server]) -> None:
     [
         ("", "names no server"),
         (",", "names no server"),
-        ("zk1:2181/kafka", r"has a chroot \(/kafka\)"),
+        ("/kafka", "names no server"),
+        ("zk1:2181/kafka/", "the chroot '/kafka/' .* ends with a slash"),
+        ("zk1:2181//", "has an empty name between slashes"),
+        ("zk1:2181/a//b", "has an empty name between slashes"),
+        ("zk1:2181/a/../b", "has a name of dots"),
+        ("zk1:2181/./b", "has a name of dots"),
+        ("zk1:2181/a\0b", "holds a character"),
+        ("zk1:2181/kafka,zk2:2181/kafka", "stands behind the last server, once"),
         ("zk1:port", "no port from 1 to 65535"),
         ("zk1:0", "no port from 1 to 65535"),
         ("zk1:65536", "no port from 1 to 65535"),
@@ -48,4 +70,20 @@ def test_refusals_name_the_fault(connect: str, complaint: str) -> None:
 
 @pytest.mark.parametrize("text", ["zk1:2181", "[::1]:2181"])
 def test_a_server_is_written_as_it_was_read(text: str) -> None:
-    assert str(parse(text)[0]) == text
+    assert str(parse(text).servers[0]) == text
+
+
+@pytest.mark.parametrize(
+    ("prefix", "client", "server"),
+    [("", "/", "/"), ("", "/a/b", "/a/b"), ("/k", "/", "/k"), ("/k", "/a", "/k/a"), ("/k/l", "/k/l", "/k/l/k/l")],
+)
+def test_paths_behind_a_chroot(prefix: str, client: str, server: str) -> None:
+    chroot = Chroot(prefix)
+    assert chroot.to_server(client) == server
+    assert chroot.to_client(server) == client
+
+
+def test_paths_that_a_chroot_does_not_take_or_hold() -> None:
+    assert Chroot("/k").to_client("/kk/a") == "/kk/a"
+    assert [Chroot("/k").takes(path) for path in ("/", "/a", "a", "")] == [True, True, False, False]
+    assert [NO_CHROOT.takes(path) for path in ("/", "a", "")] == [True, True, False]

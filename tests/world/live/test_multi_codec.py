@@ -1,0 +1,156 @@
+"""Multi and multi-read on the wire, against kazoo's structures where it has them."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kazoo.protocol import serialization as wire
+from kazoo.security import OPEN_ACL_UNSAFE
+
+from rebalance_lab.world import errors
+from rebalance_lab.world.live import multi
+from rebalance_lab.world.live.codec import ProtocolViolation
+from rebalance_lab.world.live.connect_string import NO_CHROOT, Chroot
+from rebalance_lab.world.live.multi import Failed, Refused
+from rebalance_lab.world.ports import Check, ChildrenRead, Create, Delete, GetRead, Node, Set, Stat
+
+STAT = Stat(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
+STAT_BYTES = struct.pack("!qqqqiiiqiiq", *range(1, 12))
+END = struct.pack("!iBi", -1, 1, -1)
+
+WRITES = (Create("/a", b"x", ephemeral=True), Create("/s-", b"", sequence=True), Set("/b", b"y", 3), Delete("/c"))
+WRITES = (*WRITES, Check("/d", 4))
+READS = (GetRead("/a"), ChildrenRead("/b"), GetRead("/c"))
+
+
+def text(value: str) -> bytes:
+    raw = value.encode()
+    return struct.pack("!i", len(raw)) + raw
+
+
+def result(kind: int, body: bytes = b"") -> bytes:
+    return struct.pack("!iBi", kind, 0, 0) + body
+
+
+def failed(code: int) -> bytes:
+    return struct.pack("!iBii", -1, 0, code, code)
+
+
+DONE = result(1, text("/a")) + result(1, text("/s-0000000001")) + result(5, STAT_BYTES) + result(2) + result(13) + END
+READ = result(4, text("data") + STAT_BYTES) + result(8, struct.pack("!i", 2) + text("y") + text("x")) + failed(-101)
+
+
+def test_writes_are_framed_as_kazoo_frames_them() -> None:
+    request = multi.multi(NO_CHROOT, WRITES)
+    theirs = wire.Transaction(
+        [
+            wire.Create("/a", b"x", OPEN_ACL_UNSAFE, 1),
+            wire.Create("/s-", b"", OPEN_ACL_UNSAFE, 2),
+            wire.SetData("/b", b"y", 3),
+            wire.Delete("/c", -1),
+            wire.CheckVersion("/d", 4),
+        ]
+    )
+    assert (request.opcode, request.body) == (14, bytes(theirs.serialize()))
+
+
+def test_reads_are_framed() -> None:
+    request = multi.multi_read(NO_CHROOT, READS)
+    parts = [struct.pack("!iBi", kind, 0, -1) + text(path) + b"\0" for kind, path in ((4, "/a"), (8, "/b"), (4, "/c"))]
+    assert (request.opcode, request.body) == (22, b"".join(parts) + END)
+
+
+def test_results_are_read_where_they_lie() -> None:
+    before, after = b"before", b"\xff" * 100
+    for request, answer, expected in (
+        (multi.multi(NO_CHROOT, WRITES), DONE, ("/a", "/s-0000000001", STAT, None, None)),
+        (multi.multi_read(NO_CHROOT, READS), READ + END, (Node(b"data", STAT), ("x", "y"), Failed(-101))),
+        (multi.multi(NO_CHROOT, ()), END, ()),
+        (multi.multi_read(NO_CHROOT, ()), END, ()),
+    ):
+        assert request.decode(before + answer + after, 6, 6 + len(answer)) == expected
+
+
+def test_null_data_and_no_children() -> None:
+    answer = result(4, struct.pack("!i", -1) + STAT_BYTES) + result(8, struct.pack("!i", 0)) + END
+    decoded = multi.multi_read(NO_CHROOT, READS[:2]).decode(answer, 0, len(answer))
+    assert decoded == (Node(b"", STAT), ())
+
+
+def test_a_refusal_names_the_first_that_failed() -> None:
+    """Code 0 before it, RuntimeInconsistency (-2) behind it, as DataTree answers."""
+    answer = failed(0) + failed(0) + failed(-103) + failed(-2) + failed(-2) + END
+    refused = multi.multi(NO_CHROOT, WRITES).decode(answer, 0, len(answer))
+    assert refused == Refused(2, "set", "/b", -103)
+    error = refused.error(7, 0x10)
+    assert isinstance(error.reason, errors.BadVersion)
+    assert (error.index, error.code, error.path, error.zxid, error.session_id) == (2, -103, "/b", 7, 0x10)
+    assert str(error.reason) == "BadVersion: set /b (session 0x10, zxid 0x7)"
+
+
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (failed(0) * 5 + END, "failed without a reason"),
+        (DONE[: -len(END)] + result(13) + END, "6 results for 5 operations"),
+        (result(13) * 4 + END, "4 results for 5 operations"),
+        (result(99) * 5 + END, "a result of type 99"),
+        (DONE[: -len(END)], "ends too early"),
+    ],
+)
+def test_answers_that_no_server_gives(answer: bytes, why: str) -> None:
+    with pytest.raises(ProtocolViolation, match=why):
+        multi.multi(NO_CHROOT, WRITES).decode(answer, 0, len(answer))
+
+
+def test_an_answer_cut_anywhere_is_a_violation() -> None:
+    cases: list[tuple[Any, bytes]] = [
+        (multi.multi(NO_CHROOT, WRITES), DONE),
+        (multi.multi_read(NO_CHROOT, READS), READ + END),
+    ]
+    for request, answer in cases:
+        for cut in range(len(answer)):
+            with pytest.raises(ProtocolViolation):
+                request.decode(answer, 0, cut)
+
+
+@given(st.sampled_from([multi.multi(NO_CHROOT, WRITES), multi.multi_read(NO_CHROOT, READS)]), st.binary(max_size=200))
+def test_noise_is_refused_or_read(request_: Any, noise: bytes) -> None:
+    try:
+        value = request_.decode(noise, 0, len(noise))
+    except ProtocolViolation as violation:
+        value = str(violation)
+    assert value is not None
+
+
+def test_a_chroot_stands_before_every_path_and_before_no_result() -> None:
+    chroot = Chroot("/k")
+    for request, paths in ((multi.multi(chroot, WRITES), WRITES), (multi.multi_read(chroot, READS), READS)):
+        for each in paths:
+            assert text("/k" + each.path) in request.body
+    answer = result(1, text("/k/a")) + END
+    assert multi.multi(chroot, WRITES[:1]).decode(answer, 0, len(answer)) == ("/a",)
+
+
+# -- how many requests reads take --------------------------------------------------------------
+
+
+@given(st.lists(st.integers(1, 40_000), max_size=30))
+def test_requests_hold_every_read_once_and_stay_below_the_limit(lengths: list[int]) -> None:
+    reads = [GetRead("/" + "x" * length) for length in lengths]
+    requests = list(multi.in_requests(reads))
+    assert [read for each in requests for read in each] == reads
+    sizes = [len(multi.multi_read(NO_CHROOT, each).body) - len(END) for each in requests]
+    assert all(size <= multi.READ_REQUEST_LIMIT_BYTES for size in sizes)
+    for size, following in zip(sizes, requests[1:], strict=False):
+        assert size + len(multi.multi_read(NO_CHROOT, following[:1]).body) - len(END) > multi.READ_REQUEST_LIMIT_BYTES
+
+
+@pytest.mark.parametrize(("count", "expected"), [(0, [0]), (1, [1]), (1000, [1000]), (2001, [1000, 1000, 1])])
+def test_requests_have_a_thousand_reads_at_most(count: int, expected: list[int]) -> None:
+    requests = multi.in_requests([GetRead("/a")] * count)
+    assert [len(each) for each in requests] == expected
