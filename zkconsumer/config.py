@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from zkconsumer.errors import IllegalArgumentException, InvalidConfigException
+from zkconsumer.lab_settings import NO_LAB_SETTINGS, LabSettings, read_lab_settings
 from zkconsumer.properties import Properties
 
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]*")
@@ -22,7 +23,8 @@ class ConsumerConfig:
     counts *attempts*; `queued_max_message_chunks` is per queue, `num_consumer_fetchers` per
     broker. `zookeeper_sync_time_ms` does nothing but give `rebalance_backoff_ms` its default.
     `strategy_given`: the assignment strategy was set and is not just the default.
-    `warnings`: what Kafka would have logged.
+    `warnings`: what Kafka would have logged. `lab`: the lab's own settings, which stand among
+    Kafka's.
     """
 
     group_id: str
@@ -55,28 +57,30 @@ class ConsumerConfig:
     offsets_commit_max_retries: int
     strategy_given: bool = False
     warnings: tuple[str, ...] = ()
+    lab: LabSettings = NO_LAB_SETTINGS
 
     @classmethod
-    def from_properties(cls, values: Mapping[str, str]) -> ConsumerConfig:
+    def from_properties(cls, values: Mapping[str, str], *, default_group: str | None = None) -> ConsumerConfig:
         """Read settings, in Kafka's order, so that of several errors the same one is told.
 
         Raises IllegalArgumentException (a required one missing, no boolean), its subclass
         NumberFormatException, InvalidConfigException. Unknown keys only warn. The assignment
         strategy is not checked: 0.8.2 takes everything but `roundrobin` for range.
+        `default_group`: what a missing group.id stands for; None: it is required, as in 0.8.2.
         """
         properties = Properties(values)
-        config = _read(properties)
+        config = _read(properties, default_group)
         _validate(config)
         return replace(config, warnings=tuple(f"Property {key} is not valid" for key in properties.unknown()))
 
 
-def _read(properties: Properties) -> ConsumerConfig:
+def _read(properties: Properties, default_group: str | None) -> ConsumerConfig:
     number = properties.number
     connect = properties.required("zookeeper.connect")
     session_timeout_ms = number("zookeeper.session.timeout.ms", 6000)
     connection_timeout_ms = number("zookeeper.connection.timeout.ms", session_timeout_ms)
     sync_time_ms = number("zookeeper.sync.time.ms", 2000)
-    group_id = properties.required("group.id")
+    group_id = properties.required("group.id", default_group)
     consumer_id = properties.optional("consumer.id")
     socket_timeout_ms = number("socket.timeout.ms", 30_000)
     # Faithful: Kafka compares with fetch.wait.max.ms before that has its value, so with 0.
@@ -116,6 +120,7 @@ def _read(properties: Properties) -> ConsumerConfig:
         exclude_internal_topics=properties.boolean("exclude.internal.topics", True),
         partition_assignment_strategy=properties.text(STRATEGY_KEY, "range"),
         strategy_given=properties.given(STRATEGY_KEY),
+        lab=read_lab_settings(properties),
     )
 
 
@@ -134,4 +139,10 @@ def _validate(config: ConsumerConfig) -> None:
         raise InvalidConfigException(
             f"Wrong value {config.offsets_storage} of offsets.storage in consumer config; "
             "Valid values are 'zookeeper' and 'kafka'"
+        )
+    strategy = config.partition_assignment_strategy
+    if config.lab.cures.validate_strategy and strategy not in ("range", "roundrobin"):
+        raise InvalidConfigException(
+            f"Wrong value {strategy} of partition.assignment.strategy in consumer config; "
+            "Valid values are 'range' and 'roundrobin'"
         )

@@ -22,6 +22,13 @@ class MessageStreamsExistException(RuntimeError):
         super().__init__("ZookeeperConsumerConnector can create message streams at most once")
 
 
+class FilterStreamsExistException(RuntimeError):
+    """Streams were created before, by filter or by name (in 0.8.2 a plain RuntimeException)."""
+
+    def __init__(self) -> None:
+        super().__init__("Each consumer connector can create message streams by filter at most once.")
+
+
 class ConsumerRebalanceFailedException(RuntimeError):
     """Every attempt of a rebalance failed."""
 

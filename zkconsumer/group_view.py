@@ -20,7 +20,7 @@ from rebalance_lab.wire.registration import read_registration
 from rebalance_lab.world.errors import NoNode
 from rebalance_lab.zkclient import ZkClient
 from rebalance_lab.zkclient.helpers import children_or_none, read_or_none
-from zkconsumer.contexts import group_threads, threads_of, view_digest
+from zkconsumer.contexts import Threads, group_threads, threads_of, view_digest
 
 #: The start offset where none is stored.
 NO_OFFSET = -1
@@ -48,11 +48,21 @@ class GroupView:
     """Reads of one member. All of them raise what ZooKeeper answers, and KafkaException for a
     payload that Kafka could not read; in a rebalance either is a failed attempt."""
 
-    def __init__(self, client: ZkClient, *, group: str, consumer_id: str, exclude_internal: bool) -> None:
+    def __init__(
+        self,
+        client: ZkClient,
+        *,
+        group: str,
+        consumer_id: str,
+        exclude_internal: bool,
+        skip_vanished: bool = False,
+    ) -> None:
+        """`skip_vanished`: the cure of that name (`zkconsumer.lab_settings`)."""
         self._client = client
         self._group = group
         self._consumer_id = consumer_id
         self._exclude_internal = exclude_internal
+        self._skip_vanished = skip_vanished
 
     async def cluster(self) -> tuple[Broker, ...]:
         """All brokers (`ZkUtils.getCluster`): 1+B reads. NoNode when one vanishes meanwhile."""
@@ -73,15 +83,19 @@ class GroupView:
         """topic -> thread ids of one member, from and in the order of its registration: 1 read,
         and the list of all topics for a wildcard. Raises NoNode when it is not registered."""
         registration = read_registration((await self._client.read(member_path(self._group, consumer_id))).data)
-        topics = await children_or_none(self._client, BROKER_TOPICS) if registration.wildcard else ()
+        topics = await self.topics() if registration.wildcard else ()
         return threads_of(consumer_id, registration, topics, exclude_internal=self._exclude_internal)
+
+    async def topics(self) -> tuple[str, ...]:
+        """All topics there are: 1 read."""
+        return await children_or_none(self._client, BROKER_TOPICS)
 
     async def snapshot(self) -> Snapshot:
         """Everything the assignor needs: 3+T+C reads and the lists of topics for wildcards."""
         mine = await self.threads(self._consumer_id)
         partitions = {topic: await self._partitions(topic) for topic in mine}
         members, members_zxid = await self._members()
-        threads = group_threads([await self.threads(each) for each in members])
+        threads = group_threads(await self._threads_of_all(members))
         await self._client.children(members_path(self._group))  # 0.8.2 reads them once more, to log them
         context = AssignmentContext(self._group, self._consumer_id, mine, partitions, threads)
         return Snapshot(context, members, members_zxid)
@@ -107,3 +121,14 @@ class GroupView:
         except NoNode:
             return (), NO_ZXID
         return found.names, found.stat.pzxid
+
+    async def _threads_of_all(self, members: tuple[str, ...]) -> list[Threads]:
+        """One by one, in the order of the list. A member that has left since then fails it all (F3)."""
+        found: list[Threads] = []
+        for each in members:
+            try:
+                found.append(await self.threads(each))
+            except NoNode:
+                if not self._skip_vanished:
+                    raise
+        return found

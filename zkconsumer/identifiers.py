@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
+from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.assignors.round_robin import java_hash
 from rebalance_lab.kernel import RandomStream
 
 _VERSION_MASK, _VERSION_4 = 0xF000, 0x4000
@@ -25,3 +29,11 @@ def thread_ids(consumer: str, streams: int) -> tuple[str, ...]:
             f"assertion failed: {consumer} asks for {streams} streams of a topic; at least 1 is needed"
         )
     return tuple(f"{consumer}-{each}" for each in range(streams))
+
+
+@lru_cache(maxsize=4096)  # asked for each partition in each period of the lease
+def fetcher_id(each: TopicPartition, fetchers: int) -> int:
+    """abs(31 * javaHash(topic) + partition) mod fetchers, in 32 bits; the least int counts as 0."""
+    total = (31 * java_hash(each.topic) + each.partition) & 0xFFFF_FFFF
+    signed = total - (1 << 32) if total & 0x8000_0000 else total
+    return (0 if signed == -(1 << 31) else abs(signed)) % fetchers

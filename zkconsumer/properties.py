@@ -7,7 +7,10 @@ from collections.abc import Mapping
 
 from zkconsumer.errors import IllegalArgumentException, NumberFormatException
 
-_INT = re.compile(r"[+-]?[0-9]+")
+#: What Java's `Integer.parseInt` takes: decimal digits of any script of the basic plane.
+_INT = re.compile(r"[+-]?\d+")
+_LAST_OF_THE_BASIC_PLANE = "\uffff"
+_DIGITS_LIMIT = 1000  # Python refuses to read much longer ones
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
@@ -18,12 +21,14 @@ class Properties:
         self._values = dict(values)
         self._asked: dict[str, None] = {}
 
-    def required(self, key: str) -> str:
-        """Raises IllegalArgumentException when it is missing; empty passes."""
-        self._asked[key] = None
-        if key not in self._values:
+    def required(self, key: str, default: str | None = None) -> str:
+        """Raises IllegalArgumentException when it is missing and has no default; empty passes."""
+        found = self.optional(key)
+        if found is None:
+            found = default
+        if found is None:
             raise IllegalArgumentException(f"requirement failed: Missing required property '{key}'")
-        return self._values[key]
+        return found
 
     def text(self, key: str, default: str) -> str:
         value = self.optional(key)
@@ -38,9 +43,11 @@ class Properties:
         text = self.optional(key)
         if text is None:
             return default
-        if _INT.fullmatch(text) is None or not _INT_MIN <= int(text) <= _INT_MAX:
-            raise NumberFormatException(f'For input string: "{text}"')
-        return int(text)
+        if len(text) < _DIGITS_LIMIT and _INT.fullmatch(text) and max(text) <= _LAST_OF_THE_BASIC_PLANE:
+            number = int(text)
+            if _INT_MIN <= number <= _INT_MAX:
+                return number
+        raise NumberFormatException(f'For input string: "{text}"')
 
     def boolean(self, key: str, default: bool) -> bool:
         """Exactly `true` or `false`. Raises IllegalArgumentException."""

@@ -7,29 +7,42 @@ from dataclasses import dataclass, replace
 
 from rebalance_lab.assignors import Assignment, Assignor, TopicPartition
 from rebalance_lab.history.events import Kind
-from rebalance_lab.kernel import Kernel, Lock
-from rebalance_lab.wire.paths import BROKER_IDS, owner_path
-from rebalance_lab.world.errors import NodeExists
+from rebalance_lab.kernel import Future, Kernel, Lock
+from rebalance_lab.wire.paths import BROKER_IDS
 from rebalance_lab.zkclient import ChildListener, ZkClient
-from rebalance_lab.zkclient.helpers import create_ephemeral_expect_conflict
+from zkconsumer.claims import Claims, Plan, pairs
 from zkconsumer.errors import ConsumerRebalanceFailedException
-from zkconsumer.fetchers import Fetchers
+from zkconsumer.fetchers import Fetchers, Share
 from zkconsumer.group_view import GroupView, Snapshot
+from zkconsumer.lab_settings import NO_CURES, Cures
 from zkconsumer.ownership import Ownership
 from zkconsumer.plants import Plant
 from zkconsumer.report import Report
+from zkconsumer.streams import Streams
+
+#: Who runs a rebalance that watches asked for.
+WATCHER = "watcher"
 
 
 @dataclass(frozen=True, slots=True)
 class RebalanceSettings:
     """`max_retries` counts attempts; `backoff_ms` follows each failed one, the last included."""
 
-    group: str
     consumer_id: str
     max_retries: int
     backoff_ms: int
     assignor: Assignor
+    cures: Cures = NO_CURES
     plant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Flags:
+    """What a rebalance asks of its connector. `triggered`: a watch has fired that no rebalance
+    has answered yet."""
+
+    shutting_down: Callable[[], bool]
+    triggered: Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +54,13 @@ class AttemptFailed:
     conflicts: tuple[TopicPartition, ...] = ()
 
 
+_SHUTDOWN = AttemptFailed("the member is shutting down", "shutdown")
+
+
 class Rebalancer:
     """One member's rebalances. `lock` keeps them apart; shutdown takes it too. `on_brokers` is
-    told of brokers that come, after a rebalance that found none."""
+    told of brokers that come, after a rebalance that found none. `failed` is done when a
+    rebalance has failed."""
 
     def __init__(
         self,
@@ -54,93 +71,116 @@ class Rebalancer:
         view: GroupView,
         fetchers: Fetchers,
         ownership: Ownership,
+        claims: Claims,
+        streams: Streams,
         report: Report,
         on_brokers: ChildListener,
-        shutting_down: Callable[[], bool],
+        flags: Flags,
     ) -> None:
         self.lock: Lock = tasks.lock(f"rebalance of {settings.consumer_id}")
+        self.failed: Future[None] = Future("a failed rebalance")
         self._tasks = tasks
         self._settings = settings
         self._client = client
         self._view = view
         self._fetchers = fetchers
         self._ownership = ownership
+        self._claims = claims
+        self._streams = streams
         self._report = report
         self._on_brokers = on_brokers
-        self._shutting_down = shutting_down
+        self._flags = flags
 
     async def synced(self, by: str) -> None:
-        """Rebalance until an attempt succeeds. `by`: who runs it (create, watcher, session).
+        """Rebalance until an attempt succeeds. `by`: who runs it (create, watcher, session, topics).
 
         Raises ConsumerRebalanceFailedException; nothing is de-registered then. The shutdown
-        flag is looked at once, before: a shutdown waits for all remaining attempts (KAFKA-1848).
+        flag is looked at once, before: a shutdown waits for all remaining attempts (KAFKA-1848;
+        Cures.stop_retrying_on_shutdown).
         """
         settings = self._settings
         async with self.lock:
-            if self._shutting_down():
+            if self._flags.shutting_down():
                 return
             self._report.step(Kind.REBALANCE_BEGAN, by=by)
+            attempts = 0
             for number in range(settings.max_retries):
-                if await self._try(number):
-                    self._report.step(Kind.REBALANCE_ENDED, outcome="ok", attempts=number + 1)
+                if settings.cures.stop_retrying_on_shutdown and self._flags.shutting_down():
+                    self._ended("shutdown", attempts)
+                    return
+                attempts += 1
+                if await self._try(number, by):
+                    self._ended("ok", attempts)
                     return
                 await self._stop_fetchers()
                 await self._tasks.sleep(settings.backoff_ms * 1000)
-            outcome = "shutdown" if self._shutting_down() else "failed"
-            self._report.step(Kind.REBALANCE_ENDED, outcome=outcome, attempts=settings.max_retries)
+            self._ended("shutdown" if self._flags.shutting_down() else "failed", attempts)
+        self.failed.set(None)
         raise ConsumerRebalanceFailedException(settings.consumer_id, settings.max_retries)
 
-    async def _try(self, number: int) -> bool:
+    def _ended(self, outcome: str, attempts: int) -> None:
+        self._report.step(Kind.REBALANCE_ENDED, outcome=outcome, attempts=attempts)
+
+    async def _try(self, number: int, by: str) -> bool:
         self._report.step(Kind.ATTEMPT_BEGAN, attempt=number)
         try:
-            await self._view.cluster()
-            failed = await self._attempt()
+            failed = await self._attempt(stale=self._stale(number, by))
         except Exception as error:  # as in 0.8.2: any throwable is a failed attempt
             failed = AttemptFailed(f"{type(error).__name__}: {error}", "error")
         if failed is None:
             return True
-        conflicts = [[each.topic, each.partition] for each in failed.conflicts]
-        detail = {"why": failed.why, "reason": failed.reason, "conflicts": conflicts}
-        self._report.step(Kind.ATTEMPT_FAILED, attempt=number, **detail)
+        detail: dict[str, object] = {
+            "attempt": number,
+            "why": failed.why,
+            "reason": failed.reason,
+            "conflicts": pairs(failed.conflicts),
+        }
+        if self._claims.held is not None:
+            detail["holds"] = pairs(self._claims.won)
+        self._report.step(Kind.ATTEMPT_FAILED, **detail)
         return False
 
-    async def _attempt(self) -> AttemptFailed | None:
+    def _stale(self, number: int, by: str) -> bool:
+        """Whether a plan that is held must be given up and everything read again (Z16's cures)."""
+        cures = self._settings.cures
+        if cures.release_before_retry:
+            return True
+        return cures.release_on_watch and (self._flags.triggered() or (number == 0 and by == WATCHER))
+
+    async def _attempt(self, *, stale: bool) -> AttemptFailed | None:
         """One attempt in Kafka's order. None on success, else why it failed."""
-        settings = self._settings
-        await self._view.threads(settings.consumer_id)  # not registered: fails here, with everything kept
+        if (held := self._claims.held) is not None:
+            if not stale:
+                return _SHUTDOWN if self._flags.shutting_down() else await self._take(held)
+            await self._claims.let_go()
+        await self._view.cluster()
+        await self._view.threads(self._settings.consumer_id)  # not registered: fails here, with everything kept
         if not await self._view.brokers():
             self._report.warned("no brokers found when trying to rebalance.")
             await self._client.subscribe_child_changes(BROKER_IDS, self._on_brokers)
             return None
         await self._stop_fetchers()
-        await self._release()
+        await self._claims.release(self._ownership)
         snapshot = await self._view.snapshot()
         assignment = self._decide(snapshot)
         offsets = await self._view.offsets(each for each, _ in assignment.owners)
-        if self._shutting_down():
-            return AttemptFailed("the member is shutting down", "shutdown")
-        conflicts = await self._claim(assignment)
+        if self._flags.shutting_down():
+            return _SHUTDOWN
+        return await self._take(Plan(assignment.owners, offsets))
+
+    async def _take(self, plan: Plan) -> AttemptFailed | None:
+        conflicts = await self._claims.take(plan)
         if conflicts:
             names = ", ".join(f"{each.topic}/{each.partition}" for each in conflicts)
             return AttemptFailed(f"owned by others: {names}", "conflict", tuple(conflicts))
-        self._ownership.swap(assignment.owners, offsets)
-        self._fetchers.start(each for each, _ in assignment.owners)
+        self._ownership.swap(plan.owners, plan.offsets)
+        queue = self._streams.queue
+        self._fetchers.start([Share(each, queue(each.topic, thread)) for each, thread in plan.owners])
         return None
 
     async def _stop_fetchers(self) -> None:
         if self._settings.plant != Plant.WORK_THROUGH_REBALANCE:
             await self._fetchers.stop()
-
-    async def _release(self) -> None:
-        """Delete what the registry holds, blindly: neither data nor session is looked at (S4)."""
-        self._ownership.disbelieve()
-        for topic in self._ownership.topics:
-            for each in self._ownership.of(topic):  # none, if a new session cleared them meanwhile
-                await self._delete(each)
-            self._ownership.forget(topic)
-
-    async def _delete(self, each: TopicPartition) -> None:
-        await self._client.delete(owner_path(self._settings.group, each.topic, each.partition))
 
     def _decide(self, snapshot: Snapshot) -> Assignment:
         assignment = self._planted(self._settings.assignor(snapshot.context), snapshot)
@@ -151,7 +191,7 @@ class Rebalancer:
             members=len(snapshot.members),
             members_zxid=snapshot.members_zxid,
             view=snapshot.digest,
-            wants=[[each.topic, each.partition] for each, _ in assignment.owners],
+            wants=pairs(each for each, _ in assignment.owners),
         )
         return assignment
 
@@ -160,26 +200,3 @@ class Rebalancer:
             last = {TopicPartition(topic, found[-1]) for topic, found in snapshot.context.partitions.items() if found}
             return replace(assignment, owners=tuple(each for each in assignment.owners if each[0] not in last))
         return assignment
-
-    async def _claim(self, assignment: Assignment) -> list[TopicPartition]:
-        """Create every owner znode; *all* are tried. On a conflict those just created are
-        deleted again, latest first. Returns the conflicts.
-
-        Any other error escapes at once and leaves what was created behind, as in 0.8.2 (F7).
-        """
-        created: list[TopicPartition] = []
-        conflicts: list[TopicPartition] = []
-        for each, thread in assignment.owners:
-            path = owner_path(self._settings.group, each.topic, each.partition)
-            try:
-                await create_ephemeral_expect_conflict(self._client, path, thread.encode())
-            except NodeExists:
-                conflicts.append(each)
-            else:
-                created.append(each)
-        if self._settings.plant == Plant.IGNORE_CLAIM_CONFLICT:
-            return []
-        if conflicts:
-            for each in reversed(created):
-                await self._delete(each)
-        return conflicts

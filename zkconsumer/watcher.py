@@ -19,15 +19,20 @@ class Watcher:
     def __init__(self, tasks: Kernel, report: Report, *, name: str) -> None:
         self._tasks = tasks
         self._report = report
-        self._triggered = tasks.flag(f"{name} triggered")
+        self._flag = tasks.flag(f"{name} triggered")
+
+    @property
+    def triggered(self) -> bool:
+        """A trigger waits that no rebalance has taken."""
+        return self._flag.raised
 
     async def run(self, rebalance: Callable[[], Awaitable[None]], shutting_down: Callable[[], bool]) -> None:
         """Rebalance whenever triggered, until shutdown. A failure is logged, and that is all."""
         while not shutting_down():
-            await self._tasks.first(self._triggered.wait(), self._tasks.sleep(WAKE_PERIOD_US))
-            if not self._triggered.raised:
+            await self._tasks.first(self._flag.wait(), self._tasks.sleep(WAKE_PERIOD_US))
+            if not self._flag.raised:
                 continue
-            self._triggered.clear()
+            self._flag.clear()
             try:
                 await rebalance()
             except Exception as error:  # as in 0.8.2
@@ -43,5 +48,5 @@ class Watcher:
         self._report.warned(f"Topic for path {path} gets deleted, which should not happen at this time")
 
     def _trigger(self, path: str) -> None:
-        self._report.step(Kind.REBALANCE_TRIGGERED, path=path, coalesced=self._triggered.raised)
-        self._triggered.raise_()
+        self._report.step(Kind.REBALANCE_TRIGGERED, path=path, coalesced=self._flag.raised)
+        self._flag.raise_()

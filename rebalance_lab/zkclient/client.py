@@ -202,6 +202,12 @@ class ZkClient:
         if listener not in self._states:
             self._states.append(listener)
 
+    def unsubscribe_all(self) -> None:
+        """Nobody is told anything more, but for what waits on the queue already."""
+        self._children.clear()
+        self._data.clear()
+        self._states.clear()
+
     @staticmethod
     def _add(listeners: dict[str, list[L]], path: str, listener: L) -> None:
         known = listeners.setdefault(path, [])

@@ -62,6 +62,23 @@ async def create_ephemeral_handle_bug(
             return
 
 
+async def create_ephemeral_checked(client: ZkClient, path: str, data: bytes) -> None:
+    """The same as 0.9 does it (KAFKA-1387): a conflicting znode is ours if our session made it.
+
+    Raises NodeExists when another session did.
+    """
+    while True:  # ends: a znode that comes and goes each time would be somebody's work
+        try:
+            await create_ephemeral(client, path, data)
+        except NodeExists:
+            stat = await client.exists(path)
+            if stat is None:
+                continue
+            if stat.ephemeral_owner != client.session.session_id:
+                raise
+        return
+
+
 async def read_or_none(client: ZkClient, path: str) -> bytes | None:
     """The data, None where there is no znode."""
     try:

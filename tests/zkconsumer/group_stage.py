@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.recorder import MemorySink
@@ -13,8 +14,10 @@ from rebalance_lab.wire.payloads import broker_payload, topic_payload
 from rebalance_lab.world.errors import NodeExists, NoNode
 from rebalance_lab.world.simulated.world import SimulatedWorld
 from zkconsumer.config import ConsumerConfig
-from zkconsumer.member import Member
+from zkconsumer.fetchers import LeaseSettings
+from zkconsumer.member import DEFAULT_LEASE, Member
 from zkconsumer.rules import DESCRIBED, RuleSet
+from zkconsumer.subscription import Subscription
 
 GROUP = "g"
 LOOK_PERIOD_US = 10_000
@@ -66,8 +69,11 @@ class Stage:
         for broker in range(brokers):
             await self.add_broker(broker)
         for topic, partitions in topics.items():
-            payload = topic_payload({each: [0] for each in range(partitions)})
-            await self.zookeeper.create(f"/brokers/topics/{topic}", payload)
+            await self.add_topic(topic, partitions)
+
+    async def add_topic(self, topic: str, partitions: int) -> None:
+        payload = topic_payload({each: [0] for each in range(partitions)})
+        await self.zookeeper.create(f"/brokers/topics/{topic}", payload)
 
     async def add_broker(self, broker: int) -> None:
         payload = broker_payload("h", 9092 + broker, timestamp_ms=0)
@@ -85,14 +91,15 @@ class Stage:
     def start(
         self,
         actor: str,
-        streams: Mapping[str, int] | None = None,
+        subscription: Subscription | Mapping[str, int] | None = None,
         *,
         rules: RuleSet | None = None,
         assignor: str | None = None,
         plant: str | None = None,
+        lease: LeaseSettings = DEFAULT_LEASE,
         **settings: int | str,
     ) -> Started:
-        """Start a member. `settings`: Kafka's, with underscores for dots."""
+        """Start a member, of topic t by default. `settings`: Kafka's, with underscores for dots."""
         defaults = {"zookeeper_session_timeout_ms": 2000, "rebalance_backoff_ms": 500}
         properties = {key.replace("_", "."): str(value) for key, value in {**defaults, **settings}.items()}
         config = ConsumerConfig.from_properties(
@@ -100,15 +107,17 @@ class Stage:
         )
         process = self.tasks.process(actor)
         environment = self.world.environment(actor, process)
-        member = Member(environment, config, rules=rules or self.rules, assignor=assignor, plant=plant)
+        member = Member(environment, config, rules=rules or self.rules, assignor=assignor, plant=plant, lease=lease)
         closing = self.tasks.flag(f"close {actor}")
-        run = member.run({"t": 1} if streams is None else streams, closing)
+        run = member.run({"t": 1} if subscription is None else subscription, closing)
         self.started[actor] = Started(actor, member, process, closing, self.tasks.spawn(run, actor, process=process))
         return self.started[actor]
 
-    async def join(self, actor: str, streams: Mapping[str, int] | None = None, **settings: int | str) -> Started:
-        """Start a member and wait until the group is quiet again."""
-        started = self.start(actor, streams, **settings)
+    async def join(
+        self, actor: str, subscription: Subscription | Mapping[str, int] | None = None, **settings: Any
+    ) -> Started:
+        """Start a member and wait until the group is quiet again. `settings`: as for `start`."""
+        started = self.start(actor, subscription, **settings)
         await self.until(lambda: self.count(Kind.REBALANCE_ENDED, actor) > 0, f"first rebalance of {actor}")
         await self.quiet()
         return started

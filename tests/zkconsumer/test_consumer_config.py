@@ -69,7 +69,10 @@ REFUSED = [
     ({**REQUIRED, "rebalance.max.retries": "four"}, NumberFormatException, 'For input string: "four"'),
     ({**REQUIRED, "rebalance.backoff.ms": " 5"}, NumberFormatException, 'For input string: " 5"'),
     ({**REQUIRED, "fetch.min.bytes": "2147483648"}, NumberFormatException, 'For input string: "2147483648"'),
-    ({**REQUIRED, "fetch.min.bytes": "٣"}, NumberFormatException, 'For input string: "٣"'),
+    ({**REQUIRED, "fetch.min.bytes": ""}, NumberFormatException, 'For input string: ""'),
+    ({**REQUIRED, "fetch.min.bytes": "1_0"}, NumberFormatException, 'For input string: "1_0"'),
+    ({**REQUIRED, "fetch.min.bytes": "𝟑"}, NumberFormatException, 'For input string: "𝟑"'),
+    ({**REQUIRED, "fetch.min.bytes": "9" * 5000}, NumberFormatException, f'For input string: "{"9" * 5000}"'),
     (
         {**REQUIRED, "auto.commit.enable": "True"},
         IllegalArgumentException,
@@ -126,8 +129,9 @@ def test_an_empty_group_passes() -> None:
     assert config(group__id="").group_id == ""
 
 
-def test_numbers_may_carry_a_sign() -> None:
-    assert config(consumer__timeout__ms="+7").consumer_timeout_ms == 7
+@pytest.mark.parametrize(("text", "number"), [("+7", 7), ("-0", 0), ("٣", 3), ("０１", 1)])
+def test_numbers_are_read_as_java_reads_them(text: str, number: int) -> None:
+    assert config(consumer__timeout__ms=text).consumer_timeout_ms == number
 
 
 def test_unknown_settings_only_warn() -> None:

@@ -20,6 +20,7 @@ WATCH_IDS = ["exists /consumers/g/ids", "children /consumers/g/ids"]
 WATCH_BROKERS = ["exists /brokers/ids", "children /brokers/ids"]
 WATCH_TOPIC = ["exists /brokers/topics/t"]
 BROKERS = ["children /brokers/ids", "get /brokers/ids/0"]
+LEADER_FINDER = BROKERS
 TWO_BROKERS = [*BROKERS, "get /brokers/ids/1"]
 ATTEMPT = [
     *BROKERS,  # the cluster, before the attempt
@@ -58,13 +59,13 @@ def test_start_up_as_described() -> None:
         *WATCH_TOPIC,
         *ATTEMPT,
         *FIRST_CLAIM,
+        *LEADER_FINDER,
     ]
 
 
 def test_start_up_as_shipped_leaves_the_brokers_unwatched() -> None:
     operations = first_operations(Stage(rules=SHIPPED))
-    leader_finder = BROKERS
-    assert operations == [*REGISTER, *WATCH_IDS, *WATCH_TOPIC, *ATTEMPT, *FIRST_CLAIM, *leader_finder]
+    assert operations == [*REGISTER, *WATCH_IDS, *WATCH_TOPIC, *ATTEMPT, *FIRST_CLAIM, *LEADER_FINDER]
 
 
 def test_a_rebalance_as_shipped_costs_what_the_formula_says() -> None:

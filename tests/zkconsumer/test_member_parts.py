@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar
 
 import pytest
@@ -10,16 +10,22 @@ import pytest
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.recorder import MemorySink, Recorder
-from rebalance_lab.kernel import Kernel
+from rebalance_lab.kernel import Kernel, Scope
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.payloads import Broker
-from zkconsumer.fetchers import Fetchers, LeaderFinder, LeaseSettings
+from zkconsumer.errors import IllegalArgumentException
+from zkconsumer.fetchers import Fetchers, FetcherSettings, LeaderFinder, LeaseSettings, Share
+from zkconsumer.identifiers import fetcher_id
 from zkconsumer.ownership import Ownership
 from zkconsumer.report import Report
+from zkconsumer.streams import Streams
+from zkconsumer.subscription import Static, WhiteList
 from zkconsumer.watcher import Watcher
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+
+LEASE = LeaseSettings(work_period_ms=50)
 
 Story = Callable[[Kernel, Report], Awaitable[None]]
 
@@ -89,14 +95,35 @@ def test_a_failing_rebalance_is_logged_and_the_watcher_goes_on(play: Callable[[S
     assert warned == ["error during syncedRebalance: round 1", "error during syncedRebalance: round 2"]
 
 
+class Found:
+    """A leader finder whose work is done."""
+
+    async def find(self, partitions: Sequence[TopicPartition]) -> None:
+        return
+
+
+def fetchers_of(
+    tasks: Kernel,
+    scope: Scope,
+    report: Report,
+    *,
+    lease: LeaseSettings = LEASE,
+    fetchers: int = 1,
+    queue_limit: int = 2,
+) -> Fetchers:
+    settings = FetcherSettings("g_m1", lease, fetchers, queue_limit)
+    return Fetchers(tasks, scope, report, settings, Found())  # type: ignore[arg-type]
+
+
 def lease_reports(play: Callable[[Story], list[Event]], lease: LeaseSettings) -> list[tuple[object, ...]]:
     """(time, topic, partition) of the work of fetchers that run from 7 ms to 127 ms."""
 
     async def story(tasks: Kernel, report: Report) -> None:
         async with tasks.scope("fetchers") as scope:
-            fetchers = Fetchers(tasks, scope, report, name="m1", lease=lease)
+            fetchers = fetchers_of(tasks, scope, report, lease=lease)
+            fetchers.streams_returned()
             await tasks.sleep(7000)
-            fetchers.start([U0, T1])
+            fetchers.start([Share(U0), Share(T1)])
             await tasks.sleep(120_000)
             await fetchers.stop()
             await tasks.sleep(500_000)
@@ -123,7 +150,7 @@ def test_an_impossible_lease_is_refused(period_ms: int, stop_ms: int) -> None:
 def test_a_lease_on_nothing_costs_nothing(play: Callable[[Story], list[Event]]) -> None:
     async def story(tasks: Kernel, report: Report) -> None:
         async with tasks.scope("fetchers") as scope:
-            fetchers = Fetchers(tasks, scope, report, name="m1", lease=LeaseSettings())
+            fetchers = fetchers_of(tasks, scope, report)
             fetchers.start([])
             steps = tasks.steps
             await tasks.sleep(1_000_000)
@@ -131,6 +158,69 @@ def test_a_lease_on_nothing_costs_nothing(play: Callable[[Story], list[Event]]) 
             await fetchers.stop()
 
     assert play(story) == []
+
+
+def test_a_partition_without_a_queue_kills_its_fetcher_and_all_that_share_it(
+    play: Callable[[Story], list[Event]],
+) -> None:
+    shares = [Share(T0, 0), Share(T1, None), Share(TopicPartition("t", 2), 0), Share(U0, 0)]
+    assert [fetcher_id(each.partition, 2) for each in shares] == [0, 1, 0, 1]
+
+    async def story(tasks: Kernel, report: Report) -> None:
+        async with tasks.scope("fetchers") as scope:
+            fetchers = fetchers_of(tasks, scope, report, fetchers=2)
+            fetchers.streams_returned()
+            fetchers.start(shares)
+            await tasks.sleep(60_000)
+            await fetchers.stop()
+            fetchers.start([Share(U0, 0)])  # the next rebalance starts anew
+            await tasks.sleep(10_000)
+            await fetchers.stop()
+
+    events = play(story)
+    worked = [(e.topic, e.partition) for e in events if e.kind is Kind.WORKED]
+    assert worked == [("t", 0), ("t", 2)] * 3 + [("u", 0)] * 2
+    (warned,) = [e.of("message") for e in events if e.kind is Kind.WARNED]
+    assert warned == (
+        "[ConsumerFetcherThread-g_m1-1], Error due to: error processing data for partition [t,1]: it has no queue"
+    )
+
+
+def test_queues_that_nobody_reads_take_so_many_chunks_and_no_more(play: Callable[[Story], list[Event]]) -> None:
+    async def story(tasks: Kernel, report: Report) -> None:
+        async with tasks.scope("fetchers") as scope:
+            fetchers = fetchers_of(tasks, scope, report, queue_limit=3)
+            fetchers.start([Share(T0, 0), Share(T1, 1)])
+            await tasks.sleep(1_010_000)
+            fetchers.streams_returned()
+            await tasks.sleep(50_000)
+            await fetchers.stop()
+
+    worked = [(e.at_us, e.partition) for e in play(story)]
+    assert worked[:6] == [(at_us, partition) for at_us in (0, 50_000, 100_000) for partition in (0, 1)]
+    assert [at_us for at_us, _ in worked[6:]] == [1_050_000] * 2 + [1_060_000] * 2  # read again, and the stop
+
+
+def test_fetcher_ids_are_kafkas() -> None:
+    assert [fetcher_id(TopicPartition("orders", each), 4) for each in range(5)] == [1, 0, 3, 2, 1]  # by Java
+    assert fetcher_id(TopicPartition("orders", 0), 1) == 0
+
+
+def test_names_have_a_queue_for_each_topic_and_thread_filters_share_theirs() -> None:
+    named, filtered = Streams(Static({"t": 2, "u": 1})), Streams(WhiteList(".*", 2))
+    threads = {"t": ("c-0", "c-1"), "u": ("c-0",)}
+    named.put(threads)
+    assert [named.queue(*pair) for pair in (("t", "c-0"), ("t", "c-1"), ("u", "c-0"), ("u", "c-1"))] == [0, 1, 2, None]
+    filtered.put({"t": ("c-0", "c-1"), "u": ("c-0", "c-1")})
+    filtered.put({"v": ("c-0", "c-1")})
+    assert [filtered.queue(topic, "c-1") for topic in "tuv"] == [1, 1, 1]
+    assert filtered.topics == ("t", "u", "v")  # those that are gone stay
+
+
+def test_threads_and_queues_must_match() -> None:
+    with pytest.raises(IllegalArgumentException) as raised:
+        Streams(WhiteList("t", 2)).put({"t": ("c-0",)})
+    assert str(raised.value) == "requirement failed: Mismatch between thread ID count (1) and queue count (2)"
 
 
 def test_the_leader_finder_tries_until_there_are_brokers(play: Callable[[Story], list[Event]]) -> None:
