@@ -6,7 +6,7 @@ the server closes by itself, at expiry, has no request number (cxid 0).
 
 from __future__ import annotations
 
-from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.trials.injection import Injection
 from rebalance_lab.trials.lab import Lab, MemberHandle
 
 NAME = "leave"
@@ -14,16 +14,8 @@ NAME = "leave"
 
 async def leave(lab: Lab, member: MemberHandle) -> None:
     """Let `member` leave cleanly, and record what proves it."""
-    fault = {"fault": NAME, "target": member.actor}
-    session = member.state.session
-    began = lab.recorder.emit(
-        Layer.FAULT,
-        Kind.FAULT_BEGAN,
-        member=member.state.member,
-        detail={**fault, "session": session, "planned_ms": 0, "must_outlast_session": False},
-    )
+    fault = Injection(lab, NAME, member)
     closed = await lab.leave(member)
-    if closed.session == session and closed.of("cxid"):
-        proof = f"zxid {closed.zxid}: session {session} closed by its request {closed.of('cxid')}"
-        lab.recorder.emit(Layer.FAULT, Kind.FAULT_BIT, detail={**fault, "of": began[1], "proof": proof})
-    lab.recorder.emit(Layer.FAULT, Kind.FAULT_ENDED, detail={**fault, "of": began[1]})
+    if closed.session == fault.session and closed.of("cxid"):
+        fault.bit(f"zxid {closed.zxid}: session {fault.session} closed by its request {closed.of('cxid')}")
+    fault.ended()

@@ -9,7 +9,7 @@ registry, which holds the session's close.
 
 from __future__ import annotations
 
-from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.trials.injection import Injection
 from rebalance_lab.trials.lab import Lab, MemberHandle
 
 NAME = "pause"
@@ -17,24 +17,12 @@ NAME = "pause"
 
 async def pause(lab: Lab, member: MemberHandle, duration_ms: int) -> None:
     """Pause `member` for `duration_ms`, and record what proves it."""
-    fault = {"fault": NAME, "target": member.actor}
-    session = member.state.session
-    began = lab.recorder.emit(
-        Layer.FAULT,
-        Kind.FAULT_BEGAN,
-        member=member.state.member,
-        detail={
-            **fault,
-            "session": session,
-            "planned_ms": duration_ms,
-            "must_outlast_session": duration_ms > lab.plan.number("session_timeout_ms"),
-        },
-    )
+    outlasts = duration_ms > lab.plan.number("session_timeout_ms")
+    fault = Injection(lab, NAME, member, planned_ms=duration_ms, must_outlast_session=outlasts)
     bites = lab.plan.plant != "pause-that-does-not-bite"
-    proof = await member.process.pause() if bites else "planted: nothing was stopped"
-    lab.recorder.emit(Layer.FAULT, Kind.FAULT_BIT, detail={**fault, "of": began[1], "proof": proof})
+    fault.bit(await member.process.pause() if bites else "planted: nothing was stopped")
     await lab.sleep_ms(duration_ms)
-    lab.recorder.emit(Layer.FAULT, Kind.FAULT_ENDED, detail={**fault, "of": began[1]})
+    fault.ended()
     if bites:
         await lab.tasks.sleep(1)  # histories are ordered by time: the end stands before what follows it
         await member.process.resume()

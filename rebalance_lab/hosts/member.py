@@ -1,44 +1,127 @@
-"""The main of a member's process: `python -m rebalance_lab.hosts.member SPEC-FILE`.
+"""The main of members' processes: `python -m rebalance_lab.hosts.member SPEC-FILE`.
 
-SIGTERM and SIGINT ask for a clean leave. SIGUSR1 writes every task and what it waits for to
-stderr. The process dies with its parent, also when that is killed.
+One process holds one member or several: the file lists those it starts with, and commands on
+standard input (`hosts.spec.Command`, a JSON object a line) start more, let one leave, or end a
+session. The process ends with its last member. SIGTERM and SIGINT ask all for a clean leave.
+SIGUSR1 writes every task and what it waits for to stderr. It dies with its parent, also when
+that is killed.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import assert_never
 
 import msgspec
 
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.recorder import FileSink
-from rebalance_lab.hosts.members import build_member
-from rebalance_lab.hosts.spec import MemberSpec
+from rebalance_lab.hosts.members import run_member
+from rebalance_lab.hosts.spec import Command, Expire, Leave, MemberSpec, Start
+from rebalance_lab.kernel import Flag, Future, Task
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.world.live.environment import live_environment
+from rebalance_lab.world.live.environment import live_environment, live_factory
+from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.live.processes import identity
+from rebalance_lab.world.live.usurper import close_session
+
+STDIN = 0
+
+_READ_BYTES = 65536
+
+_commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
+
+
+class CommandLines:
+    """Standard input, a command a line, read on the loop."""
+
+    def __init__(self, live: LiveKernel, obey: Callable[[Command], None]) -> None:
+        self._live = live
+        self._obey = obey
+        self._rest = b""
+        os.set_blocking(STDIN, False)
+        live.loop.add_reader(STDIN, self._readable)
+
+    def _readable(self) -> None:
+        data = os.read(STDIN, _READ_BYTES)
+        if not data:  # whoever started us wants nothing more
+            self._live.loop.remove_reader(STDIN)
+            return
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            self._obey(_commands.decode(line))
+
+
+class MemberHost:
+    """The members of this process. `ended` is done when the last of them has ended."""
+
+    def __init__(self, live: LiveKernel) -> None:
+        self.ended: Future[None] = Future("the last member of the process")
+        self._live = live
+        self._closing: dict[str, Flag] = {}
+        self._factories: dict[str, LiveZooKeeperFactory] = {}
+
+    def start(self, spec: MemberSpec) -> None:
+        """Start a member."""
+        kernel = self._live.kernel
+        sink = FileSink(Path(spec.events))
+        factory = live_factory(spec.actor, self._live, spec.seed)
+        environment = live_environment(
+            spec.actor, self._live, sink, spec.seed, host=spec.host, operations=spec.operations, factory=factory
+        )
+        environment.recorder.emit(Layer.OP, Kind.HOST_STARTED, detail=identity())
+        self._factories[spec.actor] = factory
+        self._closing[spec.actor] = kernel.flag(f"close {spec.actor}")
+        run = run_member(environment, spec, self._closing[spec.actor])
+        task: Task[None] = kernel.host(run, f"member {spec.actor}")
+        task.on(lambda _done: self._left(spec.actor, sink))
+
+    def _left(self, actor: str, sink: FileSink) -> None:
+        sink.close()
+        del self._closing[actor]
+        if not self._closing:
+            self.ended.set(None)
+
+    def all_leave(self) -> None:
+        for flag in self._closing.values():
+            flag.raise_()
+
+    def obey(self, command: Command) -> None:
+        match command:
+            case Start():
+                self.start(command.member)
+            case Leave():
+                self._closing[command.actor].raise_()
+            case Expire():
+                for session in self._factories[command.actor].sessions:
+                    if session.credentials is not None:
+                        close_session(self._live.loop, session.credentials)
+            case _:
+                assert_never(command)
+
+    async def wait(self) -> None:
+        await self.ended
 
 
 def main(arguments: list[str]) -> int:
-    """Run one member to its end. Returns the exit code."""
+    """Run members to their end. Returns the exit code."""
     if len(arguments) != 1:
         print("usage: python -m rebalance_lab.hosts.member SPEC-FILE", file=sys.stderr)
         return 2
-    spec = msgspec.json.decode(Path(arguments[0]).read_bytes(), type=MemberSpec)
-    sink = FileSink(Path(spec.events))
+    specs = msgspec.json.decode(Path(arguments[0]).read_bytes(), type=list[MemberSpec])
     with LiveKernel() as live:
-        kernel = live.kernel
-        environment = live_environment(spec.actor, live, sink, spec.seed, host=spec.host)
-        environment.recorder.emit(Layer.OP, Kind.HOST_STARTED, detail=identity())
-        closing = kernel.flag(f"close {spec.actor}")
+        host = MemberHost(live)
         for number in (signal.SIGTERM, signal.SIGINT):
-            live.loop.add_signal_handler(number, closing.raise_)
-        live.loop.add_signal_handler(signal.SIGUSR1, lambda: print(kernel.story(), file=sys.stderr, flush=True))
-        member = build_member(environment, spec)
-        live.run(member.run(spec.streams, closing), f"member {spec.actor}")
-    sink.close()
+            live.loop.add_signal_handler(number, host.all_leave)
+        live.loop.add_signal_handler(signal.SIGUSR1, lambda: print(live.kernel.story(), file=sys.stderr, flush=True))
+        for spec in specs:
+            host.start(spec)
+        CommandLines(live, host.obey)
+        live.run(host.wait(), "the members of this process")
     return 0
 
 

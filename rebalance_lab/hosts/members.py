@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.hosts.spec import MemberSpec
+from rebalance_lab.kernel import Flag
 from rebalance_lab.world.ports import Environment
+from zkconsumer.errors import IllegalArgumentException, InvalidConfigException
 from zkconsumer.fetchers import LeaseSettings
 from zkconsumer.member import Member
 from zkconsumer.rules import rule_set
+from zkconsumer.subscription import BlackList, Static, Subscription, WhiteList
 
 
 def build_member(environment: Environment, spec: MemberSpec) -> Member:
@@ -20,3 +24,24 @@ def build_member(environment: Environment, spec: MemberSpec) -> Member:
         plant=spec.plant,
         lease=LeaseSettings(spec.work_period_ms, spec.fetcher_stop_ms),
     )
+
+
+async def run_member(environment: Environment, spec: MemberSpec, closing: Flag) -> None:
+    """A member's whole life. Settings that Kafka refuses are a result, told in the history; all
+    else that goes wrong is raised."""
+    try:
+        member = build_member(environment, spec)
+    except (IllegalArgumentException, InvalidConfigException) as refused:
+        detail: dict[str, object] = {"error": str(refused), "group_given": "group.id" in spec.properties}
+        environment.recorder.emit(Layer.OP, Kind.MEMBER_REFUSED, detail=detail)
+        return
+    await member.run(subscription_of(spec), closing)
+
+
+def subscription_of(spec: MemberSpec) -> Subscription:
+    """What the member subscribes to."""
+    if spec.whitelist is not None:
+        return WhiteList(spec.whitelist, spec.filter_streams)
+    if spec.blacklist is not None:
+        return BlackList(spec.blacklist, spec.filter_streams)
+    return Static(spec.streams)

@@ -41,12 +41,29 @@ async def write_fixture(session: ZooKeeper, *, brokers: int, topics: Mapping[str
     for parent in ("/brokers/ids", "/brokers/topics", "/consumers"):
         await ensure_path(session, parent)
     for broker in range(brokers):
-        payload = broker_payload(FIXTURE_HOST, FIXTURE_PORT + broker, timestamp_ms=0)
-        created += await _create(session, broker_path(broker), payload, same_content=False)
+        created += await _create(session, broker_path(broker), broker_znode(broker), same_content=False)
     for topic, partitions in sorted(topics.items()):
-        replicas = {partition: [partition % max(brokers, 1)] for partition in range(partitions)}
-        created += await _create(session, topic_path(topic), topic_payload(replicas), same_content=True)
+        payload = topic_payload(_replicas(partitions, brokers))
+        created += await _create(session, topic_path(topic), payload, same_content=True)
     return created
+
+
+def broker_znode(broker: int) -> bytes:
+    """What the znode of a broker of the fixture holds."""
+    return broker_payload(FIXTURE_HOST, FIXTURE_PORT + broker, timestamp_ms=0)
+
+
+async def add_topic(session: ZooKeeper, topic: str, partitions: int, *, brokers: int, grow: bool) -> int:
+    """Create a topic, or (`grow`) rewrite its znode with more partitions. Returns the zxid.
+    Raises NodeExists, NoNode."""
+    payload = topic_payload(_replicas(partitions, brokers))
+    if grow:
+        return (await session.set(topic_path(topic), payload)).zxid
+    return (await session.create(topic_path(topic), payload)).zxid
+
+
+def _replicas(partitions: int, brokers: int) -> dict[int, list[int]]:
+    return {partition: [partition % max(brokers, 1)] for partition in range(partitions)}
 
 
 async def _create(session: ZooKeeper, path: str, payload: bytes, *, same_content: bool) -> list[str]:

@@ -6,15 +6,18 @@ differs is the `Stage`: simulated processes on the same kernel, or OS processes 
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable, Mapping
 
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
-from rebalance_lab.kernel import Flag, Kernel, TimedOut
-from rebalance_lab.trials.fixture import ensure_path, write_fixture
+from rebalance_lab.kernel import Kernel, TimedOut
+from rebalance_lab.trials.cluster import Cluster
+from rebalance_lab.trials.members import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.rest import MemberState, RestTracker
-from rebalance_lab.world.errors import NoNode
-from rebalance_lab.world.ports import RecorderPort, SessionEventKind, ZooKeeper
+from rebalance_lab.trials.stage import ProcessHandle, Stage, TrialError
+from rebalance_lab.world.ports import SessionEventKind
+
+__all__ = ["Lab", "MemberHandle", "ProcessHandle", "Stage", "TrialError"]
 
 #: A member's start includes its process, its session and its first rebalance with all retries.
 START_LIMIT_MS = 60_000
@@ -24,47 +27,19 @@ START_LIMIT_MS = 60_000
 QUIET_LEAST_MS = 200
 
 
-class TrialError(Exception):
-    """The trial could not be carried out: nothing can be said of its claims."""
-
-
-class ProcessHandle(Protocol):
-    """The faults' handle on a member's process. Each method returns the proof that it worked,
-    as text for the history, or raises TrialError."""
-
-    async def pause(self) -> str: ...
-    async def resume(self) -> str: ...
-    async def kill(self) -> str: ...
-
-    def ask_to_leave(self) -> None:
-        """Ask for a clean shutdown, as an operator's SIGTERM does; the history tells its end."""
-        ...
-
-
-class Stage(Protocol):
-    """What a world supplies. `changed` is raised whenever an event that bears on rest came."""
-
-    @property
-    def kernel(self) -> Kernel: ...
-    @property
-    def recorder(self) -> RecorderPort: ...
-    @property
-    def tracker(self) -> RestTracker: ...
-    @property
-    def changed(self) -> Flag: ...
-    @property
-    def zookeeper(self) -> ZooKeeper: ...
-
-    def start_member(self, actor: str) -> ProcessHandle: ...
-
-
 class MemberHandle:
     """One member of the trial, seen by the runner."""
 
-    def __init__(self, actor: str, process: ProcessHandle, stage: Stage) -> None:
+    def __init__(self, actor: str, options: MemberOptions, process: ProcessHandle, stage: Stage) -> None:
         self.actor = actor
+        self.options = options
         self.process = process
         self._stage = stage
+
+    @property
+    def started(self) -> bool:
+        """Whether the history knows it yet."""
+        return self.actor in self._stage.tracker.members
 
     @property
     def state(self) -> MemberState:
@@ -80,48 +55,61 @@ class Lab:
 
     def __init__(self, plan: Plan, stage: Stage) -> None:
         self.plan = plan
-        self.tasks = stage.kernel
+        self.tasks: Kernel = stage.kernel
         self.recorder = stage.recorder
         self.members: list[MemberHandle] = []
+        self.cluster = Cluster(stage.zookeeper, stage.recorder)
         self._stage = stage
+
+    @property
+    def living(self) -> list[MemberHandle]:
+        """The members that have neither left nor been killed, in the order they were started."""
+        return [member for member in self.members if not (member.started and member.state.gone)]
 
     # -- the script's vocabulary ------------------------------------------------------------
 
-    async def prepare(self) -> None:
-        """Write the znodes members need: brokers, and the topic with its partitions."""
+    async def prepare(self, topics: Mapping[str, int] | None = None) -> None:
+        """Write the znodes members need: brokers, and topics with their partitions (the plan's
+        topic where left out)."""
         session = self._stage.zookeeper
         async with self._bounded("the runner's session", START_LIMIT_MS):
             while (await session.events.get()).kind is not SessionEventKind.CONNECTED:
                 pass
-        topics = {self.plan.text("topic"): self.plan.number("partitions")}
-        await write_fixture(session, brokers=self.plan.number("brokers"), topics=topics)
-        await ensure_path(session, f"/consumers/{self.plan.text('group')}/ids")
+        planned = {self.plan.text("topic"): self.plan.number("partitions")}
+        await self.cluster.prepare(self.plan.number("brokers"), planned if topics is None else topics)
+        await self.cluster.add_group(self.plan.text("group"))
 
-    async def start_member(self) -> MemberHandle:
-        """Start the next member (m1, m2, …) and wait until its first rebalance has ended."""
-        handle = self._launch()
-        await self._first_rebalance(handle)
+    async def start_member(self, options: MemberOptions = AS_PLANNED, *, wait: bool = True) -> MemberHandle:
+        """Start the next member (m1, m2, …); wait until its first rebalance has ended, whichever
+        way, or its settings were refused. `wait` false: only start it."""
+        if options.group:
+            await self.cluster.add_group(options.group)
+        actor = f"m{len(self.members) + 1}"
+        handle = MemberHandle(actor, options, self._stage.start_member(actor, options), self._stage)
+        self.members.append(handle)
+        if wait:
+            await self.first_rebalance(handle)
         return handle
 
-    async def start_members(self, count: int) -> list[MemberHandle]:
+    async def start_members(self, count: int, options: MemberOptions = AS_PLANNED) -> list[MemberHandle]:
         """Start `count` members: one after another, or all at once (parameter `together`)."""
-        if not self.plan.parameters["together"]:
-            return [await self.start_member() for _ in range(count)]
-        handles = [self._launch() for _ in range(count)]
-        for handle in handles:
-            await self._first_rebalance(handle)
+        together = bool(self.plan.parameters["together"])
+        handles = [await self.start_member(options, wait=not together) for _ in range(count)]
+        for handle in handles if together else ():
+            await self.first_rebalance(handle)
         return handles
 
-    def _launch(self) -> MemberHandle:
-        actor = f"m{len(self.members) + 1}"
-        handle = MemberHandle(actor, self._stage.start_member(actor), self._stage)
-        self.members.append(handle)
-        return handle
+    async def first_rebalance(self, handle: MemberHandle) -> None:
+        """Wait until a member's first rebalance has ended, whichever way."""
+        await self.until(
+            lambda: handle.started and (handle.state.rebalances > 0 or handle.state.refused),
+            f"the first rebalance of {handle.actor}",
+        )
 
-    async def _first_rebalance(self, handle: MemberHandle) -> None:
-        members = self._stage.tracker.members
-        async with self._bounded(f"the first rebalance of {handle.actor}", START_LIMIT_MS):
-            while handle.actor not in members or members[handle.actor].rebalances == 0:
+    async def until(self, condition: Callable[[], bool], what: str, limit_ms: int = START_LIMIT_MS) -> None:
+        """Wait for something that the history tells of members. Raises TrialError after `limit_ms`."""
+        async with self._bounded(what, limit_ms):
+            while not condition():
                 await self._change()
 
     async def rest(self, phase: str) -> bool:
@@ -149,20 +137,14 @@ class Lab:
         return True
 
     async def observe(self) -> None:
-        """Read the group's registration and owners with the runner's own session."""
-        group, topic = self.plan.text("group"), self.plan.text("topic")
-        for path in (f"/consumers/{group}/ids", f"/consumers/{group}/owners/{topic}"):
-            try:
-                reply = await self._stage.zookeeper.children(path)
-                zxid, names = reply.zxid, reply.value.names
-            except NoNode as missing:
-                zxid, names = missing.zxid, ()
-            detail: dict[str, object] = {"path": path, "children": list(names)}
-            self.recorder.emit(Layer.OP, Kind.OBSERVED, group=group, zxid=zxid, detail=detail)
+        """Read registrations and owners of every group with the runner's own session."""
+        await self.cluster.observe()
 
-    def phase(self, name: str) -> EventId:
-        """Say in the history what follows."""
-        return self._note(Kind.PHASE, name=name)
+    def phase(self, name: str, **detail: object) -> EventId:
+        """Say in the history what follows. `change` and `members`: a membership change that
+        nothing else overlaps, and the group's size before it; `published`: what the articles say
+        each living member owns at the next rest."""
+        return self._note(Kind.PHASE, name=name, **detail)
 
     async def sleep_ms(self, duration_ms: int) -> None:
         """Let time pass, because the experiment says so."""
@@ -178,10 +160,15 @@ class Lab:
             raise TrialError(f"{member.actor} left before it ever had a session")
         return self._stage.tracker.closed_sessions[session]
 
+    def closed(self, session: str | None) -> Event | None:
+        """The registry's event of a session's end, if it has ended."""
+        return None if session is None else self._stage.tracker.closed_sessions.get(session)
+
     async def _left(self, member: MemberHandle) -> None:
-        async with self._bounded(f"the clean leave of {member.actor}", START_LIMIT_MS):
-            while not member.state.gone or member.state.busy(self._stage.tracker.closed_sessions) is not None:
-                await self._change()
+        await self.until(
+            lambda: member.state.gone and member.state.busy(self._stage.tracker.closed_sessions) is None,
+            f"the clean leave of {member.actor}",
+        )
 
     async def close(self) -> None:
         """End the trial: all who live leave, then the runner does.
@@ -190,7 +177,7 @@ class Lab:
         waits out its back-offs first (facts 8.6, F10).
         """
         self.phase("closing")
-        living = [member for member in self.members if not member.state.gone]
+        living = [member for member in self.living if member.started]
         for member in living:
             member.process.ask_to_leave()
         for member in living:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import msgspec
 
 Value = int | float | str | bool
+
+Operations = Literal["all", "counts"]
+
+OPS = ("auto", "all", "counts")
+
+#: Above this many members a history holds counts of operations instead of each.
+MANY_MEMBERS = 100
 
 WORLDS = ("simulated", "processes")
 RULES = ("described", "shipped")
@@ -31,17 +39,21 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One setting of a scenario. Its type is that of its default; `minimum` where it has one."""
+    """One setting of a scenario. Its type is that of its default; `minimum` where it has one,
+    `choices` where only some texts mean something."""
 
     name: str
     default: Value
     unit: str
     help: str
     minimum: int | None = None
+    choices: tuple[str, ...] = ()
 
     def parse(self, text: str) -> Value:
         """The value of a command line's text. Raises PlanError."""
         value = self._typed(text)
+        if self.choices and text not in self.choices:
+            raise PlanError(f"{self.name}={text}: must be one of {', '.join(self.choices)}")
         if self.minimum is not None and isinstance(value, (int, float)) and value < self.minimum:
             raise PlanError(f"{self.name}={text}: must be at least {self.minimum} {self.unit}".rstrip())
         return value
@@ -78,6 +90,14 @@ class Plan(msgspec.Struct, frozen=True):
         if not isinstance(value, int):
             raise PlanError(f"scenario {self.scenario} has no whole-number parameter {name}")
         return value
+
+    @property
+    def operations(self) -> Operations:
+        """How operations are recorded: each of them, or how many of each kind there were."""
+        ops = self.text("ops")
+        if ops == "auto":
+            return "counts" if self.number("members") > MANY_MEMBERS else "all"
+        return "all" if ops == "all" else "counts"
 
     def text(self, name: str) -> str:
         """A parameter as text. Raises PlanError when the scenario has none of that name."""
@@ -129,7 +149,7 @@ def common_parameters(**defaults: Value) -> tuple[Parameter, ...]:
         Parameter("topic", "t1", "", "the topic"),
         Parameter("partitions", 6, "partitions", "partitions of the topic", 1),
         Parameter("brokers", 1, "brokers", "broker znodes in the fixture", 0),
-        Parameter("members", 3, "members", "members of the group, a process each", 1),
+        Parameter("members", 3, "members", "members of the group", 1),
         Parameter("together", False, "", "start the members at once instead of one after another"),
         Parameter("streams", 1, "streams", "streams of each member", 1),
         Parameter("session_timeout_ms", 2000, "ms", "zookeeper.session.timeout.ms", 1),
@@ -140,10 +160,14 @@ def common_parameters(**defaults: Value) -> tuple[Parameter, ...]:
         Parameter("work_period_ms", 50, "ms", "how often a member reports work on each partition", 1),
         Parameter("fetcher_stop_ms", 0, "ms", "how long a member's fetchers take to stop", 0),
         Parameter("rest_timeout_ms", 30_000, "ms", "how long the runner waits for the group to rest", 1),
+        Parameter(
+            "ops",
+            "auto",
+            "",
+            "ZooKeeper operations in the history: all, counts, or auto (counts above 100 members)",
+            choices=OPS,
+        ),
         Parameter("latency_min_us", 200, "µs", "simulated: shortest way between member and server", 0),
         Parameter("latency_max_us", 2000, "µs", "simulated: longest way between member and server", 0),
     )
-    return tuple(
-        Parameter(each.name, defaults[each.name], each.unit, each.help, each.minimum) if each.name in defaults else each
-        for each in parameters
-    )
+    return tuple(replace(each, default=defaults[each.name]) if each.name in defaults else each for each in parameters)

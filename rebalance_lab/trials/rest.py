@@ -29,6 +29,8 @@ class MemberState:
     queued: int = 0
     rebalances: int = 0
     gone: bool = False
+    refused: bool = False  # its settings were refused: it never started
+    registered: Event | None = None  # the registry's latest event that created its id znode
 
     def busy(self, closed_sessions: Mapping[str, Event]) -> str | None:
         """Why this member is not at rest; None when it is."""
@@ -51,13 +53,17 @@ class RestTracker:
     members: dict[str, MemberState] = field(default_factory=dict)
     closed_sessions: dict[str, Event] = field(default_factory=dict)  # session -> its SESSION_CLOSED
     last_change_us: int = 0
+    _registrations: dict[str, Event] = field(default_factory=dict)  # consumer id -> its latest
 
     def feed(self, event: Event) -> bool:
         """Take an event in; True when it bears on rest."""
         if event.kind is Kind.WORKED:
             return False
         if event.kind is Kind.MEMBER_STARTED:
-            self.members[event.actor] = MemberState(event.actor, event.member or "")
+            registered = self._registrations.get(event.member or "")
+            self.members[event.actor] = MemberState(event.actor, event.member or "", registered=registered)
+        elif event.kind is Kind.MEMBER_REFUSED:
+            self.members[event.actor] = MemberState(event.actor, "", gone=True, refused=True)
         elif event.kind is Kind.SESSION_CLOSED and event.session is not None:
             self.closed_sessions[event.session] = event
         elif event.kind is Kind.FAULT_BEGAN and event.of("fault") == "kill":
@@ -65,6 +71,8 @@ class RestTracker:
         elif event.kind is Kind.CREATED or event.kind is Kind.DELETED or event.kind is Kind.CHANGED:
             if event.group is None:
                 return False
+            if event.kind is Kind.CREATED and event.member is not None and event.partition is None:
+                self._registered(event)
         elif not self._member_event(event):
             return False
         self.last_change_us = max(self.last_change_us, event.at_us)
@@ -73,6 +81,13 @@ class RestTracker:
     def _gone(self, actor: str) -> None:
         if actor in self.members:
             self.members[actor].gone = True
+
+    def _registered(self, event: Event) -> None:
+        """Live, the registry may tell of a registration before the member's own file is read."""
+        self._registrations[event.member or ""] = event
+        for state in self.members.values():
+            if state.member == event.member:
+                state.registered = event
 
     def _member_event(self, event: Event) -> bool:
         state = self.members.get(event.actor)

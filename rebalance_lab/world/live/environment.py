@@ -10,7 +10,7 @@ from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.ports import Environment
-from rebalance_lab.world.recording import MemberOf, RecordedFactory
+from rebalance_lab.world.recording import ALL, MemberOf, RecordedFactory
 
 
 class LiveClock:
@@ -23,6 +23,14 @@ class LiveClock:
         return time.time_ns() // 1_000_000
 
 
+def live_factory(actor: str, live: LiveKernel, seed: int | str) -> LiveZooKeeperFactory:
+    """Where `actor` opens its sessions. Those that are still open when the kernel closes are
+    dropped without a word, as when a process ends."""
+    factory = LiveZooKeeperFactory(live.kernel, live.loop, RandomStream(seed, actor, "zookeeper session"))
+    live.on_close(factory.close)
+    return factory
+
+
 def live_environment(
     actor: str,
     live: LiveKernel,
@@ -31,22 +39,24 @@ def live_environment(
     *,
     host: str | None = None,
     member_of: MemberOf | None = None,
+    operations: str = ALL,
+    factory: LiveZooKeeperFactory | None = None,
 ) -> Environment:
     """An environment on a live kernel, its sessions recorded to `sink`.
 
-    `host`: the name that goes into consumer ids; left out, the machine's. Sessions that are
-    still open when the kernel closes are dropped without a word, as when a process ends.
+    `host`: the name that goes into consumer ids; left out, the machine's. `operations`: `all` or
+    `counts` (`world.recording`). `factory`: from `live_factory`, for who wants to hold it.
     """
     kernel = live.kernel
     recorder = Recorder(actor, kernel, sink)
-    factory = LiveZooKeeperFactory(kernel, live.loop, RandomStream(seed, actor, "zookeeper session"))
-    live.on_close(factory.close)
+    if factory is None:
+        factory = live_factory(actor, live, seed)
     return Environment(
         actor=actor,
         host=socket.gethostname() if host is None else host,
         tasks=kernel,
         clock=LiveClock(kernel),
-        zookeeper=RecordedFactory(factory, recorder, kernel, member_of),
+        zookeeper=RecordedFactory(factory, recorder, kernel, member_of, operations=operations),
         recorder=recorder,
         seed=seed,
     )

@@ -24,6 +24,7 @@ from rebalance_lab.world.live.connect_string import Chroot, Server
 from rebalance_lab.world.live.gathering import MultiRead
 from rebalance_lab.world.live.hosts import Hosts
 from rebalance_lab.world.live.link import Link
+from rebalance_lab.world.live.usurper import Credentials
 from rebalance_lab.world.live.watches import WatchClass, WatchTable
 from rebalance_lab.world.ports import (
     SESSION_TRANSITIONS,
@@ -158,6 +159,14 @@ class LiveSession:
 
     def _refuse(self, request: Request, error: type[errors.ZooKeeperError]) -> None:
         request.future.fail(error(request.operation, request.path, session_id=self.session_id))
+
+    @property
+    def credentials(self) -> Credentials | None:
+        """What somebody needs to take the session over; None while it is not connected."""
+        if self._link is None or self.state is not SessionState.CONNECTED:
+            return None
+        server = self._link.server
+        return Credentials(server.host, server.port, self.session_id, self._password, self.negotiated_timeout_ms)
 
     # -- connecting -------------------------------------------------------------------------
 

@@ -1,0 +1,35 @@
+"""The cluster changes under a group: topics come and grow, brokers come and go.
+
+Each is one write of the runner; its zxid is the proof that it happened.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.trials.injection import Injection
+from rebalance_lab.trials.lab import Lab
+
+TOPIC = "topic"
+BROKER = "broker"
+
+
+async def set_topic(lab: Lab, topic: str, partitions: int) -> None:
+    """A topic comes, or grows to `partitions`."""
+    before = lab.cluster.topics.get(topic, 0)
+    fault = Injection(lab, TOPIC, topic, before=before, partitions=partitions)
+    zxid = await lab.cluster.set_topic(topic, partitions)
+    fault.bit(f"zxid {zxid}: topic {topic} has {partitions} partitions, before {before}")
+    fault.ended()
+
+
+async def add_broker(lab: Lab, broker: int) -> None:
+    """A broker's znode comes."""
+    fault = Injection(lab, BROKER, f"broker {broker}", comes=True)
+    fault.bit(f"zxid {await lab.cluster.add_broker(broker)}: broker {broker} created")
+    fault.ended()
+
+
+async def remove_broker(lab: Lab, broker: int) -> None:
+    """A broker's znode goes."""
+    fault = Injection(lab, BROKER, f"broker {broker}", comes=False)
+    fault.bit(f"zxid {await lab.cluster.remove_broker(broker)}: broker {broker} deleted")
+    fault.ended()

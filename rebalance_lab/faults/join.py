@@ -1,0 +1,20 @@
+"""Join: a member comes. It bit if the registry holds its registration."""
+
+from __future__ import annotations
+
+from rebalance_lab.trials.injection import Injection
+from rebalance_lab.trials.lab import Lab, MemberHandle
+from rebalance_lab.trials.members import AS_PLANNED, MemberOptions
+
+NAME = "join"
+
+
+async def join(lab: Lab, options: MemberOptions = AS_PLANNED) -> MemberHandle:
+    """Start the next member, wait for its first rebalance, and record what proves that it came."""
+    fault = Injection(lab, NAME, f"m{len(lab.members) + 1}")
+    member = await lab.start_member(options)
+    registered = member.state.registered
+    if registered is not None:
+        fault.bit(f"zxid {registered.zxid}: {registered.of('path')} created")
+    fault.ended()
+    return member

@@ -1,0 +1,88 @@
+"""The cluster as ZooKeeper shows it: brokers, topics, groups; written and looked at by the runner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.trials.fixture import add_topic, broker_znode, ensure_path, write_fixture
+from rebalance_lab.wire.paths import broker_path, members_path, owner_path, owners_path
+from rebalance_lab.world.errors import NoNode
+from rebalance_lab.world.ports import RecorderPort, ZooKeeper
+
+
+class Cluster:
+    """The runner's own session, and what it has written."""
+
+    def __init__(self, session: ZooKeeper, recorder: RecorderPort) -> None:
+        self.topics: dict[str, int] = {}
+        self.brokers: list[int] = []
+        self.groups: list[str] = []
+        self._session = session
+        self._recorder = recorder
+
+    async def prepare(self, brokers: int, topics: Mapping[str, int]) -> None:
+        """Write brokers 0…n-1 and topics, in an empty ZooKeeper."""
+        await write_fixture(self._session, brokers=brokers, topics=topics)
+        self.brokers = list(range(brokers))
+        self.topics = dict(topics)
+
+    async def add_group(self, group: str) -> None:
+        """Members' parent znode, which the first of them would create."""
+        if group not in self.groups:
+            await ensure_path(self._session, members_path(group))
+            self.groups.append(group)
+
+    async def set_topic(self, topic: str, partitions: int) -> int:
+        """Create a topic, or give it more partitions, as an administrator does. Returns the zxid,
+        as all writes here."""
+        grow = topic in self.topics
+        zxid = await add_topic(self._session, topic, partitions, brokers=len(self.brokers), grow=grow)
+        self.topics[topic] = partitions
+        return zxid
+
+    async def add_broker(self, broker: int) -> int:
+        """A broker's znode comes. It is persistent: nobody holds a session for it."""
+        reply = await self._session.create(broker_path(broker), broker_znode(broker))
+        self.brokers.append(broker)
+        return reply.zxid
+
+    async def remove_broker(self, broker: int) -> int:
+        """A broker's znode goes."""
+        reply = await self._session.delete(broker_path(broker))
+        self.brokers.remove(broker)
+        return reply.zxid
+
+    async def observe(self) -> None:
+        """Record registrations and owners of every group, read from outside."""
+        for group in self.groups:
+            names, zxid = await self._names(members_path(group))
+            self._observed(group, members_path(group), names, zxid)
+            for topic in sorted(self.topics):
+                await self._observe_owners(group, topic)
+
+    async def _observe_owners(self, group: str, topic: str) -> None:
+        path = owners_path(group, topic)
+        names, zxid = await self._names(path)
+        numbers = sorted(int(name) for name in names)
+        reads = [self._session.get(owner_path(group, topic, number)) for number in numbers]
+        owners = {}
+        for number, read in zip(numbers, reads, strict=True):
+            try:
+                owners[str(number)] = (await read).value.data.decode()
+            except NoNode:
+                continue
+        self._observed(group, path, names, zxid, topic=topic, owners=owners)
+
+    async def _names(self, path: str) -> tuple[tuple[str, ...], int]:
+        try:
+            reply = await self._session.children(path)
+        except NoNode as missing:
+            return (), missing.zxid
+        return reply.value.names, reply.zxid
+
+    def _observed(
+        self, group: str, path: str, names: tuple[str, ...], zxid: int, topic: str | None = None, **more: object
+    ) -> None:
+        detail: dict[str, object] = {"path": path, "children": list(names), **more}
+        self._recorder.emit(Layer.OP, Kind.OBSERVED, group=group, topic=topic, zxid=zxid, detail=detail)

@@ -1,0 +1,51 @@
+"""The three events of a fault: it began, it bit (with its proof), it ended."""
+
+from __future__ import annotations
+
+from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.trials.lab import Lab, MemberHandle
+
+
+class Injection:
+    """One fault under way. `target`: an actor (m1, z1, or the group's name for a storm).
+
+    FAULT_BEGAN is written when it is made. Detail: fault, target, session of the victim,
+    planned_ms, must_outlast_session, and what the fault adds.
+    """
+
+    def __init__(
+        self,
+        lab: Lab,
+        fault: str,
+        target: str | MemberHandle,
+        *,
+        planned_ms: int = 0,
+        must_outlast_session: bool = False,
+        **detail: object,
+    ) -> None:
+        self._recorder = lab.recorder
+        victim = target.state if isinstance(target, MemberHandle) and target.started else None
+        actor = target.actor if isinstance(target, MemberHandle) else target
+        self._fault: dict[str, object] = {"fault": fault, "target": actor}
+        self.session = victim.session if victim is not None else None
+        _, self._began = self._recorder.emit(
+            Layer.FAULT,
+            Kind.FAULT_BEGAN,
+            member=victim.member if victim is not None else None,
+            detail={
+                **self._fault,
+                "session": self.session,
+                "planned_ms": planned_ms,
+                "must_outlast_session": must_outlast_session,
+                **detail,
+            },
+        )
+
+    def bit(self, proof: str) -> None:
+        """It has taken effect, and this shows it."""
+        detail = {**self._fault, "of": self._began, "proof": proof}
+        self._recorder.emit(Layer.FAULT, Kind.FAULT_BIT, detail=detail)
+
+    def ended(self) -> None:
+        """It is over: healed, or done."""
+        self._recorder.emit(Layer.FAULT, Kind.FAULT_ENDED, detail={**self._fault, "of": self._began})

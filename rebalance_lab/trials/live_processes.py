@@ -1,0 +1,162 @@
+"""Members' OS processes, and the files they write, as the runner sees them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from rebalance_lab.history.events import Event, decode
+from rebalance_lab.hosts.spec import Command, Expire, Leave, MemberSpec, Start
+from rebalance_lab.kernel import Kernel
+from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.world.live.processes import RunState, die_with_parent, run_state
+
+#: SIGSTOP and SIGKILL take effect at once unless the machine is overloaded.
+SIGNAL_LIMIT_US = 5_000_000
+
+#: How often a process is looked at until a signal has taken effect.
+SIGNAL_POLL_US = 1000
+
+
+class EventFile:
+    """The growing end of one member's event file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._offset = 0
+
+    def poll(self) -> list[Event]:
+        """The events written since the last call; a line that is not complete yet waits."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        complete = data.rfind(b"\n") + 1
+        self._offset += complete
+        return [decode(line) for line in data[:complete].splitlines()]
+
+
+class HostProcess:
+    """One OS process with the members that live in it (`hosts.member`)."""
+
+    def __init__(self, name: str, specs: list[MemberSpec], folder: Path) -> None:
+        self.name = name
+        self.members = [spec.actor for spec in specs]
+        self.may_end = False
+        spec_file = folder / f"{name}.spec"
+        spec_file.write_bytes(msgspec.json.encode(specs))
+        self._stderr = folder / f"{name}.stderr"
+        with self._stderr.open("wb") as errors:
+            self.popen = subprocess.Popen(
+                [sys.executable, "-m", "rebalance_lab.hosts.member", str(spec_file.resolve())],
+                stdin=subprocess.PIPE,
+                stdout=errors,
+                stderr=errors,
+                process_group=0,
+                preexec_fn=die_with_parent(),  # noqa: PLW1509 (one C call, looked up before the fork)
+            )
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    def start(self, spec: MemberSpec) -> None:
+        """A further member joins here."""
+        self.members.append(spec.actor)
+        self.tell(Start(spec))
+
+    def tell(self, command: Command) -> None:
+        """Write a command to its standard input. Raises TrialError when it has ended."""
+        assert self.popen.stdin is not None
+        try:
+            self.popen.stdin.write(msgspec.json.encode(command) + b"\n")
+            self.popen.stdin.flush()
+        except OSError as error:
+            raise TrialError(f"process {self.name} (pid {self.pid}) does not listen: {error}") from error
+
+    def check(self) -> None:
+        """Raise TrialError when the process ended and nobody asked it to, or ended badly."""
+        code = self.popen.poll()
+        if code is not None and (not self.may_end or code not in {0, -signal.SIGKILL}):
+            tail = self._stderr.read_text(errors="replace")[-2000:]
+            raise TrialError(f"{self.name} (pid {self.pid}) ended with {code}; {self._stderr} ends:\n{tail}")
+
+    def wait(self) -> None:
+        """Members that left have closed their sessions; their interpreter ends a moment later."""
+        try:
+            self.popen.wait(timeout=SIGNAL_LIMIT_US / 1e6)
+        except subprocess.TimeoutExpired:
+            raise TrialError(f"{', '.join(self.members)} left, and process {self.name} did not end") from None
+        self.check()
+
+    def end(self) -> None:
+        """Kill it if it still runs (only after a failure), and reap it."""
+        if self.popen.poll() is None:
+            self.popen.kill()
+        self.popen.wait()
+        if self.popen.stdin is not None:
+            self.popen.stdin.close()
+
+
+class LiveMember:
+    """The faults' handle on a live member (`trials.stage.ProcessHandle`)."""
+
+    def __init__(self, actor: str, host: HostProcess, kernel: Kernel) -> None:
+        self.actor = actor
+        self.host = host
+        self._kernel = kernel
+
+    async def pause(self) -> str:
+        os.kill(self._own_process().pid, signal.SIGSTOP)
+        return await self._seen(RunState.STOPPED)
+
+    async def resume(self) -> str:
+        process = self._own_process()
+        if run_state(process.pid) is not RunState.STOPPED:
+            raise TrialError(f"{self.actor} (pid {process.pid}) did not stay stopped: somebody else woke it")
+        os.kill(process.pid, signal.SIGCONT)
+        return await self._seen(RunState.ALIVE)
+
+    async def kill(self) -> str:
+        process = self._own_process()
+        process.may_end = True
+        process.popen.kill()
+        await self._until(lambda: process.popen.poll() is not None, "did not die of SIGKILL")
+        return f"waitpid({process.pid}): ended by signal {-process.popen.returncode}"
+
+    def ask_to_leave(self) -> None:
+        self.host.may_end = True
+        if len(self.host.members) > 1:
+            self.host.tell(Leave(self.actor))
+        else:
+            self.host.popen.terminate()
+
+    async def expire(self) -> str:
+        self.host.tell(Expire(self.actor))
+        return f"process {self.host.pid} was told to close the session of {self.actor} on a second connection"
+
+    def _own_process(self) -> HostProcess:
+        if len(self.host.members) > 1:
+            others = ", ".join(each for each in self.host.members if each != self.actor)
+            raise TrialError(f"{self.actor} shares process {self.host.pid} with {others}: give it one of its own")
+        return self.host
+
+    async def _seen(self, state: RunState) -> str:
+        pid = self.host.pid
+        await self._until(lambda: run_state(pid) is state, f"was not seen {state.value}")
+        return f"/proc/{pid}/stat: {state.value}"
+
+    async def _until(self, condition: Callable[[], bool], what: str) -> None:
+        give_up_us = self._kernel.now_us() + SIGNAL_LIMIT_US
+        while not condition():
+            if self._kernel.now_us() > give_up_us:
+                raise TrialError(f"{self.actor} (pid {self.host.pid}) {what} within {SIGNAL_LIMIT_US} µs")
+            await self._kernel.sleep(SIGNAL_POLL_US)

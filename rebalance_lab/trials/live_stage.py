@@ -1,0 +1,98 @@
+"""A live stage: a server, members' processes, and what the runner reads of both."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.recorder import FileSink
+from rebalance_lab.history.transactions import RegistryTracker
+from rebalance_lab.kernel import Flag
+from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.trials.live_processes import EventFile, HostProcess, LiveMember
+from rebalance_lab.trials.members import MemberOptions, member_spec
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.rest import RestTracker, TrackedSink
+from rebalance_lab.wire.describe import describe
+from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.environment import live_environment
+from rebalance_lab.world.live.processes import clock_of, identity, measure_wall_offset
+from rebalance_lab.world.live.transaction_log import TransactionLog
+from rebalance_lab.world.ports import RecorderPort, ZooKeeper
+
+#: How often the runner reads what members and server wrote.
+FOLLOW_PERIOD_US = 20_000
+
+#: The runner's own session: the longest a server of this tick grants.
+RUNNER_SESSION_TICKS = 20
+
+
+class LiveStage:
+    """Processes and a server for one trial (`trials.stage.Stage`)."""
+
+    def __init__(self, plan: Plan, folder: Path, live: LiveKernel, server: EmbeddedZooKeeper) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.kernel = live.kernel
+        self.tracker = RestTracker()
+        self.changed = Flag("trial changed")
+        self.boot_ids: set[str] = {clock_of(identity())}
+        self.wall_offset_us = measure_wall_offset().offset_us
+        self.processes: dict[str, HostProcess] = {}
+        self._connect = server.connect_string
+        self._log = TransactionLog(server.data_dir)
+        self._registry = RegistryTracker(wall_offset_us=self.wall_offset_us, describe=describe, plant=plan.plant)
+        self._own_files = [FileSink(folder / "zookeeper.jsonl"), FileSink(folder / "runner.jsonl")]
+        registry_sink, runner_sink = (TrackedSink(each, self.tracker, self.changed) for each in self._own_files)
+        self._registry_sink = registry_sink
+        self._files: list[EventFile] = []
+        runner = live_environment("runner", live, runner_sink, plan.seed, operations=plan.operations)
+        self.recorder: RecorderPort = runner.recorder
+        self.zookeeper: ZooKeeper = runner.zookeeper.open(self._connect, RUNNER_SESSION_TICKS * plan.number("tick_ms"))
+
+    async def follow(self) -> None:
+        """Read what members and server write, for as long as the trial runs."""
+        while True:
+            self.poll()
+            for process in self.processes.values():
+                process.check()
+            await self.kernel.sleep(FOLLOW_PERIOD_US)
+
+    def poll(self) -> None:
+        """Read what is there now."""
+        moved = False
+        for file in self._files:
+            for event in file.poll():
+                moved |= self._seen(event)
+        for transaction in self._log.poll():
+            for event in self._registry.feed(transaction):
+                self._registry_sink.write(event)
+        if moved:
+            self.changed.raise_()
+
+    def _seen(self, event: Event) -> bool:
+        if event.kind is Kind.HOST_STARTED:
+            self.boot_ids.add(clock_of(event.detail or {}))
+        return self.tracker.feed(event)
+
+    def start_member(self, actor: str, options: MemberOptions) -> LiveMember:
+        """Start a member, in a process of its own or in one it shares. Raises TrialError."""
+        events = self.folder / f"{actor}.jsonl"
+        spec = member_spec(self.plan, actor, options, connect=self._connect, events=str(events.resolve()))
+        name = options.shares_process or actor
+        process = self.processes.get(name)
+        if process is None:
+            process = self.processes[name] = HostProcess(name, [spec], self.folder)
+        else:
+            process.start(spec)
+        self._files.append(EventFile(events))
+        return LiveMember(actor, process, self.kernel)
+
+    def end_processes(self) -> None:
+        """Kill what still runs (only after a failure) and reap everything."""
+        for process in self.processes.values():
+            process.end()
+
+    def close(self) -> None:
+        for file in self._own_files:
+            file.close()

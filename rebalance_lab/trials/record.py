@@ -1,0 +1,37 @@
+"""What is kept of a trial beside its events: the same fields in every world."""
+
+from __future__ import annotations
+
+from rebalance_lab.history.files import Trial
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.versions import versions
+
+
+def trial_record(
+    plan: Plan,
+    trial_id: str,
+    history_sha256: str,
+    *,
+    boot_ids: tuple[str, ...],
+    wall_offset_us: int,
+    wall_drift_us: int = 0,
+    started_wall_ms: int = 0,
+) -> Trial:
+    """The record of a trial of `plan`. Times in their units; `started_wall_ms` is 0 in virtual time."""
+    return Trial(
+        id=trial_id,
+        scenario=plan.scenario,
+        world=plan.world,
+        generation="zk",
+        rules=plan.rules,
+        seed=plan.seed,
+        control=plan.control,
+        parameters=plan.parameters,
+        plant=plan.plant,
+        boot_ids=boot_ids,
+        wall_offset_us=wall_offset_us,
+        wall_drift_us=wall_drift_us,
+        versions=versions(),
+        started_wall_ms=started_wall_ms,
+        history_sha256=history_sha256,
+    )
