@@ -51,4 +51,3 @@ class SimulatedMember:
 
     def _shown(self) -> str:
         return f"kernel process {self._process.name} is {self._process.state.value}"
-

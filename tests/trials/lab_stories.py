@@ -1,0 +1,32 @@
+"""Short stories played in a simulated lab, without a scenario of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import merge
+from rebalance_lab.kernel.simulation import Simulation
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.scenario import make_plan
+from rebalance_lab.trials.simulated import SimulatedStage
+
+Script = Callable[[Lab], Coroutine[Any, Any, None]]
+
+
+def played(script: Script, seed: int = 1, rules: str = "described", **settings: str) -> tuple[Event, ...]:
+    """The history of a script, on the parameters of `leave`."""
+    plan: Plan = make_plan("leave", seed=seed, rules=rules, settings=settings)
+    simulation = Simulation(seed)
+    try:
+        stage = SimulatedStage(plan, simulation)
+        simulation.run(script(Lab(plan, stage)), "story")
+        return merge(stage.events)
+    finally:
+        simulation.close()
+
+
+def of_kind(events: tuple[Event, ...], kind: Kind) -> list[Event]:
+    return [event for event in events if event.kind is kind]

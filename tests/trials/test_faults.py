@@ -1,0 +1,126 @@
+"""Each fault tells that it began, bit (with a proof that stands in the history), and ended."""
+
+from __future__ import annotations
+
+import pytest
+from lab_stories import Script, of_kind, played
+
+from rebalance_lab.faults.cluster import add_broker, remove_broker, set_topic
+from rebalance_lab.faults.expire import expire
+from rebalance_lab.faults.join import join
+from rebalance_lab.faults.kill import kill
+from rebalance_lab.faults.leave import leave
+from rebalance_lab.faults.pause import pause
+from rebalance_lab.faults.storm import flap, storm
+from rebalance_lab.history.checks.faults import faults
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History, Trial
+from rebalance_lab.trials.lab import Lab
+
+
+def story(do: Script, members: int = 2) -> Script:
+    async def script(lab: Lab) -> None:
+        lab.begin()
+        await lab.prepare()
+        for _ in range(members):
+            await lab.start_member()
+        await lab.rest("joined")
+        await do(lab)
+        await lab.rest("recovered")
+        await lab.close()
+
+    return script
+
+
+async def one_paused(lab: Lab) -> None:
+    await pause(lab, lab.members[0], 5000)
+
+
+async def one_killed(lab: Lab) -> None:
+    await kill(lab, lab.members[0])
+
+
+async def one_left(lab: Lab) -> None:
+    await leave(lab, lab.members[0])
+
+
+async def one_joined(lab: Lab) -> None:
+    await join(lab)
+
+
+async def one_expired(lab: Lab) -> None:
+    await expire(lab, lab.members[0])
+
+
+async def stormy(lab: Lab) -> None:
+    await storm(lab, 2, lab.members[:1])
+
+
+async def flapping(lab: Lab) -> None:
+    await flap(lab, 2, 300, 300)
+
+
+async def grown(lab: Lab) -> None:
+    await set_topic(lab, "t1", 9)
+
+
+async def new_topic(lab: Lab) -> None:
+    await set_topic(lab, "t2", 3)
+
+
+async def brokers_changed(lab: Lab) -> None:
+    await add_broker(lab, 7)
+    await remove_broker(lab, 7)
+
+
+def history(events: tuple[Event, ...]) -> History:
+    trial = Trial("t", "leave", "simulated", "zk", "described", 1, False, {})
+    return History(trial, events)
+
+
+@pytest.mark.parametrize(
+    ("do", "names"),
+    [
+        (one_paused, ["pause"]),
+        (one_killed, ["kill"]),
+        (one_left, ["leave"]),
+        (one_joined, ["join"]),
+        (one_expired, ["expire"]),
+        (stormy, ["join", "join", "leave"]),
+        (flapping, ["join", "leave", "join", "leave"]),
+        (grown, ["topic"]),
+        (new_topic, ["topic"]),
+        (brokers_changed, ["broker", "broker"]),
+    ],
+)
+def test_a_fault_bites_and_ends(do: Script, names: list[str]) -> None:
+    events = played(story(do))
+    told = faults(history(events))
+    assert [fault.why_not_bitten for fault in told] == [None] * len(names)
+    assert sorted(str(fault.began.of("fault")) for fault in told) == sorted(names)
+    assert all(fault.ended is not None and fault.ended.at_us >= fault.began.at_us for fault in told)
+    assert all(fault.bit is not None and fault.bit.of("proof") for fault in told)
+
+
+def test_a_pause_inside_a_session_is_not_said_to_outlast_it() -> None:
+    async def short(lab: Lab) -> None:
+        await pause(lab, lab.members[0], 500)
+
+    (fault,) = faults(history(played(story(short))))
+    assert (fault.must_outlast_session, fault.closed) == (False, None)
+
+
+def test_an_expired_member_comes_back_with_another_session() -> None:
+    events = played(story(one_expired))
+    sessions = [event.session for event in of_kind(events, Kind.CONNECTED) if event.actor == "m1"]
+    assert len(sessions) == len(set(sessions)) == 2
+    (gone,) = [event for event in of_kind(events, Kind.EXPIRED) if event.actor == "m1"]
+    assert gone.session == sessions[0]
+
+
+def test_a_grown_topic_is_owned_whole() -> None:
+    events = played(story(grown))
+    last = [event for event in of_kind(events, Kind.OBSERVED) if event.of("owners") is not None][-1]
+    owners = last.of("owners")
+    assert isinstance(owners, dict)
+    assert sorted(int(number) for number in owners) == list(range(9))
