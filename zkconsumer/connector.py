@@ -79,7 +79,7 @@ class Connector:
         self._topics: TopicWatcher | None = None
         self._ownership = Ownership(report)
         self._claims = Claims(self._client, report, group=config.group_id, lab=config.lab, plant=settings.plant)
-        self._watcher = Watcher(environment.tasks, report, name=settings.consumer_id)
+        self._watcher = Watcher(environment.tasks, report, name=settings.consumer_id, plant=settings.plant)
         self._fetchers = self._build_fetchers()
         self._rebalancer = self._build_rebalancer()
 
@@ -200,8 +200,10 @@ class Connector:
         topics = () if self._topics is None else await self._view.topics()
         self._streams.put(self._threads(topics))
         client.subscribe_state_changes(self)
-        await client.subscribe_child_changes(members_path(self._settings.config.group_id), self._watcher)
-        if first and rules.watches_brokers:
+        hears = self._settings.plant != Plant.IGNORE_WATCH
+        if hears:
+            await client.subscribe_child_changes(members_path(self._settings.config.group_id), self._watcher)
+        if first and rules.watches_brokers and hears:
             await client.subscribe_child_changes(BROKER_IDS, self._watcher)
         if first and rules.watches_topics_first and self._topics is not None:
             await self._topics.watch()

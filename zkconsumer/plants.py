@@ -12,3 +12,7 @@ class Plant(StrEnum):
     WORK_THROUGH_REBALANCE = "work-through-rebalance"  # fetchers are not stopped
     NEVER_CLAIM_LAST = "never-claim-last"  # nobody claims a topic's last partition
     PERSISTENT_REGISTRATION = "persistent-registration"  # the id znode outlives its session
+    IGNORE_WATCH = "ignore-watch"  # neither the ids nor the brokers are watched
+    LEAVE_ORPHAN = "leave-orphan"  # the last of the claimed stays out of the member's own registry
+    CLAIM_BEFORE_RELEASE = "claim-before-release"  # what is owned is given up only after the new is claimed
+    REBALANCE_UNASKED = "rebalance-unasked"  # the third idle wake of the watcher counts as a trigger

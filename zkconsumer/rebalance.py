@@ -160,22 +160,29 @@ class Rebalancer:
             await self._client.subscribe_child_changes(BROKER_IDS, self._on_brokers)
             return None
         await self._stop_fetchers()
-        await self._claims.release(self._ownership)
+        late = self._settings.plant == Plant.CLAIM_BEFORE_RELEASE
+        if not late:
+            await self._claims.release(self._ownership)
         snapshot = await self._view.snapshot()
         assignment = self._decide(snapshot)
         offsets = await self._view.offsets(each for each, _ in assignment.owners)
         if self._flags.shutting_down():
             return _SHUTDOWN
-        return await self._take(Plan(assignment.owners, offsets))
+        plan = Plan(assignment.owners, offsets)
+        if late:
+            await self._claims.take(plan)
+            await self._claims.release(self._ownership)
+        return await self._take(plan)
 
     async def _take(self, plan: Plan) -> AttemptFailed | None:
         conflicts = await self._claims.take(plan)
         if conflicts:
             names = ", ".join(f"{each.topic}/{each.partition}" for each in conflicts)
             return AttemptFailed(f"owned by others: {names}", "conflict", tuple(conflicts))
-        self._ownership.swap(plan.owners, plan.offsets)
+        owners = plan.owners[:-1] if self._settings.plant == Plant.LEAVE_ORPHAN else plan.owners
+        self._ownership.swap(owners, plan.offsets)
         queue = self._streams.queue
-        self._fetchers.start([Share(each, queue(each.topic, thread)) for each, thread in plan.owners])
+        self._fetchers.start([Share(each, queue(each.topic, thread)) for each, thread in owners])
         return None
 
     async def _stop_fetchers(self) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 
 from rebalance_lab.history.events import Kind
 from rebalance_lab.kernel import Kernel
+from zkconsumer.plants import Plant
 from zkconsumer.report import Report
 
 #: It looks at the shutdown flag at least this often.
@@ -16,10 +17,12 @@ class Watcher:
     """A flag and the task that takes it. Triggers carry nothing and coalesce: what comes
     during a rebalance causes exactly one more. As a listener it hears child and data changes."""
 
-    def __init__(self, tasks: Kernel, report: Report, *, name: str) -> None:
+    def __init__(self, tasks: Kernel, report: Report, *, name: str, plant: str | None = None) -> None:
         self._tasks = tasks
         self._report = report
         self._flag = tasks.flag(f"{name} triggered")
+        self._plant = plant
+        self._idle_wakes = 0
 
     @property
     def triggered(self) -> bool:
@@ -30,13 +33,17 @@ class Watcher:
         """Rebalance whenever triggered, until shutdown. A failure is logged, and that is all."""
         while not shutting_down():
             await self._tasks.first(self._flag.wait(), self._tasks.sleep(WAKE_PERIOD_US))
-            if not self._flag.raised:
+            if not self._flag.raised and not self._unasked():
                 continue
             self._flag.clear()
             try:
                 await rebalance()
             except Exception as error:  # as in 0.8.2
                 self._report.warned(f"error during syncedRebalance: {error}")
+
+    def _unasked(self) -> bool:
+        self._idle_wakes += 1
+        return self._plant == Plant.REBALANCE_UNASKED and self._idle_wakes == 3
 
     async def handle_child_change(self, path: str, children: tuple[str, ...] | None) -> None:
         self._trigger(path)

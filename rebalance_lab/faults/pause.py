@@ -21,7 +21,7 @@ async def pause(lab: Lab, member: MemberHandle, duration_ms: int) -> None:
     fault = Injection(lab, NAME, member, planned_ms=duration_ms, must_outlast_session=outlasts)
     bites = lab.plan.plant != "pause-that-does-not-bite"
     fault.bit(await member.process.pause() if bites else "planted: nothing was stopped")
-    await lab.sleep_ms(duration_ms)
+    await lab.sleep_ms(10 * duration_ms if lab.plan.plant == "pause-that-overstays" else duration_ms)
     fault.ended()
     if bites:
         await lab.tasks.sleep(1)  # histories are ordered by time: the end stands before what follows it

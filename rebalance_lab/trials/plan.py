@@ -27,9 +27,14 @@ PLANTS: dict[str, str] = {
     "work-through-rebalance": "member: does not stop working while it gives partitions up",
     "never-claim-last": "member: leaves the last of its partitions unclaimed",
     "persistent-registration": "member: registers with a znode that outlives its session",
+    "ignore-watch": "member: does not watch who comes and goes, neither members nor brokers",
+    "leave-orphan": "member: forgets the last partition that it claimed",
+    "claim-before-release": "member: claims its new partitions before it gives up the old ones",
+    "rebalance-unasked": "member: rebalances once though nothing has changed",
     "recorder-loses-releases": "recorder: forgets that owner znodes were deleted",
     "two-owners": "simulated server: lets a second owner znode be created over the first",
     "pause-that-does-not-bite": "fault: says it pauses the member and does not",
+    "pause-that-overstays": "fault: pauses the member ten times as long as it was told",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from group_stage import Stage
+from group_stage import GROUP, Stage
 
 from rebalance_lab.history.events import Kind
 from rebalance_lab.trials.plan import PLANTS
@@ -61,6 +61,57 @@ def test_persistent_registration_outlives_its_member() -> None:
         await stage.leave("m1")
         assert await stage.registered() == ["m1"]
         assert await stage.owners() == {}
+
+    Stage().play(story)
+
+
+def test_ignore_watch_never_hears_who_comes() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.prepare()
+        await stage.join("m1", plant=Plant.IGNORE_WATCH)
+        await stage.join("m2")
+        await stage.add_broker(7)
+        await stage.quiet()
+        assert stage.count(Kind.REBALANCE_BEGAN, "m1") == 1
+        assert stage.belief("m1") == [0, 1, 2]
+        assert stage.count(Kind.REBALANCE_BEGAN, "m2") == 2  # it came, and the broker did
+
+    Stage().play(story)
+
+
+def test_leave_orphan_keeps_an_owner_znode_that_it_knows_nothing_of() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.prepare()
+        await stage.join("m1", plant=Plant.LEAVE_ORPHAN)
+        assert stage.belief("m1") == [0, 1]
+        assert await stage.owners() == {"m1": [0, 1, 2]}
+
+    Stage().play(story)
+
+
+def test_claim_before_release_claims_first() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.prepare()
+        await stage.join("m1")
+        await stage.join("m2", plant=Plant.CLAIM_BEFORE_RELEASE)
+        since_us = stage.tasks.now_us()
+        await stage.leave("m1")
+        assert stage.belief("m2") == [0, 1, 2]
+        writes = [text for text in stage.operations("m2", since_us) if text.split()[0] in ("create", "delete")]
+        path = f"/consumers/{GROUP}/owners/t"
+        firsts = [f"create {path}/0", f"create {path}/1", f"create {path}/2", f"delete {path}/2"]
+        assert writes[: len(firsts)] == firsts
+
+    Stage().play(story)
+
+
+def test_rebalance_unasked_rebalances_once_for_nothing() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.prepare()
+        await stage.join("m1", plant=Plant.REBALANCE_UNASKED)
+        await stage.sleep_ms(10_000)
+        assert stage.details(Kind.REBALANCE_BEGAN, "m1", "by") == ["create", "watcher"]
+        assert stage.count(Kind.REBALANCE_TRIGGERED, "m1") == 0
 
     Stage().play(story)
 
