@@ -21,7 +21,7 @@ from zkconsumer.fetchers import Fetchers, FetcherSettings, LeaderFinder, LeaseSe
 from zkconsumer.group_view import GroupView
 from zkconsumer.ownership import Ownership
 from zkconsumer.plants import Plant
-from zkconsumer.rebalance import WATCHER, Flags, Rebalancer, RebalanceSettings
+from zkconsumer.rebalance import Flags, Rebalancer, RebalanceSettings
 from zkconsumer.report import Report
 from zkconsumer.rules import RuleSet
 from zkconsumer.streams import Streams
@@ -123,7 +123,7 @@ class Connector:
             streams=self._streams,
             report=self._report,
             on_brokers=self._watcher,
-            flags=Flags(lambda: self._shutting_down, lambda: self._watcher.triggered),
+            flags=Flags(lambda: self._shutting_down, lambda: self._watcher.triggers),
         )
 
     # -- life -------------------------------------------------------------------------------
@@ -224,7 +224,7 @@ class Connector:
         return tuple(registration.streams(topics, exclude_internal=exclude_internal))
 
     async def _rebalance_watched(self) -> None:
-        await self._rebalancer.synced(WATCHER)
+        await self._rebalancer.synced("watcher")
 
     async def handle_new_session(self) -> None:
         """Our ephemeral znodes are gone: forget what we owned, register again, rebalance.

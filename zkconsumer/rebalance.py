@@ -20,9 +20,6 @@ from zkconsumer.plants import Plant
 from zkconsumer.report import Report
 from zkconsumer.streams import Streams
 
-#: Who runs a rebalance that watches asked for.
-WATCHER = "watcher"
-
 
 @dataclass(frozen=True, slots=True)
 class RebalanceSettings:
@@ -38,11 +35,10 @@ class RebalanceSettings:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What a rebalance asks of its connector. `triggered`: a watch has fired that no rebalance
-    has answered yet."""
+    """What a rebalance asks of its connector. `triggers`: how often its watches have fired."""
 
     shutting_down: Callable[[], bool]
-    triggered: Callable[[], bool]
+    triggers: Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +86,7 @@ class Rebalancer:
         self._report = report
         self._on_brokers = on_brokers
         self._flags = flags
+        self._triggers_seen = 0
 
     async def synced(self, by: str) -> None:
         """Rebalance until an attempt succeeds. `by`: who runs it (create, watcher, session, topics).
@@ -109,7 +106,7 @@ class Rebalancer:
                     self._ended("shutdown", attempts)
                     return
                 attempts += 1
-                if await self._try(number, by):
+                if await self._try(number):
                     self._ended("ok", attempts)
                     return
                 await self._stop_fetchers()
@@ -121,10 +118,10 @@ class Rebalancer:
     def _ended(self, outcome: str, attempts: int) -> None:
         self._report.step(Kind.REBALANCE_ENDED, outcome=outcome, attempts=attempts)
 
-    async def _try(self, number: int, by: str) -> bool:
+    async def _try(self, number: int) -> bool:
         self._report.step(Kind.ATTEMPT_BEGAN, attempt=number)
         try:
-            failed = await self._attempt(stale=self._stale(number, by))
+            failed = await self._attempt()
         except Exception as error:  # as in 0.8.2: any throwable is a failed attempt
             failed = AttemptFailed(f"{type(error).__name__}: {error}", "error")
         if failed is None:
@@ -140,17 +137,16 @@ class Rebalancer:
         self._report.step(Kind.ATTEMPT_FAILED, **detail)
         return False
 
-    def _stale(self, number: int, by: str) -> bool:
+    def _stale(self) -> bool:
         """Whether a plan that is held must be given up and everything read again (Z16's cures)."""
         cures = self._settings.cures
-        if cures.release_before_retry:
-            return True
-        return cures.release_on_watch and (self._flags.triggered() or (number == 0 and by == WATCHER))
+        fired = self._flags.triggers() != self._triggers_seen
+        return cures.release_before_retry or (cures.release_on_watch and fired)
 
-    async def _attempt(self, *, stale: bool) -> AttemptFailed | None:
+    async def _attempt(self) -> AttemptFailed | None:
         """One attempt in Kafka's order. None on success, else why it failed."""
         if (held := self._claims.held) is not None:
-            if not stale:
+            if not self._stale():
                 return _SHUTDOWN if self._flags.shutting_down() else await self._take(held)
             await self._claims.let_go()
         await self._view.cluster()
@@ -163,6 +159,7 @@ class Rebalancer:
         late = self._settings.plant == Plant.CLAIM_BEFORE_RELEASE
         if not late:
             await self._claims.release(self._ownership)
+        self._triggers_seen = self._flags.triggers()
         snapshot = await self._view.snapshot()
         assignment = self._decide(snapshot)
         offsets = await self._view.offsets(each for each, _ in assignment.owners)

@@ -15,19 +15,16 @@ WAKE_PERIOD_US = 1_000_000
 
 class Watcher:
     """A flag and the task that takes it. Triggers carry nothing and coalesce: what comes
-    during a rebalance causes exactly one more. As a listener it hears child and data changes."""
+    during a rebalance causes exactly one more. As a listener it hears child and data changes;
+    `triggers` counts them."""
 
     def __init__(self, tasks: Kernel, report: Report, *, name: str, plant: str | None = None) -> None:
         self._tasks = tasks
         self._report = report
         self._flag = tasks.flag(f"{name} triggered")
+        self.triggers = 0
         self._plant = plant
         self._idle_wakes = 0
-
-    @property
-    def triggered(self) -> bool:
-        """A trigger waits that no rebalance has taken."""
-        return self._flag.raised
 
     async def run(self, rebalance: Callable[[], Awaitable[None]], shutting_down: Callable[[], bool]) -> None:
         """Rebalance whenever triggered, until shutdown. A failure is logged, and that is all."""
@@ -56,4 +53,5 @@ class Watcher:
 
     def _trigger(self, path: str) -> None:
         self._report.step(Kind.REBALANCE_TRIGGERED, path=path, coalesced=self._flag.raised)
+        self.triggers += 1
         self._flag.raise_()
