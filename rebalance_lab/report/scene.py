@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from rebalance_lab.analysis.results import Interval
 from rebalance_lab.history.checks.faults import TOLERANCE_US
 from rebalance_lab.history.checks.faults import faults as checked_faults
-from rebalance_lab.history.checks.unowned_window import CLOSING
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History, Trial
 from rebalance_lab.history.intervals import PAUSE
 from rebalance_lab.history.intervals import Interval as Span
+from rebalance_lab.history.views import CLOSING
 from rebalance_lab.report.spans import Gap, Overlap, Row, gaps_of, overlaps_of, row_of, spans_of
 
 
