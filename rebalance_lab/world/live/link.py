@@ -160,7 +160,10 @@ class Link(asyncio.Protocol):
             self._held_bytes = total - start
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._lose("the server closed the connection" if error is None else f"{type(error).__name__}: {error}")
+        why = "the server closed the connection" if error is None else f"{type(error).__name__}: {error}"
+        if self._read_timeout_s == 0:  # no heartbeats yet
+            why += " before it answered (it is not serving, or has not yet seen what this session has)"
+        self._lose(why)
 
     # -- end --------------------------------------------------------------------------------
 

@@ -1,0 +1,229 @@
+"""A follower that lags, without root: a proxy in front of what its leader commits.
+
+The configuration of a node that may lag names the quorum ports of the others through proxies
+here. Of what a leader sends they hold back the commits, and the answers to sync that stand in
+order with them. Proposals pass, so that the follower logs and acknowledges in time; so do pings
+and the answers that let a session move there: its sessions live on, whatever the delay. While a
+follower is being brought up to date nothing is held back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import deque
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import structlog
+
+from rebalance_lab.world.live.ports import HOST
+from rebalance_lab.world.live.quorum_packets import Packet, PacketSplitter, PacketType, QuorumProtocolError
+
+T = TypeVar("T")
+
+_READ_BYTES = 1 << 16
+_ANSWER_TIMEOUT_S = 10.0
+
+#: A node that was elected opens its quorum port a moment after its followers ask for it.
+_CONNECT_TIMEOUT_S = 5.0
+_CONNECT_AGAIN_S = 0.02
+
+_NEVER_HELD = frozenset({PacketType.PROPOSAL, PacketType.PING, PacketType.REVALIDATE})
+
+_log = structlog.get_logger("rebalance_lab.world.live")
+
+
+@dataclass(frozen=True, slots=True)
+class LagSeen:
+    """`held`: packets that wait now; `delayed`: packets that were let go late, in all;
+    `following`: whether a leader has brought the node up to date through a proxy here."""
+
+    delay_ms: int
+    held: int
+    delayed: int
+    following: bool
+
+
+class QuorumLag:
+    """The proxies of an ensemble, on a loop and a thread of their own.
+
+    Not on the loop of the trial: nodes join their ensemble while whoever started it waits for
+    that, and a trial that computes for a second must not make a follower lag or its ensemble
+    fall apart. All state belongs to that thread; the methods here hand their work over to it
+    and wait for the answer.
+    """
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="quorum lag", daemon=True)
+        self._followers: dict[str, _Follower] = {}
+        self._servers: list[asyncio.Server] = []
+        self._thread.start()
+
+    def add(self, name: str, quorum_port: int) -> int:
+        """The port at which node `name` finds the quorum port of another one."""
+        return self._ask(self._add(name, quorum_port))
+
+    async def _add(self, name: str, quorum_port: int) -> int:
+        follower = self._followers.setdefault(name, _Follower(name))
+
+        def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            follower.accepted(_Connection(follower, reader, writer, quorum_port))
+
+        server = await asyncio.start_server(accepted, HOST, 0)
+        self._servers.append(server)
+        port: int = server.sockets[0].getsockname()[1]
+        return port
+
+    def set_delay(self, name: str, delay_ms: int) -> None:
+        """From now on: what waits already waits that long since it came. 0 lets all of it go."""
+        self._ask(self._set_delay(name, delay_ms))
+
+    async def _set_delay(self, name: str, delay_ms: int) -> None:
+        follower = self._followers[name]
+        follower.delay_s = delay_ms / 1000
+        for connection in follower.connections:
+            connection.release()
+
+    def seen(self, name: str) -> LagSeen:
+        return self._ask(self._seen(name))
+
+    async def _seen(self, name: str) -> LagSeen:
+        follower = self._followers[name]
+        held = sum(connection.held_packets for connection in follower.connections)
+        following = any(connection.up_to_date for connection in follower.connections)
+        return LagSeen(round(follower.delay_s * 1000), held, follower.delayed, following)
+
+    def _ask(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_ANSWER_TIMEOUT_S)
+
+    def close(self) -> None:
+        """End every connection and the thread. Harmless when closed."""
+        if self._loop.is_closed():
+            return
+        self._ask(self._close())
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    async def _close(self) -> None:
+        for server in self._servers:
+            server.close()
+        tasks = [connection.task for follower in self._followers.values() for connection in follower.connections]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # transports that were aborted say so to their protocols
+
+
+class _Follower:
+    """A node that may lag, and its connections to whoever leads."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.delay_s = 0.0
+        self.delayed = 0
+        self.connections: dict[_Connection, None] = {}
+
+    def accepted(self, connection: _Connection) -> None:
+        self.connections[connection] = None
+
+    def ended(self, connection: _Connection) -> None:
+        self.connections.pop(connection, None)
+
+
+class _Connection:
+    """A follower's connection to its leader."""
+
+    def __init__(
+        self, follower: _Follower, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, quorum_port: int
+    ) -> None:
+        self.up_to_date = False
+        self._follower = follower
+        self._reader = reader
+        self._writer = writer
+        self._held: deque[tuple[float, bytes]] = deque()  # when it came, and the packet
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop = asyncio.get_running_loop()
+        self.task = self._loop.create_task(self._carry(quorum_port))
+
+    @property
+    def held_packets(self) -> int:
+        return len(self._held)
+
+    async def _carry(self, quorum_port: int) -> None:
+        """Until either side ends; what is held then never arrives."""
+        leader: asyncio.StreamWriter | None = None
+        try:
+            from_leader, leader = await self._reach(quorum_port)
+            both = [
+                self._loop.create_task(self._from_follower(leader)),
+                self._loop.create_task(self._from_leader(from_leader)),
+            ]
+            try:
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in both:
+                    task.cancel()
+                await asyncio.gather(*both, return_exceptions=True)
+        except OSError:
+            pass  # nobody leads there: the follower looks elsewhere
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._writer.transport.abort()
+            if leader is not None:
+                leader.transport.abort()
+            self._follower.ended(self)
+
+    async def _reach(self, quorum_port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect to the leader, for as long as it takes it to listen: the follower, whom the
+        kernel has let in here already, would take an end for a leader that is gone, while that
+        leader waits for it. Raises OSError."""
+        async with asyncio.timeout(_CONNECT_TIMEOUT_S):
+            while True:
+                try:
+                    return await asyncio.open_connection(HOST, quorum_port)
+                except ConnectionRefusedError:
+                    await asyncio.sleep(_CONNECT_AGAIN_S)
+
+    async def _from_follower(self, leader: asyncio.StreamWriter) -> None:
+        while data := await self._reader.read(_READ_BYTES):
+            leader.write(data)
+            await leader.drain()
+
+    async def _from_leader(self, leader: asyncio.StreamReader) -> None:
+        splitter = PacketSplitter()
+        while data := await leader.read(_READ_BYTES):
+            try:
+                packets = splitter.feed(data)
+            except QuorumProtocolError as error:
+                _log.error("quorum_protocol_error", node=self._follower.name, why=str(error), action="connection ended")
+                return
+            for packet in packets:
+                self._pass(packet)
+            await self._writer.drain()
+
+    def _pass(self, packet: Packet) -> None:
+        late = self.up_to_date and packet.type not in _NEVER_HELD and (self._follower.delay_s > 0 or self._held)
+        if late:
+            self._held.append((self._loop.time(), packet.data))
+            if self._timer is None:
+                self.release()
+            return
+        self.up_to_date = self.up_to_date or packet.type == PacketType.UPTODATE
+        self._writer.write(packet.data)
+
+    def release(self) -> None:
+        """Let go what is due, and come back for the next."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now, delay_s = self._loop.time(), self._follower.delay_s
+        while self._held and self._held[0][0] + delay_s <= now:
+            self._writer.write(self._held.popleft()[1])
+            self._follower.delayed += 1
+        if self._held:
+            self._timer = self._loop.call_at(self._held[0][0] + delay_s, self.release)
