@@ -1,13 +1,34 @@
-"""Between Spark's schemas and Arrow's."""
+"""Between Spark's schemas, Arrow's and the classes of `results`."""
 
 from __future__ import annotations
 
-from typing import Any
+import dataclasses
+from typing import Any, get_type_hints
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import StructType
+from pyspark.sql.types import ArrayType, BooleanType, DoubleType, LongType, StringType, StructType
+
+_TYPES: dict[Any, tuple[Any, bool]] = {
+    str: (StringType(), False),
+    int: (LongType(), False),
+    float: (DoubleType(), False),
+    bool: (BooleanType(), False),
+    str | None: (StringType(), True),
+    float | None: (DoubleType(), True),
+    tuple[float, ...]: (ArrayType(DoubleType(), False), False),
+}
+
+
+def schema_of(rows: type) -> StructType:
+    """The schema of a table whose rows become this dataclass: its fields, in their order."""
+    hints = get_type_hints(rows)
+    schema = StructType()
+    for field in dataclasses.fields(rows):
+        kind, nullable = _TYPES[hints[field.name]]
+        schema.add(field.name, kind, nullable)
+    return schema
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

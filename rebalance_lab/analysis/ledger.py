@@ -2,7 +2,28 @@
 
 The claims stand in `ledger.toml`, under the ids of the list of claims. A claim has one or more
 readings (a rule set, generation, assignor or version; `all` where none is named). A reading
-with a `run` is judged from trials; any other says what it waits for.
+with a `run` (its own, or its claim's) is judged from trials; any other says what it waits for.
+
+**Conditions** (`where` of a run, and of a reading, which adds its own) choose trials by their
+parameters: a parameter, an operator, a bound, as in
+
+    pause_ms > session_timeout_ms      a number or another parameter, by value
+    assignor == 'roundrobin'           text, in single quotes, == or != only
+    keep_claims == true                true or false, == or != only
+
+So readings of one claim can be told apart by a parameter, as well as by rules and generation.
+
+**Trends** (`trend` of a run) judge a number against a size, over all trials that count:
+
+    trend = { measure = "reads", model = "quadratic", between = [0.5, 1.1] }
+
+In each world the spaced changes of the trials that show the claim (see `Run`) are points:
+`measure` against `against`, columns of the table of herd costs. `model` is fitted to them:
+`exponent` (b in a·size^b) or `quadratic` (c2 in c0 + c1·size + c2·size²), with a 95 % interval.
+The fit *agrees* when the whole interval lies in `between` (ends included), *disagrees* when none
+of it does, and otherwise decides nothing; nor does it with fewer than `sizes` different sizes.
+A trend is reproduced when enough trials show it, are controlled, and the fit agrees in each world
+asked for; it is refuted by one trial that denies it, and by a fit that disagrees.
 """
 
 from __future__ import annotations
@@ -21,7 +42,13 @@ LEDGER_FILE = Path(__file__).with_name("ledger.toml")
 #: What a universal statement needs before its verdict counts, and the denial of an existential one.
 MANY_LIVE, MANY_SIMULATED = 5, 200
 
+#: Columns of the table of herd costs that a trend can have, and its models.
+TREND_MEASURES = ("reads", "writes", "notifications", "rebalances")
+TREND_SIZES = ("members", "before")
+TREND_MODELS = ("exponent", "quadratic")
+
 _OPERATORS = ("<", "<=", ">", ">=", "==", "!=")
+_TEXT_OPERATORS = ("==", "!=")
 _CONDITION_WORDS = 3
 
 
@@ -47,19 +74,47 @@ class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     simulated: Annotated[int, msgspec.Meta(ge=0)]
 
 
+class Trend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A number against a size; see the module. `sizes`: how many different ones are needed.
+    `change`: only of changes of this kind, all where left out."""
+
+    measure: str
+    between: tuple[float, float]
+    model: str = "exponent"
+    against: str = "members"
+    sizes: int = 4
+    change: str | None = None
+
+
+class Condition(msgspec.Struct, frozen=True):
+    """A condition on a trial's parameters. Either `bound` (a number or a parameter) or `text`
+    (compared as JSON writes it, without quotes) is given."""
+
+    parameter: str
+    operator: str
+    bound: str | None = None
+    text: str | None = None
+
+
 class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How a claim is judged from trials.
 
-    - `scenario`: whose trials; those with a plant never count. `checks`: by name.
-    - `where`: conditions on a trial's parameters, `pause_ms > session_timeout_ms`: a parameter,
-      an operator, a parameter or number. Trials that fail one, or lack the parameter, are others.
-    - A trial *shows* an existential claim if its faults bit and every check is violated, and a
-      universal one if its faults bit and every check is clean. It *denies* the first if its
-      faults bit and every check is decided, not all violated; the second if one is violated.
+    - `scenario`: whose trials; those with a plant never count. `checks`: by name. `where`:
+      conditions on their parameters. Trials that fail one, or lack the parameter, are others.
+    - A trial is *decided* when its faults bit and every check is clean or violated (a check that
+      did not apply leaves it undecided). With `needs_fault = false`, for scenarios whose cause is
+      no fault (members that join), it need not have any; those that it has must have bitten.
+    - A trial *shows* an existential claim if it is decided and every check is violated, and any
+      other if it is decided and every check is clean. It *denies* the first if it is decided and
+      not all are violated; the others if one is violated.
     - `minimum`: trials that must show it. For existential claims `to_refute`: trials that must
       deny it while none shows it.
     - Controls: of the same scenario, rules and `where`, at least one in each world asked for
-      clean in every check there is, and none violated. Without them nothing is reproduced.
+      *clean*, and none *violated*, in every check that looks for an anomaly and in the run's own.
+      (What holds of controls in checks of other statements says nothing about this one.) Checks
+      that did not apply are passed over, but an existential claim's own: that nothing happens
+      without the fault must have been looked for. Without controls nothing is reproduced.
+    - `trend`: for claims with that quantifier, and only those.
     - Trials of one history, in one world, count once.
     """
 
@@ -68,30 +123,47 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: tuple[str, ...] = ()
     minimum: Minimum | None = None
     to_refute: Minimum = Minimum(live=MANY_LIVE, simulated=MANY_SIMULATED)
+    needs_fault: bool = True
+    trend: Trend | None = None
 
     @property
-    def conditions(self) -> list[tuple[str, str, str]]:
-        """`where` as (parameter, operator, parameter or number)."""
-        return [_condition(text) for text in self.where]
+    def conditions(self) -> list[Condition]:
+        return [condition(text) for text in self.where]
 
 
-def _condition(text: str) -> tuple[str, str, str]:
-    words = text.split()
+def condition(text: str) -> Condition:
+    """A condition as the module describes them. Raises LedgerError."""
+    words = text.split(maxsplit=_CONDITION_WORDS - 1)
     if len(words) != _CONDITION_WORDS or words[1] not in _OPERATORS:
-        raise LedgerError(f"condition {text!r} is not `parameter operator parameter-or-number`")
-    return (words[0], words[1], words[2])
+        raise LedgerError(f"condition {text!r} is not `parameter operator bound`")
+    parameter, operator, bound = words
+    quoted = len(bound) > 1 and bound[0] == bound[-1] == "'"
+    if not quoted and bound not in ("true", "false"):
+        if len(bound.split()) != 1:
+            raise LedgerError(f"condition {text!r} has a bound of several words: put text in single quotes")
+        return Condition(parameter, operator, bound=bound)
+    if operator not in _TEXT_OPERATORS:
+        raise LedgerError(f"condition {text!r} compares text: only == and != can")
+    return Condition(parameter, operator, text=bound[1:-1] if quoted else bound)
 
 
 class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One reading of a claim. `rules`, `generation`: only trials of these count, all where
-    left out. `waits_for`: what it cannot be judged without yet, where its claim has a run."""
+    left out; `where`: conditions beside those of the run. `run`: instead of the claim's.
+    `waits_for`: what it cannot be judged without yet, where there is a run."""
 
     name: str
     expected: Expected
     reason: str
     rules: str | None = None
     generation: str | None = None
+    where: tuple[str, ...] = ()
+    run: Run | None = None
     waits_for: str | None = None
+
+    @property
+    def conditions(self) -> list[Condition]:
+        return [condition(text) for text in self.where]
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,10 +191,18 @@ class Ledger:
                 yield name, claim, reading
 
 
-def minimum_of(claim: Claim) -> Minimum:
-    """Trials that must show a claim: what it asks for, else its quantifier's."""
-    if claim.run is not None and claim.run.minimum is not None:
-        return claim.run.minimum
+def run_of(claim: Claim, reading: Reading) -> Run | None:
+    """How a reading is judged, None while it waits for something."""
+    if reading.waits_for is not None:
+        return None
+    return reading.run or claim.run
+
+
+def minimum_of(claim: Claim, run: Run | None = None) -> Minimum:
+    """Trials that must show a claim: what its run asks for, else its quantifier's."""
+    run = run or claim.run
+    if run is not None and run.minimum is not None:
+        return run.minimum
     if claim.quantifier is Quantifier.EXISTS:
         return Minimum(live=1, simulated=1)
     return Minimum(live=MANY_LIVE, simulated=MANY_SIMULATED)
@@ -149,18 +229,45 @@ def _problem(claim: Claim) -> str | None:
         return "has two readings of one name"
     if (claim.run is None) == (claim.waits_for is None):
         return "needs either a run or what it waits for"
-    return None if claim.run is None else _problem_of_run(claim, claim.run)
+    runs = [claim.run, *(reading.run for reading in claim.readings)]
+    problems = [_problem_of_run(claim, run) for run in runs if run is not None]
+    problems += [_problem_of_conditions(reading.where) for reading in claim.readings]
+    return next((problem for problem in problems if problem is not None), None)
 
 
 def _problem_of_run(claim: Claim, run: Run) -> str | None:
     if not run.checks:
         return "has a run without checks: it could not fail"
-    if claim.quantifier is Quantifier.TREND:
-        return "is a trend: no trial alone can show it"
-    if any(minimum.live + minimum.simulated == 0 for minimum in (minimum_of(claim), run.to_refute)):
+    if (claim.quantifier is Quantifier.TREND) != (run.trend is not None):
+        return "needs a `trend` in its run if and only if it is a trend: no trial alone can show one"
+    if any(minimum.live + minimum.simulated == 0 for minimum in (minimum_of(claim, run), run.to_refute)):
         return "would be decided by no trial at all"
+    return _problem_of_conditions(run.where) or _problem_of_trend(run.trend)
+
+
+def _problem_of_conditions(where: tuple[str, ...]) -> str | None:
     try:
-        run.conditions  # noqa: B018  # read for its error
+        for text in where:
+            condition(text)
     except LedgerError as error:
         return f"has a bad `where`: {error}"
+    return None
+
+
+def _problem_of_trend(trend: Trend | None) -> str | None:
+    if trend is None:
+        return None
+    choices = (
+        ("measure", trend.measure, TREND_MEASURES),
+        ("against", trend.against, TREND_SIZES),
+        ("model", trend.model, TREND_MODELS),
+    )
+    for name, said, known in choices:
+        if said not in known:
+            return f"has a trend with {name} {said!r}; there are: {', '.join(known)}"
+    if not trend.between[0] < trend.between[1]:
+        return f"has a trend that lies between {trend.between[0]} and {trend.between[1]}: nothing does"
+    least = 4 if trend.model == "quadratic" else 3
+    if trend.sizes < least:
+        return f"has a trend from {trend.sizes} sizes; the {trend.model} model needs {least} to have an interval"
     return None

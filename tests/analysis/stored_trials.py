@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark.sql import DataFrame, SparkSession
+
+from rebalance_lab.analysis.parquet import parquet_of
+from rebalance_lab.analysis.store import read_store
+from rebalance_lab.analysis.tables.trial_results import trial_results
 from rebalance_lab.history.events import LAYER_OF, Event, Kind
 from rebalance_lab.history.files import History, Trial, canonical, merge, seal
 
@@ -25,8 +32,17 @@ _KINDS = (
     *([Kind.OWNED, Kind.DISOWNED] * 3),
     *([Kind.CREATED, Kind.DELETED] * 3),
     *(Kind.CHANGED, Kind.MEMBER_STARTED, Kind.MEMBER_CLOSED, Kind.SESSION_CLOSED, Kind.FAULT_BEGAN, Kind.FAULT_BEGAN),
-    *(Kind.FAULT_BIT, Kind.FAULT_ENDED, Kind.REST_REACHED, Kind.CONNECTED),
+    *(Kind.FAULT_BIT, Kind.FAULT_ENDED, Kind.REST_REACHED, Kind.REST_REACHED, Kind.REST_MISSED, Kind.CONNECTED),
+    *(Kind.PHASE, Kind.PHASE, Kind.REBALANCE_TRIGGERED, Kind.REBALANCE_BEGAN, Kind.REBALANCE_ENDED),
+    *(Kind.ATTEMPT_BEGAN, Kind.ATTEMPT_FAILED, Kind.NOTIFICATION_QUEUED, Kind.WATCH_FIRED, Kind.OPERATIONS),
+    *([Kind.INVOKED] * 3),
 )
+
+#: Of the runner; the rest is of members, or of the server.
+_RUNNERS = (Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED, Kind.REST_REACHED, Kind.REST_MISSED, Kind.PHASE)
+
+#: Of sessions: they name neither member nor group.
+_SESSIONS = (Kind.WATCH_FIRED, Kind.OPERATIONS, Kind.INVOKED, Kind.CONNECTED)
 
 
 def trial(name: str, **fields: object) -> Trial:
@@ -69,25 +85,66 @@ def _random_event(dice: random.Random, kind: Kind) -> dict[str, object]:
         "actor": f"m{number}",
         "member": f"g_m{number}-{dice.randint(1, 2)}",
         "session": f"0x{number}",
-        "group": dice.choice(["g", "g", "g", None]),
+        "group": dice.choice(["g", "g", "g", "h", None]),
         "detail": None,
     }
     if kind in (Kind.OWNED, Kind.DISOWNED, Kind.WORKED, Kind.CREATED, Kind.CHANGED, Kind.DELETED):
         event |= {"topic": "t", "partition": dice.randint(0, 1)}
     if kind in (Kind.CREATED, Kind.CHANGED, Kind.DELETED, Kind.SESSION_CLOSED):
-        event |= {"actor": "zookeeper", "zxid": dice.randint(1, 60), "detail": {"path": "/p", "ephemeral": True}}
+        event |= {"actor": "zookeeper", "zxid": dice.randint(1, 60), "detail": _znode(dice)}
         if dice.random() < 0.1:
             event |= {"member": None}  # an owner znode whose payload tells no member
         elif dice.random() < 0.1:
             event |= {"topic": None, "partition": None}
-    elif kind in (Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED):
-        fault = dice.choice(["kill", "pause", "pause", "leave"])
-        event |= {"actor": "runner", "detail": {"fault": fault, "target": f"m{number}", "of": 0}}
-    elif kind is Kind.REST_REACHED:
-        event |= {"actor": "runner", "member": None, "session": None, "detail": {"phase": "p"}}
+        elif dice.random() < 0.2:
+            event |= {"member": None, "group": None, "topic": dice.choice("tu"), "partition": None}
+    elif kind in _RUNNERS:
+        event |= {"actor": "runner", "detail": _runners_detail(dice, kind, f"m{number}")}
+    elif kind in _SESSIONS:
+        event |= {"member": None, "group": None}
+    event |= {} if kind not in _DETAILS else {"detail": dice.choice(_DETAILS[kind])}
     if dice.random() < 0.3:
         event |= {"cause": (dice.choice(["m1", "zookeeper"]), dice.randint(0, 9))}
     return event
+
+
+_DETAILS: dict[Kind, tuple[dict[str, object], ...]] = {
+    Kind.MEMBER_STARTED: ({"streams": {"t": 1}}, {"streams": {"t": 1, "u": 2}}, {"streams": {}}, {}),
+    Kind.ATTEMPT_FAILED: ({"reason": "conflict", "why": ""}, {"reason": "error", "why": ""}, {"why": "old"}),
+    Kind.INVOKED: (
+        *({"op": op, "path": "/p"} for op in ("get", "children", "exists", "create", "set", "delete", "close")),
+        {"op": "multi", "path": "", "parts": [["create", "/a"], ["delete", "/b"]]},
+        {"op": "multi_read", "path": "", "parts": [["get", "/a"], ["get", "/b"], ["children", "/c"]]},
+    ),
+    Kind.OPERATIONS: ({"since_us": 0, "counts": {"get": 3, "multi_read": 2, "reads": 7, "set": 1}}, {"counts": {}}),
+}
+
+
+def _znode(dice: random.Random) -> dict[str, object]:
+    path = dice.choice(["/p", "/brokers/ids/1", "/brokers/ids/2"])
+    data = dice.choice(['{"version":1,"partitions":{"0":[1],"2":[1]}}', '{"partitions":{"1":[]}}', "4711", ""])
+    return {"path": path, "data": data, "ephemeral": True}
+
+
+def _runners_detail(dice: random.Random, kind: Kind, target: str) -> dict[str, object]:
+    if kind is Kind.PHASE:
+        change = {"change": dice.choice(["join", "leave", "broker"]), "members": dice.randint(1, 4)}
+        name = dice.choice(["joining", "changing", "changing", "changing", "closing"])
+        return {"name": name} | (change if dice.random() < 0.6 else {})
+    if kind in (Kind.REST_REACHED, Kind.REST_MISSED):
+        return {"phase": "p"}
+    return {"fault": dice.choice(["kill", "pause", "pause", "leave"]), "target": target, "of": 0}
+
+
+@contextmanager
+def results_of(spark: SparkSession, store: Path) -> Iterator[DataFrame]:
+    """RESULTS of a store's trials, for as long as its Parquet is open."""
+    with parquet_of(spark, read_store(store)) as parquet:
+        results = trial_results(parquet.histories).persist()
+        try:
+            yield results
+        finally:
+            results.unpersist()
 
 
 def store_history(store: Path, history: History) -> Path:

@@ -15,8 +15,8 @@ from rebalance_lab.analysis.analyse import analyse
 from rebalance_lab.analysis.claims import claim_status, claims_json
 from rebalance_lab.analysis.ledger import read_ledger
 from rebalance_lab.analysis.results import Analysis, Interval, Verdict
-from rebalance_lab.history.checks import CHECKS
-from rebalance_lab.history.files import TRIAL_FILE, HistoryError, load, seal
+from rebalance_lab.history.checks import judge
+from rebalance_lab.history.files import TRIAL_FILE, HistoryError, load, seal, trial_folders
 from rebalance_lab.history.intervals import ownership_intervals
 from rebalance_lab.trials import api
 
@@ -54,10 +54,10 @@ def verdict(analysis: Analysis, claim: str) -> Verdict:
 
 
 def test_every_trial_has_an_outcome_of_every_check(analysis: Analysis, store: Path) -> None:
-    names = sorted(folder.name for folder in store.iterdir())
+    names = [folder.name for folder in trial_folders(store)]
     assert [trial.id for trial in analysis.trials] == names
     assert [(each.trial, each.check) for each in analysis.outcomes] == [
-        (name, check) for name in names for check in CHECKS
+        (name, check) for name in names for check in judge(load(store / name))
     ]
     worked = [each for each in analysis.outcomes if each.check == "effect_overlap" and not each.control]
     assert {each.outcome for each in worked} == {"violated"}
@@ -98,7 +98,7 @@ def test_the_intervals_are_those_of_the_deciding_trials_and_their_controls(analy
 
 
 def test_intervals_can_be_asked_for(store: Path, spark: SparkSession) -> None:
-    name = sorted(folder.name for folder in store.iterdir())[-1]
+    name = trial_folders(store)[-1].name
     assert {each.trial for each in analyse(store, intervals_for=[name], spark=spark).intervals} == {name}
 
     def last(seen: Analysis) -> list[str]:

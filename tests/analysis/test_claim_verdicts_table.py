@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -11,12 +12,17 @@ import pytest
 from pyspark.sql import SparkSession
 
 from rebalance_lab.analysis.frames import rows_of, table
-from rebalance_lab.analysis.ledger import Claim, Expected, Ledger, Minimum, Quantifier, Reading, Run
+from rebalance_lab.analysis.ledger import Claim, Condition, Expected, Ledger, Minimum, Quantifier, Reading, Run
 from rebalance_lab.analysis.session import LocalSpark
-from rebalance_lab.analysis.tables.claim_verdicts import VERDICTS, claim_verdicts, readings_table
+from rebalance_lab.analysis.tables import claim_verdicts as claim_verdicts_module
+from rebalance_lab.analysis.tables.claim_verdicts import VERDICTS, claim_verdicts
+from rebalance_lab.analysis.tables.herd_costs import HERD_COSTS
+from rebalance_lab.analysis.tables.readings import readings_table
 from rebalance_lab.analysis.tables.trial_outcomes import OUTCOMES
 
-CHECKS = ("belief_overlap", "effect_overlap", "registration")
+#: The last looks for no anomaly, but tells whether a statement holds.
+STATEMENT = "a_statement"
+CHECKS = ("belief_overlap", "effect_overlap", "registration", STATEMENT)
 Row = dict[str, Any]
 Told = dict[tuple[str, str], Row]
 
@@ -35,6 +41,7 @@ def rows_of_trial(name: str, found: dict[str, str] | str, **fields: Any) -> list
         "plant": None,
         "parameters": {"pause_ms": "5000", "session_timeout_ms": "2000"},
         "history_sha256": name,
+        "faults": 1,
         "bitten": True,
         "witness": [],
         "why": "",
@@ -58,9 +65,17 @@ def claim(quantifier: str, *readings: Reading, **run: Any) -> Claim:
 
 
 def judged(spark: SparkSession, outcomes: list[Row], claims: dict[str, Claim]) -> dict[tuple[str, str], Row]:
-    frame = claim_verdicts(table(spark, outcomes, OUTCOMES), readings_table(spark, Ledger(claims)))
+    readings, no_costs = readings_table(spark, Ledger(claims)), table(spark, [], HERD_COSTS)
+    frame = claim_verdicts(table(spark, outcomes, OUTCOMES), readings, no_costs)
     assert frame.columns == VERDICTS.fieldNames()
     return {(row["claim"], row["reading"]): row for row in rows_of(frame)}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _statement() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claim_verdicts_module, "_STATEMENTS", [STATEMENT])
+        yield
 
 
 # --- the oracle ------------------------------------------------------------------------------
@@ -75,13 +90,15 @@ def oracle(trials: list[list[Row]], claim: Claim, reading: Reading) -> tuple[str
         one, found = rows[0], {row["check"]: row["outcome"] for row in rows}
         same = one["scenario"] == run.scenario and reading.rules in (None, one["rules"]) and not one["plant"]
         parameters = dict(one["parameters"])
-        if not same or not all(holds(parameters, *each) for each in run.conditions):
+        if not same or not all(holds(parameters, each) for each in (*run.conditions, *reading.conditions)):
             continue
         seen = [found.get(check) for check in run.checks]
-        known = one["bitten"] and all(outcome in ("violated", "clean") for outcome in seen)
+        faultless = not run.needs_fault and one["faults"] == 0
+        known = (one["bitten"] or faultless) and all(outcome in ("violated", "clean") for outcome in seen)
         if one["control"]:
-            values = set(found.values())
-            role = "dirty" if "violated" in values else "clean" if values == {"clean"} else None
+            values = {outcome for check, outcome in found.items() if check in run.checks or check != STATEMENT}
+            looked_for = not exists or set(seen) == {"clean"}
+            role = "dirty" if "violated" in values else "clean" if values == {"clean"} and looked_for else None
         elif exists:
             role = ("shows" if set(seen) == {"violated"} else "denies") if known else "undecided"
         else:
@@ -112,9 +129,12 @@ WORLDS = ("live", "simulated")
 ROLES = ("shows", "denies", "undecided", "clean", "dirty")
 
 
-def holds(parameters: dict[str, str], name: str, operator: str, bound: str) -> bool:
+def holds(parameters: dict[str, str], condition: Condition) -> bool:
+    name, operator, bound = condition.parameter, condition.operator, condition.bound
     if name not in parameters:
         return False
+    if bound is None:
+        return (parameters[name] == condition.text) is (operator == "==")
     value, limit = float(parameters[name]), float(parameters.get(bound, bound))
     return {"<": value < limit, ">=": value >= limit, "==": value == limit, ">": value > limit}[operator]
 
@@ -129,6 +149,7 @@ def random_trial(dice: random.Random, name: str) -> list[Row]:
     usual = "clean" if control or int(scenario[1:]) % 2 else "violated"
     outcomes = ["clean", "violated", "unknown", *[usual] * (97 if control or dice.random() < 0.8 else 3)]
     parameters = {"session_timeout_ms": "2000", "pause_ms": dice.choice(["500", "5000", "2000"])}
+    parameters["assignor"] = dice.choice(["range", "round robin"])
     if dice.random() < 0.1:
         del parameters["pause_ms"]
     return rows_of_trial(
@@ -141,7 +162,9 @@ def random_trial(dice: random.Random, name: str) -> list[Row]:
         history_sha256=name if dice.random() < 0.8 else f"again {dice.randint(1, 3)}",
         control=control,
         plant=dice.choice([None, None, None, "bug"]),
-        bitten=dice.random() < 0.8,
+        **dice.choice(
+            [{"faults": 1, "bitten": True}] * 8 + [{"faults": 1, "bitten": False}, {"faults": 0, "bitten": False}]
+        ),
         parameters=parameters,
     )
 
@@ -150,12 +173,14 @@ def random_claim(dice: random.Random) -> Claim:
     quantifier = dice.choice(["exists", "always"])
     names = [("all", None), ("shipped", "shipped"), ("described", "described")]
     where = dice.choice([(), ("pause_ms > session_timeout_ms",), ("pause_ms >= 2000", "pause_ms < 5000")])
+    own = dice.choice([(), (), ("assignor == 'round robin'",), ("assignor != 'range'", "pause_ms < 5000")])
     return claim(
         quantifier,
-        *(Reading(name, dice.choice(list(Expected)), "because", rules=rules) for name, rules in names),
+        *(Reading(name, dice.choice(list(Expected)), "because", rules=rules, where=own) for name, rules in names),
         scenario=dice.choice([*SCENARIOS, "s-never-run"]),
         checks=tuple(dice.sample(CHECKS, dice.randint(1, 2))),
         where=where,
+        needs_fault=dice.random() < 0.5,
         minimum=Minimum(live=dice.randint(0, 2), simulated=dice.randint(1, 2)),
         to_refute=Minimum(live=dice.randint(0, 2), simulated=dice.randint(1, 3)),
     )
@@ -207,7 +232,7 @@ UNKNOWN = {
     ),
     "not bitten": (
         [*LIVE, *CONTROLS, *rows_of_trial("gentle", "violated", bitten=False)],
-        "needs one more simulated trial (1 decide nothing: no fault bit, or a check is unknown)",
+        "needs one more simulated trial (1 decide nothing: no fault bit, or a check is unknown or does not apply)",
     ),
     "one of two checks": (
         [*LIVE, *CONTROLS, *rows_of_trial("half", {"belief_overlap": "violated", "effect_overlap": "clean"})],

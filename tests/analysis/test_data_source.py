@@ -8,12 +8,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from stored_trials import random_history, store_history, trial
 
-from rebalance_lab.analysis.datasource import FORMAT, HistoryReader, HistorySource, Rows, read_events, read_histories
+from rebalance_lab.analysis.datasource import FORMAT, HistoryReader, HistorySource, read_events
 from rebalance_lab.analysis.frames import rows_of
-from rebalance_lab.analysis.store import read_store, trials_table
-from rebalance_lab.analysis.tables.schemas import EVENTS, HISTORIES, TRIALS
+from rebalance_lab.analysis.store import read_store
+from rebalance_lab.analysis.tables.schemas import EVENTS
 from rebalance_lab.history.events import Event
-from rebalance_lab.history.files import TRIAL_FILE, History, HistoryError, canonical, load
+from rebalance_lab.history.files import TRIAL_FILE, History, HistoryError, load
 
 
 def test_every_event_of_every_trial_is_a_row(spark: SparkSession, tmp_path: Path) -> None:
@@ -41,16 +41,6 @@ def _event(row: dict[str, object]) -> Event:
     if row["detail"] is not None:
         fields["detail"] = msgspec.json.decode(row["detail"])
     return msgspec.convert(fields, Event)
-
-
-def test_a_trial_can_be_one_row(spark: SparkSession, tmp_path: Path) -> None:
-    history = load(store_history(tmp_path, random_history("t7", 7)))
-    frame = read_histories(spark, tmp_path)
-    assert frame.schema == HISTORIES
-    (row,) = rows_of(frame)
-    assert row["lines"] == canonical(history.events) != b""
-    assert {name: row[name] for name in TRIALS.fieldNames()} == rows_of(trials_table(spark, (history.trial,)))[0]
-    assert dict(row["parameters"])["pause_ms"] == "5000"
 
 
 def test_only_the_trials_that_are_named_are_read(spark: SparkSession, tmp_path: Path) -> None:
@@ -105,23 +95,19 @@ def test_a_store_that_is_no_folder_is_an_error(tmp_path: Path) -> None:
 
 def test_a_trial_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(HistoryError, match="holds no trial 'x'"):
-        HistoryReader(tmp_path, ("x",), Rows.EVENTS).partitions()
+        HistoryReader(tmp_path, ("x",)).partitions()
 
 
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [({}, "needs the option `path`"), ({"path": "p", "rows": "words"}, "has no rows 'words'")],
-)
-def test_options_that_make_no_sense_are_errors(options: dict[str, str], told: str) -> None:
+def test_a_source_without_a_path_is_an_error() -> None:
     assert HistorySource.name() == FORMAT
-    with pytest.raises(HistoryError, match=told):
-        HistorySource(options).reader(EVENTS)
+    with pytest.raises(HistoryError, match="needs the option `path`"):
+        HistorySource({}).reader(EVENTS)
 
 
 def test_big_trials_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rebalance_lab.analysis.datasource._BATCH_ROWS", 10)
+    monkeypatch.setattr("rebalance_lab.analysis.arrow_events.BATCH_ROWS", 10)
     history = History(trial("big"), random_history("big", 1).events)
-    reader = HistoryReader(store_history(tmp_path, history), None, Rows.EVENTS)
+    reader = HistoryReader(store_history(tmp_path, history), None)
     (partition,) = reader.partitions()
     sizes = [batch.num_rows for batch in reader.read(partition)]
     assert sum(sizes) == len(load(tmp_path / "big").events) > 10

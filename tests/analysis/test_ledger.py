@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_lab.analysis.ledger import LedgerError, Minimum, Quantifier, minimum_of, read_ledger
+from rebalance_lab.analysis.ledger import Condition, LedgerError, Minimum, Quantifier, minimum_of, read_ledger
 from rebalance_lab.history.checks import CHECKS
 
 #: The list of claims.
@@ -41,7 +41,7 @@ def test_what_is_run_uses_checks_that_exist() -> None:
     z1, z10 = LEDGER.claims["Z1"], LEDGER.claims["Z10"]
     assert (z1.quantifier, minimum_of(z1)) == (Quantifier.ALWAYS, Minimum(live=5, simulated=200))
     assert (z10.quantifier, minimum_of(z10)) == (Quantifier.EXISTS, Minimum(live=1, simulated=1))
-    assert z10.run.conditions == [("pause_ms", ">", "session_timeout_ms")]
+    assert z10.run.conditions == [Condition("pause_ms", ">", bound="session_timeout_ms")]
 
 
 def test_minima_follow_the_quantifier(tmp_path: Path) -> None:
@@ -65,7 +65,7 @@ def one_claim(tmp_path: Path, text: str, readings: str = READINGS) -> object:
     [
         ('quantifier = "always"', "needs either a run or what it waits for"),
         (f'quantifier = "always"\nwaits_for = "needs x"\n{RUN}', "needs either a run or what it waits for"),
-        (f'quantifier = "trend"\n{RUN}', "is a trend"),
+        (f'quantifier = "trend"\n{RUN}', "needs a `trend` in its run"),
         ('quantifier = "always"\nrun = { scenario = "s", checks = [] }', "without checks: it could not fail"),
         (
             'quantifier = "exists"\nrun = { scenario = "s", checks = ["c"], minimum = { live = 0, simulated = 0 } }',
@@ -73,7 +73,7 @@ def one_claim(tmp_path: Path, text: str, readings: str = READINGS) -> object:
         ),
         (
             'quantifier = "exists"\nrun = { scenario = "s", checks = ["c"], where = ["pause is long"] }',
-            "'pause is long' is not `parameter operator parameter-or-number`",
+            "'pause is long' is not `parameter operator bound`",
         ),
         ('quantifier = "often"\nwaits_for = "needs x"', "often"),
         ('quantifier = "always"\nwaits_for = "needs x"\nextra = 1', "extra"),

@@ -6,9 +6,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from stored_trials import random_history, store_history
 
-from rebalance_lab.analysis.datasource import read_events
 from rebalance_lab.analysis.frames import rows_of
-from rebalance_lab.analysis.store import trials_table
+from rebalance_lab.analysis.parquet import parquet_of
+from rebalance_lab.analysis.store import read_store
 from rebalance_lab.analysis.tables.ownership_intervals import INTERVALS, ownership_intervals
 from rebalance_lab.history.intervals import ownership_intervals as oracle
 
@@ -31,11 +31,10 @@ def test_the_table_says_what_its_oracle_says(spark: SparkSession, tmp_path: Path
         for each in oracle(history)
     )
 
-    events = read_events(spark, tmp_path).coalesce(4).persist()
-    table = ownership_intervals(events, trials_table(spark, tuple(history.trial for history in histories)))
-    assert [(field.name, field.dataType.simpleString()) for field in table.schema] == [
-        (field.name, field.dataType.simpleString()) for field in INTERVALS
-    ]
+    with parquet_of(spark, read_store(tmp_path)) as parquet:
+        table = ownership_intervals(parquet.histories)
+        assert table.schema == INTERVALS
+        rows = rows_of(table)
     found = Counter(
         (
             row["trial"],
@@ -45,11 +44,8 @@ def test_the_table_says_what_its_oracle_says(spark: SparkSession, tmp_path: Path
             (row["begin"]["actor"], row["begin"]["n"]),
             None if row["end"] is None else (row["end"]["actor"], row["end"]["n"]),
         )
-        for row in rows_of(table)
+        for row in rows
     )
-
-    events.unpersist()
-
     assert found == expected
     layers = Counter(key[1] for key in expected)
     assert min(layers["belief"], layers["registry"], layers["effect"]) > 300  # the comparison is not of nothing

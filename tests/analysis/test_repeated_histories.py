@@ -8,11 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
+from stored_trials import results_of
 
-from rebalance_lab.analysis.datasource import read_histories
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.ledger import Claim, Expected, Ledger, Minimum, Quantifier, Reading, Run
-from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts, readings_table
+from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
+from rebalance_lab.analysis.tables.herd_costs import herd_costs
+from rebalance_lab.analysis.tables.readings import readings_table
 from rebalance_lab.analysis.tables.trial_outcomes import trial_outcomes
 from rebalance_lab.history.files import read_trial, seal
 from rebalance_lab.trials.api import run
@@ -33,8 +35,9 @@ def universal(scenario: str, check: str) -> Claim:
 
 def verdict(spark: SparkSession, store: Path, claim: Claim) -> dict[str, object]:
     """The claim's only row of VERDICTS, from the trials of a store."""
-    outcomes = trial_outcomes(read_histories(spark, store).coalesce(2))
-    (row,) = rows_of(claim_verdicts(outcomes, readings_table(spark, Ledger({"X1": claim}))))
+    readings = readings_table(spark, Ledger({"X1": claim}))
+    with results_of(spark, store) as results:
+        (row,) = rows_of(claim_verdicts(trial_outcomes(results), readings, herd_costs(results)))
     return row
 
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from stored_trials import results_of
 
-from rebalance_lab.analysis.datasource import read_events, read_histories
 from rebalance_lab.analysis.frames import rows_of
+from rebalance_lab.analysis.parquet import parquet_of
 from rebalance_lab.analysis.session import LocalSpark
-from rebalance_lab.analysis.store import read_store, trials_table
+from rebalance_lab.analysis.store import read_store
 from rebalance_lab.analysis.tables.ownership_intervals import ownership_intervals
 from rebalance_lab.analysis.tables.trial_outcomes import trial_outcomes
-from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.files import load
 from rebalance_lab.history.intervals import ownership_intervals as oracle
 from rebalance_lab.trials.api import TrialResult, run
@@ -43,7 +43,8 @@ def results(store: Path) -> dict[str, TrialResult]:
 @pytest.fixture(scope="module")
 def outcomes(local_spark: LocalSpark, store: Path, results: dict[str, TrialResult]) -> list[dict[str, object]]:
     assert set(results) == {plan.trial_id for plan in PLANS}
-    return rows_of(trial_outcomes(read_histories(local_spark.session, store).coalesce(2)))
+    with results_of(local_spark.session, store) as rows:
+        return rows_of(trial_outcomes(rows))
 
 
 def test_intervals_of_simulated_trials(spark: SparkSession, store: Path, results: dict[str, TrialResult]) -> None:
@@ -52,17 +53,16 @@ def test_intervals_of_simulated_trials(spark: SparkSession, store: Path, results
         for name, result in results.items()
         for each in oracle(load(result.folder))
     )
-    events = read_events(spark, store).coalesce(2).persist()  # the table looks at them many times
-    table = ownership_intervals(events, trials_table(spark, read_store(store).trials))
+    with parquet_of(spark, read_store(store)) as parquet:
+        rows = rows_of(ownership_intervals(parquet.histories))
     found = Counter(
         (
             *(row[name] for name in ("trial", "layer", "member", "group", "topic", "partition", "begin_us", "end_us")),
             (row["begin"]["actor"], row["begin"]["n"]),
             None if row["end"] is None else (row["end"]["actor"], row["end"]["n"]),
         )
-        for row in rows_of(table)
+        for row in rows
     )
-    events.unpersist()
     assert found == expected
     assert {(key[0], key[1]) for key in found} == {
         (name, layer) for name in results for layer in ("belief", "registry", "effect")
@@ -83,7 +83,6 @@ def test_outcomes_are_those_of_the_runner(outcomes: list[dict[str, object]], res
         for name, result in results.items()
         for check, finding in result.findings.items()
     }
-    assert len(outcomes) == len(PLANS) * len(CHECKS)
     assert found["zombie-simulated-described-s1", "effect_overlap"][0] == "violated"
     assert found["crash-simulated-described-s3-persistent-registration", "registration"][0] == "violated"
 

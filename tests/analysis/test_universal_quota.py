@@ -7,7 +7,9 @@ from pyspark.sql import SparkSession
 
 from rebalance_lab.analysis.frames import rows_of, table
 from rebalance_lab.analysis.ledger import Ledger, read_ledger
-from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts, readings_table
+from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
+from rebalance_lab.analysis.tables.herd_costs import HERD_COSTS
+from rebalance_lab.analysis.tables.readings import readings_table
 from rebalance_lab.analysis.tables.trial_outcomes import OUTCOMES
 
 Z1 = Ledger({"Z1": read_ledger().claims["Z1"]})
@@ -28,6 +30,7 @@ def crash(world: str, n: int, outcome: str = "clean", *, control: bool = False) 
         "plant": None,
         "parameters": [],
         "history_sha256": f"history of {name}",
+        "faults": 0 if control else 1,
         "bitten": not control,
         "check": "registration",
         "outcome": outcome,
@@ -48,7 +51,8 @@ def trials(live: int, simulated: int) -> list[Row]:
 
 
 def verdict(spark: SparkSession, outcomes: list[Row]) -> Row:
-    (row,) = rows_of(claim_verdicts(table(spark, outcomes, OUTCOMES), readings_table(spark, Z1)))
+    no_costs = table(spark, [], HERD_COSTS)
+    (row,) = rows_of(claim_verdicts(table(spark, outcomes, OUTCOMES), readings_table(spark, Z1), no_costs))
     return row
 
 

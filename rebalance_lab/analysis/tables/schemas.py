@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pyspark.sql.types import (
-    BinaryType,
     BooleanType,
     IntegerType,
     LongType,
@@ -63,5 +62,15 @@ TRIALS = StructType(
     ]
 )
 
-#: One row a trial with all that was recorded: TRIALS, and its events as JSON lines, merged.
-HISTORIES = StructType([*TRIALS.fields, column("lines", BinaryType())])
+#: One row a trial and where its events lie: `part`, a Parquet file, and the row groups there.
+#: `history_sha256` is of the events themselves, whatever `trial.json` says.
+HISTORIES = StructType(
+    [
+        *TRIALS.fields,
+        column("history_sha256", StringType()),
+        column("events", LongType()),
+        column("part", StringType()),
+        column("first_group", LongType()),
+        column("groups", LongType()),
+    ]
+)

@@ -1,0 +1,264 @@
+"""A store's events as Parquet: written once, read as often as tables ask.
+
+It stands in the store's folder `.parquet`: part files (schema EVENTS) and a `manifest.json`. A
+trial's events lie together in one part, in merge order, in row groups of their own, so that
+Spark reads columns of all trials and the checks read one trial at a time. The manifest holds
+for each trial what its files looked like; `parquet_of` writes trials anew that are new or
+changed, and drops the parts of those that are gone. Nothing else needs the folder: it may be
+deleted at any time.
+
+Where another command holds the folder, or nothing can be written there, the Parquet is made
+for this once, in the scratch folder of Spark. Histories pass through Spark's workers, one trial
+at a time; the driver holds none.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import ArrayType, LongType, StringType, StructType
+
+from rebalance_lab.analysis.arrow_events import event_batches
+from rebalance_lab.analysis.frames import arrow_schema, rows_of, table
+from rebalance_lab.analysis.store import Store, trial_row
+from rebalance_lab.analysis.tables.schemas import EVENTS, HISTORIES, column
+from rebalance_lab.analysis.workers import settle_worker
+from rebalance_lab.history.files import TRIAL_FILE, HistoryError, digest, load
+
+FOLDER = ".parquet"
+MANIFEST = "manifest.json"
+
+#: Recorded bytes that go into one part: some hundred thousand events, some ten megabytes.
+PART_BYTES = 128 << 20
+
+#: With more parts than this all are written anew: many small ones come of many small changes.
+PARTS_LIMIT = 64
+
+#: Another version of the layout, or other columns: nothing of it can be used.
+LAYOUT = hashlib.sha256(b"1 " + EVENTS.json().encode()).hexdigest()[:16]
+
+_COMPRESSION = "zstd"
+
+#: What a task is given (a part's trials), and what it says of each trial that it wrote.
+_TRIAL = StructType([column("trial", StringType()), column("folder", StringType()), column("looks", StringType())])
+_PARTS = StructType([column("trials", ArrayType(_TRIAL, False))])
+_WRITTEN = StructType(
+    [
+        column("trial", StringType()),
+        column("looks", StringType()),
+        column("part", StringType()),
+        column("history_sha256", StringType()),
+        column("events", LongType()),
+        column("first_group", LongType()),
+        column("groups", LongType()),
+    ]
+)
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One trial in the Parquet. `looks`: of its files when it was read; `part`: file name;
+    `first_group`, `groups`: its row groups there, none for a trial without events."""
+
+    trial: str
+    looks: str
+    part: str
+    history_sha256: str
+    events: int
+    first_group: int
+    groups: int
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    layout: str
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Parquet:
+    """The events of a store's trials. Use it while `parquet_of` is open."""
+
+    spark: SparkSession
+    store: Store
+    folder: Path
+    entries: dict[str, Entry]
+
+    @property
+    def events(self) -> DataFrame:
+        """All events, schema EVENTS, in no order."""
+        parts = sorted({entry.part for entry in self.entries.values() if entry.groups})
+        if not parts:
+            return self.spark.createDataFrame([], EVENTS)
+        return self.spark.read.schema(EVENTS).parquet(*(str(self.folder / part) for part in parts))
+
+    @property
+    def histories(self) -> DataFrame:
+        """One row a trial, with the place of its events, schema HISTORIES. Those of a part lie side
+        by side, so that a task opens few of them."""
+        rows = []
+        trials = [(trial, self.entries[trial.id]) for trial in self.store.trials]
+        for trial, entry in sorted(trials, key=lambda each: (each[1].part, each[1].first_group, each[1].trial)):
+            place = {"part": str(self.folder / entry.part), "first_group": entry.first_group, "groups": entry.groups}
+            rows.append(trial_row(trial) | {"history_sha256": entry.history_sha256, "events": entry.events} | place)
+        return table(self.spark, rows, HISTORIES)
+
+
+@contextmanager
+def parquet_of(spark: SparkSession, store: Store) -> Iterator[Parquet]:
+    """The store's Parquet, brought up to date. Raises, from Spark's workers, HistoryError for a
+    trial that cannot be read (see `analyse.spoken`)."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(_own(store.path / FOLDER))
+        if folder is None:
+            scratch = tempfile.TemporaryDirectory(prefix="parquet-", dir=_scratch(spark))
+            folder = Path(stack.enter_context(scratch))
+        yield Parquet(spark, store, folder, _refresh(spark, store, folder))
+
+
+@contextmanager
+def _own(folder: Path) -> Iterator[Path | None]:
+    """The folder, for this process alone; None where another has it or it cannot be written."""
+    try:
+        folder.mkdir(exist_ok=True)
+        lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError:
+        yield None
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(lock)
+        yield None
+        return
+    try:
+        yield folder
+    finally:
+        os.close(lock)
+
+
+def _scratch(spark: SparkSession) -> str | None:
+    """Spark's own scratch folder, which goes when it goes; the system's where it has none."""
+    folder = spark.sparkContext.getConf().get("spark.local.dir", "")
+    return folder if folder and Path(folder).is_dir() else None
+
+
+def looks(folder: Path) -> tuple[str, int]:
+    """What a trial's files look like (names, inodes, sizes, times), and their bytes: a trial that
+    still looks the same is the same. Raises HistoryError."""
+    try:
+        stats = [(path, path.stat()) for path in [folder / TRIAL_FILE, *sorted(folder.glob("*.jsonl"))]]
+    except OSError as error:
+        raise HistoryError(f"the events of {folder} cannot be read: {error}") from error
+    seen = [(path.name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
+    return hashlib.sha256(repr(seen).encode()).hexdigest(), sum(stat.st_size for _, stat in stats)
+
+
+def _refresh(spark: SparkSession, store: Store, folder: Path) -> dict[str, Entry]:
+    seen = {name: looks(path) for name, path in store.folders.items()}
+    kept = _still_good(folder, seen)
+    fresh = {name: path for name, path in store.folders.items() if name not in kept}
+    if fresh:
+        for entry in _write(spark, fresh, seen, folder):
+            kept[entry.trial] = entry
+    used = {entry.part for entry in kept.values()}
+    stale = [path for path in folder.glob("*.parquet*") if path.name not in used]
+    if fresh or stale:
+        manifest = Manifest(LAYOUT, tuple(kept[name] for name in sorted(kept)))
+        part = folder / f"{MANIFEST}.part"
+        part.write_bytes(msgspec.json.encode(manifest))
+        os.replace(part, folder / MANIFEST)
+    for path in stale:
+        path.unlink()
+    return kept
+
+
+def _still_good(folder: Path, seen: dict[str, tuple[str, int]]) -> dict[str, Entry]:
+    """The entries of parts of which every trial is still there and looks the same."""
+    try:
+        manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+    except (OSError, msgspec.DecodeError):
+        return {}
+    if manifest.layout != LAYOUT:
+        return {}
+    bad = {each.part for each in manifest.entries if seen.get(each.trial, ("", 0))[0] != each.looks}
+    bad |= {each.part for each in manifest.entries if not (folder / each.part).is_file()}
+    good = {each.trial: each for each in manifest.entries if each.part not in bad}
+    return good if len({each.part for each in good.values()}) <= PARTS_LIMIT else {}
+
+
+def _write(
+    spark: SparkSession, folders: dict[str, Path], seen: dict[str, tuple[str, int]], folder: Path
+) -> list[Entry]:
+    """Have Spark's workers write these trials, a part a task."""
+    parts = _dealt({name: seen[name][1] for name in folders}, spark.sparkContext.defaultParallelism)
+    rows = [
+        {"trials": [{"trial": name, "folder": str(folders[name].resolve()), "looks": seen[name][0]} for name in names]}
+        for names in parts
+    ]
+    target = str(folder.resolve())
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _write_parts(batches, Path(target))
+
+    told = table(spark, rows, _PARTS).repartition(len(parts)).mapInArrow(write, _WRITTEN)
+    return [Entry(**row) for row in rows_of(told)]
+
+
+def _dealt(sizes: dict[str, int], cores: int) -> list[list[str]]:
+    """Trials dealt to parts of about equal bytes, the largest first."""
+    count = min(len(sizes), max(cores, -(-sum(sizes.values()) // PART_BYTES)))
+    parts: list[list[str]] = [[] for _ in range(count)]
+    filled = [0] * count
+    for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
+        least = filled.index(min(filled))
+        parts[least].append(name)
+        filled[least] += sizes[name]
+    return [sorted(part) for part in parts]
+
+
+def _write_parts(batches: Iterator[pa.RecordBatch], folder: Path) -> Iterator[pa.RecordBatch]:
+    """In a worker: rows of _PARTS to rows of _WRITTEN."""
+    settle_worker()
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield pa.RecordBatch.from_pylist(write_part(row["trials"], folder), schema=arrow_schema(_WRITTEN))
+
+
+def write_part(trials: Sequence[dict[str, str]], folder: Path) -> list[dict[str, object]]:
+    """Write one part with these trials (rows of trial, folder, looks). Raises HistoryError."""
+    name = f"{uuid.uuid4().hex}.parquet"
+    written: list[dict[str, object]] = []
+    group = 0
+    unfinished = folder / f"{name}.part"
+    try:
+        with pq.ParquetWriter(unfinished, arrow_schema(EVENTS), compression=_COMPRESSION) as writer:
+            for trial in trials:
+                try:
+                    history = load(Path(trial["folder"]))
+                except OSError as error:
+                    raise HistoryError(f"the events of {trial['folder']} cannot be read: {error}") from error
+                first = group
+                for batch in event_batches(trial["trial"], history.events):
+                    writer.write_batch(batch)
+                    group += 1
+                sha256 = history.trial.history_sha256 or digest(history.events)
+                place = {"part": name, "first_group": first, "groups": group - first}
+                known = {"trial": trial["trial"], "looks": trial["looks"], "history_sha256": sha256}
+                written.append({**known, "events": len(history.events), **place})
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
+    shutil.move(unfinished, folder / name)
+    return written

@@ -1,0 +1,88 @@
+"""Scenario summaries: each measure over all trials of one kind, as percentiles."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
+from pyspark.sql.types import ArrayType, BooleanType, DoubleType, LongType, StringType, StructType
+
+from rebalance_lab.analysis.results import MEASURES
+from rebalance_lab.analysis.tables.schemas import column
+
+_SETTING = StructType([column("name", StringType()), column("value", StringType())])
+
+#: One row a kind of trial and measure; the fields are those of `results.Summary`.
+SUMMARIES = StructType(
+    [
+        column("scenario", StringType()),
+        column("world", StringType()),
+        column("rules", StringType()),
+        column("control", BooleanType()),
+        column("plant", StringType(), null=True),
+        column("settings", ArrayType(_SETTING, False)),
+        column("measure", StringType()),
+        column("trials", LongType()),
+        *(column(name, DoubleType()) for name in ("least", "p50", "p90", "p99", "most", "mean")),
+    ]
+)
+
+_KIND = ("scenario", "world", "rules", "control", "plant", "settings")
+_SHARES = (0.5, 0.9, 0.99)
+
+
+def scenario_summaries(results: DataFrame, measures: DataFrame) -> DataFrame:
+    """RESULTS and TRIAL_MEASURES to SUMMARIES, in no order.
+
+    Trials are of one kind when scenario, world, rules, control, plant and `settings` agree:
+    settings are the parameters that are not the same in all trials of their scenario. Percentiles
+    are exact, between two trials by straight line. CHECK_longest_us is there for each check that
+    measured a length in any trial, over the trials to which it applies.
+    """
+    kinds = _kinds(results)
+    values = _of_trials(measures).unionByName(_of_checks(results))
+    value = F.col("value").cast("double")
+    shares = F.percentile(value, F.array(*map(F.lit, _SHARES)))
+    found = (
+        kinds.join(values, "trial")
+        .groupBy(*_KIND, "measure")
+        .agg(
+            F.count("*").alias("trials"),
+            F.min(value).alias("least"),
+            shares.alias("shares"),
+            F.max(value).alias("most"),
+            F.avg(value).alias("mean"),
+        )
+    )
+    named = {f"p{round(100 * share)}": F.col("shares")[n] for n, share in enumerate(_SHARES)}
+    return found.withColumns(named).select(SUMMARIES.fieldNames())
+
+
+def _kinds(results: DataFrame) -> DataFrame:
+    """trial, and the columns that make its kind."""
+    told = results.select("trial", "scenario", F.explode("parameters").alias("name", "value"))
+    counted = told.groupBy("scenario", "name").agg(
+        F.count_distinct("value").alias("values"), F.count("*").alias("having")
+    )
+    size = results.groupBy("scenario").agg(F.count("*").alias("size"))
+    # One that only some of the trials have tells them apart as well.
+    varied = counted.join(size, "scenario").where((F.col("values") > 1) | (F.col("having") < F.col("size")))
+    settings = (
+        told.join(F.broadcast(varied.select("scenario", "name")), ["scenario", "name"])
+        .groupBy("trial")
+        .agg(F.array_sort(F.collect_list(F.struct("name", "value"))).alias("settings"))
+    )
+    none = F.array().cast(ArrayType(_SETTING, False))
+    whole = results.select("trial", *_KIND[:-1]).join(settings, "trial", "left")
+    return whole.withColumn("settings", F.coalesce("settings", none))
+
+
+def _of_trials(measures: DataFrame) -> DataFrame:
+    pairs = F.array(*(F.struct(F.lit(name).alias("measure"), F.col(name).alias("value")) for name in MEASURES))
+    return measures.select("trial", F.inline(pairs))
+
+
+def _of_checks(results: DataFrame) -> DataFrame:
+    found = results.select("trial", F.inline("findings"))
+    measuring = found.groupBy("check").agg(F.max("longest_us").alias("most")).where("most > 0").select("check")
+    measure = F.concat("check", F.lit("_longest_us")).alias("measure")
+    return found.join(F.broadcast(measuring), "check").select("trial", measure, F.col("longest_us").alias("value"))

@@ -1,0 +1,53 @@
+"""Trend fits: for each reading that is a trend, its measure against its size in each world."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
+
+from rebalance_lab.analysis.ledger import TREND_MEASURES, TREND_SIZES
+from rebalance_lab.analysis.tables.cost_fits import FITS, fitted
+
+_KEY = ("position", "scenario", "world", "rules", "change", "measure", "against", "model")
+
+
+def trend_fits(distinct: DataFrame, readings: DataFrame, costs: DataFrame) -> DataFrame:
+    """position, fits, and for each world whether its fit `agrees_…` or `disagrees_…`: a row for
+    each trend that has points.
+
+    `distinct`: position, world, role, first.trial of the trials that count (as in
+    `claim_verdicts`); the points are the changes, ended with rest, of those that show it.
+    """
+    trends = readings.where(F.col("trend.measure").isNotNull()).select("position", "trend", "scenario", "rules")
+    showing = distinct.where(F.col("role") == "shows").select("position", "world", F.col("first.trial").alias("trial"))
+    of_change = costs.where("rested").select("trial", F.col("change").alias("kind"), *TREND_MEASURES, *TREND_SIZES)
+    rows = showing.join(F.broadcast(trends), "position").join(of_change, "trial")
+    points = rows.where(F.col("trend.change").isNull() | (F.col("trend.change") == F.col("kind"))).select(
+        "position",
+        "scenario",
+        "world",
+        F.coalesce("rules", F.lit("")).alias("rules"),
+        F.coalesce("trend.change", F.lit("")).alias("change"),
+        *(F.col(f"trend.{name}").alias(name) for name in ("measure", "against", "model")),
+        _named("trend.against", TREND_SIZES).alias("size"),
+        _named("trend.measure", TREND_MEASURES).alias("value"),
+    )
+    judged = fitted(points, _KEY).join(F.broadcast(trends.select("position", "trend")), "position")
+    enough = F.col("sizes") >= F.col("trend.sizes")
+    inside = (F.col("low") >= F.col("trend.low")) & (F.col("high") <= F.col("trend.high"))
+    outside = (F.col("high") < F.col("trend.low")) | (F.col("low") > F.col("trend.high"))
+    return judged.groupBy("position").agg(
+        F.array_sort(F.collect_list(F.struct(*FITS.fieldNames()))).alias("fits"),
+        *(
+            F.bool_or(F.coalesce(enough & held, F.lit(False)) & (F.col("world") == world)).alias(f"{name}_{world}")
+            for name, held in (("agrees", inside), ("disagrees", outside))
+            for world in ("live", "simulated")
+        ),
+    )
+
+
+def _named(name: str, columns: tuple[str, ...]) -> Column:
+    """The value of the column that another one names."""
+    return reduce(lambda other, one: F.when(F.col(name) == one, F.col(one)).otherwise(other), columns, F.lit(None))

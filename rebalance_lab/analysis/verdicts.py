@@ -1,0 +1,223 @@
+"""What the counts of a reading mean: verdict, status, witness and why, in plain Python.
+
+A *counted reading* is a row of READINGS with, for each role (shows, denies, undecided, clean,
+dirty) and world (live, simulated), how many trials have it (`shows_live`) and the first of them
+(`shows_live_first`), the repeats that were not counted (`repeats_live`), and of a trend its
+`fits` and whether they agree (`agrees_live`) or disagree (`disagrees_live`). The rules are those
+of `ledger`.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from statistics import NormalDist
+from typing import Any
+
+from rebalance_lab.analysis.ledger import Quantifier
+
+Row = dict[str, Any]
+
+WORLDS = ("live", "simulated")
+
+#: Of a two-sided interval of 95 %.
+_Z = NormalDist().inv_cdf(0.975)
+
+
+def wilson(shown: int, decided: int) -> tuple[float, float] | None:
+    """Wilson's 95 % interval of a share; None where nothing was decided."""
+    if decided == 0:
+        return None
+    middle = (shown + _Z * _Z / 2) / (decided + _Z * _Z)
+    half = _Z / (decided + _Z * _Z) * sqrt(shown * (decided - shown) / decided + _Z * _Z / 4)
+    return max(0.0, middle - half), min(1.0, middle + half)  # rounding must not leave what a share can be
+
+
+def verdict_row(counted: Row) -> Row:
+    """A counted reading with all columns of VERDICTS."""
+    row = counted | {"fits": counted["fits"] or []}
+    verdict = _verdict(row)
+    status = verdict
+    if verdict in ("reproduced", "refuted"):
+        status = "as expected" if verdict == row["expected"] else "surprise"
+    row |= {world: _decided(row, world) for world in WORLDS}
+    row |= {"verdict": verdict, "status": status, "witness": _witness(row), "examples": _examples(row)}
+    return row | {"why": why(row), "frequencies": [_frequency(row, world) for world in WORLDS]}
+
+
+def _exists(row: Row) -> bool:
+    return bool(row["quantifier"] == Quantifier.EXISTS)
+
+
+def _is_trend(row: Row) -> bool:
+    return row["trend"] is not None and row["trend"]["measure"] is not None
+
+
+def _total(row: Row, *roles: str) -> int:
+    return sum(row[f"{role}_{world}"] for role in roles for world in WORLDS)
+
+
+def _decided(row: Row, world: str) -> int:
+    return int(row[f"shows_{world}"] + row[f"denies_{world}"])
+
+
+def _asked(row: Row) -> list[str]:
+    """The worlds that the minimum asks for."""
+    return [world for world in WORLDS if row[f"minimum_{world}"] > 0]
+
+
+def _verdict(row: Row) -> str:
+    if _total(row, "shows", "denies", "undecided") == 0:
+        return "not run"
+    if _denied(row):
+        return "refuted"
+    shown = all(row[f"shows_{world}"] >= row[f"minimum_{world}"] for world in WORLDS)
+    agrees = not _is_trend(row) or all(row[f"agrees_{world}"] for world in _asked(row))
+    controlled = _total(row, "dirty") == 0 and all(row[f"clean_{world}"] > 0 for world in _asked(row))
+    return "reproduced" if shown and agrees and controlled else "unknown"
+
+
+def _denied(row: Row) -> bool:
+    if _exists(row):
+        enough = all(row[f"denies_{world}"] >= row[f"refute_{world}"] for world in WORLDS)
+        return enough and _total(row, "shows") == 0
+    return _total(row, "denies") > 0 or any(row[f"disagrees_{world}"] for world in WORLDS)
+
+
+def _witness(row: Row) -> str | None:
+    """Simulated before live: that one is replayed exactly."""
+    role = "shows" if _exists(row) else "denies"
+    first: str | None = row[f"{role}_simulated_first"] or row[f"{role}_live_first"]
+    return first
+
+
+def _examples(row: Row) -> list[str]:
+    """In each world the trial that decides, and what its control did."""
+    chosen = []
+    roles = ("shows", "denies") if _exists(row) else ("denies", "shows")
+    for world in WORLDS:
+        chosen.append(row[f"{roles[0]}_{world}_first"] or row[f"{roles[1]}_{world}_first"])
+        chosen.append(row[f"dirty_{world}_first"] or row[f"clean_{world}_first"])
+    return [trial for trial in chosen if trial is not None]
+
+
+def _frequency(row: Row, world: str) -> Row:
+    shown, decided = row[f"shows_{world}"], _decided(row, world)
+    low, high = wilson(shown, decided) or (None, None)
+    return {"world": world, "shown": shown, "decided": decided, "low": low, "high": high}
+
+
+# --- in words --------------------------------------------------------------------------------
+
+
+def why(row: Row) -> str:
+    """The verdict's reason, or all that keeps it from being one."""
+    match row["verdict"]:
+        case "not run":
+            return _why_not_run(row)
+        case "reproduced":
+            return f"{_seen(row)}{_trend_in_words(row)}; their controls are clean"
+        case "refuted":
+            return _never_seen(row) if _exists(row) else _seen(row) + _trend_in_words(row)
+    return _missing(row)
+
+
+def _checks(row: Row) -> str:
+    return " and ".join(row["checks"])
+
+
+def _why_not_run(row: Row) -> str:
+    if row["scenario"] is None:
+        return str(row["waits_for"])
+    conditions = [
+        f"{each['parameter']} {each['operator']} {each['bound'] or each['text']}" for each in row["conditions"]
+    ]
+    where = f" with {' and '.join(conditions)}" if conditions else ""
+    return f"no trial of {row['scenario']}{where} in this store"
+
+
+def _counts(row: Row, role: str) -> str:
+    bit = " whose faults bit" if row["needs_fault"] else ""
+    return f"{row[f'{role}_live']} live and {row[f'{role}_simulated']} simulated trials{bit}"
+
+
+def _seen(row: Row) -> str:
+    """How often the checks came out as they did, in each world."""
+    if not _exists(row) and _total(row, "denies") == 0:
+        return f"{_checks(row)} clean in all {_counts(row, 'shows')}"
+    role = "shows" if _exists(row) else "denies"
+    return f"{_checks(row)} violated in {' and '.join(_share(row, role, world) for world in WORLDS)}"
+
+
+def _never_seen(row: Row) -> str:
+    return f"{_checks(row)} never violated together in {_counts(row, 'denies')}"
+
+
+def _share(row: Row, role: str, world: str) -> str:
+    """`3 of 4 live trials (30 to 95 %)`."""
+    found, decided = row[f"{role}_{world}"], _decided(row, world)
+    interval = wilson(found, decided)
+    percent = "" if interval is None else f" ({100 * interval[0]:.0f} to {100 * interval[1]:.0f} %)"
+    return f"{found} of {decided} {world} trials{percent}"
+
+
+def _what_is_fitted(trend: Row) -> str:
+    name = "exponent" if trend["model"] == "exponent" else "quadratic coefficient"
+    return f"{name} of {trend['measure']} against {trend['against']}"
+
+
+def _range(trend: Row) -> str:
+    return f"between {trend['low']:.2f} and {trend['high']:.2f}"
+
+
+def _trend_in_words(row: Row) -> str:
+    """`; exponent of reads against members 1.91 (1.88 to 1.94) simulated, expected between …`."""
+    if not _is_trend(row) or not row["fits"]:
+        return ""
+    fits = ", ".join(_fit_in_words(fit) for fit in row["fits"])
+    return f"; {_what_is_fitted(row['trend'])} {fits}, expected {_range(row['trend'])}"
+
+
+def _fit_in_words(fit: Row) -> str:
+    if fit["estimate"] is None:
+        return f"not known {fit['world']}"
+    return f"{fit['estimate']:.2f} ({fit['low']:.2f} to {fit['high']:.2f}) {fit['world']}"
+
+
+def _missing(row: Row) -> str:
+    """All that keeps an unknown verdict from being one."""
+    pieces = [
+        f"a {world} control is violated: {row[f'dirty_{world}_first']}" for world in WORLDS if row[f"dirty_{world}"]
+    ]
+    for world in WORLDS:
+        if row[f"shows_{world}"] < row[f"minimum_{world}"]:
+            pieces.append(_needs(row, world))
+        if world in _asked(row) and row[f"clean_{world}"] == 0:
+            pieces.append(f"needs one clean {world} control")
+        if world in _asked(row) and _is_trend(row) and not row[f"agrees_{world}"]:
+            pieces.append(_needs_fit(row, world))
+    return "; ".join(pieces)
+
+
+def _needs(row: Row, world: str) -> str:
+    need = row[f"minimum_{world}"] - row[f"shows_{world}"]
+    decided, undecided, repeats = _decided(row, world), row[f"undecided_{world}"], row[f"repeats_{world}"]
+    more = " more" if decided + undecided else ""
+    text = f"needs one{more} {world} trial" if need == 1 else f"needs {need}{more} {world} trials"
+    if decided:
+        text += f" (so far {row[f'shows_{world}']} of {decided} show it)"
+    if undecided:
+        text += f" ({undecided} decide nothing: no fault bit, or a check is unknown or does not apply)"
+    if repeats:
+        text += f" ({repeats} not counted: another's history again)"
+    return text
+
+
+def _needs_fit(row: Row, world: str) -> str:
+    """What keeps a world's fit from deciding: too few sizes, or an interval that is too wide."""
+    trend = row["trend"]
+    fit = next((each for each in row["fits"] if each["world"] == world), None)
+    sizes = 0 if fit is None else fit["sizes"]
+    if fit is None or fit["estimate"] is None or sizes < trend["sizes"]:
+        return f"needs {trend['sizes']} sizes in {world} trials (so far {sizes})"
+    interval = f"{fit['low']:.2f} to {fit['high']:.2f}"
+    return f"the {world} {_what_is_fitted(trend)}, {interval}, is neither all {_range(trend)} nor all outside"
