@@ -13,8 +13,8 @@ of its kill. A paused member counts as alive. Two vantage points, each with its 
 Both bounds allow 2 ms more, as moments of two layers are compared. Where the wall clock drifted
 by more than that, the registry's windows are measured but none is called too long, and the
 trial is unknown unless belief shows one: belief and life are told by the host's one clock.
-Claim Z9 stands on this. A group that lived no longer than the registry's bound could show nothing:
-unknown.
+Claim Z9 stands on this. A group that lived no longer than the registry's bound could show nothing,
+unless it came to rest with all of them owned: unknown.
 
 Witness: the event that left the partition without owner (or the end of the first rebalance),
 the event that ended the window (or the phase `closing`), and the REBALANCE_ENDED from which
@@ -96,17 +96,26 @@ def judge(history: History) -> Finding:
         if view.too_long and view.longest is not None:
             return _violated(history, view, view.longest, numbers)
     why = "no partition was without owner for longer than the bound"
-    return not_violated(history, why, numbers, vacuous=_vacuous(alive, registry), across_layers=True)
+    return not_violated(history, why, numbers, vacuous=_vacuous(history, alive, registry), across_layers=True)
 
 
-def _vacuous(alive: list[Stretch], registry: _View) -> str | None:
+def _vacuous(history: History, alive: list[Stretch], registry: _View) -> str | None:
     """Why no window could have been too long."""
     if not alive:
         return "no rebalance ever succeeded, so no window was looked at"
     longest_us = max(stretch.length_us for stretch in alive)
-    if longest_us > registry.bound_us + TOLERANCE_US:
+    if longest_us > registry.bound_us + TOLERANCE_US or _rested_owned(history, alive, registry):
         return None
     return f"the group was alive for {seconds(longest_us)} only; the bound is {seconds(registry.bound_us)}"
+
+
+def _rested_owned(history: History, alive: list[Stretch], registry: _View) -> bool:
+    """Whether the group came to rest, alive, with an owner for everything: what was unowned
+    before had ended by then, and nothing was under way that could make more of it."""
+    rests = [event.at_us for event in events_of(history, Kind.REST_REACHED)]
+    rests = [at_us for at_us in rests if any(stretch.begin_us <= at_us <= stretch.end_us for stretch in alive)]
+    windows = [window.stretch for window in registry.windows]
+    return bool(rests) and not any(window.begin_us <= rests[-1] <= window.end_us for window in windows)
 
 
 def _violated(history: History, view: _View, window: _Window, numbers: dict[str, int]) -> Finding:
