@@ -6,27 +6,35 @@ watches in the order of the wire, and one watch for all who ask.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from conformance_embedded import RealServerHarness
 from kazoo.client import KazooClient
-from kazoo.exceptions import ZookeeperError
+from kazoo.exceptions import RolledBackError, RuntimeInconsistency, ZookeeperError
 from kazoo.protocol.states import EventType, KazooState, WatchedEvent, ZnodeStat
 
 from rebalance_lab.kernel import Future, Mailbox
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.world.errors import ConnectionLoss, error_for
+from rebalance_lab.world.errors import ConnectionLoss, MultiRefused, error_for
 from rebalance_lab.world.ports import (
+    Check,
     Children,
+    Create,
+    Delete,
     Node,
+    ReadOperation,
+    ReadResult,
     Reply,
     SessionEvent,
     SessionEventKind,
     SessionState,
+    Set,
     Stat,
     WatchEvent,
     WatchKind,
+    WriteOperation,
+    WriteResult,
     ZooKeeper,
 )
 
@@ -36,6 +44,9 @@ _KINDS = {
     EventType.CHANGED: WatchKind.CHANGED,
     EventType.CHILD: WatchKind.CHILD,
 }
+
+#: What kazoo says of operations that were undone, or not looked at, because of another.
+_UNDONE = (RolledBackError, RuntimeInconsistency)
 
 
 class KazooSession:
@@ -110,6 +121,42 @@ class KazooSession:
     def delete(self, path: str, *, version: int = -1) -> Future[Reply[None]]:
         return self._replied("delete", path, self.client.delete_async(path, version), lambda _: None)
 
+    def multi(self, operations: Sequence[WriteOperation]) -> Future[Reply[tuple[WriteResult, ...]]]:
+        """kazoo answers a refused transaction with a list of errors: of those undone before the
+        one that was refused, of that one, and of those nobody looked at."""
+        transaction = self.client.transaction()
+        for each in operations:
+            match each:
+                case Create():
+                    transaction.create(each.path, each.data, ephemeral=each.ephemeral, sequence=each.sequence)
+                case Set():
+                    transaction.set_data(each.path, each.data, each.version)
+                case Delete():
+                    transaction.delete(each.path, each.version)
+                case Check():
+                    transaction.check(each.path, each.version)
+        reply: Future[Reply[tuple[WriteResult, ...]]] = Future(("multi", len(operations)))
+
+        def answered(asked: Any) -> None:
+            if asked.exception is not None:
+                error = asked.exception
+                assert isinstance(error, ZookeeperError), error
+                self._on_loop(reply.fail, error_for(error.code, "multi", "", session_id=self.session_id))
+                return
+            for index, result in enumerate(asked.value):
+                if isinstance(result, ZookeeperError) and not isinstance(result, _UNDONE):
+                    name, path = type(operations[index]).__name__.lower(), operations[index].path
+                    reason = error_for(result.code, name, path, session_id=self.session_id)
+                    self._on_loop(reply.fail, MultiRefused(index, reason))
+                    return
+            self._on_loop(reply.set, Reply(tuple(_written(each) for each in asked.value), -1))
+
+        transaction.commit_async().rawlink(answered)
+        return reply
+
+    def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
+        raise NotImplementedError("kazoo has no multi-read")
+
     def close(self) -> Future[None]:
         if self._closing is None:
             closing = self._closing = Future("close of kazoo")
@@ -166,6 +213,13 @@ class KazooSession:
 
 def _stat(stat: ZnodeStat) -> Stat:
     return Stat(*stat)
+
+
+def _written(result: Any) -> WriteResult:
+    """One result of a transaction: a path, a stat, or nothing (kazoo has True there)."""
+    if isinstance(result, ZnodeStat):
+        return _stat(result)
+    return result if isinstance(result, str) else None
 
 
 class KazooHarness(RealServerHarness):

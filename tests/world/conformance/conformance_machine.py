@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 from conformance_harness import Harness
@@ -13,18 +14,51 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from rebalance_lab.history.transactions import TransactionKind
 from rebalance_lab.kernel import Future
-from rebalance_lab.world.errors import ConnectionLoss, NoNode, SessionClosed, SessionExpired, ZooKeeperError
-from rebalance_lab.world.ports import SessionEventKind, Stat, WatchEvent, ZooKeeper
+from rebalance_lab.world.errors import (
+    ConnectionLoss,
+    MultiRefused,
+    NoNode,
+    SessionClosed,
+    SessionExpired,
+    ZooKeeperError,
+)
+from rebalance_lab.world.ports import (
+    Check,
+    ChildrenRead,
+    Create,
+    Delete,
+    GetRead,
+    Node,
+    ReadOperation,
+    SessionEventKind,
+    Set,
+    Stat,
+    WatchEvent,
+    WriteOperation,
+    ZooKeeper,
+)
 
 SESSIONS_LIMIT = 3
 
 paths = st.sampled_from(["/a", "/a/x", "/a/y", "/a/x/deep", "/b"])
 places = st.sampled_from(["", "/a", "/a", "/a/x", "/a/y", "/b"])
 watches = st.sampled_from([True, True, False])
-acts = st.sampled_from(["break", "away", "back", "back", "lose", "open", "close", "expire"])
 payloads = st.sampled_from([b"", b"1", b"22"])
 versions = st.sampled_from([-1, -1, 0, 1, 2])
 picks = st.integers(0, SESSIONS_LIMIT - 1)
+flags = st.booleans()
+
+#: Mostly such that all can be done: what is refused undoes the others and teaches less.
+operations = st.lists(
+    st.one_of(
+        st.builds(Create, paths, payloads, ephemeral=flags, sequence=st.sampled_from([False, True, True])),
+        st.builds(Set, places, payloads, version=versions),
+        st.builds(Delete, paths, version=st.just(-1)),
+        st.builds(Check, places, version=versions),
+    ),
+    max_size=5,
+)
+reads = st.lists(st.one_of(st.builds(GetRead, places), st.builds(ChildrenRead, places)), max_size=6)
 
 
 somebody_connected = precondition(lambda self: self._some(connected=True))
@@ -93,10 +127,11 @@ class Machine(RuleBasedStateMachine):
 
     @rule(
         pick=picks,
-        act=st.sampled_from(["break", "away", "back", "back", "lose", "open", "close", "expire"]),
+        act=st.sampled_from(["break", "away", "back", "back", "lose", "lose many", "open", "close", "expire"]),
         path=paths,
+        many=operations,
     )
-    def session_life(self, pick: int, act: str, path: str) -> None:
+    def session_life(self, pick: int, act: str, path: str, many: list[WriteOperation]) -> None:
         """One rule for all of it: most rules are to read and write."""
         connected, away = self._some(connected=True), self._some(connected=False)
         if act == "open" and len(self.clients) < SESSIONS_LIMIT:
@@ -113,6 +148,8 @@ class Machine(RuleBasedStateMachine):
                 self.step(self._go_away(client))
             elif act == "lose":
                 self.step(self._create_and_lose_the_reply(client, path))
+            elif act == "lose many":
+                self.step(self._multi_and_lose_the_reply(client, many))
             elif act == "close":
                 self.step(self._close(client))
             elif act == "expire":
@@ -167,10 +204,20 @@ class Machine(RuleBasedStateMachine):
     async def _create_and_lose_the_reply(self, client: Client, path: str) -> None:
         self.h.lose_next_reply(client.session)
         future = client.session.create(self._full(path), b"lost", ephemeral=True)
+        await self._lose(
+            client, future, lambda: self.model.create(client.name, path, b"lost", ephemeral=True, sequence=False)
+        )
+
+    async def _multi_and_lose_the_reply(self, client: Client, many: list[WriteOperation]) -> None:
+        self.h.lose_next_reply(client.session)
+        future = client.session.multi(self._placed(many))
+        await self._lose(client, future, lambda: self.model.multi(client.name, many))
+
+    async def _lose(self, client: Client, future: Future[Any], apply: Callable[[], object]) -> None:
         await self.h.expect(client.session, SessionEventKind.DISCONNECTED)
         assert isinstance(future.error, ConnectionLoss)
-        # Applied, or refused: its watches were told before the reply that got lost.
-        self.model.create(client.name, path, b"lost", ephemeral=True, sequence=False)
+        assert not isinstance(future.error, MultiRefused)
+        apply()  # done, or refused: its watches were told before the reply that got lost
         self.model.sessions[client.name].connected = False
         await self.h.expect(client.session, SessionEventKind.CONNECTED)
         self.model.reconnected(client.name)
@@ -201,6 +248,17 @@ class Machine(RuleBasedStateMachine):
         future = client.session.delete(self._full(path), version=version)
         self.step(self._check(future, self.model.delete(path, version)))
 
+    @somebody_connected
+    @rule(pick=picks, many=operations)
+    def multi(self, pick: int, many: list[WriteOperation]) -> None:
+        client = self._picked(pick)
+        future = client.session.multi(self._placed(many))
+        self.step(self._check(future, self.model.multi(client.name, many)))
+
+    def _placed(self, many: list[WriteOperation]) -> list[WriteOperation]:
+        """The operations below the root of this run."""
+        return [replace(operation, path=self._full(operation.path)) for operation in many]
+
     @somebody_away
     @rule(pick=picks, path=paths, ephemeral=st.booleans())
     def ask_for_a_create_while_away(self, pick: int, path: str, ephemeral: bool) -> None:
@@ -216,14 +274,19 @@ class Machine(RuleBasedStateMachine):
     async def _check(self, future: Future[Any], expected: object) -> None:
         """The reply is what the model expects: a path, a version, nothing, or an error's class."""
         try:
-            value: object = (await future).value
+            value: object = self._plain((await future).value)
+        except MultiRefused as refused:
+            value = (refused.index, type(refused.reason))
         except ZooKeeperError as error:
             value = type(error)
-        if isinstance(value, str):
-            value = value.removeprefix(self.h.root)
-        elif isinstance(value, Stat):
-            value = value.version
         assert value == expected, f"{future!r} gave {value}, the model says {expected}"
+
+    def _plain(self, value: object) -> object:
+        if isinstance(value, tuple):
+            return tuple(self._plain(each) for each in value)
+        if isinstance(value, str):
+            return value.removeprefix(self.h.root)
+        return value.version if isinstance(value, Stat) else value
 
     # -- reads ------------------------------------------------------------------------------
 
@@ -236,6 +299,24 @@ class Machine(RuleBasedStateMachine):
     @rule(pick=picks, path=places)
     def watch_the_children(self, pick: int, path: str) -> None:
         self.step(self._read_and_compare(self._picked(pick), path, True, CHILD))
+
+    @somebody_connected
+    @rule(pick=picks, many=reads)
+    def multi_read(self, pick: int, many: list[ReadOperation]) -> None:
+        self.step(self._multi_read_and_compare(self._picked(pick), many))
+
+    async def _multi_read_and_compare(self, client: Client, many: list[ReadOperation]) -> None:
+        placed = [replace(read, path=self._full(read.path)) for read in many]
+        found = (await client.session.multi_read(placed)).value
+        for read, result in zip(many, found, strict=True):
+            node = self.model.nodes.get(read.path)
+            if node is None:
+                assert isinstance(result, NoNode)
+            elif isinstance(read, GetRead):
+                assert isinstance(result, Node)
+                assert (result.data, result.stat.version) == (node.data, node.version)
+            else:
+                assert result == self.model.names(read.path)
 
     async def _read_and_compare(self, client: Client, path: str, watch: bool, table: str) -> None:
         session, full = client.session, self._full(path)

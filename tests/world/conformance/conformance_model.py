@@ -6,10 +6,12 @@ every write, refused or not.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field
 
 from rebalance_lab.world.errors import BadVersion, NoChildrenForEphemerals, NodeExists, NoNode, NotEmpty
-from rebalance_lab.world.ports import WatchKind
+from rebalance_lab.world.ports import Check, Create, Delete, Set, WatchKind, WriteOperation
 
 #: A client's watch tables (Java's ZKWatchManager) and which of them an event ends.
 DATA, EXIST, CHILD = "data", "exist", "child"
@@ -22,6 +24,7 @@ ENDS: dict[WatchKind, tuple[str, ...]] = {
 
 Watch = tuple[str, str]
 Refusal = type[Exception]
+Done = tuple[str | int | None, ...]
 
 
 @dataclass
@@ -102,6 +105,36 @@ class Model:
             return NotEmpty
         self._remove(path)
         return None
+
+    def check(self, path: str, version: int) -> Refusal | None:
+        node = self.nodes.get(path)
+        if node is None:
+            return NoNode
+        return BadVersion if version not in (-1, node.version) else None
+
+    def multi(self, session: str, operations: Sequence[WriteOperation]) -> Done | tuple[int, Refusal]:
+        """All in turn; or, as if nothing had been asked, which was the first refused, and why."""
+        nodes, sessions = deepcopy(self.nodes), deepcopy(self.sessions)
+        done: list[str | int | None] = []
+        for index, operation in enumerate(operations):
+            result = self._one(session, operation)
+            if isinstance(result, type):
+                self.nodes, self.sessions = nodes, sessions
+                return index, result
+            done.append(result)
+        self.clock += 1
+        return tuple(done)
+
+    def _one(self, session: str, operation: WriteOperation) -> str | int | Refusal | None:
+        match operation:
+            case Create(path, data, ephemeral, sequence):
+                return self.create(session, path, data, ephemeral=ephemeral, sequence=sequence)
+            case Set(path, data, version):
+                return self.set(path, data, version)
+            case Delete(path, version):
+                return self.delete(path, version)
+            case Check(path, version):
+                return self.check(path, version)
 
     def _remove(self, path: str) -> None:
         del self.nodes[path]

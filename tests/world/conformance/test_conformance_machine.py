@@ -15,8 +15,11 @@ from rebalance_lab.kernel import Deadlock, TimedOut
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.transaction_log import TransactionLog
 from rebalance_lab.world.ports import WatchKind
+from rebalance_lab.world.simulated.authority import Authority, Outcome
 from rebalance_lab.world.simulated.link import Link
+from rebalance_lab.world.simulated.messages import Request
 from rebalance_lab.world.simulated.server import Server
+from rebalance_lab.world.simulated.sessions import ServerSession
 from rebalance_lab.world.simulated.tree import Tree
 from rebalance_lab.world.simulated.watches import Watches
 
@@ -28,7 +31,7 @@ def test_random_sessions_on_the_simulated_server(recorded: bool):
 
 def test_random_sessions_on_the_real_server(embedded_zookeeper: EmbeddedZooKeeper, transaction_log: TransactionLog):
     """Without shrinking, which takes minutes here: the simulator fails the same way, or is wrong."""
-    run(lambda: EmbeddedHarness(embedded_zookeeper, transaction_log), examples=8, phases=(Phase.generate,))
+    run(lambda: EmbeddedHarness(embedded_zookeeper, transaction_log), examples=20, phases=(Phase.generate,))
 
 
 def forgets_child_watches_on_reconnect(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,6 +76,20 @@ def numbers_by_living_children(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Tree, "create", renumbered)
 
 
+def keeps_what_a_refused_multi_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Tree, "undo", lambda self, path: lambda: None)
+
+
+def fires_watches_of_the_first_of_many_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    write = Authority.write
+
+    def short(authority: Authority, session: ServerSession, request: Request) -> Outcome:
+        outcome = write(authority, session, request)
+        return Outcome(outcome.records[:1], outcome.value, outcome.code)
+
+    monkeypatch.setattr(Authority, "write", short)
+
+
 @pytest.mark.parametrize(
     "plant",
     [
@@ -81,6 +98,8 @@ def numbers_by_living_children(monkeypatch: pytest.MonkeyPatch) -> None:
         ignores_versions,
         loses_the_request_with_the_reply,
         numbers_by_living_children,
+        keeps_what_a_refused_multi_did,
+        fires_watches_of_the_first_of_many_only,
     ],
 )
 def test_a_server_with_a_bug_is_caught(plant: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch):
