@@ -46,7 +46,7 @@ class Kind(StrEnum):
     FAULT_BIT = "fault-bit"  # the proof of effect; detail: proof
     FAULT_ENDED = "fault-ended"
 
-    # op: ZooKeeper operations, in pairs; detail: op, path, and `of` (n of the invocation)
+    # op: ZooKeeper operations, in pairs; detail: op, path, `of` (n of the invocation), `watch` where a read sets one
     INVOKED = "invoked"
     OK = "ok"
     FAILED_OP = "fail"  # definite: it was not done; detail: error

@@ -79,15 +79,15 @@ class RecordedZooKeeper:
         return self._replied("create", path, invoked, reply)
 
     def get(self, path: str, *, watch: bool = False) -> Future[Reply[Node]]:
-        invoked = self._invoked("get", path)
+        invoked = self._invoked("get", path, watch=watch)
         return self._replied("get", path, invoked, self._inner.get(path, watch=watch))
 
     def children(self, path: str, *, watch: bool = False) -> Future[Reply[Children]]:
-        invoked = self._invoked("children", path)
+        invoked = self._invoked("children", path, watch=watch)
         return self._replied("children", path, invoked, self._inner.children(path, watch=watch))
 
     def exists(self, path: str, *, watch: bool = False) -> Future[Reply[Stat | None]]:
-        invoked = self._invoked("exists", path)
+        invoked = self._invoked("exists", path, watch=watch)
         return self._replied("exists", path, invoked, self._inner.exists(path, watch=watch))
 
     def set(self, path: str, data: bytes, *, version: int = -1) -> Future[Reply[Stat]]:
@@ -120,8 +120,12 @@ class RecordedZooKeeper:
 
     # -- recording --------------------------------------------------------------------------
 
-    def _invoked(self, operation: str, path: str, parts: list[list[str]] | None = None) -> EventId:
+    def _invoked(
+        self, operation: str, path: str, parts: list[list[str]] | None = None, *, watch: bool = False
+    ) -> EventId:
         detail: dict[str, object] = {"op": operation, "path": path}
+        if watch:
+            detail["watch"] = True
         if parts is not None:
             detail["parts"] = parts
         return self._emit(Kind.INVOKED, None, detail)

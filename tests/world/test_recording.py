@@ -98,6 +98,19 @@ def test_every_operation_is_passed_on_with_its_arguments(recording: Recording) -
     assert operations == ["create", "set", "get", "exists", "children", "delete", "delete"]
 
 
+def test_reads_that_set_a_watch_say_so(recording: Recording) -> None:
+    async def main(session: ZooKeeper) -> None:
+        for watch in (True, False):
+            await session.exists("/", watch=watch)
+            await session.children("/", watch=watch)
+            await session.get("/", watch=watch)
+
+    recording.run(main)
+    told = [(event.of("op"), event.of("watch")) for event in recording.events(Kind.INVOKED)]
+    ops = ("exists", "children", "get")
+    assert told == [*((op, True) for op in ops), *((op, None) for op in ops)]
+
+
 def test_failures_are_definite_or_unknown(recording: Recording) -> None:
     async def main(session: ZooKeeper) -> None:
         with pytest.raises(NoNode):
