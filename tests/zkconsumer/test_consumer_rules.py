@@ -92,10 +92,20 @@ def test_threads_are_numbered_from_zero_and_there_is_at_least_one() -> None:
         thread_ids("c", 0)
 
 
-def test_a_member_refuses_what_it_cannot_do() -> None:
+@pytest.mark.parametrize(
+    ("setting", "value", "text"),
+    [
+        ("offsets_storage", "kafka", r"offsets\.storage=kafka needs brokers; use zookeeper"),
+        ("rebalance_backoff_ms", -1, r"rebalance\.backoff\.ms=-1: Kafka cannot sleep that long .* use 0 or more"),
+        ("num_consumer_fetchers", 0, r"num\.consumer\.fetchers=0: Kafka divides by it .* use 1 or more"),
+        ("queued_max_message_chunks", 0, r"queued\.max\.message\.chunks=0: Kafka can make no such queue; use 1"),
+        ("zookeeper_session_timeout_ms", 0, r"zookeeper\.session\.timeout\.ms=0: no session lives that long; use 1"),
+    ],
+)
+def test_a_member_refuses_what_works_nowhere(setting: str, value: int | str, text: str) -> None:
     async def story(stage: Stage) -> None:
-        with pytest.raises(NotSupported, match=r"offsets\.storage=kafka needs brokers; use zookeeper"):
-            stage.start("m1", offsets_storage="kafka")
+        with pytest.raises(NotSupported, match=text):
+            stage.start("m1", **{setting: value})
 
     Stage().play(story)
 
