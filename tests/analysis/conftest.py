@@ -1,13 +1,32 @@
-"""One Spark for all tests of the analysis: it takes longer to start than they take to run."""
+"""One Spark for all tests of the analysis, and one store of random histories: both take longer
+to make than most of the tests take to run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
+from pyspark.sql import DataFrame
+from stored_trials import random_history, store_history
 
 from rebalance_lab.analysis import session
+from rebalance_lab.analysis.parquet import Parquet, parquet_of
 from rebalance_lab.analysis.session import LocalSpark
+from rebalance_lab.analysis.store import read_store
+from rebalance_lab.analysis.tables.trial_results import trial_results
+from rebalance_lab.history.files import History
+
+RANDOM_TRIALS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class RandomTrials:
+    """Histories, by trial, and what Spark makes of their store."""
+
+    histories: dict[str, History]
+    parquet: Parquet
+    results: DataFrame
 
 
 @pytest.fixture(scope="session")
@@ -19,3 +38,15 @@ def local_spark() -> Iterator[LocalSpark]:
 @pytest.fixture
 def spark(local_spark: LocalSpark) -> object:
     return local_spark.session
+
+
+@pytest.fixture(scope="session")
+def random_trials(local_spark: LocalSpark, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RandomTrials]:
+    store = tmp_path_factory.mktemp("random-trials")
+    histories = {name: random_history(name, seed) for seed in range(RANDOM_TRIALS) for name in [f"t{seed:03}"]}
+    for history in histories.values():
+        store_history(store, history)
+    with parquet_of(local_spark.session, read_store(store)) as parquet:
+        results = trial_results(parquet.histories).persist()
+        yield RandomTrials(histories, parquet, results)
+        results.unpersist()

@@ -97,17 +97,18 @@ def test_the_intervals_are_those_of_the_deciding_trials_and_their_controls(analy
         assert as_spans([each for each in analysis.intervals if each.trial == name]) == expected
 
 
-def test_intervals_can_be_asked_for(store: Path, spark: SparkSession) -> None:
-    name = trial_folders(store)[-1].name
-    assert {each.trial for each in analyse(store, intervals_for=[name], spark=spark).intervals} == {name}
-
+def test_intervals_can_be_chosen_from_what_was_found(store: Path, spark: SparkSession) -> None:
     def last(seen: Analysis) -> list[str]:
         assert seen.verdicts and seen.outcomes and not seen.intervals
         return [seen.trials[-1].id]
 
-    assert {each.trial for each in analyse(store, intervals_for=last, spark=spark).intervals} == {name}
+    found = analyse(store, intervals_for=last, spark=spark)
+    assert {each.trial for each in found.intervals} == {trial_folders(store)[-1].name}
+
+
+def test_intervals_of_a_trial_that_is_not_there_are_an_error(tmp_path: Path, spark: SparkSession) -> None:
     with pytest.raises(HistoryError, match="holds no trial 'x'"):
-        analyse(store, intervals_for=["x"], spark=spark)
+        analyse(tmp_path, intervals_for=["x"], spark=spark)
 
 
 def test_a_store_without_whole_trials_leaves_all_claims_not_run(tmp_path: Path, spark: SparkSession) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from pyspark.sql import SparkSession
+from scipy import stats
 
 from rebalance_lab.analysis.frames import rows_of, table
 from rebalance_lab.analysis.ledger import Claim, Condition, Expected, Ledger, Minimum, Quantifier, Reading, Run
@@ -352,6 +353,19 @@ def test_one_counter_example_refutes_a_universal_claim(told: Told) -> None:
     row = told["always, but once", "all"]
     assert (row["verdict"], row["status"], row["witness"]) == ("refuted", "surprise", "always, but once/counter")
     assert row["why"].startswith("registration violated in 1 of 3 live trials (6 to 79 %) and 0 of 3 simulated trials")
+
+
+def test_how_often_it_was_shown_is_told_with_an_interval(told: Told) -> None:
+    row = told["always, but once", "all"]
+    assert [(each["world"], each["shown"], each["decided"]) for each in row["frequencies"]] == [
+        ("live", 2, 3),
+        ("simulated", 3, 3),
+    ]
+    for each in row["frequencies"]:
+        other = stats.binomtest(each["shown"], each["decided"]).proportion_ci(method="wilson")
+        assert (each["low"], each["high"]) == pytest.approx((other.low, other.high))
+    nothing = told["only a short pause", "all"]["frequencies"]
+    assert nothing == [{"world": w, "shown": 0, "decided": 0, "low": None, "high": None} for w in WORLDS]
 
 
 def test_each_reading_has_its_own_trials_and_expectation(told: Told) -> None:

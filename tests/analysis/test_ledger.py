@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_lab.analysis.ledger import Condition, LedgerError, Minimum, Quantifier, minimum_of, read_ledger
+from rebalance_lab.analysis.ledger import Condition, LedgerError, Minimum, Quantifier, minimum_of, read_ledger, run_of
 from rebalance_lab.history.checks import CHECKS
 
 #: The list of claims.
@@ -54,6 +54,10 @@ READINGS = 'readings = [{ name = "all", expected = "refuted", reason = "so" }]'
 RUN = 'run = { scenario = "s", checks = ["c"] }'
 
 
+def trend_run(trend: str) -> str:
+    return f'quantifier = "trend"\nrun = {{ scenario = "s", checks = ["c"], trend = {{ {trend} }} }}'
+
+
 def one_claim(tmp_path: Path, text: str, readings: str = READINGS) -> object:
     path = tmp_path / "ledger.toml"
     path.write_text(f'[X1]\nstatement = "s"\nsource = "here"\n{readings}\n{text}\n')
@@ -75,6 +79,23 @@ def one_claim(tmp_path: Path, text: str, readings: str = READINGS) -> object:
             'quantifier = "exists"\nrun = { scenario = "s", checks = ["c"], where = ["pause is long"] }',
             "'pause is long' is not `parameter operator bound`",
         ),
+        (trend_run('measure = "speed", between = [1, 2]'), "has a trend with measure 'speed'; there are: reads"),
+        (trend_run('measure = "reads", model = "cubic", between = [1, 2]'), "has a trend with model 'cubic'"),
+        (trend_run('measure = "reads", against = "age", between = [1, 2]'), "has a trend with against 'age'"),
+        (trend_run('measure = "reads", between = [2, 1]'), "lies between 2.0 and 1.0: nothing does"),
+        (trend_run('measure = "reads", between = [1, 2], sizes = 2'), "from 2 sizes; the exponent model needs 3"),
+        (
+            trend_run('measure = "reads", between = [1, 2]').replace("trend", "always", 1),
+            "if and only if it is a trend",
+        ),
+        (
+            'quantifier = "exists"\nrun = { scenario = "s", checks = ["c"], where = ["a > \'b\'"] }',
+            "compares text: only == and != can",
+        ),
+        (
+            'quantifier = "exists"\nrun = { scenario = "s", checks = ["c"], where = ["a == b c"] }',
+            "put text in single quotes",
+        ),
         ('quantifier = "often"\nwaits_for = "needs x"', "often"),
         ('quantifier = "always"\nwaits_for = "needs x"\nextra = 1', "extra"),
     ],
@@ -94,3 +115,35 @@ def test_a_ledger_that_contradicts_itself_is_an_error(tmp_path: Path, text: str,
 def test_readings_have_names_of_their_own(tmp_path: Path, readings: str, told: str) -> None:
     with pytest.raises(LedgerError, match=told):
         one_claim(tmp_path, 'quantifier = "always"\nwaits_for = "needs x"', readings)
+
+
+def test_readings_can_have_conditions_and_a_run_of_their_own(tmp_path: Path) -> None:
+    readings = """
+[[X1.readings]]
+name = "kept"
+expected = "reproduced"
+reason = "so"
+where = ["keep == true", "assignor != 'round robin'", "members >= 3"]
+
+[[X1.readings]]
+name = "other"
+expected = "refuted"
+reason = "so"
+run = { scenario = "other", checks = ["d"] }
+"""
+    path = tmp_path / "ledger.toml"
+    path.write_text(f'[X1]\nstatement = "s"\nsource = "here"\nquantifier = "exists"\n{RUN}\n{readings}')
+    claim = read_ledger(path).claims["X1"]
+    kept, other = claim.readings
+    assert kept.conditions == [
+        Condition("keep", "==", text="true"),
+        Condition("assignor", "!=", text="round robin"),
+        Condition("members", ">=", bound="3"),
+    ]
+    assert (run_of(claim, kept).scenario, run_of(claim, other).scenario) == ("s", "other")
+
+
+def test_a_reading_s_conditions_are_looked_at_too(tmp_path: Path) -> None:
+    readings = READINGS.replace('reason = "so"', 'reason = "so", where = ["a is b"]')
+    with pytest.raises(LedgerError, match="'a is b' is not"):
+        one_claim(tmp_path, f'quantifier = "exists"\n{RUN}', readings)

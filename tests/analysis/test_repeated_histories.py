@@ -5,13 +5,15 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from pyspark.sql import SparkSession
 from stored_trials import results_of
 
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.ledger import Claim, Expected, Ledger, Minimum, Quantifier, Reading, Run
+from rebalance_lab.analysis.session import LocalSpark
+from rebalance_lab.analysis.store import read_store
 from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
 from rebalance_lab.analysis.tables.herd_costs import herd_costs
 from rebalance_lab.analysis.tables.readings import readings_table
@@ -33,76 +35,86 @@ def universal(scenario: str, check: str) -> Claim:
     )
 
 
-def verdict(spark: SparkSession, store: Path, claim: Claim) -> dict[str, object]:
-    """The claim's only row of VERDICTS, from the trials of a store."""
-    readings = readings_table(spark, Ledger({"X1": claim}))
-    with results_of(spark, store) as results:
-        (row,) = rows_of(claim_verdicts(trial_outcomes(results), readings, herd_costs(results)))
-    return row
-
-
 def crash(store: Path, **plan: object) -> Path:
     return run(make_plan("crash", **plan), store).folder
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    crash(tmp_path, control=True)
-    crash(tmp_path, seed=1)
-    crash(tmp_path, seed=2)
-    return tmp_path
+def case(store: Path, name: str, folder: Path, **changes: object) -> None:
+    """Copy a trial into a case: a scenario of its own, judged with all the others at once."""
+    copy = store / f"{name}-{len(list(store.iterdir()))}-{folder.name}"
+    shutil.copytree(folder, copy)
+    seal(copy, replace(read_trial(copy), scenario=name, **changes))
 
 
-def test_a_copied_folder_is_no_further_trial(spark: SparkSession, store: Path) -> None:
-    folder = crash(store, seed=2)
-    for n in range(NEEDED):
-        shutil.copytree(folder, store / f"copy-{n}")
-    row = verdict(spark, store, universal("crash", "registration"))
+@pytest.fixture(scope="module")
+def told(local_spark: LocalSpark, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
+    trials, store = tmp_path_factory.mktemp("trials"), tmp_path_factory.mktemp("cases")
+    control, one, two, three = crash(trials, control=True), *(crash(trials, seed=seed) for seed in (1, 2, 3))
+    copies = {"copies": [control, one, two, two, two, two], "and one more": [control, one, two, two, three]}
+    for name, folders in copies.items():
+        for folder in folders:
+            case(store, name, folder)
+
+    patient = crash(trials, seed=2, settings={"rest_timeout_ms": "29000"})
+    eager = crash(trials, seed=2, settings={"rebalance_backoff_ms": "400"})
+    assert (two / "events.jsonl").read_bytes() == (patient / "events.jsonl").read_bytes()
+    assert (two / "events.jsonl").read_bytes() != (eager / "events.jsonl").read_bytes()
+    for folder in (control, one, two, patient, eager):
+        case(store, "settings", folder)
+
+    for folder in (control, one, two):
+        case(store, "no seal", folder)
+    case(store, "no seal", two, seed=77, history_sha256="")
+
+    zombie = run(make_plan("zombie"), trials).folder
+    for folder in (control, zombie, zombie):
+        case(store, "counter-example", folder)
+
+    for world in ("simulated", "processes"):
+        for folder in (control, one):
+            case(store, "two worlds", folder, world=world)
+    return verdicts(local_spark.session, store)
+
+
+def verdicts(spark: SparkSession, store: Path) -> dict[str, dict[str, object]]:
+    names = {trial.scenario for trial in read_store(store).trials}
+    check = {"counter-example": "effect_overlap"}
+    ledger = Ledger({name: universal(name, check.get(name, "registration")) for name in sorted(names)})
+    with results_of(spark, store) as results:
+        frame = claim_verdicts(trial_outcomes(results), readings_table(spark, ledger), herd_costs(results))
+        return {row["claim"]: row for row in rows_of(frame)}
+
+
+Told = dict[str, dict[str, object]]
+
+
+def test_a_copied_folder_is_no_further_trial(told: Told) -> None:
+    row = told["copies"]
     assert (row["verdict"], row["simulated"]) == ("unknown", 2)
     assert row["why"] == (
         f"needs one more simulated trial (so far 2 of 2 show it) ({NEEDED} not counted: another's history again)"
     )
-
-    crash(store, seed=3)
-    row = verdict(spark, store, universal("crash", "registration"))
+    row = told["and one more"]
     assert (row["verdict"], row["simulated"]) == ("reproduced", NEEDED)
     assert "clean in all 0 live and 3 simulated trials" in row["why"]
 
 
-def test_a_setting_that_changes_nothing_makes_no_further_trial(spark: SparkSession, store: Path) -> None:
-    plain = crash(store, seed=2)
-    patient = crash(store, seed=2, settings={"rest_timeout_ms": "29000"})
-    assert (plain / "events.jsonl").read_bytes() == (patient / "events.jsonl").read_bytes()
-    eager = crash(store, seed=2, settings={"rebalance_backoff_ms": "400"})
-    assert (plain / "events.jsonl").read_bytes() != (eager / "events.jsonl").read_bytes()
-    # Seeds 1 and 2, and the eager one.
-    assert verdict(spark, store, universal("crash", "registration"))["simulated"] == NEEDED
+def test_a_setting_that_changes_nothing_makes_no_further_trial(told: Told) -> None:
+    assert told["settings"]["simulated"] == NEEDED  # seeds 1 and 2, and the eager one
 
 
-def test_a_seal_that_is_missing_does_not_hide_a_copy(spark: SparkSession, store: Path) -> None:
+def test_a_seal_that_is_missing_does_not_hide_a_copy(told: Told) -> None:
     """Events are compared, not what `trial.json` says of them: that may be empty."""
-    copy = store / "copy"
-    shutil.copytree(crash(store, seed=2), copy)
-    seal(copy, msgspec.structs.replace(read_trial(copy), seed=77, history_sha256=""))
-    assert verdict(spark, store, universal("crash", "registration"))["simulated"] == 2
+    assert told["no seal"]["simulated"] == 2
 
 
-def test_a_counter_example_counts_once(spark: SparkSession, tmp_path: Path) -> None:
-    crash(tmp_path, control=True)
-    shutil.copytree(run(make_plan("zombie"), tmp_path).folder, tmp_path / "a-copy")
-    run(make_plan("zombie", control=True), tmp_path)
-    row = verdict(spark, tmp_path, universal("zombie", "effect_overlap"))
+def test_a_counter_example_counts_once(told: Told) -> None:
+    row = told["counter-example"]
     assert (row["verdict"], row["simulated"]) == ("refuted", 1)
-    assert row["witness"] == "a-copy"  # of one seed, the first by name
+    assert row["witness"] == "counter-example-21-zombie-simulated-described-s1"  # of one seed, the first by name
     assert "violated in 0 of 0 live trials and 1 of 1 simulated trials" in str(row["why"])
 
 
-def test_the_same_history_in_two_worlds_is_two_trials(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_same_history_in_two_worlds_is_two_trials(told: Told) -> None:
     """Worlds are counted apart: one never fills in for the other, nor takes from it."""
-    for control in (False, True):
-        folder = crash(tmp_path, control=control)
-        live = tmp_path / f"live-{control}"
-        shutil.copytree(folder, live)
-        seal(live, msgspec.structs.replace(read_trial(live), world="processes"))
-    row = verdict(spark, tmp_path, universal("crash", "registration"))
-    assert (row["live"], row["simulated"]) == (1, 1)
+    assert (told["two worlds"]["live"], told["two worlds"]["simulated"]) == (1, 1)

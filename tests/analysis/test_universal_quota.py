@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from pyspark.sql import SparkSession
+from msgspec.structs import replace
 
 from rebalance_lab.analysis.frames import rows_of, table
 from rebalance_lab.analysis.ledger import Ledger, read_ledger
+from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
 from rebalance_lab.analysis.tables.herd_costs import HERD_COSTS
 from rebalance_lab.analysis.tables.readings import readings_table
 from rebalance_lab.analysis.tables.trial_outcomes import OUTCOMES
 
-Z1 = Ledger({"Z1": read_ledger().claims["Z1"]})
+Z1 = read_ledger().claims["Z1"]
 Row = dict[str, object]
 
 
@@ -50,29 +51,44 @@ def trials(live: int, simulated: int) -> list[Row]:
     ]
 
 
-def verdict(spark: SparkSession, outcomes: list[Row]) -> Row:
-    no_costs = table(spark, [], HERD_COSTS)
-    (row,) = rows_of(claim_verdicts(table(spark, outcomes, OUTCOMES), readings_table(spark, Z1), no_costs))
-    return row
+CASES = {
+    "enough": trials(5, 200),
+    "one simulated too few": trials(5, 199),
+    "one live too few": trials(4, 200),
+    "a counter-example": [*trials(5, 200), crash("simulated", 777, "violated")],
+}
 
 
-def test_the_full_number_reproduces(spark: SparkSession) -> None:
-    row = verdict(spark, trials(5, 200))
+@pytest.fixture(scope="module")
+def told(local_spark: LocalSpark) -> dict[str, Row]:
+    """The verdict of each case: a scenario and a claim of its own."""
+    spark = local_spark.session
+    claims = {name: replace(Z1, run=replace(Z1.run, scenario=name)) for name in CASES}
+    outcomes = [
+        row | {"scenario": name, "trial": f"{name}/{row['trial']}"} for name, rows in CASES.items() for row in rows
+    ]
+    readings, no_costs = readings_table(spark, Ledger(claims)), table(spark, [], HERD_COSTS)
+    return {row["claim"]: row for row in rows_of(claim_verdicts(table(spark, outcomes, OUTCOMES), readings, no_costs))}
+
+
+def test_the_full_number_reproduces(told: dict[str, Row]) -> None:
+    row = told["enough"]
     assert (row["verdict"], row["status"], row["live"], row["simulated"]) == ("reproduced", "as expected", 5, 200)
 
 
 @pytest.mark.parametrize(
-    ("live", "simulated", "why"),
+    ("case", "live", "simulated", "why"),
     [
-        (5, 199, "needs one more simulated trial (so far 199 of 199 show it)"),
-        (4, 200, "needs one more live trial (so far 4 of 4 show it)"),
+        ("one simulated too few", 5, 199, "needs one more simulated trial (so far 199 of 199 show it)"),
+        ("one live too few", 4, 200, "needs one more live trial (so far 4 of 4 show it)"),
     ],
 )
-def test_less_is_unknown_with_counts(spark: SparkSession, live: int, simulated: int, why: str) -> None:
-    row = verdict(spark, trials(live, simulated))
+def test_less_is_unknown_with_counts(told: dict[str, Row], case: str, live: int, simulated: int, why: str) -> None:
+    row = told[case]
     assert (row["verdict"], row["live"], row["simulated"], row["why"]) == ("unknown", live, simulated, why)
 
 
-def test_one_counter_example_outweighs_all(spark: SparkSession) -> None:
-    row = verdict(spark, [*trials(5, 200), crash("simulated", 777, "violated")])
-    assert (row["verdict"], row["status"], row["witness"]) == ("refuted", "surprise", "simulated-777")
+def test_one_counter_example_outweighs_all(told: dict[str, Row]) -> None:
+    row = told["a counter-example"]
+    assert (row["verdict"], row["status"]) == ("refuted", "surprise")
+    assert row["witness"] == "a counter-example/simulated-777"

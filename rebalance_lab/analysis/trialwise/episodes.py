@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rebalance_lab.analysis.results import Episode
-from rebalance_lab.analysis.trialwise.operations import cost
+from rebalance_lab.analysis.trialwise.operations import cost, groups_of_actors
 from rebalance_lab.analysis.trialwise.ownership_sums import Window, add_ownership
 from rebalance_lab.analysis.trialwise.registry_view import RegistryView
 from rebalance_lab.history.events import Event, Kind, order
@@ -87,12 +87,12 @@ class _Counted:
 class _Course:
     """A trial as its events go by."""
 
+    group_of: dict[str, str]  # actor -> group
     registry: RegistryView = field(default_factory=RegistryView)
     rests: list[Event] = field(default_factory=list)
     settled: bool = False
     phase: str = ""
     closing: bool = False
-    group_of: dict[str, str] = field(default_factory=dict)  # actor -> group: sessions' events name none
     topics: dict[str, set[str]] = field(default_factory=dict)  # group -> those its members subscribe to
     found: dict[tuple[str, int], _Counted] = field(default_factory=dict)
 
@@ -132,7 +132,6 @@ class _Course:
 
     def _member_event(self, event: Event, group: str) -> None:
         if event.kind is Kind.MEMBER_STARTED:
-            self.group_of.setdefault(event.actor, group)
             streams = event.of("streams")
             if isinstance(streams, dict):
                 self.topics.setdefault(group, set()).update(map(str, streams))
@@ -149,7 +148,7 @@ def episodes(history: History) -> list[Episode]:
     are those of the topics that the group's members subscribe to or ever owned, each from when
     the topic's znode told it.
     """
-    course = _Course()
+    course = _Course(groups_of_actors(history))
     for event in events_of(history, *sorted(_KINDS)):
         course.feed(event)
     registry, belief = owners(history), beliefs(history)

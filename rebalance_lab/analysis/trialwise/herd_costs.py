@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from rebalance_lab.analysis.results import HerdCost
-from rebalance_lab.analysis.trialwise.operations import cost
+from rebalance_lab.analysis.trialwise.operations import cost, groups_of_actors
 from rebalance_lab.analysis.trialwise.registry_view import RegistryView
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, Trial
@@ -74,8 +74,8 @@ class _Open:
 @dataclass(slots=True)
 class _Course:
     trial: Trial
+    group_of: dict[str, str]  # actor -> group
     registry: RegistryView = field(default_factory=RegistryView)
-    group_of: dict[str, str] = field(default_factory=dict)
     topics: dict[str, set[str]] = field(default_factory=dict)
     open: _Open | None = None
     done: list[HerdCost] = field(default_factory=list)
@@ -100,7 +100,6 @@ class _Course:
 
     def _started(self, event: Event) -> None:
         group = event.group or ""
-        self.group_of.setdefault(event.actor, group)
         streams = event.of("streams")
         if isinstance(streams, dict):
             self.topics.setdefault(group, set()).update(map(str, streams))
@@ -162,7 +161,7 @@ def herd_costs(history: History) -> list[HerdCost]:
     A change ends with the next rest (reached or missed), with the next phase, or with the history.
     Brokers, topics and partitions are those that the registry holds by then.
     """
-    course = _Course(history.trial)
+    course = _Course(history.trial, groups_of_actors(history))
     for event in events_of(history, *sorted(_KINDS)):
         course.feed(event)
     if history.events:

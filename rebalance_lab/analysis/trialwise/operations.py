@@ -1,16 +1,27 @@
-"""How many reads and writes of ZooKeeper an event stands for."""
+"""How many reads and writes of ZooKeeper an event stands for, and for which group."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of
 
 #: Operations that read one znode, and those that are one write.
 READS = ("get", "children", "exists")
 WRITES = ("create", "set", "delete", "multi")
 
 _MULTI_READ = "multi_read"
+
+
+def groups_of_actors(history: History) -> dict[str, str]:
+    """actor -> group of the first member that it started: events of sessions name no group."""
+    found: dict[str, str] = {}
+    for event in events_of(history, Kind.MEMBER_STARTED):
+        if event.group is not None:
+            found.setdefault(event.actor, event.group)
+    return found
 
 
 def cost(event: Event) -> tuple[int, int]:
