@@ -16,9 +16,10 @@ from rebalance_lab.cli.failures import UNKNOWN, Failure, spoken
 from rebalance_lab.cli.options import Rules, RulesOption, ZooKeeperOption, key_values
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.history.events import Event, Kind
-from rebalance_lab.hosts.members import build_member
+from rebalance_lab.hosts.members import build_member, subscription_of
 from rebalance_lab.hosts.spec import MemberSpec
 from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.wire.errors import InvalidFilter, UnsupportedFilter
 from rebalance_lab.world.live.connect_string import BadConnectString
 from rebalance_lab.world.live.environment import live_environment
 from rebalance_lab.zkclient import ZkTimeoutException
@@ -35,10 +36,18 @@ REFUSALS = (
     UnknownAssignor,
     IllegalArgumentException,
     InvalidConfigException,
+    InvalidFilter,
     NotSupported,
+    UnsupportedFilter,
     ZkTimeoutException,
     ConsumerRebalanceFailedException,
 )
+
+#: Settings that have an option of their own.
+GROUP, CONNECT = "group.id", "zookeeper.connect"
+
+#: Nobody wants as many; each is a name in a list that every member sorts.
+STREAMS_LIMIT = 10_000
 
 
 #: Events that people are told of on stderr; a warning brings its own words.
@@ -89,33 +98,47 @@ class OwnershipLines:
 def join(
     *,
     zookeeper: ZooKeeperOption,
-    group: Annotated[str, typer.Option("--group", help="The consumer group.", metavar="G")],
+    group: Annotated[
+        str | None,
+        typer.Option("--group", help="The consumer group; as described there is a default one.", metavar="G"),
+    ] = None,
     topic: Annotated[
-        list[str], typer.Option("--topic", help="A topic, and its number of streams (1).", metavar="T[:STREAMS]")
-    ],
+        list[str] | None, typer.Option("--topic", help="A topic, and its number of streams (1).", metavar="T[:STREAMS]")
+    ] = None,
+    whitelist: Annotated[
+        str | None,
+        typer.Option("--whitelist", help="Topics that match, and streams for all of them.", metavar="REGEX[:STREAMS]"),
+    ] = None,
+    blacklist: Annotated[
+        str | None, typer.Option("--blacklist", help="Topics that do not match.", metavar="REGEX[:STREAMS]")
+    ] = None,
     rules: RulesOption = Rules.described,
     assignor: Annotated[
         str | None, typer.Option("--assignor", help="range, roundrobin or ceil; else as the rule set has it.")
     ] = None,
     config: Annotated[
-        list[str] | None, typer.Option("--config", help="A setting of Kafka's 0.8 consumer.", metavar="KEY=VALUE")
+        list[str] | None,
+        typer.Option("--config", help="A setting of Kafka's 0.8 consumer, or a cure of the lab.", metavar="KEY=VALUE"),
     ] = None,
 ) -> None:
     """Join a group as one ZooKeeper-era member, until SIGINT (Ctrl-C) or SIGTERM.
 
     Prints a JSON line for each change of what the member owns.
     """
-    if not group:
-        raise Failure("--group is empty; give the group a name")
-    properties = {"group.id": group, "zookeeper.connect": zookeeper, **key_values(config, "--config")}
+    if [bool(topic), whitelist is not None, blacklist is not None].count(True) != 1:
+        raise Failure("say what to consume: --topic, as often as you like, or --whitelist, or --blacklist")
+    regex, streams = _filter("--blacklist" if whitelist is None else "--whitelist", whitelist or blacklist)
     spec = MemberSpec(
         actor="join",
         host=socket.gethostname(),
         seed=random.randrange(2**63),
         rules=rules,
         assignor=assignor,
-        properties=properties,
-        streams=_streams(topic),
+        properties=_properties(zookeeper, group, config),
+        streams=_streams(topic or []),
+        whitelist=regex if whitelist is not None else None,
+        blacklist=regex if blacklist is not None else None,
+        filter_streams=streams,
         work_period_ms=50,
         plant=None,
         events="",
@@ -124,15 +147,41 @@ def join(
         _run(spec)
 
 
+def _properties(zookeeper: str, group: str | None, config: list[str] | None) -> dict[str, str]:
+    """The settings. Raises Failure for one that is given in two ways."""
+    if group == "":
+        raise Failure("--group is empty; give the group a name")
+    options = {CONNECT: zookeeper} if group is None else {CONNECT: zookeeper, GROUP: group}
+    settings = key_values(config, "--config")
+    for key, option in ((CONNECT, "--zookeeper"), (GROUP, "--group")):
+        if key in options and key in settings:
+            raise Failure(f"--config {key} and {option} say the same; give one of them")
+    return {**options, **settings}
+
+
 def _streams(texts: list[str]) -> dict[str, int]:
     """`T[:STREAMS]` texts. Raises Failure."""
     streams: dict[str, int] = {}
     for text in texts:
         name, colon, count = text.partition(":")
-        if not name or name in streams or (colon and not (count.isascii() and count.isdigit() and int(count) > 0)):
-            raise Failure(f"--topic {text}: write T or T:STREAMS with 1 stream or more, each topic once")
+        if not name or name in streams or (colon and not _is_count(count)):
+            raise Failure(f"--topic {text}: write T or T:STREAMS with 1 to {STREAMS_LIMIT} streams, each topic once")
         streams[name] = int(count) if colon else 1
     return streams
+
+
+def _filter(option: str, text: str | None) -> tuple[str, int]:
+    """`REGEX[:STREAMS]`. A colon that no number follows belongs to the regex. Raises Failure."""
+    regex, colon, count = (text or "").rpartition(":")
+    if not colon or not (count.isascii() and count.isdigit()):
+        return text or "", 1
+    if not _is_count(count):
+        raise Failure(f"{option} {text}: write REGEX or REGEX:STREAMS with 1 to {STREAMS_LIMIT} streams")
+    return regex, int(count)
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < int(text[:9]) <= STREAMS_LIMIT
 
 
 def _run(spec: MemberSpec) -> None:
@@ -151,8 +200,9 @@ def _run(spec: MemberSpec) -> None:
         try:
             environment = live_environment(spec.actor, live, lines, spec.seed, host=spec.host)
             member = build_member(environment, spec)
-            print(f"rebalance-lab: joining group {spec.properties['group.id']}; Ctrl-C leaves", file=sys.stderr)
-            live.run(member.run(spec.streams, closing), "member")
+            subscription = subscription_of(spec)
+            print(f"rebalance-lab: joining as {member.consumer_id}; Ctrl-C leaves", file=sys.stderr)
+            live.run(member.run(subscription, closing), "member")
         except REFUSALS as error:
             raise Failure(str(error)) from error
         finally:

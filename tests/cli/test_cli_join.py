@@ -1,0 +1,87 @@
+"""`join`: what it refuses, and members with filters on a real ZooKeeper."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+from cli_tools import CommandLine, background, end, next_line
+
+from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+
+SESSION = ["--config", "zookeeper.session.timeout.ms=2000", "--config", "rebalance.backoff.ms=100"]
+JOIN = ["join", "--zookeeper", "127.0.0.1:1"]
+IN_GROUP = [*JOIN, "--group", "g"]
+OF_TOPIC = [*IN_GROUP, "--topic", "t"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (IN_GROUP, "say what to consume: --topic, as often as you like, or --whitelist, or --blacklist"),
+        ([*OF_TOPIC, "--whitelist", "t"], "say what to consume: "),
+        ([*IN_GROUP, "--whitelist", "t", "--blacklist", "u"], "say what to consume: "),
+        ([*IN_GROUP, "--whitelist", "t:0"], "--whitelist t:0: write REGEX or REGEX:STREAMS with 1 to 10000 streams"),
+        ([*IN_GROUP, "--blacklist", "t:99999"], "--blacklist t:99999: write REGEX or REGEX:STREAMS"),
+        ([*IN_GROUP, "--topic", "t:0"], "--topic t:0: write T or T:STREAMS with 1 to 10000 streams"),
+        ([*OF_TOPIC, "--topic", "t:2"], "--topic t:2: write T or T:STREAMS with 1 to 10000 streams, each topic once"),
+        ([*IN_GROUP, "--whitelist", "*t"], "*t is an invalid regex."),
+        ([*IN_GROUP, "--whitelist", "[a&&b]:2"], "the topic filter [a&&b] uses an intersection of classes (&&)"),
+        ([*JOIN, "--group", "", "--topic", "t"], "--group is empty"),
+        ([*OF_TOPIC, "--config", "group.id=h"], "--config group.id and --group say the same; give one of them"),
+        ([*OF_TOPIC, "--config", "zookeeper.connect=h:1"], "--config zookeeper.connect and --zookeeper say the same"),
+        ([*JOIN, "--topic", "t", "--rules", "shipped"], "Missing required property 'group.id'"),
+        ([*OF_TOPIC, "--config", "rebalance.max.retries=four"], 'For input string: "four"'),
+        ([*OF_TOPIC, "--config", "restart.after.failure=maybe"], "boolean values must be either 'true' or 'false'"),
+        ([*OF_TOPIC, "--config", "auto.offset.reset=earliest"], "Valid values are smallest and largest"),
+        ([*OF_TOPIC, "--config", "offsets.storage=kafka"], "offsets.storage=kafka needs brokers; use zookeeper"),
+    ],
+)
+def test_what_cannot_be_is_refused(command: CommandLine, arguments: list[str], says: str) -> None:
+    assert says in command.refused(*arguments)
+
+
+def test_a_filter_hears_of_new_topics(
+    command: CommandLine, fixture_zookeeper: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    where = fixture_zookeeper.connect_string
+
+    def create(topic: str, partitions: int) -> None:
+        assert (
+            command("topics", "--zookeeper", where, "--fixture", "--create", topic, "--partitions", partitions).code
+            == 0
+        )
+
+    create("heard-1", 2)
+    join = ["join", "--zookeeper", where, "--whitelist", "(?:heard)-[0-9]+:2", *SESSION, "--rules", "described"]
+    with background(*join) as member:
+        line = next_line(member)
+        assert line["member"].startswith("default_")  # no group given
+        assert line["owned"] == [["heard-1", 0], ["heard-1", 1]]
+        create("heard-2", 1)
+        create("unheard", 1)
+        assert next_line(member)["owned"] == []
+        assert next_line(member)["owned"] == [["heard-1", 0], ["heard-1", 1], ["heard-2", 0]]
+        left = end(member, signal.SIGINT)
+    assert left.code == 0
+    assert "joining as default_" in left.err
+
+
+def test_several_topics_and_settings_that_nobody_knows(
+    command: CommandLine, fixture_zookeeper: EmbeddedZooKeeper
+) -> None:
+    where = fixture_zookeeper.connect_string
+    for topic, partitions in (("several-a", 1), ("several-b", 2)):
+        command("topics", "--zookeeper", where, "--fixture", "--create", topic, "--partitions", partitions)
+    topics = ["--topic", "several-a", "--topic", "several-b:2"]
+    join = ["join", "--zookeeper", where, "--group", "several", *topics, *SESSION, "--config", "zk.connect=x"]
+    with background(*join, "--assignor", "roundrobin", "--config", "consumer.id=one", "--rules", "shipped") as member:
+        # streams that differ between topics: round robin refuses, in a member that says so
+        assert member.stderr is not None
+        told = [member.stderr.readline() for _ in range(3)]
+        left = end(member, signal.SIGTERM)
+    assert "joining as several_one; Ctrl-C leaves" in told[0]
+    assert "Property zk.connect is not valid" in told[1]
+    assert "several_one can't rebalance after 4 retries" in told[2]
+    assert left.code == 0
