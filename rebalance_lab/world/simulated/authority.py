@@ -6,7 +6,7 @@ is. A write is decided at one instant: it takes a zxid even when it is refused, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -24,6 +24,9 @@ from rebalance_lab.world.simulated.tree import Refused, Tree
 TWO_OWNERS = "two-owners"
 
 PLANTS = (TWO_OWNERS,)
+
+#: The code of a multi's operations behind the one that was refused.
+RUNTIME_INCONSISTENCY = -2
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -60,11 +63,15 @@ class Authority:
         self._now_us = kernel.now_us
         self._plant = plant
 
+    def lead(self, tree: Tree, zxid: int) -> None:
+        """Another server leads: its znodes are the committed ones, and its epoch begins at `zxid`."""
+        self.tree, self.zxid = tree, zxid
+
     # -- sessions ---------------------------------------------------------------------------
 
-    def open(self, asked_timeout_ms: int) -> ServerSession:
-        """A new session."""
-        session = self.sessions.open(asked_timeout_ms)
+    def open(self, asked_timeout_ms: int, server: int) -> ServerSession:
+        """A new session, opened at the server of this number."""
+        session = self.sessions.open(asked_timeout_ms, server)
         record = self._record(
             session.id, 0, TransactionKind.SESSION_OPENED, wall_ms(self._now_us()), timeout_ms=session.timeout_ms
         )
@@ -95,7 +102,8 @@ class Authority:
         return Outcome((record,), value)
 
     def _multi(self, session: ServerSession, request: Request) -> Outcome:
-        """All operations or none; each sees what those before it did (PrepRequestProcessor)."""
+        """All operations or none; each sees what those before it did (PrepRequestProcessor). The
+        log of a refused one has an error for each: undone (0), refused, or not looked at."""
         undo: list[Callable[[], None]] = []
         records: list[Transaction] = []
         values: list[Done] = []
@@ -109,16 +117,27 @@ class Authority:
             except Refused as refused:
                 for restore in reversed(undo):
                     restore()
-                return self._refuse(session, request, Refusal(index, refused.code), refused.code)
+                unseen = len(request.writes) - index - 1
+                codes = [*([0] * index), refused.code, *([RUNTIME_INCONSISTENCY] * unseen)]
+                return self._refuse(session, request, Refusal(index, refused.code), refused.code, codes)
             records.append(record)
             values.append(value)
         self._log(tuple(records))
         return Outcome(tuple(records), tuple(values))
 
-    def _refuse(self, session: ServerSession, request: Request, value: Value, code: int) -> Outcome:
-        record = self._record(session.id, request.xid, TransactionKind.ERROR, wall_ms(self._now_us()), code=code)
-        self._log((record,))
-        return Outcome((record,), value, code)
+    def _refuse(
+        self, session: ServerSession, request: Request, value: Value, code: int, codes: Sequence[int] = ()
+    ) -> Outcome:
+        """`codes`: those of the records, where there is not just the one."""
+        at_ms = wall_ms(self._now_us())
+        records = tuple(
+            [
+                self._record(session.id, request.xid, TransactionKind.ERROR, at_ms, code=each)
+                for each in codes or (code,)
+            ]
+        )
+        self._log(records)
+        return Outcome(records, value, code)
 
     def _create(self, session: ServerSession, cxid: int, asked: Create | Request) -> tuple[Transaction, str]:
         if self._plant == TWO_OWNERS:

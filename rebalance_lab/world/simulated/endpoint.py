@@ -1,66 +1,165 @@
-"""A process as the simulated network sees it: its sessions, and what pause and kill do to them."""
+"""A process as the simulated network sees it: its sessions, and what pause, kill and cuts do to them."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from rebalance_lab.kernel import Kernel, Process, ProcessState, RandomStream
+from rebalance_lab.world.live.connect_string import parse
 from rebalance_lab.world.ports import ZooKeeper
-from rebalance_lab.world.simulated.link import Link, Network
+from rebalance_lab.world.simulated.hosts import Hosts
+from rebalance_lab.world.simulated.link import RETRY_SYN_US, Link, Network, ServerEnd, retried_us
 from rebalance_lab.world.simulated.messages import Connect
 from rebalance_lab.world.simulated.server import Server
 from rebalance_lab.world.simulated.session import SimulatedSession
-
-#: ClientCnxn.startConnect waits this long at most before each connection but the first.
-RECONNECT_WAIT_LIMIT_US = 1_000_000
+from rebalance_lab.world.simulated.settings import SIMULATED_HOST
 
 
 class Endpoint:
-    """One process (`session.Host`). `name`: its host, for reports."""
+    """One process (`session.Host`). `name`: its host, for reports; `servers`: all there are."""
 
-    def __init__(self, kernel: Kernel, process: Process, name: str, seed: int | str, network: Network, server: Server):
+    __slots__ = (
+        "_cut_links",
+        "_cut_to_client",
+        "_cut_to_server",
+        "_held",
+        "_holding",
+        "_links",
+        "_network",
+        "_orders",
+        "_seed",
+        "_servers",
+        "_silent_since_us",
+        "_waits",
+        "kernel",
+        "name",
+        "process",
+    )
+
+    def __init__(
+        self, kernel: Kernel, process: Process, name: str, seed: int | str, network: Network, servers: dict[str, Server]
+    ) -> None:
         self.kernel = kernel
         self.process = process
         self.name = name
         self._seed = seed
-        self._reconnect_waits: RandomStream | None = None
+        self._waits: RandomStream | None = None
+        self._orders: RandomStream | None = None
         self._network = network
-        self._server = server
+        self._servers = servers
         self._links: dict[SimulatedSession, Link] = {}
         self._silent_since_us: dict[SimulatedSession, int] = {}
-        self._held: list[tuple[Link, Connect]] | None = None
+        self._holding = False
+        self._cut_to_server = False
+        self._cut_to_client = False
+        self._cut_links: list[Link] = []
+        #: Attempts that hang, with the time they began.
+        self._held: list[tuple[Link, Connect, int]] = []
         process.on_change(self._process_changed)
 
     # -- links ------------------------------------------------------------------------------
 
-    def connect(self, session: SimulatedSession, message: Connect) -> Link:
+    def hosts(self, names: tuple[str, ...]) -> Hosts:
+        """The servers of these names, in the order a session tries them. Raises ValueError for one
+        that does not exist."""
+        unknown = [name for name in names if name not in self._servers and not self._alone(name)]
+        if unknown:
+            known = ", ".join(self._servers)
+            raise ValueError(f"connect string names {unknown[0]}: the simulated servers are {known}")
+        found: list[ServerEnd] = [self._servers[name if name in self._servers else self._only] for name in names]
+        if len(found) > 1:
+            if self._orders is None:
+                self._orders = RandomStream(self._seed, self.process.name, "servers")
+            self._orders.shuffle(found)
+        return Hosts(tuple(found), self._wait_us)
+
+    @property
+    def _only(self) -> str:
+        return next(iter(self._servers))
+
+    def _alone(self, name: str) -> bool:
+        return name == SIMULATED_HOST and len(self._servers) == 1
+
+    def connect(self, session: SimulatedSession, server: ServerEnd, message: Connect) -> Link:
         """Begin a connection. While connections are held the attempt hangs, and may be given up."""
-        link = Link(self._network, self.process, session, self._server)
+        link = Link(self._network, self.process, session, server)
         self._links[session] = link
-        if self._held is None:
-            link.to_server(message)
-        else:
-            self._held.append((link, message))
+        if self._holding or self.cut:
+            self._held.append((link, message, self.kernel.now_us()))
             session.limit_attempt()
+        else:
+            if len(self._servers) > 1 or self._servers[server.name].paused:
+                session.limit_attempt()
+            link.to_server(message)
         return link
 
-    def reconnect_wait_us(self) -> int:
-        """How long to wait before the next connection. Its stream is made when first needed:
-        most of 100,000 sessions never lose theirs."""
-        if self._reconnect_waits is None:
-            self._reconnect_waits = RandomStream(self._seed, self.process.name, "reconnect")
-        return self._reconnect_waits.below(RECONNECT_WAIT_LIMIT_US)
+    def _wait_us(self, limit_us: int) -> int:
+        """A random wait before a connection. The stream is made when first needed: most of 100,000
+        sessions never lose theirs."""
+        if self._waits is None:
+            self._waits = RandomStream(self._seed, self.process.name, "reconnect")
+        return self._waits.below(limit_us)
 
     def forget(self, session: SimulatedSession) -> None:
         """The session is over."""
         self._links.pop(session, None)
 
+    # -- trouble ----------------------------------------------------------------------------
+
     def hold(self) -> None:
-        if self._held is None:
-            self._held = []
+        """New connections hang from now."""
+        self._holding = True
 
     def release(self) -> None:
-        held, self._held = self._held or [], None
-        for link, message in held:
+        """Those that hang go through, unless the process is cut off."""
+        self._holding = False
+        if not self.cut:
+            held, self._held = self._held, []
+            for link, message, _ in held:
+                link.to_server(message)
+
+    @property
+    def cut(self) -> bool:
+        return self._cut_to_server or self._cut_to_client
+
+    def cut_off(self, *, to_server: bool, to_client: bool) -> None:
+        """What is sent these ways gets lost from now; nobody is told. New connections hang: each
+        needs both ways."""
+        self._cut_to_server |= to_server
+        self._cut_to_client |= to_client
+        for session, link in tuple(self._links.items()):
+            if link.open:
+                link.withhold(to_server=to_server, to_client=to_client)
+                self._cut_links.append(link)
+                server = self._servers[link.server.name]
+                heard_us = server.client_silent(link) if to_server else server.pinged_us(link)
+                session.watch_silence(link, self.kernel.now_us() if heard_us is None else heard_us)
+
+    def heal(self) -> None:
+        """What was lost is sent again when TCP's timers say so, on connections that still stand."""
+        self._cut_to_server = self._cut_to_client = False
+        links, self._cut_links = self._cut_links, []
+        for link in links:
+            link.resume()
+        if not self._holding:
+            held, self._held = self._held, []
+            now_us = self.kernel.now_us()
+            for link, message, began_us in held:
+                again_us = retried_us(began_us, now_us, RETRY_SYN_US)
+                self.kernel.driver.call_at(again_us, partial(self._try_again, link, message, began_us))
+
+    def _try_again(self, link: Link, message: Connect, began_us: int) -> None:
+        if self._holding or self.cut:
+            self._held.append((link, message, began_us))
+        else:
             link.to_server(message)
+
+    def server_paused(self, server: Server) -> None:
+        """Who is connected to it, or about to be, hears nothing from now."""
+        for session, link in tuple(self._links.items()):
+            if link.server is server and link.open:
+                heard_us = server.client_silent(link)
+                session.watch_silence(link, self.kernel.now_us() if heard_us is None else heard_us)
 
     # -- pause and kill ---------------------------------------------------------------------
 
@@ -77,7 +176,7 @@ class Endpoint:
 
     def _paused(self) -> None:
         for session, link in self._links.items():
-            silent_since_us = self._server.client_silent(link)
+            silent_since_us = self._servers[link.server.name].client_silent(link)
             if silent_since_us is not None:
                 self._silent_since_us[session] = silent_since_us
 
@@ -96,7 +195,10 @@ class SimulatedFactory:
         self._endpoint = endpoint
 
     def open(self, connect: str, session_timeout_ms: int) -> ZooKeeper:
-        """As the port says. Raises ValueError for a chroot, which is not supported yet."""
-        if "/" in connect:
-            raise ValueError(f"connect string {connect!r}: leave out the chroot, the simulated server has none yet")
-        return SimulatedSession(self._endpoint, session_timeout_ms)
+        """As the port says. Raises BadConnectString, and ValueError for a server that does not
+        exist and for a timeout that is not positive."""
+        if session_timeout_ms <= 0:
+            raise ValueError(f"a session timeout of {session_timeout_ms} ms: give a positive one")
+        where = parse(connect)
+        hosts = self._endpoint.hosts(tuple([server.host for server in where.servers]))
+        return SimulatedSession(self._endpoint, hosts, where.chroot, session_timeout_ms)

@@ -1,4 +1,4 @@
-"""Simulated TCP connections: two directions, each in order, with latency and loss.
+"""Simulated TCP connections: two directions, each in order, with latency, loss and cuts.
 
 The network belongs to no process: what a process sent is under way even if it is paused
 or killed then. So messages are the driver's calls, not timers of a process; only what arrives
@@ -7,6 +7,7 @@ at a client goes through `Process.deliver`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import Enum
 from functools import partial
 from typing import Protocol
@@ -17,8 +18,27 @@ from rebalance_lab.world.simulated.settings import NetworkSettings
 
 _LOSS_BITS = 30
 
+#: TCP sends again what is not acknowledged: the first time after this long, then after twice as
+#: long each time, up to the limit (Linux). Data first, then the SYN of a new connection.
+RETRY_DATA_US = 200_000
+RETRY_SYN_US = 1_000_000
+RETRY_LIMIT_US = 120_000_000
+
+
+def retried_us(lost_us: int, healed_us: int, first_us: int) -> int:
+    """When what was lost at `lost_us` is sent again for the first time after the network healed."""
+    due_us, wait_us = lost_us + first_us, first_us
+    while due_us < healed_us:  # ends: the waits grow to two minutes
+        wait_us = min(2 * wait_us, RETRY_LIMIT_US)
+        due_us += wait_us
+    return due_us
+
 
 class ServerEnd(Protocol):
+    """`name`: the server's."""
+
+    name: str
+
     def arrived(self, link: Link, message: ToServer) -> None: ...
     def ended(self, link: Link) -> None: ...
 
@@ -26,6 +46,10 @@ class ServerEnd(Protocol):
 class ClientEnd(Protocol):
     def arrived(self, link: Link, message: ToClient) -> None: ...
     def ended(self, link: Link) -> None: ...
+    def watch_silence(self, link: Link, heard_us: int) -> None:
+        """Nothing may come by the connection for long: ping, and give it up in time. `heard_us`:
+        when something came last."""
+        ...
 
 
 class LinkState(Enum):
@@ -64,8 +88,23 @@ class Network:
         return self._stream.bits(_LOSS_BITS) < self._loss_below
 
 
+class Withheld:
+    """What one direction of a cut connection has lost so far; TCP will send it again."""
+
+    __slots__ = ("calls", "since_us")
+
+    def __init__(self) -> None:
+        self.since_us = 0
+        self.calls: list[Callable[[], None]] = []
+
+    def add(self, now_us: int, call: Callable[[], None]) -> None:
+        if not self.calls:
+            self.since_us = now_us
+        self.calls.append(call)
+
+
 class Link:
-    """One connection between a client in `process` and the server.
+    """One connection between a client in `process` and a server.
 
     `mail_waited`: something arrived while the process was paused, and was read at resume.
     """
@@ -73,27 +112,44 @@ class Link:
     __slots__ = (
         "_client",
         "_client_due_us",
+        "_client_misses",
         "_network",
-        "_server",
         "_server_due_us",
+        "_server_misses",
         "mail_waited",
         "process",
+        "server",
         "state",
     )
 
     def __init__(self, network: Network, process: Process, client: ClientEnd, server: ServerEnd) -> None:
         self.process = process
+        self.server = server
         self.state = LinkState.OPEN
         self.mail_waited = False
         self._network = network
         self._client = client
-        self._server = server
         self._client_due_us = 0
         self._server_due_us = 0
+        self._client_misses: Withheld | None = None
+        self._server_misses: Withheld | None = None
 
     @property
     def open(self) -> bool:
         return self.state is LinkState.OPEN
+
+    @property
+    def reaches_server(self) -> bool:
+        """What the client sends arrives, as far as the network is concerned."""
+        return self._server_misses is None
+
+    def heard_us(self, now_us: int) -> int:
+        """When the client last got something by this connection, or gets what is under way."""
+        return min(self._client_due_us, now_us)
+
+    def doubt(self) -> None:
+        """The server is slow to answer: the client, which was well until now, notices silence."""
+        self._client.watch_silence(self, self._network.now_us())
 
     # -- sending ----------------------------------------------------------------------------
 
@@ -103,7 +159,7 @@ class Link:
         if self._network.lossy and self._network.loses():
             self.cut()
             return
-        self._network.call_at(self._next_at_server_us(), partial(self._at_server, message))
+        self._post_to_server(partial(self._at_server, message))
 
     def to_client(self, message: ToClient) -> None:
         if self.state is not LinkState.OPEN:
@@ -111,15 +167,29 @@ class Link:
         if self._network.lossy and self._network.loses():
             self.cut()
             return
-        self._network.call_at(self._next_at_client_us(), partial(self._at_client, message))
+        self._post_to_client(partial(self._at_client, message))
 
-    def _next_at_server_us(self) -> int:
-        due_us = max(self._network.now_us() + self._network.delay_us(), self._server_due_us)
+    def _post_to_server(self, call: Callable[[], None]) -> None:
+        if self._server_misses is not None:
+            self._server_misses.add(self._network.now_us(), call)
+        else:
+            self._network.call_at(self._next_at_server_us(), call)
+
+    def _post_to_client(self, call: Callable[[], None]) -> None:
+        if self._client_misses is not None:
+            self._client_misses.add(self._network.now_us(), call)
+        else:
+            self._network.call_at(self._next_at_client_us(), call)
+
+    def _next_at_server_us(self, from_us: int = 0) -> int:
+        sent_us = max(self._network.now_us(), from_us)
+        due_us = max(sent_us + self._network.delay_us(), self._server_due_us)
         self._server_due_us = due_us
         return due_us
 
-    def _next_at_client_us(self) -> int:
-        due_us = max(self._network.now_us() + self._network.delay_us(), self._client_due_us)
+    def _next_at_client_us(self, from_us: int = 0) -> int:
+        sent_us = max(self._network.now_us(), from_us)
+        due_us = max(sent_us + self._network.delay_us(), self._client_due_us)
         self._client_due_us = due_us
         return due_us
 
@@ -127,7 +197,7 @@ class Link:
 
     def _at_server(self, message: ToServer) -> None:
         if self.state is LinkState.OPEN or self.state is LinkState.LEFT_BY_CLIENT:
-            self._server.arrived(self, message)
+            self.server.arrived(self, message)
 
     def _at_client(self, message: ToClient) -> None:
         if self.state is LinkState.OPEN or self.state is LinkState.LEFT_BY_SERVER:
@@ -138,10 +208,32 @@ class Link:
                 self.process.deliver(partial(self._client.arrived, self, message))
 
     def _end_at_server(self) -> None:
-        self._server.ended(self)
+        self.server.ended(self)
 
     def _end_at_client(self) -> None:
         self.process.deliver(partial(self._client.ended, self))
+
+    # -- cuts -------------------------------------------------------------------------------
+
+    def withhold(self, *, to_server: bool, to_client: bool) -> None:
+        """From now what is sent these ways gets lost, and nobody is told; TCP keeps it."""
+        if to_server and self._server_misses is None:
+            self._server_misses = Withheld()
+        if to_client and self._client_misses is None:
+            self._client_misses = Withheld()
+
+    def resume(self) -> None:
+        """What was withheld arrives when TCP tries again, in order, and all that follows it."""
+        at_server, self._server_misses = self._server_misses, None
+        at_client, self._client_misses = self._client_misses, None
+        self._send_again(at_server, self._next_at_server_us)
+        self._send_again(at_client, self._next_at_client_us)
+
+    def _send_again(self, misses: Withheld | None, next_us: Callable[[int], int]) -> None:
+        if misses is not None and misses.calls:
+            again_us = retried_us(misses.since_us, self._network.now_us(), RETRY_DATA_US)
+            for call in misses.calls:
+                self._network.call_at(next_us(again_us), call)
 
     # -- ending -----------------------------------------------------------------------------
 
@@ -149,20 +241,20 @@ class Link:
         """The client closes, or its process dies. The server learns after what was sent before."""
         if self.open:
             self._change(LinkState.LEFT_BY_CLIENT)
-            self._network.call_at(self._next_at_server_us(), self._end_at_server)
+            self._post_to_server(self._end_at_server)
 
     def leave_as_server(self) -> None:
         """The server closes. The client learns after what was sent before."""
         if self.open:
             self._change(LinkState.LEFT_BY_SERVER)
-            self._network.call_at(self._next_at_client_us(), self._end_at_client)
+            self._post_to_client(self._end_at_client)
 
     def cut(self) -> None:
         """Reset: all in flight is lost, both ends learn."""
         if self.open:
             self._change(LinkState.BROKEN)
-            self._network.call_at(self._next_at_server_us(), self._end_at_server)
-            self._network.call_at(self._next_at_client_us(), self._end_at_client)
+            self._post_to_server(self._end_at_server)
+            self._post_to_client(self._end_at_client)
 
     def _change(self, new: LinkState) -> None:
         assert new in TRANSITIONS[self.state], f"a link {self.state.value} cannot become {new.value}"

@@ -28,11 +28,17 @@ class Operation(IntEnum):
     CLOSE = -11
 
 
+#: What pass through the authority; all else a server answers by itself.
+WRITES = frozenset({Operation.CREATE, Operation.DELETE, Operation.SET, Operation.MULTI, Operation.CLOSE})
+
+
 class Connect(msgspec.Struct, frozen=True):
-    """The first message of a connection; `session_id` 0 asks for a new session."""
+    """The first message of a connection; `session_id` 0 asks for a new session. `zxid`: the last
+    one the client has seen, 0 for none: a server that is behind it does not take the client."""
 
     session_id: int
     timeout_ms: int
+    zxid: int
 
 
 class Connected(msgspec.Struct, frozen=True):
@@ -43,7 +49,14 @@ class Connected(msgspec.Struct, frozen=True):
 
 
 class Ping(msgspec.Struct, frozen=True):
-    """A sign of life. Sent after a pause only: while all is well, pings are not simulated."""
+    """A sign of life. Sent after a pause, and while a connection is in trouble: while all is
+    well, pings are not simulated. `answered`: the server says so in return."""
+
+    answered: bool
+
+
+class Pong(msgspec.Struct, frozen=True):
+    """The server's sign of life."""
 
 
 class Rearm(msgspec.Struct, frozen=True):
@@ -56,12 +69,14 @@ class Rearm(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
+    """`path` and those of `writes` and `reads` are the server's: the chroot is in them."""
+
     xid: int
     operation: Operation
     path: str
+    watch: bool = False
     data: bytes = b""
     version: int = -1
-    watch: bool = False
     ephemeral: bool = False
     sequence: bool = False
     rearm: Rearm | None = None
@@ -105,6 +120,8 @@ class Fired(msgspec.Struct, frozen=True):
 
 
 ToServer = Connect | Request | Ping
-ToClient = Connected | Answer | Fired
+ToClient = Connected | Answer | Fired | Pong
 
-PING = Ping()
+PING = Ping(answered=False)
+HEARTBEAT = Ping(answered=True)
+PONG = Pong()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
 from rebalance_lab.kernel import Future, Kernel, Mailbox, Process
 from rebalance_lab.world import errors
+from rebalance_lab.world.live.connect_string import Chroot
 from rebalance_lab.world.ports import (
     SESSION_TRANSITIONS,
     Children,
@@ -20,20 +21,22 @@ from rebalance_lab.world.ports import (
     SessionState,
     Stat,
     WatchEvent,
-    WatchKind,
     WriteOperation,
     WriteResult,
 )
-from rebalance_lab.world.simulated.link import Link
+from rebalance_lab.world.simulated import calls
+from rebalance_lab.world.simulated.client_watches import ClientWatches
+from rebalance_lab.world.simulated.heartbeat import Heartbeat
+from rebalance_lab.world.simulated.hosts import Hosts
+from rebalance_lab.world.simulated.link import Link, ServerEnd
 from rebalance_lab.world.simulated.messages import (
     PING,
     Answer,
     Connect,
     Connected,
-    Found,
+    Fired,
     Operation,
     Rearm,
-    Refusal,
     Request,
     ToClient,
 )
@@ -41,6 +44,11 @@ from rebalance_lab.world.simulated.sizes import REQUEST_LIMIT_BYTES, request_byt
 
 #: Unread session events. A session that reconnects makes two; its reader would be long gone.
 EVENTS_LIMIT = 10_000
+
+#: A path or data this short cannot make a request too long, whatever its characters.
+_SHORT = 100_000
+
+_LABELS = {operation: f"reply to {operation.name}" for operation in Operation}
 
 
 class Host(Protocol):
@@ -50,9 +58,13 @@ class Host(Protocol):
     process: Process
     name: str
 
-    def reconnect_wait_us(self) -> int: ...
-    def connect(self, session: SimulatedSession, message: Connect) -> Link: ...
+    def connect(self, session: SimulatedSession, server: ServerEnd, message: Connect) -> Link: ...
     def forget(self, session: SimulatedSession) -> None: ...
+
+    @property
+    def cut(self) -> bool:
+        """Something is cut between this process and the servers."""
+        ...
 
 
 class SimulatedSession:
@@ -60,14 +72,15 @@ class SimulatedSession:
 
     __slots__ = (
         "_asked_timeout_ms",
-        "_child",
+        "_chroot",
         "_closing",
-        "_data",
-        "_exist",
+        "_heartbeat",
         "_host",
+        "_hosts",
         "_link",
         "_pending",
         "_timer",
+        "_watches",
         "_xid",
         "_zxid",
         "events",
@@ -76,23 +89,24 @@ class SimulatedSession:
         "state",
     )
 
-    def __init__(self, host: Host, session_timeout_ms: int) -> None:
+    def __init__(self, host: Host, hosts: Hosts, chroot: Chroot, session_timeout_ms: int) -> None:
         self.session_id = 0
         self.state = SessionState.CONNECTING
         self.negotiated_timeout_ms = 0
         self.events: Mailbox[SessionEvent] = Mailbox(f"session events of {host.name}", EVENTS_LIMIT)
         self._host = host
+        self._hosts = hosts
+        self._chroot = chroot
         self._asked_timeout_ms = session_timeout_ms
         self._zxid = 0
         self._xid = 0
         self._pending: deque[tuple[Request, Future[Any]]] = deque()
-        self._data: dict[str, Future[WatchEvent]] = {}
-        self._exist: dict[str, Future[WatchEvent]] = {}
-        self._child: dict[str, Future[WatchEvent]] = {}
+        self._watches: ClientWatches | None = None  # made when first needed: most sessions of 100,000 have none
         self._closing: Future[None] | None = None
         self._timer: Any = None
+        self._heartbeat: Heartbeat | None = None
         self._link: Link | None = None
-        self._connect()
+        self._connect(hosts.first())
 
     # -- operations -------------------------------------------------------------------------
 
@@ -100,13 +114,13 @@ class SimulatedSession:
         return self._ask(Operation.CREATE, path, data=data, ephemeral=ephemeral, sequence=sequence)
 
     def get(self, path: str, *, watch: bool = False) -> Future[Reply[Node]]:
-        return self._ask(Operation.GET, path, watch=watch)
+        return self._ask(Operation.GET, path, watch)
 
     def children(self, path: str, *, watch: bool = False) -> Future[Reply[Children]]:
-        return self._ask(Operation.CHILDREN, path, watch=watch)
+        return self._ask(Operation.CHILDREN, path, watch)
 
     def exists(self, path: str, *, watch: bool = False) -> Future[Reply[Stat | None]]:
-        return self._ask(Operation.EXISTS, path, watch=watch)
+        return self._ask(Operation.EXISTS, path, watch)
 
     def set(self, path: str, data: bytes, *, version: int = -1) -> Future[Reply[Stat]]:
         return self._ask(Operation.SET, path, data=data, version=version)
@@ -115,10 +129,19 @@ class SimulatedSession:
         return self._ask(Operation.DELETE, path, version=version)
 
     def multi(self, operations: Sequence[WriteOperation]) -> Future[Reply[tuple[WriteResult, ...]]]:
-        return self._ask(Operation.MULTI, _first(operations), writes=tuple(operations))
+        for index, operation in enumerate(operations):
+            if not self._chroot.takes(operation.path):
+                refused: Future[Reply[tuple[WriteResult, ...]]] = Future(("multi", operation.path))
+                name = calls.name_of(operation)
+                reason = errors.BadArguments(name, operation.path, session_id=self.session_id)
+                refused.fail(errors.MultiRefused(index, reason))
+                return refused
+        path = operations[0].path if operations else "/"
+        return self._ask(Operation.MULTI, path, writes=calls.at_server(self._chroot, operations))
 
     def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
-        return self._ask(Operation.MULTI_READ, _first(reads), reads=tuple(reads))
+        path = next((each.path for each in reads if self._chroot.takes(each.path)), "/")
+        return self._ask(Operation.MULTI_READ, path, reads=calls.at_server(self._chroot, reads))
 
     def close(self) -> Future[None]:
         """As the port says. Without a connection, or a try at one, the server is not told, and
@@ -129,29 +152,23 @@ class SimulatedSession:
                 self._closing.set(None)
                 return self._closing
             if self._link is not None:
-                self._ask(Operation.CLOSE, "")
+                self._ask(Operation.CLOSE, "/")
             self._closing = Future(("close of session", f"{self.session_id:#x}"))
             if self._link is None:
                 self._end(SessionState.CLOSED, errors.SessionClosed)
         return self._closing
 
-    @staticmethod
-    def _empty_path(operation: Operation, path: str, fields: dict[str, Any]) -> bool:
-        if operation is Operation.MULTI or operation is Operation.MULTI_READ:
-            return any(not each.path for each in (*fields.get("writes", ()), *fields.get("reads", ())))
-        return not path and operation is not Operation.CLOSE
-
-    def _ask(self, operation: Operation, path: str, **fields: Any) -> Future[Reply[Any]]:
-        future: Future[Reply[Any]] = Future(("reply to", operation.name, path, "asked by", self._host.name))
+    def _ask(self, operation: Operation, path: str, watch: bool = False, **fields: Any) -> Future[Reply[Any]]:
+        future: Future[Reply[Any]] = Future((_LABELS[operation], path, "asked by", self._host.name))
         if self.state is SessionState.EXPIRED:
             future.fail(self._error(errors.SessionExpired, operation, path))
         elif self._closing is not None:
             future.fail(self._error(errors.SessionClosed, operation, path))
-        elif self._empty_path(operation, path, fields):  # the wire has no empty string
+        elif not self._chroot.takes(path):
             future.fail(self._error(errors.BadArguments, operation, path))
         else:
-            request = Request(self._xid + 1, operation, path, **fields)
-            if request_bytes(request) > REQUEST_LIMIT_BYTES:
+            request = Request(self._xid + 1, operation, self._chroot.to_server(path), watch, **fields)
+            if (fields or len(path) > _SHORT) and self._too_long(request):
                 future.fail(self._error(errors.RequestTooLarge, operation, path))
                 return future
             self._xid += 1
@@ -160,22 +177,31 @@ class SimulatedSession:
                 self._link.to_server(request)
         return future
 
+    @staticmethod
+    def _too_long(request: Request) -> bool:
+        """A real session sends a long multi-read as several requests; here it is one all the same."""
+        return request.operation is not Operation.MULTI_READ and request_bytes(request) > REQUEST_LIMIT_BYTES
+
     def _error(self, kind: type[errors.ZooKeeperError], operation: Operation, path: str) -> errors.ZooKeeperError:
         return kind(operation.name.lower(), path, session_id=self.session_id)
 
     # -- connecting -------------------------------------------------------------------------
 
-    def _connect(self) -> None:
+    def _connect(self, server: ServerEnd) -> None:
         self._timer = None
-        self._link = self._host.connect(self, Connect(self.session_id, self._asked_timeout_ms))
+        self._link = self._host.connect(self, server, Connect(self.session_id, self._asked_timeout_ms, self._zxid))
+
+    def _reconnect(self) -> None:
+        self._connect(self._hosts.server)
 
     def limit_attempt(self) -> None:
-        """The connection attempt hangs: give it up after the connect timeout, which is the whole
-        session timeout with one server."""
-        host = self._host
-        timeout_ms = self.negotiated_timeout_ms or self._asked_timeout_ms
-        due_us = host.kernel.now_us() + timeout_ms * 1000
-        self._timer = host.kernel.call_at(due_us, self.drop_connection, process=host.process)
+        """The connection attempt may hang: give it up after the connect timeout, which is the
+        session timeout divided by the number of servers."""
+        if self._timer is None and self.state is SessionState.CONNECTING:
+            host = self._host
+            timeout_us = (self.negotiated_timeout_ms or self._asked_timeout_ms) * 1000 // self._hosts.count
+            due_us = host.kernel.now_us() + timeout_us
+            self._timer = host.kernel.call_at(due_us, self.drop_connection, process=host.process)
 
     def drop_connection(self) -> None:
         """Give the connection up from this side."""
@@ -199,8 +225,8 @@ class SimulatedSession:
                 self._end(SessionState.CLOSED, errors.SessionClosed)
             return
         host = self._host
-        due_us = host.kernel.now_us() + host.reconnect_wait_us()
-        self._timer = host.kernel.call_at(due_us, self._connect, process=host.process)
+        due_us = host.kernel.now_us() + self._hosts.move()
+        self._timer = host.kernel.call_at(due_us, self._reconnect, process=host.process)
         if was_connected:
             self.events.put(SessionEvent(SessionEventKind.DISCONNECTED, self.session_id))
 
@@ -208,6 +234,20 @@ class SimulatedSession:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+            self._heartbeat = None
+
+    def watch_silence(self, link: Link, heard_us: int) -> None:
+        """As `link.ClientEnd` says; of an attempt too."""
+        if link is not self._link:
+            return
+        if self.state is SessionState.CONNECTING:
+            self.limit_attempt()
+        elif self._heartbeat is None:
+            self._heartbeat = Heartbeat(
+                self._host.kernel, link, self.negotiated_timeout_ms, heard_us, self.drop_connection
+            )
 
     def woke(self, silent_since_us: int) -> None:
         """The process goes on after a pause, and has read its mail. As ClientCnxn: nothing heard
@@ -231,25 +271,36 @@ class SimulatedSession:
             self._answered(message)
         elif isinstance(message, Connected):
             self._connected(link, message)
-        else:
-            self._fired(message.kind, message.path)
+        elif isinstance(message, Fired):
+            if self._watches is not None:
+                self._watches.fire(WatchEvent(message.kind, self._chroot.to_client(message.path), self._zxid))
+        elif self._heartbeat is not None and not self._host.cut:  # all is well again
+            self._heartbeat.stop()
+            self._heartbeat = None
 
     def _connected(self, link: Link, message: Connected) -> None:
         self._disarm()
         if message.timeout_ms == 0:
             self._end(SessionState.EXPIRED, errors.SessionExpired)
             return
+        self._hosts.established()
         self.session_id = message.session_id
         self.negotiated_timeout_ms = message.timeout_ms
         self._change(SessionState.CONNECTED)
-        if self._data or self._exist or self._child:
-            rearm = Rearm(self._zxid, tuple(self._data), tuple(self._exist), tuple(self._child))
-            self._xid += 1
-            request = Request(self._xid, Operation.SET_WATCHES, "", rearm=rearm)
-            self._pending.appendleft((request, Future("set watches")))
+        if self._watches:
+            self._pending.appendleft((self._rearming(self._watches), Future("set watches")))
         for request, _ in self._pending:
             link.to_server(request)
         self.events.put(SessionEvent(SessionEventKind.CONNECTED, self.session_id))
+
+    def _rearming(self, watches: ClientWatches) -> Request:
+        """SetWatches, which a real client splits below 128 KB."""
+        paths = (
+            tuple([self._chroot.to_server(path) for path in table])
+            for table in (watches.data, watches.exist, watches.child)
+        )
+        self._xid += 1
+        return Request(self._xid, Operation.SET_WATCHES, "", rearm=Rearm(self._zxid, *paths))
 
     def _answered(self, answer: Answer) -> None:
         request, future = self._pending.popleft()
@@ -262,55 +313,14 @@ class SimulatedSession:
             return
         missing = answer.code == errors.NoNode.code and operation is Operation.EXISTS
         if answer.code != 0 and not missing:
-            future.fail(self._failure(request, answer))
+            future.fail(calls.failure(self._chroot, request, answer, self.session_id))
             return
-        value: object = answer.value
-        if operation is Operation.MULTI_READ:
-            value = self._found(request.reads, answer)
-        watch = self._watch(operation, request.path, missing) if request.watch else None
-        future.set(Reply(value, answer.zxid, watch))
-
-    def _failure(self, request: Request, answer: Answer) -> errors.ZooKeeperError:
-        if isinstance(answer.value, Refusal):
-            index = answer.value.index
-            refused = request.writes[index]
-            return errors.MultiRefused(index, self._reason(answer.code, _name(refused), refused.path, answer.zxid))
-        return self._reason(answer.code, request.operation.name.lower(), request.path, answer.zxid)
-
-    def _found(self, reads: tuple[ReadOperation, ...], answer: Answer) -> tuple[ReadResult, ...]:
-        """The results of a multi-read, with errors for its codes."""
-        return tuple(
-            self._reason(each, _name(read), read.path, answer.zxid) if isinstance(each, int) else each
-            for read, each in zip(reads, cast(tuple[Found, ...], answer.value), strict=True)
-        )
-
-    def _reason(self, code: int, name: str, path: str, zxid: int) -> errors.ZooKeeperError:
-        return errors.error_for(code, name, path, zxid=zxid, session_id=self.session_id)
-
-    # -- watches ----------------------------------------------------------------------------
-
-    def _watch(self, operation: Operation, path: str, missing: bool) -> Future[WatchEvent]:
-        """The watch of a table and path: one, however many ask for it."""
-        table = self._exist if missing else self._child if operation is Operation.CHILDREN else self._data
-        watch = table.get(path)
-        if watch is None:
-            watch = table[path] = Future(("watch on", path, "of", self._host.name))
-        return watch
-
-    def _fired(self, kind: WatchKind, path: str) -> None:
-        event = WatchEvent(kind, path, self._zxid)
-        for table in self._tables(kind):
-            watch = table.pop(path, None)
-            if watch is not None:
-                watch.set(event)
-
-    def _tables(self, kind: WatchKind) -> tuple[dict[str, Future[WatchEvent]], ...]:
-        """Which watches an event ends (ZKWatchManager.materialize)."""
-        if kind is WatchKind.CHILD:
-            return (self._child,)
-        if kind is WatchKind.DELETED:
-            return (self._data, self._exist, self._child)
-        return (self._data, self._exist)
+        watch = None
+        if request.watch:
+            if self._watches is None:
+                self._watches = ClientWatches(self._host.name)
+            watch = self._watches.add(operation, self._chroot.to_client(request.path), missing=missing)
+        future.set(Reply(calls.value(self._chroot, request, answer, self.session_id), answer.zxid, watch))
 
     # -- ends -------------------------------------------------------------------------------
 
@@ -327,25 +337,12 @@ class SimulatedSession:
         if state is SessionState.EXPIRED:
             self.events.put(SessionEvent(SessionEventKind.EXPIRED, self.session_id))
         self._fail_pending(error)
-        for table in (self._data, self._exist, self._child):
-            watches = list(table.items())
-            table.clear()
-            for path, watch in watches:
-                watch.fail(error("watch", path, session_id=self.session_id))
+        if self._watches is not None:
+            self._watches.fail(error, self.session_id)
         if self._closing is not None:
             self._closing.set(None)
 
     def _fail_pending(self, error: type[errors.ZooKeeperError]) -> None:
         pending, self._pending = self._pending, deque()
         for request, future in pending:
-            future.fail(self._error(error, request.operation, request.path))
-
-
-def _first(operations: Sequence[WriteOperation] | Sequence[ReadOperation]) -> str:
-    """The path that messages name for many operations."""
-    return operations[0].path if operations else ""
-
-
-def _name(operation: WriteOperation | ReadOperation) -> str:
-    """What a message calls one operation of many: `create`, `get`."""
-    return type(operation).__name__.removesuffix("Read").lower()
+            future.fail(self._error(error, request.operation, self._chroot.to_client(request.path)))

@@ -1,9 +1,9 @@
-"""The server's sessions and when they expire.
+"""The sessions, and when they expire: a standalone server's, or those of an ensemble's leader.
 
 Pings are not simulated: a session whose client runs and is connected lives, and costs nothing.
 Its clock is armed when the client falls silent (its process pauses or dies, its link breaks).
 The last ping the server then has is as old as it may be by chance: pings come every third of
-the timeout.
+the timeout. In an ensemble each server tells the leader of whom it hears.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.world.simulated.link import Link
 from rebalance_lab.world.simulated.settings import SIMULATED_EPOCH_MS, ServerSettings
 
-#: As SessionTrackerImpl makes it from the time the server started; its own id is 1.
-FIRST_SESSION_ID = (1 << 56) | (((SIMULATED_EPOCH_MS << 24) & 0xFFFF_FFFF_FFFF_FFFF) >> 8)
+#: As SessionTrackerImpl makes it from the time the server started; the server's own id comes before.
+_SERVER_SHIFT = 56
+_FIRST_SESSION_ID = ((SIMULATED_EPOCH_MS << 24) & 0xFFFF_FFFF_FFFF_FFFF) >> 8
 
 
 class ServerSession:
@@ -38,8 +39,9 @@ class ServerSession:
 
     @property
     def reachable(self) -> bool:
-        """The client is there and would ping."""
-        return self.link is not None and self.link.open and self.link.process.running
+        """The client is there and would ping, and the pings would arrive."""
+        link = self.link
+        return link is not None and link.open and link.process.running and link.reaches_server
 
 
 class SessionTable:
@@ -54,35 +56,42 @@ class SessionTable:
         self._settings = settings
         self._random = random
         self._expired = expired
-        self._next_id = FIRST_SESSION_ID
+        self._opened: dict[int, int] = {}
         self._tick_us = settings.tick_ms * 1000
         #: Where in a tick virtual time begins: a real server has ticked before the trial.
         self._phase_us = random.below(self._tick_us)
 
-    def open(self, asked_timeout_ms: int) -> ServerSession:
-        session = ServerSession(self._next_id, self._settings.negotiate(asked_timeout_ms))
-        self._next_id += 1
+    def open(self, asked_timeout_ms: int, server: int) -> ServerSession:
+        """A new session, opened at the server of this number (from 1)."""
+        count = self._opened.get(server, 0)
+        self._opened[server] = count + 1
+        session_id = (server << _SERVER_SHIFT | _FIRST_SESSION_ID) + count
+        session = ServerSession(session_id, self._settings.negotiate(asked_timeout_ms))
         self.living[session.id] = session
         return session
 
     def attach(self, session: ServerSession, link: Link) -> None:
         """The session's client is connected by `link` from now."""
         session.link = link
-        self._heard_now(session)
+        self.heard_now(session)
 
     def hear(self, session: ServerSession) -> None:
         """Something came from the session's client."""
         if session.expiry is None:
             session.heard_us = self._now_us()
         else:
-            self._heard_now(session)
+            self.heard_now(session)
 
     def silent(self, session: ServerSession) -> None:
         """Nothing will come from the client for now: its next ping is due, and will be missed."""
         if session.expiry is None:
-            ping_age_us = self._random.below(session.timeout_ms * 1000 // 3)
-            session.heard_us = max(session.heard_us, self._now_us() - ping_age_us)
+            session.heard_us = self.pinged_us(session)
             self._arm(session)
+
+    def pinged_us(self, session: ServerSession) -> int:
+        """When a client that is well was last heard: its latest ping is as old as it may be."""
+        ping_age_us = self._random.below(session.timeout_ms * 1000 // 3)
+        return max(session.heard_us, self._now_us() - ping_age_us)
 
     def drop(self, session: ServerSession) -> None:
         """The session is over."""
@@ -95,7 +104,8 @@ class SessionTable:
         due_us = session.heard_us + session.timeout_ms * 1000 + self._phase_us
         return (due_us // self._tick_us + 1) * self._tick_us - self._phase_us
 
-    def _heard_now(self, session: ServerSession) -> None:
+    def heard_now(self, session: ServerSession) -> None:
+        """Its time begins anew, and runs if nothing is to be expected of its client."""
         self._disarm(session)
         session.heard_us = self._now_us()
         if not session.reachable:
@@ -108,6 +118,14 @@ class SessionTable:
         if session.expiry is not None:
             self._driver.cancel(session.expiry)
             session.expiry = None
+
+    def overdue(self, session: ServerSession) -> None:
+        """It was due while nobody could end it: it is now, unless something came from its client."""
+        if session.expiry is None and session.id in self.living:
+            if self.expiry_us(session) <= self._now_us():
+                self._expired(session)
+            elif not session.reachable:
+                self._arm(session)
 
     def _due(self, session: ServerSession) -> None:
         session.expiry = None

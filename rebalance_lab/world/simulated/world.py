@@ -27,6 +27,7 @@ class SimulatedClock:
 class SimulatedWorld:
     """One simulated ZooKeeper, and environments on it. All events go to `sink`.
 
+    `servers`: the names of its servers, one or several.
     `plant`: the trial's planted bug; it concerns the server only if it is one of the server's.
     `operations`: `all` or `counts`, what is recorded of each session's (`world.recording`).
     Put `zookeeper.check` among the simulation's invariants.
@@ -42,6 +43,7 @@ class SimulatedWorld:
         network: NetworkSettings | None = None,
         plant: str | None = None,
         operations: str = ALL,
+        servers: tuple[str, ...] = ("z1",),
     ) -> None:
         self.kernel = simulation.kernel
         self.clock = SimulatedClock(simulation.kernel)
@@ -51,6 +53,7 @@ class SimulatedWorld:
             settings=settings,
             network=network,
             plant=plant if plant in PLANTS else None,
+            servers=servers,
         )
         self._seed = seed
         self._sink = sink

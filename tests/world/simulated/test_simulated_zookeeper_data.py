@@ -169,9 +169,24 @@ def test_settings_and_connect_strings_that_cannot_be_are_refused() -> None:
         ServerSettings(tick_ms=0)
     with pytest.raises(ValueError, match="no planted bug 'typo'"):
         Bench(plant="typo")
-    bench = Bench()
-    with pytest.raises(ValueError, match="chroot"):
-        bench.zookeeper.factory(bench.process("m1"), "h").open("simulated:2181/kafka", 2000)
+    with pytest.raises(ValueError, match="election_ms"):
+        ServerSettings(election_ms=(5, 4))
+    with pytest.raises(ValueError, match="sync_limit_ticks"):
+        ServerSettings(sync_limit_ticks=0)
+    for servers in ((), ("z1", "z1")):
+        with pytest.raises(ValueError, match="each once"):
+            Bench(servers=servers)
+    factory = Bench(servers=("z1", "z2")).zookeeper.factory(Bench().process("m1"), "h")
+    for connect, wrong in (
+        ("z1:2181/kafka/", "ends with a slash"),
+        ("z1:2181,z9:2181", "names z9: the simulated servers are z1, z2"),
+        ("simulated:2181", "names simulated: the simulated servers are z1, z2"),
+        ("", "names no server"),
+    ):
+        with pytest.raises(ValueError, match=wrong):
+            factory.open(connect, 2000)
+    with pytest.raises(ValueError, match="timeout of 0 ms"):
+        factory.open("z1:2181", 0)
 
 
 def owner_claims(plant: str | None) -> list[tuple[TransactionKind, str]]:
@@ -204,7 +219,7 @@ def test_the_audit_sees_a_znode_whose_session_is_dead() -> None:
     async def main() -> None:
         session = await bench.connected("m1")
         await session.create("/a", b"", ephemeral=True)
-        authority = bench.zookeeper._server.authority
+        authority = bench.zookeeper._ensemble.authority
         tree = authority.tree
         del tree.ephemerals[session.session_id]  # so its end forgets the znode
         authority.audit.committed(3, (Transaction(3, 0, 0, 0, TransactionKind.SET, path="/a"),))

@@ -107,7 +107,7 @@ def test_what_clients_were_told_agrees_with_the_tap(seed: int) -> None:
     closed = [each.session_id for each in bench.transactions if each.kind is TransactionKind.SESSION_CLOSED]
     assert sorted(opened) == sorted(closed) == sorted(set(opened))
     assert bench.zookeeper.living_sessions == ()
-    server = bench.zookeeper._server
+    server = bench.server
     assert [path for path, node in server.tree.nodes.items() if node.owner] == []
     assert (len(server.watches.data), len(server.watches.child)) == (0, 0)
 

@@ -72,9 +72,9 @@ def test_a_watch_fires_once_and_is_shared_by_table_and_path() -> None:
         await other.set("/a", b"2")
         await again
         await other.set("/a", b"3")
-        assert len(bench.zookeeper._server.watches.data) == 0
+        assert len(bench.server.watches.data) == 0
         assert await outcome(session.get("/no", watch=True)) == "NoNode"
-        assert len(bench.zookeeper._server.watches.data) == 0  # only exists arms one on what is not there
+        assert len(bench.server.watches.data) == 0  # only exists arms one on what is not there
 
     bench.run(main())
 
@@ -150,7 +150,7 @@ def test_watches_of_a_broken_connection_leave_the_server() -> None:
         session = await bench.connected("m1")
         await session.children("/", watch=True)
         await session.get("/", watch=True)
-        watches = bench.zookeeper._server.watches
+        watches = bench.server.watches
         assert (len(watches.child), len(watches.data)) == (1, 1)
         bench.process("m1").kill()
         await bench.sleep(0.01)

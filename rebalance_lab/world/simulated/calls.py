@@ -1,0 +1,61 @@
+"""Between a client's own paths and the server's: what is asked for, and what an answer becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar, cast
+
+from rebalance_lab.world import errors
+from rebalance_lab.world.live.connect_string import Chroot
+from rebalance_lab.world.ports import ReadOperation, WriteOperation
+from rebalance_lab.world.simulated.messages import Answer, Done, Found, Operation, Refusal, Request
+
+Part = TypeVar("Part", bound=WriteOperation | ReadOperation)
+
+
+def name_of(operation: WriteOperation | ReadOperation) -> str:
+    """What a message calls one operation of many: `create`, `get`."""
+    return type(operation).__name__.removesuffix("Read").lower()
+
+
+def at_server(chroot: Chroot, operations: Sequence[Part]) -> tuple[Part, ...]:
+    """The operations with the server's paths."""
+    if not chroot.prefix:
+        return tuple(operations)
+    return tuple(
+        replace(each, path=chroot.to_server(each.path)) if chroot.takes(each.path) else each for each in operations
+    )
+
+
+def failure(chroot: Chroot, request: Request, answer: Answer, session_id: int) -> errors.ZooKeeperError:
+    """The error of an answer that has a code."""
+    if not isinstance(answer.value, Refusal):
+        return _error(chroot, request.operation.name.lower(), request.path, answer.code, answer.zxid, session_id)
+    index = answer.value.index
+    refused = request.writes[index]
+    reason = _error(chroot, name_of(refused), refused.path, answer.code, answer.zxid, session_id)
+    return errors.MultiRefused(index, reason)
+
+
+def value(chroot: Chroot, request: Request, answer: Answer, session_id: int) -> object:
+    """What the reply holds: created paths are the client's own, codes of single reads are errors."""
+    if request.operation is Operation.MULTI_READ:
+        found = zip(request.reads, cast(tuple[Found, ...], answer.value), strict=True)
+        return tuple([_read(chroot, read, each, answer.zxid, session_id) for read, each in found])
+    if chroot.prefix and request.operation is Operation.CREATE:
+        return chroot.to_client(cast(str, answer.value))
+    if chroot.prefix and request.operation is Operation.MULTI:
+        done = cast(tuple[Done, ...], answer.value)
+        return tuple(chroot.to_client(each) if isinstance(each, str) else each for each in done)
+    return answer.value
+
+
+def _read(chroot: Chroot, read: ReadOperation, found: Found, zxid: int, session_id: int) -> object:
+    if not chroot.takes(read.path):  # not even sent
+        return errors.BadArguments(name_of(read), read.path, session_id=session_id)
+    return _error(chroot, name_of(read), read.path, found, zxid, session_id) if isinstance(found, int) else found
+
+
+def _error(chroot: Chroot, name: str, path: str, code: int, zxid: int, session_id: int) -> errors.ZooKeeperError:
+    return errors.error_for(code, name, chroot.to_client(path), zxid=zxid, session_id=session_id)
