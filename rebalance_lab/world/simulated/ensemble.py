@@ -11,8 +11,10 @@ round between the servers. Nothing follows from it but time; without a majority 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.world.simulated.audit import EPOCH_SHIFT
@@ -49,11 +51,20 @@ class Ensemble:
         self.quorum = Quorum(kernel, settings, quorum_random, self.servers, self)
         self._now_us = kernel.now_us
         self._call_at = kernel.driver.call_at
+        self._cancel = kernel.driver.cancel
         self._random = quorum_random
         self._least_us, self._most_us = settings.replication_us
         self._lags_us: dict[str, int] = dict.fromkeys(names, 0)
-        #: (from, to) -> when the last message between these two servers arrives.
-        self._due_us: dict[tuple[str, str], int] = {}
+        #: What waits at a follower that lags: when it came there, and what it does.
+        self._held: dict[str, deque[tuple[int, Callable[[], None]]]] = {name: deque() for name in names}
+        self._held_timers: dict[str, Any] = {}
+        #: (from, to) -> the way between these two servers.
+        self._channels = {
+            (sender, receiver): Channel(kernel, self.servers[receiver], self._delay_us)
+            for sender in names
+            for receiver in names
+            if sender != receiver
+        }
         self._stalled: list[tuple[Server, int, Callable[[], None]]] = []
         #: Sessions that timed out, or were to be expired, while nobody could decide.
         self._overdue: list[ServerSession] = []
@@ -80,8 +91,9 @@ class Ensemble:
         return self.servers[name]
 
     def lag(self, server: Server, delay_us: int) -> None:
-        """From now what the leader tells `server` takes so long. Raises ValueError: a majority must
-        be on time, because the model's leader waits for no acknowledgement."""
+        """From now what the leader commits waits so long at `server`, since it came; also what
+        waits there already. Raises ValueError: a majority must be on time, because the model's
+        leader waits for no acknowledgement."""
         lags_us = self._lags_us | {server.name: delay_us}
         slow = [name for name, lag_us in lags_us.items() if lag_us]
         if delay_us < 0 or len(self.servers) - len(slow) < self.quorum.majority:
@@ -90,6 +102,7 @@ class Ensemble:
                 f"servers must be without one; with it {', '.join(slow)} would lag"
             )
         self._lags_us = lags_us
+        self._let_go(server)
 
     def pause(self, server: Server) -> None:
         """Raises NoSuchServer unless it runs."""
@@ -102,7 +115,29 @@ class Ensemble:
 
     def _tell(self, server: Server, call: Callable[[], None]) -> None:
         """The leader tells a follower."""
-        self._post(self._leader(), server, self._lags_us[server.name] or self._delay_us(), call)
+        self._post(self._leader(), server, self._delay_us(), call)
+
+    def _commit(self, server: Server, call: Callable[[], None]) -> None:
+        """The leader tells a follower what was committed: of all it says this alone may lag."""
+        held = self._held[server.name]
+        if not self._lags_us[server.name] and not held:
+            self._tell(server, call)
+            return
+        way = (self._leader().name, server.name)
+        came_us = self._due_us[way] = max(self._now_us() + self._delay_us(), self._due_us.get(way, 0))
+        held.append((came_us, partial(self._arrived, server, server.term, call)))
+        self._let_go(server)
+
+    def _let_go(self, server: Server) -> None:
+        """What has waited long enough at a follower that lags; the next comes in its time."""
+        held, lag_us = self._held[server.name], self._lags_us[server.name]
+        timer = self._held_timers.pop(server.name, None)
+        if timer is not None:
+            self._cancel(timer)
+        while held and held[0][0] + lag_us <= self._now_us():
+            held.popleft()[1]()
+        if held and server.name not in self._held_timers:
+            self._held_timers[server.name] = self._call_at(held[0][0] + lag_us, partial(self._let_go, server))
 
     def _ask(self, server: Server, call: Callable[[], None]) -> None:
         """A server asks its leader: `call` decides. What cannot be decided now waits."""
@@ -253,7 +288,7 @@ class Ensemble:
                     calls = (
                         [before, self._catching_up(server), done] if server is origin else [self._catching_up(server)]
                     )
-                    self._tell(server, partial(_in_turn, [call for call in calls if call is not None]))
+                    self._commit(server, partial(_in_turn, [call for call in calls if call is not None]))
         if origin is leader:
             done()
 

@@ -31,7 +31,7 @@ def test_random_sessions_on_the_simulated_server(recorded: bool):
 
 def test_random_sessions_on_the_real_server(embedded_zookeeper: EmbeddedZooKeeper, transaction_log: TransactionLog):
     """Without shrinking, which takes minutes here: the simulator fails the same way, or is wrong."""
-    run(lambda: EmbeddedHarness(embedded_zookeeper, transaction_log), examples=20, phases=(Phase.generate,))
+    run(lambda: EmbeddedHarness(embedded_zookeeper, transaction_log), examples=12, phases=(Phase.generate,))
 
 
 def forgets_child_watches_on_reconnect(monkeypatch: pytest.MonkeyPatch) -> None:
