@@ -31,13 +31,27 @@ RECORD_LIMIT_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
+class Record:
+    """One record: none (ignored types), one, or several (a multi) transactions. It ends before
+    byte `end` of its file."""
+
+    zxid: int
+    end: int
+    transactions: tuple[Transaction, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """What one look at a file gave: `next_offset` is where the next look begins; `wanted_bytes`
     is how many it needs for the next record, as far as can be told."""
 
-    transactions: list[Transaction]
+    records: list[Record]
     next_offset: int
     wanted_bytes: int
+
+    @property
+    def transactions(self) -> list[Transaction]:
+        return [each for record in self.records for each in record.transactions]
 
 
 def parse(data: bytes, at: int, where: str) -> Page:
@@ -53,7 +67,7 @@ def parse(data: bytes, at: int, where: str) -> Page:
         if not data.startswith(_HEADER_START):
             raise TransactionLogError(f"{where} begins with {data[:8]!r}: not a transaction log of ZooKeeper's")
         begin = FILE_HEADER.size
-    transactions: list[Transaction] = []
+    records: list[Record] = []
     wanted = RECORD_HEADER.size
     while begin + RECORD_HEADER.size <= len(data):
         checksum, length = RECORD_HEADER.unpack_from(data, begin)
@@ -69,9 +83,10 @@ def parse(data: bytes, at: int, where: str) -> Page:
         record = data[body:end]
         if zlib.adler32(record) != checksum:
             raise TransactionLogError(f"{where}: the record at byte {at + begin} has a wrong checksum")
-        transactions.extend(transactions_of(record, f"{where}, byte {at + begin}"))
+        zxid, transactions = transactions_of(record, f"{where}, byte {at + begin}")
         begin = end + 1
-    return Page(transactions, at + begin, wanted)
+        records.append(Record(zxid, at + begin, transactions))
+    return Page(records, at + begin, wanted)
 
 
 def _header_is_torn(data: bytes) -> bool:
@@ -98,13 +113,22 @@ class TransactionLog:
 
         Raises TransactionLogError: no log folder, or a file that is broken in its middle.
         """
-        if not self._folder.is_dir():
+        if not self.begun:
             raise TransactionLogError(f"{self._folder} is missing: not the data directory of a ZooKeeper that has run")
-        found: list[Transaction] = []
+        return [each for _, record in self.poll_records() for each in record.transactions]
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is a log folder."""
+        return self._folder.is_dir()
+
+    def poll_records(self) -> list[tuple[Path, Record]]:
+        """The same, record by record, each with its file. Nothing without a log folder."""
+        found: list[tuple[Path, Record]] = []
         for file in self._unread():
             if file != self._file:
                 self._file, self._offset = file, 0
-            found.extend(self._read(file))
+            found.extend((file, record) for record in self._read(file))
         return found
 
     def _unread(self) -> list[Path]:
@@ -114,11 +138,14 @@ class TransactionLog:
         current = -1 if self._file is None else _first_zxid(self._file)
         return [file for file in files if _first_zxid(file) >= current]
 
-    def _read(self, file: Path) -> list[Transaction]:
+    def _read(self, file: Path) -> list[Record]:
         """What is new in one file, a window at a time: it ends in padding, up to 64 MB of it."""
-        found: list[Transaction] = []
+        found: list[Record] = []
         window = WINDOW_BYTES
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:  # a follower that goes back behind its leader deletes whole files
+            return found
         try:
             while True:
                 data = os.pread(descriptor, window, self._offset)
@@ -128,7 +155,7 @@ class TransactionLog:
                     # A read that races a write may see its later half first; one that begins now cannot.
                     data = os.pread(descriptor, window, self._offset)
                     page = parse(data, self._offset, str(file))
-                found.extend(page.transactions)
+                found.extend(page.records)
                 at_end = len(data) < window or page.wanted_bytes <= window
                 if page.next_offset == self._offset and at_end:
                     return found

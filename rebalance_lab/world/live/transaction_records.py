@@ -31,14 +31,14 @@ class _Origin(NamedTuple):
     wall_ms: int
 
 
-def transactions_of(record: bytes, where: str) -> list[Transaction]:
-    """The transactions of one record: none (ignored types), one, or those of a multi.
+def transactions_of(record: bytes, where: str) -> tuple[int, tuple[Transaction, ...]]:
+    """The zxid of one record, and its transactions: none (ignored types), one, or those of a multi.
 
     Raises TransactionLogError: an unknown type, or a record that is too short for its type.
     """
     try:
         session_id, cxid, zxid, wall_ms, kind = _HEADER.unpack_from(record)
-        return _operations(_Origin(zxid, session_id, cxid, wall_ms), kind, record, _HEADER.size, where)
+        return zxid, tuple(_operations(_Origin(zxid, session_id, cxid, wall_ms), kind, record, _HEADER.size, where))
     except (struct.error, UnicodeDecodeError) as error:
         raise TransactionLogError(f"{where}: a record of {len(record)} bytes that cannot be read: {error}") from error
 

@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 
+from rebalance_lab.history.transactions import Transaction
 from rebalance_lab.world import errors
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
+from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.processes import RunState, run_state, wait_for_state
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.live.session import LiveSession
+from rebalance_lab.world.live.transaction_log import TransactionLog
 from rebalance_lab.world.ports import SessionEventKind, WatchKind
 
 BOUND_S = 10.0
@@ -30,10 +33,18 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedEnsemb
         yield ensemble
 
 
+@pytest.fixture(scope="module")
+def grown(running: EmbeddedEnsemble) -> tuple[EnsembleLog, list[Transaction]]:
+    """A reader of the log, and what it has found so far: it looks after every test."""
+    return EnsembleLog(running.data_dirs), []
+
+
 @pytest.fixture
-def ensemble(running: EmbeddedEnsemble) -> Iterator[EmbeddedEnsemble]:
+def ensemble(running: EmbeddedEnsemble, grown: tuple[EnsembleLog, list[Transaction]]) -> Iterator[EmbeddedEnsemble]:
     """The ensemble, whole again."""
     yield running
+    log, found = grown
+    found += log.poll()
     for name, node in running.servers.items():
         if node.state is RunState.STOPPED:
             running.resume(name)
@@ -266,6 +277,69 @@ def test_a_rolling_restart(ensemble: EmbeddedEnsemble, bench: Any) -> None:
     bench.run(story, bound_us=40_000_000)
 
 
+# -- the log ------------------------------------------------------------------------------------
+
+
+def test_a_write_that_only_the_old_leader_logged_never_happened(ensemble: EmbeddedEnsemble, bench: Any) -> None:
+    """The followers are killed, the leader still logs a write, and is killed. It comes back to
+    a leader that never heard of it, and cuts its log back; or it is given a snapshot, when more
+    was written meanwhile, and what it logged stays in its log as a dead leaf."""
+    log = EnsembleLog(ensemble.data_dirs)
+
+    async def alone(path: str) -> bool:
+        """Whether a leader without followers logged a write before it gave up."""
+        leader = await ensemble.leader()
+        followers = [name for name in ensemble.servers if name != leader]
+        session = await bench.connected(ensemble.connect_to(leader), TIMEOUT_MS)
+        await session.create(f"{path}-before", b"")
+        own = TransactionLog(ensemble.servers[leader].transaction_dir)
+        own.poll()
+        for name in followers:
+            ensemble.kill(name)
+        lost = session.create(path, b"")
+        logged: list[str] = []
+        while path not in logged and not lost.done:
+            logged += [each.path for each in own.poll()]
+            await bench.live.kernel.sleep(1000)
+        ensemble.kill(leader)
+        with pytest.raises(errors.ConnectionLoss):
+            await lost
+        session.abandon()
+        for name in followers:
+            ensemble.start_node(name)
+        assert await ensemble.leader() != leader
+        ensemble.start_node(leader)
+        await ensemble.serving(leader)
+        after = await bench.connected(ensemble.connect_to(followers[0]), TIMEOUT_MS)
+        assert (await after.exists(path)).value is None
+        await after.create(f"{path}-after", b"")
+        await after.close()
+        return path in logged
+
+    async def story() -> str:
+        for attempt in range(5):  # the leader may notice first: it looks every half second
+            log.poll()
+            if await alone(f"/alone-{attempt}"):
+                return f"/alone-{attempt}"
+        raise AssertionError("five leaders gave up before they logged a write")
+
+    path = bench.run(story, bound_us=60_000_000)
+    told = [each.path for each in log.poll() if each.path.startswith(path)]
+    assert told == [f"{path}-before", f"{path}-after"]
+
+
+def test_the_log_read_as_it_grew_and_at_once_is_the_same(
+    ensemble: EmbeddedEnsemble, grown: tuple[EnsembleLog, list[Transaction]]
+) -> None:
+    """After all that the tests here did to the nodes."""
+    log, found = grown
+    found += log.poll()
+    assert EnsembleLog(ensemble.data_dirs).poll() == found
+    zxids = [each.zxid for each in found]
+    assert zxids == sorted(zxids)
+    assert zxids
+
+
 # -- other ensembles ----------------------------------------------------------------------------
 
 
@@ -315,14 +389,14 @@ def test_a_node_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> Non
 def test_the_nodes_die_when_their_starter_is_killed(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from rebalance_lab.world.live.ensemble import EmbeddedEnsemble\n"
-        f"it = EmbeddedEnsemble.start(Path({str(tmp_path)!r})); print(*it.pids, flush=True); sys.stdin.read()"
+        f"it = EmbeddedEnsemble.start(Path({str(tmp_path)!r}), 2); print(*it.pids, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as starter:
         assert starter.stdout is not None
         pids = [int(pid) for pid in starter.stdout.readline().split()]
-        assert [run_state(pid) for pid in pids] == [RunState.ALIVE] * 3
+        assert [run_state(pid) for pid in pids] == [RunState.ALIVE] * 2
         os.kill(starter.pid, signal.SIGKILL)
     for pid in pids:
         wait_for_state(pid, RunState.GONE, BOUND_S)
