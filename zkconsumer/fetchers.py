@@ -101,7 +101,7 @@ class Fetchers:
         if self._working:
             if self._stop_us:
                 await self._tasks.sleep(self._stop_us)
-            self._fetch()
+            self._fetch(last=True)
         self._shares, self._working = (), False
         self._dead, self._chunks = {}, {}
         task.cancel("fetchers stop", origin=self)
@@ -117,11 +117,12 @@ class Fetchers:
             self._fetch()
             await self._tasks.sleep(self._period_us)
 
-    def _fetch(self) -> None:
-        """One chunk for every partition whose fetcher lives and is not held up."""
+    def _fetch(self, *, last: bool = False) -> None:
+        """One chunk for every partition whose fetcher lives and is not held up. `last`: the
+        fetchers stop with it."""
         if self._read and self._all_queued:
             for each in self._shares:
-                self._report.worked(each.partition)
+                self._report.worked(each.partition, last=last)
             return
         held_up: dict[int, None] = {}
         for each in self._shares:
@@ -133,7 +134,7 @@ class Fetchers:
             elif not self._read and self._chunks.get(each.queue, 0) >= self._settings.queue_limit:
                 held_up[fetcher] = None
             else:
-                self._report.worked(each.partition)
+                self._report.worked(each.partition, last=last)
                 self._chunks[each.queue] = 0 if self._read else self._chunks.get(each.queue, 0) + 1
 
     def _die(self, fetcher: int, each: TopicPartition) -> None:

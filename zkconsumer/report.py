@@ -25,9 +25,10 @@ class Report:
         """From now on it does so no longer."""
         self._emit(Layer.BELIEF, Kind.DISOWNED, topic=each.topic, partition=each.partition)
 
-    def worked(self, each: TopicPartition) -> None:
-        """It works on the partition at this moment."""
-        self._emit(Layer.EFFECT, Kind.WORKED, topic=each.topic, partition=each.partition)
+    def worked(self, each: TopicPartition, *, last: bool) -> None:
+        """It works on the partition at this moment. `last`: and stops here."""
+        detail: dict[str, object] | None = {"last": True} if last else None
+        self._emit(Layer.EFFECT, Kind.WORKED, topic=each.topic, partition=each.partition, detail=detail)
 
     def warned(self, message: str) -> None:
         """What Kafka would have logged."""

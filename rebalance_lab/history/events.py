@@ -39,7 +39,7 @@ class Kind(StrEnum):
     FAILED = "failed"  # a write that ZooKeeper refused; detail: code
 
     # effect: a lease, until there are brokers
-    WORKED = "worked"  # the member worked on topic/partition at this moment
+    WORKED = "worked"  # the member worked on topic/partition at this moment; detail: last, if it stopped with it
 
     # fault; detail: fault (its name), target (an actor)
     FAULT_BEGAN = "fault-began"

@@ -8,7 +8,8 @@ Each layer has its own rule (definitions O1, O1e, O2 and O3 stand on them):
   partition and member), in zxid order. CHANGED to another member ends one interval and begins
   the next.
 - *effect*: a run of WORKED reports of one member on one partition, neighbours at most two
-  work periods apart, from the first report to the last; a single report is a run of length 0.
+  work periods apart, from the first report to the last; a single report is a run of length 0. A
+  report that says it is the last ends its run: the fetchers stopped.
   FAULT_BEGAN of a kill or pause of its actor and FAULT_ENDED of a pause cut a run, however
   short the pause was.
 
@@ -156,6 +157,8 @@ def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERI
                 done.append(_run(claim, *run))
                 run = None
             runs[claim] = (event if run is None else run[0], event)
+            if event.of("last"):  # it stopped: what comes soon after is another run
+                done.append(_run(claim, *runs.pop(claim)))
         elif _cuts_effect(event):
             target = str(event.of("target"))
             if event.of("fault") == KILL:

@@ -96,7 +96,7 @@ def test_a_partition_that_nobody_ever_claimed_is_violated_until_closing() -> Non
     story.rest(9_100)
     assert judge(story) == Finding(
         Outcome.VIOLATED,
-        "t/1 had no owner in the registry for 9.000 s while a member was alive; the bound is 2.000 s",
+        "t/1 had no owner in the registry for 9.000 s while a member was alive; the group rested",
         (("m1", 1), closing),
         _numbers(2, 9_000_000, 9_000_000, 9_000_000, 9_000_000),
     )
@@ -342,3 +342,25 @@ def test_common_part() -> None:
 def test_common_part_is_bounded_by_an_event_where_there_is_one() -> None:
     open_ended, scope = Stretch(0, 5, ("a", 0), None), Stretch(0, 5, None, ("a", 5))
     assert common(open_ended, scope) == common(scope, open_ended) == _stretch(0, 5)
+
+
+def test_a_partition_without_owner_at_rest_is_violated_however_short() -> None:
+    story = _alive()
+    story.owned(90, "m1")
+    story.created(90, "m1")
+    story.deleted(1_000, "m1")
+    story.rest(1_500)
+    story.phase(1_600, "closing")
+    finding = judge(story)
+    assert finding.outcome is Outcome.VIOLATED
+    assert finding.why == "t/0 had no owner in the registry for 0.600 s while a member was alive; the group rested"
+
+
+def test_a_window_as_young_as_the_rest_may_belong_to_what_follows() -> None:
+    story = _alive()
+    story.owned(90, "m1")
+    story.created(90, "m1")
+    story.deleted(1_498, "m1")
+    story.rest(1_500)
+    story.phase(2_600, "closing")
+    assert judge(story).outcome is Outcome.CLEAN

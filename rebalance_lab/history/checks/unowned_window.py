@@ -10,7 +10,8 @@ of its kill. A paused member counts as alive. Two vantage points, each with its 
 - *belief*: no member believes that it owns the partition; bound: expiry (a dead member's session
   lives that long) and a rebalance.
 
-Both bounds allow 2 ms more, as moments of two layers are compared. Where the wall clock drifted
+A registry window that is open at a REST_REACHED is too long at any length: nothing is under way
+that could end it. Both bounds allow 2 ms more, as moments of two layers are compared. Where the wall clock drifted
 by more than that, the registry's windows are measured but none is called too long, and the
 trial is unknown unless belief shows one: belief and life are told by the host's one clock.
 Claim Z9 stands on this. A group that lived no longer than the registry's bound could show nothing,
@@ -40,11 +41,13 @@ _LIFE_KINDS = (Kind.MEMBER_STARTED, Kind.REBALANCE_ENDED, Kind.MEMBER_CLOSED, Ki
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A partition without owner while the group was alive (since the event `alive`)."""
+    """A partition without owner while the group was alive (since the event `alive`). `at_rest`:
+    it was so when the group rested."""
 
     partition: int
     stretch: Stretch
     alive: Stretch
+    at_rest: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,8 @@ class _View:
     def too_long(self) -> list[_Window]:
         if not self.trusted:
             return []
-        return [window for window in self.windows if window.stretch.length_us > self.bound_us + TOLERANCE_US]
+        limit_us = self.bound_us + TOLERANCE_US
+        return [window for window in self.windows if window.at_rest or window.stretch.length_us > limit_us]
 
     @property
     def longest_us(self) -> int:
@@ -93,8 +97,9 @@ def judge(history: History) -> Finding:
         "belief_bound_us": belief.bound_us,
     }
     for view in (registry, belief):
-        if view.too_long and view.longest is not None:
-            return _violated(history, view, view.longest, numbers)
+        if view.too_long:
+            worst = max(view.too_long, key=lambda window: window.stretch.length_us)
+            return _violated(history, view, worst, numbers)
     why = "no partition was without owner for longer than the bound"
     return not_violated(history, why, numbers, vacuous=_vacuous(history, alive, registry), across_layers=True)
 
@@ -114,16 +119,22 @@ def _rested_owned(history: History, alive: list[Stretch], registry: _View) -> bo
     before had ended by then, and nothing was under way that could make more of it."""
     rests = [event.at_us for event in events_of(history, Kind.REST_REACHED)]
     rests = [at_us for at_us in rests if any(stretch.begin_us <= at_us <= stretch.end_us for stretch in alive)]
-    windows = [window.stretch for window in registry.windows]
-    return bool(rests) and not any(window.begin_us <= rests[-1] <= window.end_us for window in windows)
+    return bool(rests) and not any(_rested_in(window.stretch, rests[-1:]) for window in registry.windows)
+
+
+def _rested_in(window: Stretch, rests: list[int]) -> bool:
+    """Whether the group rested in the window. One that began within 2 ms of a rest is younger:
+    a rest follows a quiet time."""
+    return any(window.begin_us + TOLERANCE_US < at_us <= window.end_us for at_us in rests)
 
 
 def _violated(history: History, view: _View, window: _Window, numbers: dict[str, int]) -> Finding:
     topic = history.trial.parameters["topic"]
     who = "no owner in the registry" if view.layer is Layer.REGISTRY else "nobody who believed to own it"
+    limit = "the group rested" if window.at_rest else f"the bound is {seconds(view.bound_us)}"
     return violated(
         f"{topic}/{window.partition} had {who} for {seconds(window.stretch.length_us)} "
-        f"while a member was alive; the bound is {seconds(view.bound_us)}",
+        f"while a member was alive; {limit}",
         (window.alive.begin, window.stretch.begin, window.stretch.end),
         numbers,
     )
@@ -131,6 +142,7 @@ def _violated(history: History, view: _View, window: _Window, numbers: dict[str,
 
 def _views(history: History, alive: list[Stretch]) -> tuple[_View, _View]:
     parameters, limits = history.trial.parameters, bounds(history)
+    rests = [event.at_us for event in events_of(history, Kind.REST_REACHED)]
 
     def view(layer: Layer, bound_us: int, intervals: Iterable[Interval]) -> _View:
         owned: dict[tuple[str, str, int], list[Stretch]] = {}
@@ -139,7 +151,11 @@ def _views(history: History, alive: list[Stretch]) -> tuple[_View, _View]:
         windows = []
         for partition in range(int(parameters["partitions"])):
             covered = union(owned.get((str(parameters["group"]), str(parameters["topic"]), partition), ()))
-            windows += [_Window(partition, gap, stretch) for stretch in alive for gap in gaps(covered, stretch)]
+            windows += [
+                _Window(partition, gap, stretch, layer is Layer.REGISTRY and _rested_in(gap, rests))
+                for stretch in alive
+                for gap in gaps(covered, stretch)
+            ]
         trusted = layer is not Layer.REGISTRY or not clock_drifted(history)
         return _View(layer, bound_us, windows, trusted)
 

@@ -1,0 +1,49 @@
+"""The expiry: the server ends a session whose client is alive and connected (facts 3.9).
+
+All the member's znodes go at once, and the others take its partitions while it goes on working
+until its new-session handler's rebalance stops it. In the control nothing is expired.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.expire import expire
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+
+async def expiry(lab: Lab) -> None:
+    await lab.prepare()
+    lab.phase("joining")
+    victim, *_ = await lab.start_members(lab.plan.number("members"))
+    await lab.rest("joined")
+
+    lab.phase("control" if lab.plan.control else "expired")
+    if lab.plan.control:
+        await lab.sleep_ms(lab.plan.number("session_timeout_ms"))
+    else:
+        await expire(lab, victim)
+
+    lab.phase("recovery")
+    await lab.rest("recovered")
+    await lab.close()
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """Who is faster, the successor or the news, decides about an overlap."""
+    if plan.control:
+        return usual()
+    return usual(belief_overlap=None, effect_overlap=None, unowned_window=None)
+
+
+SCENARIO = register(
+    Scenario(
+        name="expiry",
+        summary="the server ends the session of a member that lives",
+        claims=(),
+        parameters=common_parameters(),
+        script=expiry,
+        expects=expects,
+    )
+)

@@ -1,0 +1,57 @@
+"""The fast restart (facts 8.6, F1 and F9): a consumer is killed and started again at once, and fails.
+
+The only member is killed. Its session lives on, and with it its id and its owner znodes. The new
+one counts the ghost as a member, finds its own share owned, and gives up before the session ends:
+its last attempt starts at (retries-1) x back-off. The process stays, registered and without
+streams. When the ghost's znodes go at last, its watch fires, and it claims partitions for an
+application that reads nothing. Cures: a larger budget (`--set rebalance_max_retries=20`), or a
+clean stop (`--set clean=true`). In the control nobody is restarted.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.join import join
+from rebalance_lab.faults.kill import kill
+from rebalance_lab.faults.leave import leave
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+
+async def fast_restart(lab: Lab) -> None:
+    await lab.prepare()
+    lab.phase("joining")
+    old = await lab.start_member()
+    await lab.rest("joined")
+
+    lab.phase("control" if lab.plan.control else "restarted")
+    if lab.plan.control:
+        await lab.sleep_ms(lab.plan.number("session_timeout_ms"))
+    else:
+        await (leave(lab, old) if lab.plan.parameters["clean"] else kill(lab, old))
+        await join(lab)
+
+    lab.phase("recovery")
+    await lab.rest("recovered")
+    await lab.close()
+
+
+def expects(_plan: Plan) -> dict[str, Outcome | None]:
+    """The new one gives up; when the ghost has gone, its watch fires after all."""
+    return usual()
+
+
+SCENARIO = register(
+    Scenario(
+        name="fast-restart",
+        summary="a killed consumer is restarted at once, meets its own ghost, and gives up",
+        claims=(),
+        parameters=(
+            *common_parameters(members=1, session_timeout_ms=5000),
+            Parameter("clean", False, "", "stop the old one cleanly instead of killing it"),
+        ),
+        script=fast_restart,
+        expects=expects,
+    )
+)

@@ -1,0 +1,55 @@
+"""Flapping (facts 8.6, F3): one member comes and goes again and again, and nobody else gets any work done.
+
+Each coming and each going stops everybody. A member that is gone between the listing of the ids and
+the read of its znode costs an attempt, after everything was given up, and a back-off in which nobody
+consumes. In the control it comes once and stays.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.join import join
+from rebalance_lab.faults.storm import flap
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+
+async def flapping(lab: Lab) -> None:
+    await lab.prepare()
+    lab.phase("joining")
+    await lab.start_members(lab.plan.number("members"))
+    await lab.rest("joined")
+
+    lab.phase("control" if lab.plan.control else "flapping")
+    if lab.plan.control:
+        await join(lab)
+    else:
+        plan = lab.plan
+        await flap(lab, plan.number("times"), plan.number("up_ms"), plan.number("down_ms"))
+
+    lab.phase("recovery")
+    await lab.rest("recovered")
+    await lab.close()
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """It settles when the flapping ends, unless somebody spent its retries at the end."""
+    return usual(unowned_window=Outcome.CLEAN if plan.control else None)
+
+
+SCENARIO = register(
+    Scenario(
+        name="flapping",
+        summary="one member comes and goes again and again, and stops everybody each time",
+        claims=(),
+        parameters=(
+            *common_parameters(members=5, rebalance_max_retries=10),
+            Parameter("times", 5, "times", "how often it comes and goes", 1),
+            Parameter("up_ms", 100, "ms", "how long it stays", 0),
+            Parameter("down_ms", 100, "ms", "how long it is away", 0),
+        ),
+        script=flapping,
+        expects=expects,
+    )
+)

@@ -1,0 +1,58 @@
+"""The group's scope (claims Z14, Z15a): a group is global, not the topic's; and who names none?
+
+Two members read topic a, one reads topic b, all in one group. A second member of topic b joins:
+nothing of topic a must move, and yet its readers stop and take the same again (facts 8.3, H2). Then
+a member comes that names no group: described, it joins the default group; shipped, it is refused.
+In the control nobody else comes.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.join import join
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+READS_A = MemberOptions(streams={"a": 1})
+READS_B = MemberOptions(streams={"b": 1})
+NAMES_NO_GROUP = MemberOptions(streams={"a": 1}, group="")
+
+
+async def group_scope(lab: Lab) -> None:
+    partitions = lab.plan.number("partitions")
+    await lab.prepare({"a": partitions, "b": partitions})
+    lab.phase("joining")
+    for options in (READS_A, READS_A, READS_B):
+        await lab.start_member(options)
+    await lab.rest("joined")
+
+    if lab.plan.control:
+        lab.phase("control")
+        await lab.sleep_ms(lab.plan.number("session_timeout_ms"))
+    else:
+        lab.phase("a reader of b joins", change="join", members=3)
+        await join(lab, READS_B)
+        await lab.rest("a reader of b joined")
+        lab.phase("one without a group comes")
+        await lab.start_member(NAMES_NO_GROUP)
+    await lab.rest("recovered")
+    await lab.close()
+
+
+def expects(_plan: Plan) -> dict[str, Outcome | None]:
+    """All stop for one, and all goes on; a member that is refused harms nobody."""
+    return usual()
+
+
+SCENARIO = register(
+    Scenario(
+        name="group-scope",
+        summary="readers of one topic stop for a member that reads another; a member without a group",
+        claims=("Z14", "Z15a"),
+        parameters=common_parameters(members=3, topic="a"),
+        script=group_scope,
+        expects=expects,
+    )
+)

@@ -1,0 +1,60 @@
+"""Growth: a topic gets more partitions in the middle of a rebalance (facts 3.7, 3.10).
+
+Members that read the topic before the change and those that read it after it deal out different
+partitions. Each subscriber watches the topic's data, so that all rebalance once more. In the
+control the topic grows while all are at rest.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.cluster import set_topic
+from rebalance_lab.faults.join import join
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+
+async def growth(lab: Lab) -> None:
+    topic, partitions = lab.plan.text("topic"), lab.plan.number("partitions") + lab.plan.number("more")
+    await lab.prepare()
+    lab.phase("joining")
+    await lab.start_members(lab.plan.number("members"))
+    await lab.rest("joined")
+
+    lab.phase("the topic grows")
+    if lab.plan.control:
+        await set_topic(lab, topic, partitions)
+        await lab.rest("grown")
+        await join(lab)
+    else:
+        async with lab.tasks.scope("join and growth") as scope:
+            scope.spawn(join(lab), "join")
+            await lab.until(lambda: lab.members[-1].started, "the newcomer's start")
+            await lab.sleep_ms(lab.plan.number("after_ms"))
+            await set_topic(lab, topic, partitions)
+
+    lab.phase("recovery")
+    await lab.rest("recovered")
+    await lab.close()
+
+
+def expects(_plan: Plan) -> dict[str, Outcome | None]:
+    """Two changes at once may be seen by some and not by others for a moment; the end is right."""
+    return usual()
+
+
+SCENARIO = register(
+    Scenario(
+        name="growth",
+        summary="a topic gets more partitions in the middle of a rebalance",
+        claims=(),
+        parameters=(
+            *common_parameters(),
+            Parameter("more", 3, "partitions", "partitions that are added", 1),
+            Parameter("after_ms", 10, "ms", "how long after the newcomer's start the topic grows", 0),
+        ),
+        script=growth,
+        expects=expects,
+    )
+)

@@ -1,0 +1,90 @@
+"""The herd (claims Z7a, Z7b, Z7c): one comes or goes, and everybody stops and reads everything.
+
+A group of `members` settles. Then, each change on its own, and at rest before the next: a member
+joins, the same one leaves, another joins and is killed, a broker that hosts nothing comes, and
+goes. Notifications, rebalances and ZooKeeper operations of each are held against the formulas of
+the facts. In the control nothing changes.
+
+Live, members share processes (`per_process`); the one that is killed has its own. The budget of
+retries is set explicitly: with many members a round is longer than the default budget.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.cluster import add_broker, remove_broker
+from rebalance_lab.faults.join import join
+from rebalance_lab.faults.kill import kill
+from rebalance_lab.faults.leave import leave
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+
+async def herd(lab: Lab) -> None:
+    members, per_process = lab.plan.number("members"), lab.plan.number("per_process")
+    await lab.prepare()
+    lab.phase("joining")
+    started = [
+        await lab.start_member(MemberOptions(shares_process=f"p{number // per_process + 1}"), wait=False)
+        for number in range(members)
+    ]
+    for member in started:
+        await lab.first_rebalance(member)
+    await lab.rest("joined")
+
+    if lab.plan.control:
+        lab.phase("control")
+        await lab.sleep_ms(lab.plan.number("session_timeout_ms"))
+    else:
+        await changes(lab, members)
+    await lab.rest("recovered")
+    await lab.close()
+
+
+async def changes(lab: Lab, members: int) -> None:
+    """Every kind of change once, each at rest before the next."""
+    lab.phase("one joins", change="join", members=members)
+    comer = await join(lab)
+    await lab.rest("one joined")
+    lab.phase("it leaves", change="leave", members=members + 1)
+    await leave(lab, comer)
+    await lab.rest("it left")
+    lab.phase("another joins", change="join", members=members)
+    victim = await join(lab)
+    await lab.rest("another joined")
+    lab.phase("it is killed", change="crash", members=members + 1)
+    await kill(lab, victim)
+    await lab.rest("its session ended")
+    broker = lab.plan.number("brokers")
+    lab.phase("a broker comes", change="broker", members=members)
+    await add_broker(lab, broker)
+    await lab.rest("a broker came")
+    lab.phase("it goes", change="broker", members=members)
+    await remove_broker(lab, broker)
+    await lab.rest("it went")
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """It costs, and nothing stays wrong. The one that is killed may have been idle: then nothing of
+    it could vanish."""
+    idle = plan.number("members") + 1 > plan.number("partitions") and not plan.control
+    return usual(registration=None if idle else Outcome.CLEAN)
+
+
+SCENARIO = register(
+    Scenario(
+        name="herd",
+        summary="one member or broker comes or goes, and every member stops and reads everything",
+        claims=("Z7a", "Z7b", "Z7c"),
+        parameters=(
+            *common_parameters(
+                members=8, rebalance_max_retries=20, work_period_ms=1000, rest_timeout_ms=120_000, together=True
+            ),
+            Parameter("per_process", 25, "members", "live: members that share an OS process", 1),
+        ),
+        script=herd,
+        expects=expects,
+    )
+)

@@ -1,0 +1,49 @@
+"""Mixed settings (facts 8.4, S5): one member deals by range, another round robin, for ever.
+
+Each computes for itself, so they collide: with four partitions the first wants 0 and 1, the second
+1 and 3. They meet at partition 1, and 2 is nobody's. Retries do not help; both spend them. The cure
+is one rule for all (`--set second=range`), which is also the control.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.join import join
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+
+async def mixed_settings(lab: Lab) -> None:
+    second = "range" if lab.plan.control else lab.plan.text("second")
+    await lab.prepare()
+    lab.phase("joining")
+    await lab.start_member(MemberOptions(assignor="range"))
+    await lab.rest("joined")
+    lab.phase("another joins", change="join", members=1)
+    await join(lab, MemberOptions(assignor=second))
+    await lab.rest("another joined")
+    await lab.close()
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """Two rules in one group: a gap that no retry mends."""
+    if plan.control or plan.text("second") == "range":
+        return usual()
+    return usual(unowned_window=Outcome.VIOLATED)
+
+
+SCENARIO = register(
+    Scenario(
+        name="mixed-settings",
+        summary="one member deals by range and one round robin: they collide, and leave a gap",
+        claims=(),
+        parameters=(
+            *common_parameters(partitions=4, members=2),
+            Parameter("second", "roundrobin", "", "the second member's partition.assignment.strategy"),
+        ),
+        script=mixed_settings,
+        expects=expects,
+    )
+)

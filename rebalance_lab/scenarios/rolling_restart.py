@@ -1,0 +1,53 @@
+"""The rolling restart: every member is restarted once, cleanly, one after another (facts 8.2).
+
+What is one round of work for an operator is 2n(n-1) notifications and n(2n-1) rebalances for a
+settled group of n: each leave stops the n-1 others, each join all n. The control restarts nobody.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.join import join
+from rebalance_lab.faults.leave import leave
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+
+async def rolling_restart(lab: Lab) -> None:
+    members = lab.plan.number("members")
+    await lab.prepare()
+    lab.phase("joining")
+    running = await lab.start_members(members)
+    await lab.rest("joined")
+
+    if lab.plan.control:
+        lab.phase("control")
+        await lab.sleep_ms(lab.plan.number("session_timeout_ms"))
+    for old in [] if lab.plan.control else running:
+        lab.phase(f"{old.actor} leaves", change="leave", members=members)
+        await leave(lab, old)
+        await lab.rest(f"{old.actor} left")
+        lab.phase(f"the successor of {old.actor} joins", change="join", members=members - 1)
+        await join(lab)
+        await lab.rest(f"the successor of {old.actor} joined")
+
+    await lab.rest("recovered")
+    await lab.close()
+
+
+def expects(_plan: Plan) -> dict[str, Outcome | None]:
+    """It costs, and nothing stays wrong."""
+    return usual()
+
+
+SCENARIO = register(
+    Scenario(
+        name="rolling-restart",
+        summary="every member is restarted once: 2n(n-1) notifications and n(2n-1) rebalances",
+        claims=(),
+        parameters=common_parameters(rebalance_max_retries=10),
+        script=rolling_restart,
+        expects=expects,
+    )
+)

@@ -1,0 +1,53 @@
+"""The storm: many members come while others go, all at one moment.
+
+Everybody's list is out of date when it is read. Attempts fail on members that vanished between the
+listing and the read (facts 8.6, F3), on partitions that their owners have not given up yet, and on
+lists that differ. It settles, or members spend their retries. In the control one joins.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.join import join
+from rebalance_lab.faults.storm import storm
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+
+async def storm_over(lab: Lab) -> None:
+    await lab.prepare()
+    lab.phase("joining")
+    await lab.start_members(lab.plan.number("members"))
+    await lab.rest("joined")
+
+    lab.phase("control" if lab.plan.control else "storm")
+    if lab.plan.control:
+        await join(lab)
+    else:
+        await storm(lab, lab.plan.number("joins"), lab.members[: lab.plan.number("leaves")])
+
+    lab.phase("recovery")
+    await lab.rest("recovered")
+    await lab.close()
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """Retries may be spent; nobody ever owns what another does."""
+    return usual(unowned_window=Outcome.CLEAN if plan.control else None)
+
+
+SCENARIO = register(
+    Scenario(
+        name="storm",
+        summary="many members come and go at one moment",
+        claims=(),
+        parameters=(
+            *common_parameters(members=5, partitions=12, rebalance_max_retries=10),
+            Parameter("joins", 4, "members", "members that come", 0),
+            Parameter("leaves", 2, "members", "members that go", 0),
+        ),
+        script=storm_over,
+        expects=expects,
+    )
+)

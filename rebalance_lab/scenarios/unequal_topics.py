@@ -1,0 +1,48 @@
+"""Unequal topics under round robin (facts 8.6, F5; 4.2): one new subscription stops the whole group.
+
+Round robin asks that all members subscribe to the same topics with the same streams. A member with
+one topic more joins, as in any rolling change of topics. Every member of the group now fails every
+attempt, after it has given up what it owned. Cure: `--set assignor=range`. In the control the
+newcomer reads what all read.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.join import join
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+
+async def unequal_topics(lab: Lab) -> None:
+    partitions, topic = lab.plan.number("partitions"), lab.plan.text("topic")
+    await lab.prepare({topic: partitions, "another": partitions})
+    lab.phase("joining")
+    await lab.start_members(lab.plan.number("members"))
+    await lab.rest("joined")
+    lab.phase("a member with one topic more joins")
+    more = {topic: 1} if lab.plan.control else {topic: 1, "another": 1}
+    await join(lab, MemberOptions(streams=more))
+    await lab.rest("it joined")
+    await lab.close()
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """Nobody owns anything any more, and nothing will change that."""
+    if plan.control or plan.text("assignor") != "roundrobin":
+        return usual()
+    return usual(unowned_window=Outcome.VIOLATED)
+
+
+SCENARIO = register(
+    Scenario(
+        name="unequal-topics",
+        summary="round robin, and a member with one topic more: the whole group stops",
+        claims=(),
+        parameters=common_parameters(assignor="roundrobin"),
+        script=unequal_topics,
+        expects=expects,
+    )
+)

@@ -1,0 +1,59 @@
+"""The walk-through (claims Z3, Z5a, Z6): members come one by one, then go, as the article tells it.
+
+On three partitions members 1, 2, 3 and 4 join; then 1, 2 and 3 leave. After each step the article
+says who owns what. The order of a member's first operations, and of release and claim in every
+rebalance, can be read from the same history. The control starts one member and lets time pass.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.join import join
+from rebalance_lab.faults.leave import leave
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+#: What the article says the living members own after each step, in the order they joined.
+JOINS = ("0,1,2", "0,1|2", "0|1|2", "0|1|2|")
+LEAVES = ("0|1|2", "0,1|2", "0,1,2")
+
+
+async def walkthrough(lab: Lab) -> None:
+    await lab.prepare()
+    for number, row in enumerate(JOINS[:1] if lab.plan.control else JOINS):
+        lab.phase(f"member {number + 1} joins", change="join", members=number, published=published(lab, row))
+        await join(lab)
+        await lab.rest(f"member {number + 1} joined")
+    if lab.plan.control:
+        await lab.sleep_ms(lab.plan.number("session_timeout_ms"))
+    else:
+        for number, row in enumerate(LEAVES):
+            living = len(JOINS) - number
+            lab.phase(f"member {number + 1} leaves", change="leave", members=living, published=published(lab, row))
+            await leave(lab, lab.members[number])
+            await lab.rest(f"member {number + 1} left")
+    await lab.close()
+
+
+def published(lab: Lab, row: str) -> list[list[tuple[str, int]]]:
+    """A row as checks read it: for each living member the partitions it owns."""
+    topic = lab.plan.text("topic")
+    return [[(topic, int(number)) for number in owned.split(",") if number] for owned in row.split("|")]
+
+
+def expects(_plan: Plan) -> dict[str, Outcome | None]:
+    """Changes at rest go well."""
+    return usual()
+
+
+SCENARIO = register(
+    Scenario(
+        name="walkthrough",
+        summary="members join one by one and leave again; after each step the article says who owns what",
+        claims=("Z3", "Z5a", "Z6"),
+        parameters=common_parameters(partitions=3, members=4),
+        script=walkthrough,
+        expects=expects,
+    )
+)
