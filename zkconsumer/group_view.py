@@ -1,4 +1,5 @@
-"""What a member reads of its group: one znode a request, in the order of 0.8.2 (facts 3.7, 8.1)."""
+"""What a member reads of its group, in the order of 0.8.2 (facts 3.7, 8.1): one znode a request,
+or all registrations at once."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from rebalance_lab.wire.paths import (
 from rebalance_lab.wire.payloads import Broker, read_broker, read_partitions
 from rebalance_lab.wire.registration import read_registration
 from rebalance_lab.world.errors import NoNode
+from rebalance_lab.world.ports import Node
 from rebalance_lab.zkclient import ZkClient
 from rebalance_lab.zkclient.helpers import children_or_none, read_or_none
 from zkconsumer.contexts import Threads, group_threads, threads_of, view_digest
@@ -55,13 +57,16 @@ class GroupView:
         group: str,
         consumer_id: str,
         exclude_internal: bool,
+        at_once: bool = False,
         skip_vanished: bool = False,
     ) -> None:
-        """`skip_vanished`: the cure of that name (`zkconsumer.lab_settings`)."""
+        """`at_once`: all registrations with one multi-read. `skip_vanished`: the cure of that name
+        (`zkconsumer.lab_settings`)."""
         self._client = client
         self._group = group
         self._consumer_id = consumer_id
         self._exclude_internal = exclude_internal
+        self._at_once = at_once
         self._skip_vanished = skip_vanished
 
     async def cluster(self) -> tuple[Broker, ...]:
@@ -82,7 +87,11 @@ class GroupView:
     async def threads(self, consumer_id: str) -> dict[str, tuple[str, ...]]:
         """topic -> thread ids of one member, from and in the order of its registration: 1 read,
         and the list of all topics for a wildcard. Raises NoNode when it is not registered."""
-        registration = read_registration((await self._client.read(member_path(self._group, consumer_id))).data)
+        data = (await self._client.read(member_path(self._group, consumer_id))).data
+        return await self._threads_in(consumer_id, data)
+
+    async def _threads_in(self, consumer_id: str, data: bytes) -> dict[str, tuple[str, ...]]:
+        registration = read_registration(data)
         topics = await self.topics() if registration.wildcard else ()
         return threads_of(consumer_id, registration, topics, exclude_internal=self._exclude_internal)
 
@@ -91,7 +100,8 @@ class GroupView:
         return await children_or_none(self._client, BROKER_TOPICS)
 
     async def snapshot(self) -> Snapshot:
-        """Everything the assignor needs: 3+T+C reads and the lists of topics for wildcards."""
+        """Everything the assignor needs: 3+T+C reads and the lists of topics for wildcards; with
+        `at_once` one request stands for the C."""
         mine = await self.threads(self._consumer_id)
         partitions = {topic: await self._partitions(topic) for topic in mine}
         members, members_zxid = await self._members()
@@ -123,8 +133,16 @@ class GroupView:
         return found.names, found.stat.pzxid
 
     async def _threads_of_all(self, members: tuple[str, ...]) -> list[Threads]:
-        """One by one, in the order of the list. A member that has left since then fails it all (F3)."""
+        """In the order of the list. A member that has left since then fails it all (F3)."""
         found: list[Threads] = []
+        if self._at_once:
+            nodes = await self._client.read_all([member_path(self._group, each) for each in members])
+            for each, node in zip(members, nodes, strict=True):
+                if isinstance(node, Node):
+                    found.append(await self._threads_in(each, node.data))
+                elif not (isinstance(node, NoNode) and self._skip_vanished):
+                    raise node
+            return found
         for each in members:
             try:
                 found.append(await self.threads(each))

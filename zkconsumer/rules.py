@@ -64,7 +64,7 @@ DESCRIBED = RuleSet(
     watches_brokers=True,
     watches_topics_first=True,
     checks_strategy=True,
-    reads_members_at_once=False,
+    reads_members_at_once=True,
     default_group=DEFAULT_GROUP,
 )
 

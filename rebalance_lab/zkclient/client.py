@@ -7,17 +7,18 @@ hidden: a new one is opened, and operations go on in it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
 from rebalance_lab.history.events import EventId, Kind, Layer
 from rebalance_lab.kernel import Future, Mailbox, Scope, Task, TaskCancelled, TimedOut
-from rebalance_lab.world.errors import ConnectionLoss, NodeExists, NoNode, SessionExpired
+from rebalance_lab.world.errors import ConnectionLoss, NodeExists, NoNode, SessionExpired, ZooKeeperError
 from rebalance_lab.world.ports import (
     Children,
     Environment,
+    GetRead,
     Node,
     Reply,
     SessionEventKind,
@@ -147,6 +148,13 @@ class ZkClient:
     async def read(self, path: str) -> Node:
         """Raises NoNode."""
         return await self._retry(lambda session: session.get(path, watch=self.has_listeners(path)))
+
+    async def read_all(self, paths: Sequence[str]) -> tuple[Node | ZooKeeperError, ...]:
+        """In one request, each with its own error (NoNode), and without watches: no listener may
+        be on these paths. The original cannot do it."""
+        reads = [GetRead(path) for path in paths]
+        results = await self._retry(lambda session: session.multi_read(reads))
+        return tuple(result for result in results if not isinstance(result, tuple))
 
     async def children(self, path: str) -> Children:
         """Raises NoNode."""
