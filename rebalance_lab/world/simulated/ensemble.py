@@ -11,14 +11,13 @@ round between the servers. Nothing follows from it but time; without a majority 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.world.simulated.audit import EPOCH_SHIFT
 from rebalance_lab.world.simulated.authority import Authority, Outcome
+from rebalance_lab.world.simulated.channel import Call, Channel
 from rebalance_lab.world.simulated.link import Link
 from rebalance_lab.world.simulated.messages import Connect, Operation, Request
 from rebalance_lab.world.simulated.quorum import NoSuchServer, Quorum
@@ -49,15 +48,9 @@ class Ensemble:
             name: Server(name, number, Tree(), sessions, random, self) for number, name in enumerate(names, start=1)
         }
         self.quorum = Quorum(kernel, settings, quorum_random, self.servers, self)
-        self._now_us = kernel.now_us
-        self._call_at = kernel.driver.call_at
-        self._cancel = kernel.driver.cancel
         self._random = quorum_random
         self._least_us, self._most_us = settings.replication_us
         self._lags_us: dict[str, int] = dict.fromkeys(names, 0)
-        #: What waits at a follower that lags: when it came there, and what it does.
-        self._held: dict[str, deque[tuple[int, Callable[[], None]]]] = {name: deque() for name in names}
-        self._held_timers: dict[str, Any] = {}
         #: (from, to) -> the way between these two servers.
         self._channels = {
             (sender, receiver): Channel(kernel, self.servers[receiver], self._delay_us)
@@ -65,7 +58,7 @@ class Ensemble:
             for receiver in names
             if sender != receiver
         }
-        self._stalled: list[tuple[Server, int, Callable[[], None]]] = []
+        self._stalled: list[tuple[Server, int, Call]] = []
         #: Sessions that timed out, or were to be expired, while nobody could decide.
         self._overdue: list[ServerSession] = []
         self._doomed: list[ServerSession] = []
@@ -102,7 +95,9 @@ class Ensemble:
                 f"servers must be without one; with it {', '.join(slow)} would lag"
             )
         self._lags_us = lags_us
-        self._let_go(server)
+        for (_, receiver), channel in self._channels.items():
+            if receiver == server.name:
+                channel.lag(delay_us)
 
     def pause(self, server: Server) -> None:
         """Raises NoSuchServer unless it runs."""
@@ -113,33 +108,11 @@ class Ensemble:
 
     # -- between servers --------------------------------------------------------------------
 
-    def _tell(self, server: Server, call: Callable[[], None]) -> None:
-        """The leader tells a follower."""
-        self._post(self._leader(), server, self._delay_us(), call)
+    def _to(self, server: Server) -> Channel:
+        """The leader's way to a follower."""
+        return self._channels[self._leader().name, server.name]
 
-    def _commit(self, server: Server, call: Callable[[], None]) -> None:
-        """The leader tells a follower what was committed: of all it says this alone may lag."""
-        held = self._held[server.name]
-        if not self._lags_us[server.name] and not held:
-            self._tell(server, call)
-            return
-        way = (self._leader().name, server.name)
-        came_us = self._due_us[way] = max(self._now_us() + self._delay_us(), self._due_us.get(way, 0))
-        held.append((came_us, partial(self._arrived, server, server.term, call)))
-        self._let_go(server)
-
-    def _let_go(self, server: Server) -> None:
-        """What has waited long enough at a follower that lags; the next comes in its time."""
-        held, lag_us = self._held[server.name], self._lags_us[server.name]
-        timer = self._held_timers.pop(server.name, None)
-        if timer is not None:
-            self._cancel(timer)
-        while held and held[0][0] + lag_us <= self._now_us():
-            held.popleft()[1]()
-        if held and server.name not in self._held_timers:
-            self._held_timers[server.name] = self._call_at(held[0][0] + lag_us, partial(self._let_go, server))
-
-    def _ask(self, server: Server, call: Callable[[], None]) -> None:
+    def _ask(self, server: Server, call: Call) -> None:
         """A server asks its leader: `call` decides. What cannot be decided now waits."""
         leader = self.quorum.leader
         if leader is None or not self.quorum.follows(server):
@@ -147,29 +120,15 @@ class Ensemble:
         if leader is server:
             self._at_leader(server, server.term, call)
         else:
-            self._post(server, leader, self._delay_us(), partial(self._at_leader, server, server.term, call))
+            self._channels[server.name, leader.name].post(partial(self._at_leader, server, server.term, call))
 
-    def _at_leader(self, server: Server, term: int, call: Callable[[], None]) -> None:
+    def _at_leader(self, server: Server, term: int, call: Call) -> None:
         if server.term != term:
             return
         if self.quorum.decides:
             call()
         else:
             self._stalled.append((server, term, call))
-
-    def _post(self, sender: Server, receiver: Server, delay_us: int, call: Callable[[], None]) -> None:
-        way = (sender.name, receiver.name)
-        due_us = max(self._now_us() + delay_us, self._due_us.get(way, 0))
-        self._due_us[way] = due_us
-        self._call_at(due_us, partial(self._arrived, receiver, receiver.term, call))
-
-    def _arrived(self, receiver: Server, term: int, call: Callable[[], None]) -> None:
-        if receiver.term != term:
-            return
-        if receiver.paused:
-            receiver.mail.append(call)
-        else:
-            call()
 
     def _delay_us(self) -> int:
         return self._least_us + self._random.below(self._most_us - self._least_us + 1)
@@ -194,7 +153,7 @@ class Ensemble:
     def _revalidate(self, server: Server, link: Link, message: Connect) -> None:
         session = self.authority.sessions.living.get(message.session_id)
         if session is None:
-            answer: Callable[[], None] = partial(server.refuse_dead, link, message.session_id)
+            answer: Call = partial(server.refuse_dead, link, message.session_id)
         else:
             self._leave(session)
             self.authority.sessions.heard_now(session)
@@ -202,7 +161,7 @@ class Ensemble:
         if server is self.quorum.leader:
             answer()
         else:
-            self._tell(server, answer)
+            self._to(server).post(answer)
 
     def _attach(self, server: Server, link: Link, session: ServerSession) -> None:
         """The session may have ended, or moved on, while the leader's answer was under way."""
@@ -278,7 +237,7 @@ class Ensemble:
 
     # -- what was committed reaches the followers ------------------------------------------
 
-    def _replicate(self, origin: Server, done: Callable[[], None], before: Callable[[], None] | None = None) -> None:
+    def _replicate(self, origin: Server, done: Call, before: Call | None = None) -> None:
         """Tell all followers; `done` once `origin` has applied it, at once if it leads. `before`:
         what a follower that is the origin does just before."""
         leader = self._leader()
@@ -288,11 +247,11 @@ class Ensemble:
                     calls = (
                         [before, self._catching_up(server), done] if server is origin else [self._catching_up(server)]
                     )
-                    self._commit(server, partial(_in_turn, [call for call in calls if call is not None]))
+                    self._to(server).commit(partial(_in_turn, [call for call in calls if call is not None]))
         if origin is leader:
             done()
 
-    def _catching_up(self, server: Server) -> Callable[[], None]:
+    def _catching_up(self, server: Server) -> Call:
         log = self.authority.transactions
         return partial(server.catch_up, log, len(log), self.authority.zxid)
 
@@ -313,7 +272,7 @@ class Ensemble:
         self.goes_on()
 
     def joins(self, server: Server) -> None:
-        self._tell(server, partial(_in_turn, [self._catching_up(server), partial(self._serve, server)]))
+        self._to(server).post(partial(_in_turn, [self._catching_up(server), partial(self._serve, server)]))
 
     @staticmethod
     def _serve(server: Server) -> None:
@@ -338,6 +297,6 @@ class Ensemble:
             self.authority.sessions.overdue(session)
 
 
-def _in_turn(calls: list[Callable[[], None]]) -> None:
+def _in_turn(calls: list[Call]) -> None:
     for call in calls:
         call()
