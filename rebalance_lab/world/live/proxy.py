@@ -1,5 +1,5 @@
-"""A TCP proxy in front of a ZooKeeper server: cuts, refusals, lost replies, with counters
-that prove that they happened."""
+"""A TCP proxy in front of a ZooKeeper server: cuts, silence, refusals, lost replies, with
+counters that prove that they happened."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ import socket
 from dataclasses import dataclass
 
 from rebalance_lab.kernel import Future
-from rebalance_lab.world.live.codec import FRAME_LENGTH_BYTES, REPLY_HEADER_BYTES, unpack_length, unpack_reply_header
+from rebalance_lab.world.live.ports import HOST
+from rebalance_lab.world.live.proxy_connection import Connection
 
-HOST = "127.0.0.1"
 _BACKLOG = 1024
 
 
 @dataclass(slots=True)
 class ProxyCounters:
-    """Totals since the proxy began. `refused`: connections turned away while it was held."""
+    """Totals since the proxy began: the proof that a fault took effect.
+
+    `refused`: connections turned away while it was held; `unanswered`: that came while it hung,
+    or was silent in a direction; `swallowed_*`: bytes that a silent direction took.
+    """
 
     connections: int = 0
     refused: int = 0
+    unanswered: int = 0
     cut: int = 0
     replies_lost: int = 0
     bytes_to_server: int = 0
     bytes_to_client: int = 0
+    swallowed_to_server: int = 0
+    swallowed_to_client: int = 0
 
 
 class TcpProxy:
@@ -37,9 +44,13 @@ class TcpProxy:
         self.target = (target_host, target_port)
         self.counters = ProxyCounters()
         self.held = False
+        self.silent_to_server = False
+        self.silent_to_client = False
+        self._hanging = False
         self._loop = loop
         self._lost_reply: Future[int] | None = None
-        self._connections: dict[_Connection, None] = {}
+        self._connections: dict[Connection, None] = {}
+        self._waiting: list[socket.socket] = []  # accepted, and neither read nor answered
         self._listener = socket.create_server((HOST, 0), backlog=_BACKLOG)
         self._listener.setblocking(False)
         loop.add_reader(self._listener.fileno(), self._accept)
@@ -74,12 +85,29 @@ class TcpProxy:
     def hang(self) -> None:
         """From now on leave new connections without an answer, as behind a lost route: they are
         neither refused nor served. Those that still wait at `release` go through."""
-        self._loop.remove_reader(self._listener.fileno())
+        self._hanging = True
 
     def release(self) -> None:
         """Let new connections through again."""
-        self.held = False
-        self._loop.add_reader(self._listener.fileno(), self._accept)
+        self.held = self._hanging = False
+        self._let_in()
+
+    def silence(self, *, to_server: bool = True, to_client: bool = True) -> None:
+        """From now on nothing passes in these directions, as when a network drops it: what is
+        sent is swallowed, an end of a connection is not told, and nobody gets an error. New
+        connections get no answer while either direction is silent, as a handshake needs both.
+
+        A direction that is not named is open again (see `heal`).
+        """
+        self.silent_to_server, self.silent_to_client = to_server, to_client
+        for connection in list(self._connections):
+            connection.directions_changed()
+        self._let_in()
+
+    def heal(self) -> None:
+        """End `silence`. Connections of which something was swallowed are broken: TCP never
+        goes on behind a gap. New ones that still wait go through."""
+        self.silence(to_server=False, to_client=False)
 
     def lose_next_reply(self) -> Future[int]:
         """Pass requests on, but swallow the next reply to one and break its connection. Done,
@@ -94,6 +122,9 @@ class TcpProxy:
         if self._listener.fileno() >= 0:
             self._loop.remove_reader(self._listener.fileno())
             self._listener.close()
+        for client in self._waiting:
+            client.close()
+        self._waiting.clear()
         self.cut()
 
     # -- connections ------------------------------------------------------------------------
@@ -108,15 +139,48 @@ class TcpProxy:
             if self.held:
                 self.counters.refused += 1
                 _reset(client)
+            elif self._shut:
+                self.counters.unanswered += 1
+                self._waiting.append(client)
             else:
-                self.counters.connections += 1
-                self._connections[_Connection(self, self._loop, client)] = None
+                self._begin(client)
 
-    def ended(self, connection: _Connection) -> None:
+    @property
+    def _shut(self) -> bool:
+        """Whether new connections get no answer."""
+        return self._hanging or self.silent_to_server or self.silent_to_client
+
+    def _begin(self, client: socket.socket, sent_before: bytes = b"") -> None:
+        self.counters.connections += 1
+        self._connections[Connection(self, self._loop, client, sent_before)] = None
+
+    def _let_in(self) -> None:
+        """Those that waited, as if their handshake were done only now: who gave up meanwhile
+        has sent nothing."""
+        if self._shut:
+            return
+        waiting, self._waiting = self._waiting, []
+        for client in waiting:
+            sent = _sent_by(client)
+            if sent is None:
+                client.close()
+            else:
+                self._begin(client, sent)
+
+    # -- for connections --------------------------------------------------------------------
+
+    def ended(self, connection: Connection) -> None:
         self._connections.pop(connection, None)
 
-    def swallow(self, xid: int) -> bool:
-        """Whether the reply with this xid is the one to lose."""
+    def passed(self, *, to_server: int = 0, to_client: int = 0) -> None:
+        self.counters.bytes_to_server += to_server
+        self.counters.bytes_to_client += to_client
+
+    def swallowed(self, *, to_server: int = 0, to_client: int = 0) -> None:
+        self.counters.swallowed_to_server += to_server
+        self.counters.swallowed_to_client += to_client
+
+    def loses(self, xid: int) -> bool:
         lost = self._lost_reply
         if lost is None or xid <= 0:
             return False
@@ -126,117 +190,20 @@ class TcpProxy:
         return True
 
 
+def _sent_by(client: socket.socket) -> bytes | None:
+    """What a client has sent that waits; None if it is gone."""
+    parts = []
+    try:
+        while part := client.recv(65536):
+            parts.append(part)
+    except BlockingIOError:
+        return b"".join(parts)
+    except OSError:
+        pass
+    return None
+
+
 def _reset(client: socket.socket) -> None:
     """Close with RST, as refused connections end."""
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     client.close()
-
-
-class _Connection:
-    """A client, the server, and the bytes between them."""
-
-    def __init__(self, proxy: TcpProxy, loop: asyncio.AbstractEventLoop, client: socket.socket) -> None:
-        self.proxy = proxy
-        self.over = False
-        self._loop = loop
-        self._to_client = _Side(self)
-        self._to_server = _Side(self)
-        self._reply = bytearray()  # bytes from the server that are not a whole frame yet
-        self._welcomed = False  # the first frame answers the connect request: it has no xid
-        self._client = client
-        self._task = loop.create_task(self._join())
-
-    async def _join(self) -> None:
-        try:
-            await self._loop.create_connection(lambda: self._to_server, *self.proxy.target)
-            await self._loop.connect_accepted_socket(lambda: self._to_client, self._client)
-        except OSError:
-            self.end(orderly=False)
-
-    def received(self, side: _Side, data: bytes) -> None:
-        counters = self.proxy.counters
-        if side is self._to_client:
-            counters.bytes_to_server += len(data)
-            self._to_server.write(data, reader=self._to_client)
-            return
-        whole = self._whole_frames(data)
-        counters.bytes_to_client += len(whole)
-        if whole:
-            self._to_client.write(whole, reader=self._to_server)
-        if self.over:
-            self.end(orderly=True)
-
-    def _whole_frames(self, data: bytes) -> bytes:
-        """What may go on to the client now. A reply that is to be lost ends the connection."""
-        buffer = self._reply
-        buffer += data
-        start = 0
-        while len(buffer) - start >= FRAME_LENGTH_BYTES and not self.over:
-            end = start + FRAME_LENGTH_BYTES + unpack_length(buffer, start)[0]
-            if end > len(buffer):
-                break
-            if self._welcomed and end - start >= FRAME_LENGTH_BYTES + REPLY_HEADER_BYTES:
-                self.over = self.proxy.swallow(unpack_reply_header(buffer, start + FRAME_LENGTH_BYTES)[0])
-            if not self.over:
-                self._welcomed = True
-                start = end
-        whole = bytes(buffer[:start])
-        del buffer[:start]
-        return whole
-
-    def end(self, *, orderly: bool) -> None:
-        """Break both sides; `orderly`: what was passed on before is delivered."""
-        self.over = True
-        self._task.cancel()
-        if not self._to_client.end(orderly):
-            self._client.close()
-        self._to_server.end(orderly)
-        self.proxy.ended(self)
-
-
-class _Side(asyncio.Protocol):
-    """One of the two sockets."""
-
-    def __init__(self, connection: _Connection) -> None:
-        self._connection = connection
-        self._transport: asyncio.Transport | None = None
-        self._reader: _Side | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        if self._connection.over:
-            transport.abort()
-
-    def data_received(self, data: bytes) -> None:
-        self._connection.received(self, data)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._connection.end(orderly=True)
-
-    def write(self, data: bytes, reader: _Side) -> None:
-        assert self._transport is not None, "the server's side is there before the client's is read"
-        self._reader = reader
-        self._transport.write(data)
-
-    def pause_writing(self) -> None:
-        if self._reader is not None:
-            self._reader.read_on(False)
-
-    def resume_writing(self) -> None:
-        if self._reader is not None:
-            self._reader.read_on(True)
-
-    def read_on(self, on: bool) -> None:
-        if self._transport is not None and not self._transport.is_closing():
-            (self._transport.resume_reading if on else self._transport.pause_reading)()
-
-    def end(self, orderly: bool) -> bool:
-        """Close; False when there is nothing to close yet."""
-        if self._transport is None:
-            return False
-        if orderly:
-            self._transport.close()
-        else:
-            self._transport.abort()
-        return True

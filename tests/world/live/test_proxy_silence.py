@@ -1,0 +1,156 @@
+"""Silent directions: nothing passes, nobody is told, and the counters prove it."""
+
+from __future__ import annotations
+
+import socket
+from typing import Any
+
+import pytest
+
+from rebalance_lab.world import errors
+from rebalance_lab.world.ports import SessionEventKind, WatchKind
+
+
+def test_both_ways_until_the_session_expires(bench: Any) -> None:
+    """The client gives up by its read timeout, the server by the session's; neither was told
+    by the connection."""
+    path = f"{bench.root}/e"
+
+    async def story() -> None:
+        proxy = bench.proxy()
+        session, other = await bench.connected(proxy.connect_string, timeout_ms=1500), await bench.connected()
+        await session.create(path, b"", ephemeral=True)
+        gone = (await other.exists(path, watch=True)).watch
+        proxy.silence()
+        lost = session.get(bench.root)
+        await bench.seen(session, SessionEventKind.DISCONNECTED)
+        assert "nothing heard for 1." in session.last_loss
+        with pytest.raises(errors.ConnectionLoss):
+            await lost
+        assert proxy.open_connections == 1  # the server does not know yet
+        assert not gone.done
+        assert (await gone).kind is WatchKind.DELETED
+        await bench.until(lambda: proxy.counters.unanswered > 0)
+        assert len(session.events) == 0  # nobody could tell it
+        counters = proxy.counters
+        assert counters.swallowed_to_server > 0
+        assert counters.connections == 1
+        assert (counters.refused, counters.cut) == (0, 0)
+        proxy.heal()
+        await bench.seen(session, SessionEventKind.EXPIRED)
+
+    bench.run(story)
+
+
+def test_to_the_client_only(bench: Any) -> None:
+    """What it asks for is done, and it never hears of it."""
+    path = f"{bench.root}/done"
+
+    async def story() -> None:
+        proxy = bench.proxy()
+        session, other = await bench.connected(proxy.connect_string, timeout_ms=2000), await bench.connected()
+        created = (await other.exists(path, watch=True)).watch
+        proxy.silence(to_server=False)
+        unheard = session.create(path, b"")
+        assert (await created).kind is WatchKind.CREATED
+        assert not unheard.done
+        with pytest.raises(errors.ConnectionLoss):
+            await unheard
+        counters = proxy.counters
+        assert (counters.swallowed_to_server, counters.swallowed_to_client > 0) == (0, True)
+        await bench.until(lambda: proxy.open_connections == 0)  # the server heard that the client hung up
+        proxy.heal()
+        await bench.seen(session, SessionEventKind.DISCONNECTED)
+        await bench.seen(session, SessionEventKind.CONNECTED)
+
+    bench.run(story)
+
+
+def test_to_the_server_only(bench: Any) -> None:
+    """It still hears of changes; what it asks for is not done."""
+    path = f"{bench.root}/undone"
+
+    async def story() -> None:
+        proxy = bench.proxy()
+        session, other = await bench.connected(proxy.connect_string, timeout_ms=2000), await bench.connected()
+        watch = (await session.get(bench.root, watch=True)).watch
+        proxy.silence(to_client=False)
+        unheard = session.create(path, b"")
+        await other.set(bench.root, b"x")
+        assert (await watch).kind is WatchKind.CHANGED
+        with pytest.raises(errors.ConnectionLoss):
+            await unheard
+        assert (await other.exists(path)).value is None
+        counters = proxy.counters
+        assert (counters.swallowed_to_server > 0, counters.swallowed_to_client) == (True, 0)
+        assert proxy.open_connections == 1  # the server does not know yet
+        proxy.heal()
+        await bench.seen(session, SessionEventKind.DISCONNECTED)
+        await bench.seen(session, SessionEventKind.CONNECTED)
+        assert proxy.open_connections == 1
+
+    bench.run(story)
+
+
+def test_a_silence_in_which_nobody_spoke_leaves_no_trace(bench: Any) -> None:
+    async def story() -> None:
+        proxy = bench.proxy()
+        session = await bench.connected(proxy.connect_string, timeout_ms=10_000)
+        proxy.silence()
+        proxy.heal()
+        assert (await session.get(bench.root)).value.data == b""
+        assert len(session.events) == 0
+        assert (proxy.counters.connections, proxy.open_connections) == (1, 1)
+
+    bench.run(story)
+
+
+def test_what_was_swallowed_breaks_its_connection_at_the_end(bench: Any) -> None:
+    async def story() -> None:
+        proxy = bench.proxy()
+        silenced = await bench.connected(proxy.connect_string, timeout_ms=10_000)
+        quiet = await bench.connected(proxy.connect_string, timeout_ms=10_000)
+        proxy.silence()
+        lost = silenced.get(bench.root)
+        await bench.until(lambda: proxy.counters.swallowed_to_server > 0)
+        proxy.silence(to_server=False)  # that direction is open again, and has a gap
+        await bench.seen(silenced, SessionEventKind.DISCONNECTED)
+        with pytest.raises(errors.ConnectionLoss):
+            await lost
+        assert proxy.counters.unanswered <= 1
+        proxy.heal()
+        await bench.seen(silenced, SessionEventKind.CONNECTED)
+        assert len(quiet.events) == 0
+
+    bench.run(story)
+
+
+@pytest.mark.parametrize("how", ["silence", "hang"])
+def test_new_connections_wait_and_those_that_gave_up_never_were(bench: Any, how: str) -> None:
+    async def story() -> None:
+        proxy = bench.proxy()
+        end = proxy.heal if how == "silence" else proxy.release
+        getattr(proxy, how)()
+        with socket.create_connection(("127.0.0.1", proxy.port)) as gave_up:
+            gave_up.sendall(b"I am")
+        waits = bench.factory.open(proxy.connect_string, 10_000)
+        await bench.until(lambda: proxy.counters.unanswered == 2)
+        assert (proxy.counters.connections, proxy.open_connections) == (0, 0)
+        end()
+        await bench.seen(waits, SessionEventKind.CONNECTED)
+        assert (proxy.counters.connections, proxy.counters.refused) == (1, 0)
+
+    bench.run(story)
+
+
+def test_closing_it_ends_those_that_wait(bench: Any) -> None:
+    async def story() -> None:
+        proxy = bench.proxy()
+        proxy.silence(to_server=False)
+        session = bench.factory.open(proxy.connect_string, 10_000)
+        await bench.until(lambda: proxy.counters.unanswered == 1)
+        proxy.close()
+        with pytest.raises(errors.ConnectionLoss):
+            await session.get(bench.root)
+
+    bench.run(story)
