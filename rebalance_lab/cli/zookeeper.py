@@ -1,4 +1,4 @@
-"""`zookeeper`: a real ZooKeeper in the foreground."""
+"""`zookeeper`: a real ZooKeeper, or an ensemble of them, in the foreground."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 import select
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated
+from typing import Annotated, Protocol
 
 import typer
 
@@ -19,11 +19,21 @@ from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.world.live.embedded import DEFAULT_TICK_MS, HOST, EmbeddedZooKeeper
+from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
+
+
+class Server(Protocol):
+    """What both kinds have."""
+
+    @property
+    def pid(self) -> int: ...
+    @property
+    def log_file(self) -> Path: ...
 
 
 def zookeeper(
     *,
-    nodes: Annotated[int, typer.Option("--nodes", help="Servers; only 1 for now.", min=1)] = 1,
+    nodes: Annotated[int, typer.Option("--nodes", help="Servers; three or five are an ensemble.", min=1, max=9)] = 1,
     data: Annotated[
         Path | None, typer.Option("--data", help="Keep its data there; else they go with it.", metavar="DIR")
     ] = None,
@@ -37,36 +47,61 @@ def zookeeper(
 
     SIGINT (Ctrl-C) and SIGTERM end it.
     """
-    if nodes != 1:
-        raise Failure(f"--nodes {nodes}: ensembles are not built yet; 1 is possible")
-    _check_free(port)
-    with (
-        ended_by_signals(),
-        spoken(),
-        _folder(data) as folder,
-        EmbeddedZooKeeper.start(folder, tick_ms=tick_ms, port=port) as server,
-    ):
-        print_json({"zookeeper": server.connect_string, "pids": {"zookeeper": [server.pid]}})
-        if not as_json:
-            print(f"ZooKeeper serves at {server.connect_string}; Ctrl-C ends it.", file=sys.stderr)
-        _wait_for_exit(server.pid)
-        raise Failure(f"ZooKeeper (pid {server.pid}) ended by itself{_kept_log(server, data)}")
+    _check_free(port, nodes)
+    with ended_by_signals(), spoken(), _folder(data, nodes) as folder:
+        if nodes == 1:
+            with EmbeddedZooKeeper.start(folder, tick_ms=tick_ms, port=port) as server:
+                _serve(server.connect_string, {"ZooKeeper": server}, as_json=as_json, data=data)
+        else:
+            with EmbeddedEnsemble.start(folder, nodes, tick_ms=tick_ms) as ensemble:
+                _serve(ensemble.connect_string, ensemble.servers, as_json=as_json, data=data)
+
+
+def _serve(connect: str, servers: Mapping[str, Server], *, as_json: bool, data: Path | None) -> None:
+    """Say where they are, and wait. A node of several may end: others are told of it, as it may
+    be what somebody wants to see. Raises Failure when all have ended by themselves."""
+    print_json({"zookeeper": connect, "pids": {"zookeeper": [server.pid for server in servers.values()]}})
+    if not as_json:
+        print(f"ZooKeeper serves at {connect}; Ctrl-C ends it.", file=sys.stderr)
+    running = dict(servers)
+    while running:
+        name = _wait_for_exit(running)
+        server = running.pop(name)
+        told = f"{name} (pid {server.pid}) ended by itself{_kept_log(server, data)}"
+        if running:
+            print(f"{told}; {len(running)} of {len(servers)} servers are left", file=sys.stderr)
+    raise Failure(told)
 
 
 @contextmanager
-def _folder(data: Path | None) -> Iterator[Path]:
+def _folder(data: Path | None, nodes: int) -> Iterator[Path]:
     if data is not None:
         data.mkdir(parents=True, exist_ok=True)
+        _check_data(data, nodes)
         yield data
     else:
         with TemporaryDirectory(prefix="rebalance-lab-zookeeper-") as folder:
             yield Path(folder)
 
 
-def _check_free(port: int) -> None:
+def _check_data(data: Path, nodes: int) -> None:
+    """Data are taken up by as many servers as wrote them, or they would seem to be lost. Raises
+    Failure."""
+    alone = (data / "version-2").exists()
+    several = len(list(data.glob("z[0-9]*/version-2")))
+    if (alone and nodes > 1) or (several and several != nodes):
+        wrote = "one server" if alone else f"{several} servers"
+        raise Failure(f"{data} holds the data of {wrote}, and --nodes is {nodes}: choose another --data, or --nodes")
+
+
+def _check_free(port: int, nodes: int) -> None:
     """Say so before Java does, in one line. Raises Failure."""
     if port == 0:
         return
+    if nodes > 1:
+        raise Failure(
+            f"--port {port} with --nodes {nodes}: only a single server's port can be chosen; leave --port out"
+        )
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -75,14 +110,17 @@ def _check_free(port: int) -> None:
             raise Failure(f"cannot serve on {HOST}:{port}: {error.strerror}; choose another --port, or 0") from error
 
 
-def _wait_for_exit(pid: int) -> None:
-    """Sleep until the process ends; a signal's AskedToEnd comes out of the wait."""
-    descriptor = os.pidfd_open(pid)
+def _wait_for_exit(servers: Mapping[str, Server]) -> str:
+    """Sleep until the process of one of them ends; gives its name. A signal's AskedToEnd comes
+    out of the wait."""
+    descriptors = {os.pidfd_open(server.pid): name for name, server in servers.items()}
     try:
-        select.select([descriptor], [], [])
+        ended, _, _ = select.select(list(descriptors), [], [])
+        return descriptors[ended[0]]
     finally:
-        os.close(descriptor)
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
-def _kept_log(server: EmbeddedZooKeeper, data: Path | None) -> str:
+def _kept_log(server: Server, data: Path | None) -> str:
     return f"; see {server.log_file}" if data is not None else "; its log is kept with --data DIR"

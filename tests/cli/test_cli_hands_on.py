@@ -59,6 +59,24 @@ def test_zookeeper_that_is_killed_is_told(tmp_path) -> None:
     assert "ended by itself; see " in err
 
 
+def test_an_ensemble_says_where_it_is_and_outlives_a_node(command: CommandLine, tmp_path) -> None:
+    """A node that ends is told; the others serve on, and end with the command."""
+    with background("zookeeper", "--nodes", 3, "--data", tmp_path, "--json") as process:
+        ready = next_line(process)
+        pids = ready["pids"]["zookeeper"]
+        assert len(ready["zookeeper"].split(",")) == len(set(pids)) == 3
+        os.kill(pids[0], signal.SIGKILL)
+        created = command("topics", "--fixture", "--create", "t", "--partitions", 1, "--zookeeper", ready["zookeeper"])
+        assert created.code == 0
+        ended = end(process, signal.SIGTERM)
+    assert (ended.code, ended.out) == (0, "")
+    assert f"z1 (pid {pids[0]}) ended by itself; see " in ended.err
+    assert "2 of 3 servers are left" in ended.err
+    assert all(_gone(pid) for pid in pids)
+    line = command.refused("zookeeper", "--data", tmp_path)
+    assert line.endswith("holds the data of 3 servers, and --nodes is 1: choose another --data, or --nodes")
+
+
 def test_zookeeper_on_a_port_in_use(command: CommandLine, fixture_zookeeper: EmbeddedZooKeeper) -> None:
     line = command.refused("zookeeper", "--port", fixture_zookeeper.port)
     assert line.endswith("Address already in use; choose another --port, or 0")

@@ -72,7 +72,7 @@ def test_an_unknown_setting_lists_the_known_ones(command: CommandLine, tmp_path,
             "known are ceil, range, roundrobin",
         ),
         (["join", "--zookeeper", "h:1", "--group", "a b", "--topic", "t"], "id a b is illegal, contains"),
-        (["zookeeper", "--nodes", "3"], "--nodes 3: ensembles are not built yet"),
+        (["zookeeper", "--nodes", "3", "--port", "2181"], "--port 2181 with --nodes 3: only a single server's port"),
         (["report", "--store", "nowhere"], "nowhere holds no trial; make some: rebalance-lab run zombie"),
     ],
 )
