@@ -8,15 +8,18 @@ from collections.abc import Coroutine
 from itertools import count
 from typing import Any
 
-from conformance_harness import Harness
+from conformance_harness import EnsembleHarness, Harness
 
 from rebalance_lab.history.transactions import Transaction
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live import codec
 from rebalance_lab.world.live.embedded import HOST, EmbeddedZooKeeper
+from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
+from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.live.hosts import ConnectWaits
+from rebalance_lab.world.live.processes import RunState
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.live.session import LiveSession
 from rebalance_lab.world.live.transaction_log import TransactionLog
@@ -32,16 +35,17 @@ QUICK_WAITS = ConnectWaits(random_us=10_000, round_us=0)
 class RealServerHarness(Harness):
     """What all clients of the embedded server share."""
 
-    def __init__(self, server: EmbeddedZooKeeper, log: TransactionLog) -> None:
+    def __init__(self, server: EmbeddedZooKeeper | EmbeddedEnsemble, log: TransactionLog | EnsembleLog) -> None:
         super().__init__()
         self.root = f"/conformance/{next(_stories)}"
-        self.server = server
+        nodes = server.servers if isinstance(server, EmbeddedEnsemble) else {"z1": server}
+        self._ports = {name: node.port for name, node in nodes.items()}
         self.lab = LiveKernel()
         self.kernel = self.lab.kernel
         self._log = log
         log.poll()  # what was before is not this story's
         self._logged: list[Transaction] = []
-        self._proxies: dict[ZooKeeper, TcpProxy] = {}
+        self._proxies: dict[ZooKeeper, dict[str, TcpProxy]] = {}
 
     @abstractmethod
     def _connect(self, connect: str, timeout_ms: int) -> ZooKeeper: ...
@@ -49,29 +53,39 @@ class RealServerHarness(Harness):
     @abstractmethod
     def _password(self, session: ZooKeeper) -> bytes: ...
 
-    def _open(self, timeout_ms: int) -> ZooKeeper:
-        proxy = TcpProxy(self.lab.loop, HOST, self.server.port)
-        self.lab.on_close(proxy.close)
-        session = self._connect(proxy.connect_string, timeout_ms)
-        self._proxies[session] = proxy
+    def _open(self, timeout_ms: int, servers: tuple[str, ...], chroot: str) -> ZooKeeper:
+        proxies = {name: TcpProxy(self.lab.loop, HOST, self._ports[name]) for name in servers or self._ports}
+        for proxy in proxies.values():
+            self.lab.on_close(proxy.close)
+        hosts = ",".join(proxy.connect_string for proxy in proxies.values())
+        session = self._connect(hosts + chroot, timeout_ms)
+        self._proxies[session] = proxies
         return session
 
+    def at(self, session: ZooKeeper) -> str:
+        (server,) = [name for name, proxy in self._proxies[session].items() if proxy.open_connections]
+        return server
+
     def break_now(self, session: ZooKeeper) -> None:
-        assert self._proxies[session].cut() == 1, f"{session!r} has no connection to break"
+        broken = sum(proxy.cut() for proxy in self._proxies[session].values())
+        assert broken == 1, f"{session!r} has no connection to break"
 
     def hold(self, session: ZooKeeper) -> None:
-        self._proxies[session].hang()
+        for proxy in self._proxies[session].values():
+            proxy.hang()
 
     def release(self, session: ZooKeeper) -> None:
-        self._proxies[session].release()
+        for proxy in self._proxies[session].values():
+            proxy.release()
 
     def lose_next_reply(self, session: ZooKeeper) -> None:
-        self._proxies[session].lose_next_reply()
+        self._proxies[session][self.at(session)].lose_next_reply()
 
     def expire(self, session: ZooKeeper) -> None:
         """A second connection takes the session over and closes it."""
         hello = codec.connect_frame(0, 1_000, session.session_id, self._password(session))
-        with socket.create_connection((HOST, self.server.port), timeout=5) as connection:
+        port = next(iter(self._ports.values()))
+        with socket.create_connection((HOST, port), timeout=5) as connection:
             connection.sendall(hello)
             welcome = codec.read_welcome(_frame(connection), 0, 37)
             assert welcome.session_id == session.session_id, "the session had expired before"
@@ -94,7 +108,7 @@ class EmbeddedHarness(RealServerHarness):
 
     kind = "embedded"
 
-    def __init__(self, server: EmbeddedZooKeeper, log: TransactionLog) -> None:
+    def __init__(self, server: EmbeddedZooKeeper | EmbeddedEnsemble, log: TransactionLog | EnsembleLog) -> None:
         super().__init__(server, log)
         random = RandomStream(self.root, "conformance", "waits")
         self._factory = LiveZooKeeperFactory(self.kernel, self.lab.loop, random, waits=QUICK_WAITS)
@@ -106,6 +120,44 @@ class EmbeddedHarness(RealServerHarness):
     def _password(self, session: ZooKeeper) -> bytes:
         assert isinstance(session, LiveSession)
         return session._password
+
+
+class EmbeddedEnsembleHarness(EmbeddedHarness, EnsembleHarness):
+    """Three real servers."""
+
+    def __init__(self, ensemble: EmbeddedEnsemble, log: EnsembleLog) -> None:
+        super().__init__(ensemble, log)
+        self._ensemble = ensemble
+
+    async def leader(self) -> str:
+        return await self._ensemble.leader()
+
+    def kill(self, server: str) -> None:
+        self._ensemble.kill(server)
+
+    async def start(self, server: str) -> None:
+        self._ensemble.start_node(server)
+        await self._ensemble.serving(server)
+
+    def pause(self, server: str) -> None:
+        self._ensemble.pause(server)
+
+    def resume(self, server: str) -> None:
+        self._ensemble.resume(server)
+
+    def lag(self, server: str, delay_ms: int) -> None:
+        self._ensemble.lag(server, delay_ms)
+
+
+def make_whole(ensemble: EmbeddedEnsemble) -> None:
+    """Undo what a story did to the servers, or left undone when it failed."""
+    for name, node in ensemble.servers.items():
+        if node.state is RunState.STOPPED:
+            ensemble.resume(name)
+        elif node.state is RunState.GONE:
+            ensemble.start_node(name)
+        ensemble.lag(name, 0)
+    ensemble.wait_until_ready()
 
 
 def _frame(connection: socket.socket) -> bytes:

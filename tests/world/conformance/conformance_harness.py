@@ -25,6 +25,10 @@ SHORT_TIMEOUT_MS = 2 * TICK_MS
 STORY_LIMIT_US = 30_000_000
 EVENT_LIMIT_US = 15_000_000
 CLOSE_LIMIT_US = 5_000_000
+POLL_US = 10_000
+
+#: Sessions opened to get one that went to the server it should: one of three does.
+OPENINGS_LIMIT = 40
 
 Story = Callable[["Harness"], Awaitable[None]]
 
@@ -45,7 +49,7 @@ class Harness(ABC):
     # -- each world's own -------------------------------------------------------------------
 
     @abstractmethod
-    def _open(self, timeout_ms: int) -> ZooKeeper: ...
+    def _open(self, timeout_ms: int, servers: tuple[str, ...], chroot: str) -> ZooKeeper: ...
 
     @abstractmethod
     def break_now(self, session: ZooKeeper) -> None:
@@ -65,6 +69,14 @@ class Harness(ABC):
     @abstractmethod
     def expire(self, session: ZooKeeper) -> None:
         """The server closes the session, though its client lives; done on return."""
+
+    def cut(self, session: ZooKeeper, *, to_server: bool = False, to_client: bool = False) -> None:
+        """What is sent these ways is lost, and nobody is told; new connections are cut off too."""
+        raise NotImplementedError("this world's network cannot be cut silently")
+
+    def heal(self, session: ZooKeeper) -> None:
+        """Undo `cut`: what was lost on a connection that still stands is sent again, as TCP does."""
+        raise NotImplementedError("this world's network cannot be cut silently")
 
     @abstractmethod
     def transactions(self) -> list[Transaction]:
@@ -87,16 +99,28 @@ class Harness(ABC):
         finally:
             self.end()
 
-    def open(self, timeout_ms: int = LONG_TIMEOUT_MS) -> ZooKeeper:
-        """A new session, not connected yet."""
-        session = self._open(timeout_ms)
+    def open(self, timeout_ms: int = LONG_TIMEOUT_MS, *, servers: tuple[str, ...] = (), chroot: str = "") -> ZooKeeper:
+        """A new session, not connected yet. `servers`: those of an ensemble it may connect to."""
+        session = self._open(timeout_ms, servers, chroot)
         self.sessions.append(session)
         return session
 
-    async def connected(self, timeout_ms: int = LONG_TIMEOUT_MS) -> ZooKeeper:
-        session = self.open(timeout_ms)
-        await self.expect(session, SessionEventKind.CONNECTED)
-        return session
+    async def connected(
+        self, timeout_ms: int = LONG_TIMEOUT_MS, *, servers: tuple[str, ...] = (), chroot: str = ""
+    ) -> ZooKeeper:
+        """A new session; of several servers it is connected to the first."""
+        for _ in range(OPENINGS_LIMIT):
+            session = self.open(timeout_ms, servers=servers, chroot=chroot)
+            await self.expect(session, SessionEventKind.CONNECTED)
+            if len(servers) < 2 or self.at(session) == servers[0]:
+                return session
+            self.sessions.remove(session)  # a client takes its servers in an order of its own
+            await session.close()
+        raise AssertionError(f"none of {OPENINGS_LIMIT} sessions went to {servers[0]} first")
+
+    def at(self, session: ZooKeeper) -> str:
+        """The name of the server that the session is connected to."""
+        raise NotImplementedError("there is only one server")
 
     async def expect(self, session: ZooKeeper, kind: SessionEventKind) -> SessionEvent:
         """The session's next event, which must be of this kind."""
@@ -123,6 +147,12 @@ class Harness(ABC):
         self.release(session)
         await self.expect(session, SessionEventKind.CONNECTED)
 
+    async def until(self, condition: Callable[[], Awaitable[bool]], what: str) -> None:
+        """Ask again and again until it is so."""
+        async with self.kernel.timeout(EVENT_LIMIT_US, what):
+            while not await condition():
+                await self.kernel.sleep(POLL_US)
+
     def sleep_ms(self, duration_ms: float) -> Future[None]:
         return self.kernel.sleep(round(duration_ms * 1000))
 
@@ -134,7 +164,7 @@ class Harness(ABC):
             await self.close_all()
 
     async def make_root(self) -> None:
-        maker = self._open(LONG_TIMEOUT_MS)
+        maker = self._open(LONG_TIMEOUT_MS, (), "")
         await self.expect(maker, SessionEventKind.CONNECTED)
         for path in (self.root.rpartition("/")[0], self.root):
             if path:
@@ -149,6 +179,42 @@ class Harness(ABC):
             if session.state in (SessionState.CONNECTED, SessionState.CONNECTING):
                 async with self.kernel.timeout(CLOSE_LIMIT_US, f"close of {session!r}"):
                     await session.close()
+
+
+class EnsembleHarness(Harness):
+    """Several servers. Sessions that name none may connect to any of them."""
+
+    servers: tuple[str, ...] = ("z1", "z2", "z3")
+
+    @abstractmethod
+    def at(self, session: ZooKeeper) -> str: ...
+
+    @abstractmethod
+    async def leader(self) -> str:
+        """Who leads, once somebody does."""
+
+    @abstractmethod
+    def kill(self, server: str) -> None: ...
+
+    @abstractmethod
+    async def start(self, server: str) -> None:
+        """Start one that was killed; it serves on return."""
+
+    @abstractmethod
+    def pause(self, server: str) -> None: ...
+
+    @abstractmethod
+    def resume(self, server: str) -> None: ...
+
+    @abstractmethod
+    def lag(self, server: str, delay_ms: int) -> None:
+        """What the leader commits reaches this follower so much later; 0 ends it."""
+
+    async def roles(self) -> tuple[str, str, str]:
+        """The leader, and the two others."""
+        leader = await self.leader()
+        first, second = (name for name in self.servers if name != leader)
+        return leader, first, second
 
 
 def also_kazoo(test: Callable[..., None]) -> Callable[..., None]:

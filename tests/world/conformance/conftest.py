@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
-from conformance_embedded import EmbeddedHarness
+from conformance_embedded import EmbeddedEnsembleHarness, EmbeddedHarness, make_whole
 from conformance_harness import Story
 from conformance_kazoo import KazooHarness
-from conformance_simulated import SimulatedHarness
+from conformance_simulated import SimulatedEnsembleHarness, SimulatedHarness
 
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
+from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.transaction_log import TransactionLog
 
 #: Simulated worlds a story is told in: other schedules, latencies and ping ages.
@@ -20,6 +22,8 @@ Conform = Callable[[Story], None]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "conform_ensemble" in metafunc.fixturenames:
+        metafunc.parametrize("conform_ensemble", ["simulated", "recorded", "embedded"], indirect=True)
     if "conform" in metafunc.fixturenames:
         worlds = ["simulated", "recorded", "embedded"]
         if getattr(metafunc.function, "also_kazoo", False):
@@ -47,3 +51,27 @@ def conform(request: pytest.FixtureRequest) -> Conform:
     log = request.getfixturevalue("transaction_log")
     harness = {"embedded": EmbeddedHarness, "kazoo": KazooHarness}[world]
     return lambda story: harness(server, log).run(story)
+
+
+@pytest.fixture(scope="package")
+def embedded_ensemble(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[EmbeddedEnsemble, EnsembleLog]]:
+    """Three real servers for all stories of this folder; any of them may be made to lag."""
+    with EmbeddedEnsemble.start(tmp_path_factory.mktemp("ensemble"), lag_nodes=("z1", "z2", "z3")) as ensemble:
+        yield ensemble, EnsembleLog(ensemble.data_dirs)
+
+
+@pytest.fixture
+def conform_ensemble(request: pytest.FixtureRequest) -> Iterator[Conform]:
+    """As `conform`, on three servers. Each story may leave them as it likes."""
+    world = request.param
+    if world == "embedded":
+        ensemble, log = request.getfixturevalue("embedded_ensemble")
+        yield lambda story: EmbeddedEnsembleHarness(ensemble, log).run(story)
+        make_whole(ensemble)
+        return
+
+    def run(story: Story) -> None:
+        for seed in SEEDS:
+            SimulatedEnsembleHarness(seed, recorded=world == "recorded").run(story)
+
+    yield run
