@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.kernel import Future
 from rebalance_lab.trials.fixture import add_topic, broker_znode, ensure_path, write_fixture
 from rebalance_lab.wire.paths import broker_path, members_path, owner_path, owners_path
-from rebalance_lab.world.errors import NoNode
-from rebalance_lab.world.ports import RecorderPort, ZooKeeper
+from rebalance_lab.world.errors import ConnectionLoss, NoNode
+from rebalance_lab.world.ports import GetRead, Node, RecorderPort, Reply, ZooKeeper
+
+#: Written before a look at an ensemble. A server answers a write once it has applied it, and all
+#: that was committed before: the reads that follow on the session are as new as this.
+PROBE = "/rebalance-lab"
+
+#: How often the runner asks again after a lost connection. Each time it waits for the next one.
+ASK_LIMIT = 100
+
+T = TypeVar("T")
 
 
 class Cluster:
     """The runner's own session, and what it has written."""
 
-    def __init__(self, session: ZooKeeper, recorder: RecorderPort) -> None:
+    def __init__(self, session: ZooKeeper, recorder: RecorderPort, *, servers: int) -> None:
         self.topics: dict[str, int] = {}
         self.brokers: list[int] = []
         self.groups: list[str] = []
         self._session = session
         self._recorder = recorder
+        self._several = servers > 1
 
     async def prepare(self, brokers: int, topics: Mapping[str, int]) -> None:
         """Write brokers 0…n-1 and topics, in an empty ZooKeeper."""
         await write_fixture(self._session, brokers=brokers, topics=topics)
         self.brokers = list(range(brokers))
         self.topics = dict(topics)
+        if self._several:
+            await ensure_path(self._session, PROBE)
 
     async def add_group(self, group: str) -> None:
         """Members' parent znode, which the first of them would create."""
@@ -53,8 +67,14 @@ class Cluster:
         self.brokers.remove(broker)
         return reply.zxid
 
+    async def write_probe(self) -> int:
+        """A write that concerns nobody; returns its zxid."""
+        return (await self._asked(lambda: self._session.set(PROBE, b""))).zxid
+
     async def observe(self) -> None:
         """Record registrations and owners of every group, read from outside."""
+        if self._several:
+            await self.write_probe()
         for group in self.groups:
             names, zxid = await self._names(members_path(group))
             self._observed(group, members_path(group), names, zxid)
@@ -65,21 +85,30 @@ class Cluster:
         path = owners_path(group, topic)
         names, zxid = await self._names(path)
         numbers = sorted(int(name) for name in names)
-        reads = [self._session.get(owner_path(group, topic, number)) for number in numbers]
-        owners = {}
-        for number, read in zip(numbers, reads, strict=True):
-            try:
-                owners[str(number)] = (await read).value.data.decode()
-            except NoNode:
-                continue
+        reads = [GetRead(owner_path(group, topic, number)) for number in numbers]
+        found = (await self._asked(lambda: self._session.multi_read(reads))).value if reads else ()
+        owners = {
+            str(number): node.data.decode()
+            for number, node in zip(numbers, found, strict=True)
+            if isinstance(node, Node)
+        }
         self._observed(group, path, names, zxid, topic=topic, owners=owners)
 
     async def _names(self, path: str) -> tuple[tuple[str, ...], int]:
         try:
-            reply = await self._session.children(path)
+            reply = await self._asked(lambda: self._session.children(path))
         except NoNode as missing:
             return (), missing.zxid
         return reply.value.names, reply.zxid
+
+    async def _asked(self, ask: Callable[[], Future[Reply[T]]]) -> Reply[T]:
+        """What may be asked twice is, when its connection was lost: servers may be at fault."""
+        for _ in range(ASK_LIMIT):
+            try:
+                return await ask()
+            except ConnectionLoss:
+                continue
+        raise ConnectionLoss(f"no answer {ASK_LIMIT} times running", PROBE)
 
     def _observed(
         self, group: str, path: str, names: tuple[str, ...], zxid: int, topic: str | None = None, **more: object

@@ -1,7 +1,7 @@
 """The lab a scenario plays in: start members, wait for rest, look from outside, close.
 
 A scenario's script is a coroutine on the runner's kernel. It is the same in every world; what
-differs is the `Stage`: simulated processes on the same kernel, or OS processes and a server.
+differs is the `Stage`: simulated processes on the same kernel, or OS processes and servers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rebalance_lab.trials.cluster import Cluster
 from rebalance_lab.trials.members import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.rest import MemberState, RestTracker
-from rebalance_lab.trials.stage import ProcessHandle, Stage, TrialError
+from rebalance_lab.trials.stage import ProcessHandle, Servers, Stage, TrialError
 from rebalance_lab.world.ports import SessionEventKind
 
 __all__ = ["Lab", "MemberHandle", "ProcessHandle", "Stage", "TrialError"]
@@ -58,13 +58,18 @@ class Lab:
         self.tasks: Kernel = stage.kernel
         self.recorder = stage.recorder
         self.members: list[MemberHandle] = []
-        self.cluster = Cluster(stage.zookeeper, stage.recorder)
+        self.cluster = Cluster(stage.zookeeper, stage.recorder, servers=len(stage.servers.names))
         self._stage = stage
 
     @property
     def living(self) -> list[MemberHandle]:
         """The members that have neither left nor been killed, in the order they were started."""
         return [member for member in self.members if not (member.started and member.state.gone)]
+
+    @property
+    def servers(self) -> Servers:
+        """The ZooKeeper servers: the faults' handle."""
+        return self._stage.servers
 
     # -- the script's vocabulary ------------------------------------------------------------
 

@@ -1,7 +1,7 @@
-"""Live trials: members as OS processes, on a ZooKeeper server started for the trial.
+"""Live trials: members as OS processes, on ZooKeeper servers started for the trial.
 
-The runner is one process with its own kernel. It starts a server and members, follows what
-they write (the members' event files, and the server's transaction log), plays the scenario, and
+The runner is one process with its own kernel. It starts servers and members, follows what
+they write (the members' event files, and the servers' transaction logs), plays the scenario, and
 seals the history. All it started dies with it, also by kill -9: each child asks the kernel for that.
 """
 
@@ -18,8 +18,8 @@ from rebalance_lab.trials.live_stage import LiveStage
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.scenario import play
-from rebalance_lab.trials.stage import TrialError
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.trials.stage import LAGGARD, TrialError
+from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.processes import measure_wall_offset
 
 
@@ -29,8 +29,13 @@ def perform(plan: Plan, folder: Path) -> Trial:
     Raises TrialError, EmbeddedServerError; the folder then stays, unsealed, with all logs.
     """
     started_wall_ms = time.time_ns() // 1_000_000
-    with EmbeddedZooKeeper.start(folder / "zookeeper", tick_ms=plan.number("tick_ms")) as server, LiveKernel() as live:
-        stage = LiveStage(plan, folder, live, server)
+    nodes, tick_ms = plan.number("servers"), plan.number("tick_ms")
+    laggards = (LAGGARD,) if nodes > 1 else ()
+    with (
+        EmbeddedEnsemble.start(folder / "zookeeper", nodes, tick_ms, laggards) as ensemble,
+        LiveKernel() as live,
+    ):
+        stage = LiveStage(plan, folder, live, ensemble)
         try:
             follower = live.kernel.host(stage.follow(), "follow")
             live.run(play(Lab(plan, stage)), f"scenario {plan.scenario}")

@@ -16,6 +16,7 @@ from rebalance_lab.hosts.spec import Command, Expire, Leave, MemberSpec, Start
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.live.processes import RunState, die_with_parent, run_state
+from rebalance_lab.world.live.proxy import TcpProxy
 
 #: SIGSTOP and SIGKILL take effect at once unless the machine is overloaded.
 SIGNAL_LIMIT_US = 5_000_000
@@ -107,12 +108,16 @@ class HostProcess:
 
 
 class LiveMember:
-    """The faults' handle on a live member (`trials.stage.ProcessHandle`)."""
+    """The faults' handle on a live member (`trials.stage.ProcessHandle`). `proxies`: what its
+    connections go through, one for each server in its connect string; none: it is not proxied."""
 
-    def __init__(self, actor: str, host: HostProcess, kernel: Kernel) -> None:
+    def __init__(self, actor: str, host: HostProcess, kernel: Kernel, proxies: list[TcpProxy]) -> None:
         self.actor = actor
         self.host = host
         self._kernel = kernel
+        self._proxies = proxies
+
+    # -- its process ------------------------------------------------------------------------
 
     async def pause(self) -> str:
         os.kill(self._own_process().pid, signal.SIGSTOP)
@@ -160,3 +165,31 @@ class LiveMember:
             if self._kernel.now_us() > give_up_us:
                 raise TrialError(f"{self.actor} (pid {self.host.pid}) {what} within {SIGNAL_LIMIT_US} µs")
             await self._kernel.sleep(SIGNAL_POLL_US)
+
+    # -- its connections --------------------------------------------------------------------
+
+    async def cut(self, *, to_server: bool, to_client: bool) -> str:
+        for proxy in self._ways():
+            proxy.silence(to_server=to_server, to_client=to_client)
+        ways = [name for name, way in (("to the server", to_server), ("to the client", to_client)) if way]
+        return f"proxy of {self.actor} swallows what goes {' and '.join(ways)}"
+
+    async def heal(self) -> str | None:
+        swallowed = unanswered = 0
+        for proxy in self._ways():
+            proxy.heal()
+            counters = proxy.counters
+            swallowed += counters.swallowed_to_server + counters.swallowed_to_client
+            unanswered += counters.unanswered
+        lost = f"{swallowed} bytes were lost, {unanswered} connections were not answered"
+        return lost if swallowed or unanswered else None
+
+    async def lose_next_reply(self) -> str:
+        lost = [proxy.lose_next_reply() for proxy in self._ways()]
+        index = await self._kernel.first(*lost)
+        return f"proxy of {self.actor}: reply to request {lost[index].result()} swallowed, connection broken"
+
+    def _ways(self) -> list[TcpProxy]:
+        if not self._proxies:
+            raise TrialError(f"{self.actor} is not proxied: start it with MemberOptions(proxied=True)")
+        return self._proxies

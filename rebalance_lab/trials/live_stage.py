@@ -1,4 +1,4 @@
-"""A live stage: a server, members' processes, and what the runner reads of both."""
+"""A live stage: servers, members' processes, and what the runner reads of both."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from rebalance_lab.history.transactions import RegistryTracker
 from rebalance_lab.kernel import Flag
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.trials.live_processes import EventFile, HostProcess, LiveMember
+from rebalance_lab.trials.live_servers import LiveServers
 from rebalance_lab.trials.members import MemberOptions, member_spec
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.rest import RestTracker, TrackedSink
+from rebalance_lab.trials.stage import Servers, prompt_servers
 from rebalance_lab.wire.describe import describe
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
+from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.environment import live_environment
 from rebalance_lab.world.live.processes import clock_of, identity, measure_wall_offset
-from rebalance_lab.world.live.transaction_log import TransactionLog
+from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 
-#: How often the runner reads what members and server wrote.
+#: How often the runner reads what members and servers wrote.
 FOLLOW_PERIOD_US = 20_000
 
 #: The runner's own session: the longest a server of this tick grants.
@@ -28,9 +31,9 @@ RUNNER_SESSION_TICKS = 20
 
 
 class LiveStage:
-    """Processes and a server for one trial (`trials.stage.Stage`)."""
+    """Processes and servers for one trial (`trials.stage.Stage`)."""
 
-    def __init__(self, plan: Plan, folder: Path, live: LiveKernel, server: EmbeddedZooKeeper) -> None:
+    def __init__(self, plan: Plan, folder: Path, live: LiveKernel, ensemble: EmbeddedEnsemble) -> None:
         self.plan = plan
         self.folder = folder
         self.kernel = live.kernel
@@ -39,8 +42,11 @@ class LiveStage:
         self.boot_ids: set[str] = {clock_of(identity())}
         self.wall_offset_us = measure_wall_offset().offset_us
         self.processes: dict[str, HostProcess] = {}
-        self._connect = server.connect_string
-        self._log = TransactionLog(server.data_dir)
+        self.servers: Servers = LiveServers(ensemble)
+        self._live = live
+        self._ensemble = ensemble
+        self._log = EnsembleLog(ensemble.data_dirs)
+        self._proxies: list[TcpProxy] = []
         self._registry = RegistryTracker(wall_offset_us=self.wall_offset_us, describe=describe, plant=plan.plant)
         self._own_files = [FileSink(folder / "zookeeper.jsonl"), FileSink(folder / "runner.jsonl")]
         registry_sink, runner_sink = (TrackedSink(each, self.tracker, self.changed) for each in self._own_files)
@@ -48,10 +54,11 @@ class LiveStage:
         self._files: list[EventFile] = []
         runner = live_environment("runner", live, runner_sink, plan.seed, operations=plan.operations)
         self.recorder: RecorderPort = runner.recorder
-        self.zookeeper: ZooKeeper = runner.zookeeper.open(self._connect, RUNNER_SESSION_TICKS * plan.number("tick_ms"))
+        connect = self._connect(prompt_servers(self.servers.names))
+        self.zookeeper: ZooKeeper = runner.zookeeper.open(connect, RUNNER_SESSION_TICKS * plan.number("tick_ms"))
 
     async def follow(self) -> None:
-        """Read what members and server write, for as long as the trial runs."""
+        """Read what members and servers write, for as long as the trial runs."""
         while True:
             self.poll()
             for process in self.processes.values():
@@ -78,7 +85,10 @@ class LiveStage:
     def start_member(self, actor: str, options: MemberOptions) -> LiveMember:
         """Start a member, in a process of its own or in one it shares. Raises TrialError."""
         events = self.folder / f"{actor}.jsonl"
-        spec = member_spec(self.plan, actor, options, connect=self._connect, events=str(events.resolve()))
+        servers = options.servers or self.servers.names
+        proxies = [self._proxy(name) for name in servers] if options.proxied else []
+        connect = ",".join(proxy.connect_string for proxy in proxies) or self._connect(servers)
+        spec = member_spec(self.plan, actor, options, connect=connect, events=str(events.resolve()))
         name = options.shares_process or actor
         process = self.processes.get(name)
         if process is None:
@@ -86,12 +96,23 @@ class LiveStage:
         else:
             process.start(spec)
         self._files.append(EventFile(events))
-        return LiveMember(actor, process, self.kernel)
+        return LiveMember(actor, process, self.kernel, proxies)
+
+    def _connect(self, names: tuple[str, ...]) -> str:
+        return ",".join(self._ensemble.connect_to(name) for name in names)
+
+    def _proxy(self, server: str) -> TcpProxy:
+        host, _, port = self._ensemble.connect_to(server).rpartition(":")
+        proxy = TcpProxy(self._live.loop, host, int(port))
+        self._proxies.append(proxy)
+        return proxy
 
     def end_processes(self) -> None:
         """Kill what still runs (only after a failure) and reap everything."""
         for process in self.processes.values():
             process.end()
+        for proxy in self._proxies:
+            proxy.close()
 
     def close(self) -> None:
         for file in self._own_files:

@@ -18,6 +18,8 @@ class MemberOptions:
       filter, with `filter_streams` streams.
     - `fetcher_stop_ms`: how long its fetchers take to stop.
     - `properties`: settings under Kafka's own names, or the lab's; they come before the plan's.
+    - `servers`: names of the ZooKeeper servers in its connect string; empty: all of them.
+    - `proxied`: its connections can be cut (live, each goes through a proxy of its own).
     - `shares_process`: live, members with the same name here live in one OS process, which can
       be neither paused nor killed for one of them.
     """
@@ -31,6 +33,8 @@ class MemberOptions:
     filter_streams: int = 1
     fetcher_stop_ms: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    servers: tuple[str, ...] = ()
+    proxied: bool = False
     shares_process: str | None = None
 
     def __post_init__(self) -> None:

@@ -15,6 +15,9 @@ Operations = Literal["all", "counts"]
 
 OPS = ("auto", "all", "counts")
 
+#: Sizes of an ensemble: a majority must be able to live without one server.
+SERVERS = (1, 3, 5)
+
 #: Above this many members a history holds counts of operations instead of each.
 MANY_MEMBERS = 100
 
@@ -155,6 +158,7 @@ def common_parameters(**defaults: Value) -> tuple[Parameter, ...]:
         Parameter("partitions", 6, "partitions", "partitions of the topic", 1),
         Parameter("brokers", 1, "brokers", "broker znodes in the fixture", 0),
         Parameter("members", 3, "members", "members of the group", 1),
+        Parameter("servers", 1, "servers", "ZooKeeper servers: 1, or an ensemble of 3 or 5", 1),
         Parameter("together", False, "", "start the members at once instead of one after another"),
         Parameter("streams", 1, "streams", "streams of each member", 1),
         Parameter("session_timeout_ms", 2000, "ms", "zookeeper.session.timeout.ms", 1),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rebalance_lab.assignors import ASSIGNORS
 from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.checks.model import About, Outcome
-from rebalance_lab.trials.plan import PLANTS, RULES, WORLDS, Parameter, Plan, PlanError, Settings
+from rebalance_lab.trials.plan import PLANTS, RULES, SERVERS, WORLDS, Parameter, Plan, PlanError, Settings
 
 if TYPE_CHECKING:
     from rebalance_lab.trials.lab import Lab
@@ -125,6 +125,7 @@ def make_plan(
         raise PlanError("latency_min_us is above latency_max_us")
     _within_ticks(plan)
     _names(plan)
+    _one_of("size of an ensemble (servers)", plan.text("servers"), tuple(str(each) for each in SERVERS))
     if plant == "two-owners" and world != "simulated":
         raise PlanError("plant two-owners sits in the simulated server; it needs --world simulated")
     return plan

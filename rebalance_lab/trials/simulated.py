@@ -19,11 +19,11 @@ from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.rest import RestTracker, TrackedSink
 from rebalance_lab.trials.scenario import play
-from rebalance_lab.trials.simulated_handles import SimulatedMember
+from rebalance_lab.trials.simulated_handles import SimulatedMember, SimulatedServers
+from rebalance_lab.trials.stage import Servers, prompt_servers
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 from rebalance_lab.world.simulated.settings import (
-    SIMULATED_CONNECT,
     SIMULATED_EPOCH_MS,
     NetworkSettings,
     ServerSettings,
@@ -65,6 +65,7 @@ class SimulatedStage:
         self.sink: Sink = TrackedSink(self._memory, self.tracker, self.changed)
         if on_event is not None:
             self.sink = ToldSink(self.sink, partial(on_event, self.kernel))
+        names = tuple(f"z{number}" for number in range(1, plan.number("servers") + 1))
         self._world = SimulatedWorld(
             simulation,
             plan.seed,
@@ -73,14 +74,16 @@ class SimulatedStage:
             network=NetworkSettings(latency_us=(plan.number("latency_min_us"), plan.number("latency_max_us"))),
             plant=plan.plant,
             operations=plan.operations,
+            servers=names,
         )
+        self.servers: Servers = SimulatedServers(self._world.zookeeper, self.kernel)
         self._registry = RegistryTracker(wall_offset_us=SIMULATED_EPOCH_MS * 1000, describe=describe, plant=plan.plant)
         self._world.zookeeper.on_transaction(self._transaction)
         simulation.invariants.append(self._world.zookeeper.check)
         runner = self._world.environment("runner", self.kernel.process("runner"))
         self.recorder: RecorderPort = runner.recorder
         timeout_ms = RUNNER_SESSION_TICKS * plan.number("tick_ms")
-        self.zookeeper: ZooKeeper = runner.zookeeper.open(SIMULATED_CONNECT, timeout_ms)
+        self.zookeeper: ZooKeeper = runner.zookeeper.open(connect_string(prompt_servers(names)), timeout_ms)
 
     @property
     def events(self) -> list[Event]:
@@ -94,9 +97,15 @@ class SimulatedStage:
         process = self.kernel.process(actor)
         environment = self._world.environment(actor, process)
         closing = self.kernel.flag(f"close {actor}")
-        spec = member_spec(self.plan, actor, options, connect=SIMULATED_CONNECT, events="")
+        connect = connect_string(options.servers or self.servers.names)
+        spec = member_spec(self.plan, actor, options, connect=connect, events="")
         self.kernel.host(run_member(environment, spec, closing), f"member {actor}", process=process)
-        return SimulatedMember(actor, process, closing, self._world.zookeeper, self.tracker)
+        return SimulatedMember(actor, process, closing, self._world.zookeeper, self.tracker, self.kernel)
+
+
+def connect_string(names: tuple[str, ...]) -> str:
+    """How members name simulated servers."""
+    return ",".join(f"{name}:2181" for name in names)
 
 
 def simulate(plan: Plan, on_event: OnEvent | None = None) -> tuple[History, bytes]:

@@ -1,24 +1,37 @@
-"""The faults' handles in the simulator (`trials.stage.ProcessHandle`)."""
+"""The faults' handles in the simulator (`trials.stage.ProcessHandle`, `Servers`)."""
 
 from __future__ import annotations
 
-from rebalance_lab.kernel import Flag, Process
+from rebalance_lab.kernel import Flag, Kernel, Process
 from rebalance_lab.trials.rest import RestTracker
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.simulated.zookeeper import NoSuchSession, SimulatedZooKeeper
+
+#: How often a condition of the simulated servers is looked at, in virtual time.
+POLL_US = 1000
+
+#: The longest wait for a leader or for a lost reply, in virtual time.
+LIMIT_US = 60_000_000
 
 
 class SimulatedMember:
     """A member in a simulated process of its own."""
 
     def __init__(
-        self, actor: str, process: Process, closing: Flag, zookeeper: SimulatedZooKeeper, tracker: RestTracker
+        self,
+        actor: str,
+        process: Process,
+        closing: Flag,
+        zookeeper: SimulatedZooKeeper,
+        tracker: RestTracker,
+        kernel: Kernel,
     ) -> None:
         self.actor = actor
         self._process = process
         self._closing = closing
         self._zookeeper = zookeeper
         self._tracker = tracker
+        self._kernel = kernel
 
     async def pause(self) -> str:
         self._process.pause()
@@ -34,6 +47,28 @@ class SimulatedMember:
 
     def ask_to_leave(self) -> None:
         self._closing.raise_()
+
+    async def cut(self, *, to_server: bool, to_client: bool) -> str:
+        self._zookeeper.cut(self._process, to_server=to_server, to_client=to_client)
+        ways = [name for name, way in (("to the server", to_server), ("to the client", to_client)) if way]
+        return f"links of {self.actor} lose what goes {' and '.join(ways)}"
+
+    async def heal(self) -> str | None:
+        self._zookeeper.heal(self._process)
+        return f"links of {self.actor} pass everything"
+
+    async def lose_next_reply(self) -> str:
+        session = self._session()
+        give_up_us = self._kernel.now_us() + LIMIT_US
+        try:
+            self._zookeeper.lose_next_reply(session)
+            while self._zookeeper.loses_next_reply(session):
+                if self._kernel.now_us() > give_up_us:
+                    raise TrialError(f"{self.actor} asked for nothing within {LIMIT_US} µs: no reply could be lost")
+                await self._kernel.sleep(POLL_US)
+        except NoSuchSession as error:
+            raise TrialError(f"{self.actor}: {error}") from error
+        return f"session {session:#x}: a request was processed, its reply lost with the connection"
 
     async def expire(self) -> str:
         session = self._session()
@@ -51,3 +86,43 @@ class SimulatedMember:
 
     def _shown(self) -> str:
         return f"kernel process {self._process.name} is {self._process.state.value}"
+
+
+class SimulatedServers:
+    """The simulated ensemble."""
+
+    def __init__(self, zookeeper: SimulatedZooKeeper, kernel: Kernel) -> None:
+        self.names = zookeeper.servers
+        self._zookeeper = zookeeper
+        self._kernel = kernel
+
+    async def leader(self) -> str:
+        give_up_us = self._kernel.now_us() + LIMIT_US
+        while (leader := self._zookeeper.leader) is None:
+            if self._kernel.now_us() > give_up_us:
+                raise TrialError(f"no server leads after {LIMIT_US} µs: does a majority live?")
+            await self._kernel.sleep(POLL_US)
+        return leader
+
+    async def kill(self, name: str) -> str:
+        self._zookeeper.kill_server(name)
+        return f"simulated server {name} is down"
+
+    async def start(self, name: str) -> str:
+        self._zookeeper.start_server(name)
+        return f"simulated server {name} was started"
+
+    async def pause(self, name: str) -> str:
+        self._zookeeper.pause_server(name)
+        return f"simulated server {name} stands still"
+
+    async def resume(self, name: str) -> str:
+        self._zookeeper.resume_server(name)
+        return f"simulated server {name} goes on"
+
+    async def lag(self, name: str, delay_ms: int) -> str:
+        self._zookeeper.lag(name, delay_ms * 1000)
+        return f"simulated server {name} applies {delay_ms} ms late"
+
+    async def last_zxid(self, name: str) -> int:
+        return self._zookeeper.applied_zxid(name)

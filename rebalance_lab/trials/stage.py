@@ -9,13 +9,22 @@ from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.rest import RestTracker
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 
+#: The server that can be made to lag: the lowest id, which a fresh ensemble does not elect. The
+#: runner's own session keeps away from it.
+LAGGARD = "z1"
+
+
+def prompt_servers(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Those that never lag, for who must see what is so."""
+    return tuple(name for name in names if name != LAGGARD) or names
+
 
 class TrialError(Exception):
     """The trial could not be carried out: nothing can be said of its claims."""
 
 
 class ProcessHandle(Protocol):
-    """The faults' handle on a member: its process and its session.
+    """The faults' handle on a member: its process, its connections, its session.
 
     Each method returns the proof that it worked, as text for the history, or raises TrialError:
     also for a member whose options do not allow it (see `MemberOptions`).
@@ -25,12 +34,51 @@ class ProcessHandle(Protocol):
     async def resume(self) -> str: ...
     async def kill(self) -> str: ...
 
+    async def cut(self, *, to_server: bool, to_client: bool) -> str:
+        """From now on lose in silence what goes that way; nobody is told."""
+        ...
+
+    async def heal(self) -> str | None:
+        """End the cut. What was lost stays lost, so connections that missed something break.
+        Returns what was lost; None: nothing, so that the cut cannot have had an effect."""
+        ...
+
+    async def lose_next_reply(self) -> str:
+        """Done when a request was processed and its reply lost, with the connection."""
+        ...
+
     async def expire(self) -> str:
         """End the session at the server while its member lives; done when it was asked for."""
         ...
 
     def ask_to_leave(self) -> None:
         """Ask for a clean shutdown, as an operator's SIGTERM does; the history tells its end."""
+        ...
+
+
+class Servers(Protocol):
+    """The faults' handle on the ZooKeeper servers, z1, z2, …. Methods as in ProcessHandle."""
+
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    async def leader(self) -> str:
+        """The server that leads, once there is one; a standalone server leads itself."""
+        ...
+
+    async def kill(self, name: str) -> str: ...
+    async def start(self, name: str) -> str:
+        """Start a server that was killed; done when it serves."""
+        ...
+
+    async def pause(self, name: str) -> str: ...
+    async def resume(self, name: str) -> str: ...
+    async def lag(self, name: str, delay_ms: int) -> str:
+        """From now on what the leader commits comes so much later to `name`; 0 ends it."""
+        ...
+
+    async def last_zxid(self, name: str) -> int:
+        """Of the last transaction that the server has applied."""
         ...
 
 
@@ -47,5 +95,7 @@ class Stage(Protocol):
     def changed(self) -> Flag: ...
     @property
     def zookeeper(self) -> ZooKeeper: ...
+    @property
+    def servers(self) -> Servers: ...
 
     def start_member(self, actor: str, options: MemberOptions) -> ProcessHandle: ...

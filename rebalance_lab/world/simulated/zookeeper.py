@@ -143,6 +143,10 @@ class SimulatedZooKeeper:
         Raises NoSuchSession."""
         self._session(session_id).loses_next_reply = True
 
+    def loses_next_reply(self, session_id: int) -> bool:
+        """Whether that has not happened yet. Raises NoSuchSession."""
+        return self._session(session_id).loses_next_reply
+
     def expire(self, session_id: int) -> None:
         """The server closes the session now, though its client lives. Raises NoSuchSession."""
         self._ensemble.expire(self._session(session_id))

@@ -1,0 +1,38 @@
+"""Cut: what goes between a member and ZooKeeper is lost in silence, both ways or one.
+
+Nobody is told: the member notices by its read time-out (two thirds of the session), the server by
+the session's expiry. Live it is a proxy that swallows bytes; its counters prove that it bit.
+Simulated, messages are dropped (pings are no messages there: the session's end in the registry
+shows that a longer cut bit).
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.trials.injection import Injection
+from rebalance_lab.trials.lab import Lab, MemberHandle
+
+NAME = "cut"
+
+
+async def cut(
+    lab: Lab, member: MemberHandle, duration_ms: int, *, to_server: bool = True, to_client: bool = True
+) -> None:
+    """Cut `member` off for `duration_ms`, and record what proves it. One way: the other goes on."""
+    session_ms = lab.plan.number("session_timeout_ms")
+    # With pings still heard, the session ends only after the member has given up the connection.
+    ends_after_ms = session_ms if to_server else 2 * session_ms
+    fault = Injection(
+        lab,
+        NAME,
+        member,
+        planned_ms=duration_ms,
+        must_outlast_session=duration_ms > ends_after_ms,
+        to_server=to_server,
+        to_client=to_client,
+    )
+    what = await member.process.cut(to_server=to_server, to_client=to_client)
+    await lab.sleep_ms(duration_ms)
+    lost = await member.process.heal()
+    if lost is not None:
+        fault.bit(f"{what}; {lost}")
+    fault.ended()

@@ -1,0 +1,38 @@
+"""Lag: one ZooKeeper server learns late what the others have agreed on.
+
+Its sessions stay connected, and read the past. It bit if, after a write, the server was seen
+behind the zxid of that write.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.trials.injection import Injection
+from rebalance_lab.trials.lab import Lab
+
+NAME = "lag"
+
+
+class Lag:
+    """A server that lags, from `begin` to `end`."""
+
+    def __init__(self, lab: Lab, server: str, delay_ms: int) -> None:
+        self._lab = lab
+        self._server = server
+        self._delay_ms = delay_ms
+        self._fault: Injection | None = None
+
+    async def begin(self) -> None:
+        """From now on the server is late. Records the proof."""
+        lab = self._lab
+        self._fault = Injection(lab, NAME, self._server, planned_ms=self._delay_ms)
+        how = await lab.servers.lag(self._server, self._delay_ms)
+        written = await lab.cluster.write_probe()
+        shows = await lab.servers.last_zxid(self._server)
+        if shows < written:
+            self._fault.bit(f"{how}; it shows zxid {shows:#x} while {written:#x} is committed")
+
+    async def end(self) -> None:
+        """It catches up."""
+        assert self._fault is not None, "begin first"
+        await self._lab.servers.lag(self._server, 0)
+        self._fault.ended()

@@ -1,0 +1,39 @@
+"""ZooKeeper's servers: one is killed and started again, or stands still for a while, or all are
+restarted one after another. Sessions survive as long as a majority serves, and move.
+
+It bit if the process was seen dead, or stopped.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.trials.injection import Injection
+from rebalance_lab.trials.lab import Lab
+
+KILL = "server-kill"
+PAUSE = "server-pause"
+
+
+async def kill_server(lab: Lab, name: str, down_ms: int) -> None:
+    """Kill a server, and start it again after `down_ms`; done when it serves and a leader is there."""
+    fault = Injection(lab, KILL, name, planned_ms=down_ms, leads=await lab.servers.leader() == name)
+    fault.bit(await lab.servers.kill(name))
+    await lab.sleep_ms(down_ms)
+    await lab.servers.start(name)
+    await lab.servers.leader()
+    fault.ended()
+
+
+async def pause_server(lab: Lab, name: str, duration_ms: int) -> None:
+    """Let a server stand still for `duration_ms`; done when a leader is there again."""
+    fault = Injection(lab, PAUSE, name, planned_ms=duration_ms, leads=await lab.servers.leader() == name)
+    fault.bit(await lab.servers.pause(name))
+    await lab.sleep_ms(duration_ms)
+    await lab.servers.resume(name)
+    await lab.servers.leader()
+    fault.ended()
+
+
+async def restart_servers(lab: Lab, down_ms: int) -> None:
+    """Kill and start every server, one after another, as an upgrade does."""
+    for name in lab.servers.names:
+        await kill_server(lab, name, down_ms)

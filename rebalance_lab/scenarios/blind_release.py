@@ -1,0 +1,63 @@
+"""The blind release (facts 8.4, S4): a member deletes owner znodes that are no longer its own.
+
+A member is in the middle of a rebalance, its fetchers stopping, when it stands still past its
+session. The others take over. It wakes where it was, and goes on with the release: it deletes the
+owner znodes by their paths, whoever holds them now. The new owners work on and are not told; the
+registry says nobody, and a third can claim the same. It heals when the woken member registers
+again. Cure: look at who owns a znode before deleting it (`--set check_owner=true`). In the control
+nobody stands still.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.join import join
+from rebalance_lab.faults.pause import pause
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+
+async def blind_release(lab: Lab) -> None:
+    checks = {"check.owner.before.delete": "true"} if lab.plan.parameters["check_owner"] else {}
+    await lab.prepare()
+    lab.phase("joining")
+    victim = await lab.start_member(MemberOptions(properties=checks, fetcher_stop_ms=lab.plan.number("stop_ms")))
+    await lab.start_members(lab.plan.number("members") - 1)
+    await lab.rest("joined")
+
+    lab.phase("control" if lab.plan.control else "paused in a rebalance")
+    async with lab.tasks.scope("join and pause") as scope:
+        scope.spawn(join(lab), "join")
+        if not lab.plan.control:
+            await lab.until(lambda: victim.state.running > 0, f"a rebalance of {victim.actor}")
+            await pause(lab, victim, lab.plan.number("pause_ms"))
+
+    lab.phase("recovery")
+    await lab.rest("recovered")
+    await lab.close()
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """Two members work on what one of them has deleted the other's claim to."""
+    if plan.control:
+        return usual()
+    return usual(belief_overlap=None, effect_overlap=None, registration=None, unowned_window=None)
+
+
+SCENARIO = register(
+    Scenario(
+        name="blind-release",
+        summary="a member wakes in the middle of a release, and deletes what others own by now",
+        claims=(),
+        parameters=(
+            *common_parameters(),
+            Parameter("stop_ms", 500, "ms", "how long the first member's fetchers take to stop", 1),
+            Parameter("pause_ms", 5000, "ms", "how long it stands still", 1),
+            Parameter("check_owner", False, "", "it looks at who owns a znode before it deletes it"),
+        ),
+        script=blind_release,
+        expects=expects,
+    )
+)

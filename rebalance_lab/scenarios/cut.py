@@ -1,0 +1,63 @@
+"""The cut: a member loses ZooKeeper for a while, and works on (facts 8.4, S2).
+
+What goes between the first member and the servers is lost in silence: both ways, or one
+(`--set way=to_server`, `to_client`). Past the session its znodes go and the others take over; the
+member knows that it is disconnected, and fetches on, as 0.8 does. When the cut heals it learns that
+its session has expired. A cut far shorter than the session does no harm. In the control nothing is cut.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.cut import cut
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+WAYS = {"both": (True, True), "to_server": (True, False), "to_client": (False, True)}
+
+
+async def cut_off(lab: Lab) -> None:
+    to_server, to_client = WAYS[lab.plan.text("way")]
+    cut_ms = lab.plan.number("cut_ms")
+    await lab.prepare()
+    lab.phase("joining")
+    victim = await lab.start_member(MemberOptions(proxied=True))
+    await lab.start_members(lab.plan.number("members") - 1)
+    await lab.rest("joined")
+
+    lab.phase("control" if lab.plan.control else "cut")
+    if lab.plan.control:
+        await lab.sleep_ms(cut_ms)
+    else:
+        await cut(lab, victim, cut_ms, to_server=to_server, to_client=to_client)
+
+    lab.phase("recovery")
+    await lab.rest("recovered")
+    await lab.close()
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """Past the session there are two owners; the registry itself is never wrong."""
+    cut_ms, session_ms = plan.number("cut_ms"), plan.number("session_timeout_ms")
+    if plan.control or 2 * cut_ms <= session_ms:
+        return usual()
+    overlap = Outcome.VIOLATED if cut_ms > 3 * session_ms and plan.number("members") > 1 else None
+    return usual(belief_overlap=overlap, effect_overlap=overlap, unowned_window=None)
+
+
+SCENARIO = register(
+    Scenario(
+        name="cut",
+        summary="a member is cut off from ZooKeeper past its session, and works on beside its successor",
+        claims=(),
+        parameters=(
+            *common_parameters(),
+            Parameter("cut_ms", 8000, "ms", "how long the first member is cut off", 1),
+            Parameter("way", "both", "", "what is lost: both, to_server or to_client", choices=tuple(WAYS)),
+        ),
+        script=cut_off,
+        expects=expects,
+    )
+)

@@ -1,0 +1,75 @@
+"""Split brain (claim Z8): members see different views at one moment, and rebalance by them.
+
+Three ZooKeeper servers. The first member is connected to one of them alone, z1, the others to the
+other two. z1 begins to lag: it learns late what the others have agreed on, and its sessions stay
+connected. Two members join, the second while the first member still rebalances for the first: it
+deals from a list without the second, the others from one with it. Their claims collide, or leave
+a gap, until z1 has caught up. In the control the same members join, at rest in between, and
+nothing lags.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.join import join
+from rebalance_lab.faults.lag import Lag
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.stage import LAGGARD
+
+
+async def split_brain(lab: Lab) -> None:
+    await lab.prepare()
+    quick = MemberOptions(servers=tuple(name for name in lab.servers.names if name != LAGGARD))
+    lab.phase("joining")
+    await lab.start_member(MemberOptions(servers=(LAGGARD,)))
+    await lab.start_members(lab.plan.number("members") - 1, quick)
+    await lab.rest("joined")
+
+    if lab.plan.control:
+        for name in ("one joins", "another joins"):
+            lab.phase(name)
+            await join(lab, quick)
+            await lab.rest(f"{name}: settled")
+    else:
+        await diverge(lab, quick)
+
+    lab.phase("recovery")
+    await lab.rest("recovered")
+    await lab.close()
+
+
+async def diverge(lab: Lab, quick: MemberOptions) -> None:
+    """Two joins, less than the lag apart."""
+    lag = Lag(lab, LAGGARD, lab.plan.number("lag_ms"))
+    lab.phase("lagging")
+    await lag.begin()
+    async with lab.tasks.scope("joins") as scope:
+        scope.spawn(join(lab, quick), "first join")
+        await lab.sleep_ms(lab.plan.number("apart_ms"))
+        scope.spawn(join(lab, quick), "second join")
+    await lab.sleep_ms(lab.plan.number("lag_ms"))
+    await lag.end()
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """Owner znodes can exist once: the registry never shows two owners, whatever members believe."""
+    return usual(unowned_window=Outcome.CLEAN if plan.control else None)
+
+
+SCENARIO = register(
+    Scenario(
+        name="split-brain",
+        summary="a lagging ZooKeeper server shows one member the past; it deals from another list than the rest",
+        claims=("Z8",),
+        parameters=(
+            *common_parameters(servers=3, members=4, rebalance_max_retries=10),
+            Parameter("lag_ms", 1500, "ms", "how late z1 learns what the others have agreed on", 1),
+            Parameter("apart_ms", 1200, "ms", "how long after the first join the second begins", 0),
+        ),
+        script=split_brain,
+        expects=expects,
+    )
+)
