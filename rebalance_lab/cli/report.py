@@ -1,4 +1,4 @@
-"""`report`: one HTML page of a store."""
+"""`report`: one HTML page of a store, or of one trial."""
 
 from __future__ import annotations
 
@@ -9,24 +9,55 @@ import typer
 
 from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.failures import Failure, exit_code, spoken
-from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
-from rebalance_lab.history.files import trial_folders
-from rebalance_lab.report import shown_trials, summary, write
+from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption, trial_folder
+from rebalance_lab.history.files import TRIAL_FILE, load, trial_folders
+from rebalance_lab.report import shown_trials, summary, trace_of, write, write_trial
 
 
 def report(
+    what: Annotated[
+        str | None,
+        typer.Argument(help="A trial or a store; the store of --store where left out.", metavar="[TRIAL|STORE]"),
+    ] = None,
     *,
     store: StoreOption = DEFAULT_STORE,
     out: Annotated[
-        Path | None, typer.Option("--out", help="The page; STORE/report.html where left out.", metavar="FILE")
+        Path | None,
+        typer.Option("--out", help="The page; STORE/report.html or STORE/pages/TRIAL.html.", metavar="FILE"),
+    ] = None,
+    pages: Annotated[
+        bool, typer.Option("--pages", help="Of a store: also a page for each trial it shows, in STORE/pages.")
+    ] = False,
+    trace: Annotated[
+        Path | None,
+        typer.Option("--trace", help="Of a trial: also a trace for Perfetto or chrome://tracing.", metavar="FILE"),
     ] = None,
 ) -> None:
-    """Write what a store's trials show as one page that opens from disk."""
-    if not trial_folders(store):
-        raise Failure(f"{store} holds no trial; make some: rebalance-lab run zombie --store {store}")
-    analysis = analysed(store, shown_trials)
+    """Write what a store's trials show, or one trial, as a page that opens from disk."""
+    place = store if what is None else _place(what, store)
+    if (place / TRIAL_FILE).is_file():
+        _of_trial(place, out, trace)
+        return
+    if trace is not None:
+        raise Failure(f"--trace is of one trial: rebalance-lab report TRIAL --trace {trace}")
+    if not trial_folders(place):
+        raise Failure(f"{place} holds no trial; make some: rebalance-lab run zombie --store {place}")
+    analysis = analysed(place, shown_trials)
     with spoken():
-        page = write(analysis, store, out or store / "report.html")
+        page = write(analysis, place, out or place / "report.html", with_pages=pages)
     print(summary(analysis))
     print(page)
     raise typer.Exit(exit_code([verdict.status for verdict in analysis.verdicts]))
+
+
+def _place(what: str, store: Path) -> Path:
+    """The folder of a trial, or a store. Raises Failure."""
+    return Path(what) if Path(what).is_dir() else trial_folder(what, store)
+
+
+def _of_trial(folder: Path, out: Path | None, trace: Path | None) -> None:
+    with spoken():
+        if trace is not None:
+            trace.write_bytes(trace_of(load(folder)))
+            print(trace)
+        print(write_trial(folder, out))

@@ -6,11 +6,14 @@ from dataclasses import dataclass
 
 from rebalance_lab.history.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import EventId, Kind
+from rebalance_lab.report import glossary
 from rebalance_lab.report.scene import Fault, Scene
 from rebalance_lab.report.text import exact_moment, seconds
 
 #: About the width of a letter in a band's label, in SVG units.
 LETTER = 6.4
+#: Lines of labels above a drawing, at most; a band beyond them keeps its tooltip only.
+LABEL_LINES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +26,13 @@ class Scale:
     width: float
 
     def x(self, at_us: int) -> float:
+        """What lies outside stands at the edge."""
         share = (at_us - self.begin_us) / (self.end_us - self.begin_us)
-        return round(self.left + share * self.width, 2)
+        return round(self.left + min(max(share, 0), 1) * self.width, 2)
+
+    def holds(self, begin_us: int, end_us: int) -> bool:
+        """Whether anything of a stretch of time lies within."""
+        return begin_us <= self.end_us and end_us >= self.begin_us
 
     def stretch(self, begin_us: int, end_us: int, thinnest: float) -> tuple[float, float]:
         """x and width of a stretch of time, at least `thinnest` wide."""
@@ -35,7 +43,8 @@ class Scale:
 @dataclass(frozen=True, slots=True)
 class Band:
     """`kind`: fault | unproven | session | closing. `line`: which line above the plot holds
-    its label, which starts at `label_x`. `events`: the events it stands for."""
+    its label, which starts at `label_x`; None where there is no room for it. `events`: the
+    events it stands for."""
 
     id: str
     kind: str
@@ -45,7 +54,7 @@ class Band:
     width: float
     label: str
     label_x: float
-    line: int
+    line: int | None
     title: str
     events: tuple[EventId, ...]
 
@@ -61,16 +70,19 @@ class _Draft:
 
 
 def bands_of(scene: Scene, scale: Scale, prefix: str) -> tuple[tuple[Band, ...], int]:
-    """The bands, and how many lines their labels take. Labels never lie on each other."""
-    drafts = sorted([*_faults(scene), *_sessions(scene), *_closing(scene)], key=lambda each: (each.begin_us, each.kind))
+    """The bands within the scale, and how many lines their labels take. Labels never lie on
+    each other."""
+    drafts = (*_faults(scene), *_sessions(scene), *_closing(scene))
+    inside = [each for each in drafts if scale.holds(each.begin_us, each.end_us)]
     free_from: list[float] = []  # for each line of labels: the x from which it is free
     bands = []
-    for number, draft in enumerate(drafts):
+    for number, draft in enumerate(sorted(inside, key=lambda each: (each.begin_us, each.kind))):
         x, width = scale.stretch(draft.begin_us, draft.end_us, 0)
         room = len(draft.label) * LETTER + 10
         label_x = max(scale.left, min(x, scale.left + scale.width - room))
         line = next((nth for nth, free in enumerate(free_from) if free <= label_x), len(free_from))
-        free_from[line : line + 1] = [label_x + room]
+        if line < LABEL_LINES:
+            free_from[line : line + 1] = [label_x + room]
         bands.append(
             Band(
                 id=f"{prefix}-band-{number}",
@@ -81,7 +93,7 @@ def bands_of(scene: Scene, scale: Scale, prefix: str) -> tuple[tuple[Band, ...],
                 width=width,
                 label=draft.label,
                 label_x=label_x,
-                line=line,
+                line=line if line < LABEL_LINES else None,
                 title=draft.title,
                 events=draft.events,
             )
@@ -94,7 +106,7 @@ def _faults(scene: Scene) -> list[_Draft]:
 
 
 def _fault(scene: Scene, fault: Fault) -> _Draft:
-    word = {"pause": "paused", "kill": "killed", "leave": "leaves"}.get(fault.name, fault.name)
+    word = glossary.fault_words(fault.name).band
     length = "" if fault.ended_us is None else f" {seconds(fault.ended_us - fault.began_us)}"
     doubt = "" if fault.doubt is None else ", not proven"
     others = tuple(

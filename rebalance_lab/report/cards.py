@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.analysis.results import TrialOutcome
 from rebalance_lab.history.checks import CHECKS
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.report import glossary
+from rebalance_lab.report.findings import Finding
 from rebalance_lab.report.gantt import Box, Gantt
 from rebalance_lab.report.scene import Scene
+from rebalance_lab.report.spacetime import SpaceTime
 from rebalance_lab.report.spans import LAYERS, Row
-from rebalance_lab.report.text import count, exact_moment, listed, partitions_named, seconds
+from rebalance_lab.report.text import count, exact_moment, listed, partitions_named, seconds, shortened
 
 #: The most events of background a card shows; the witness itself is always whole.
 CONTEXT_EVENTS = 8
@@ -23,7 +25,8 @@ _CONTEXT = {Kind.FAULT_BEGAN, Kind.FAULT_ENDED, Kind.SESSION_CLOSED, Kind.EXPIRE
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One event of a card. `witness` is False for background; `anchor` is its place in the Gantt."""
+    """One event of a card. `witness` is False for background; `anchor` is its place in the Gantt,
+    `moment` that in the space-time diagram."""
 
     at: str
     actor: str
@@ -32,18 +35,21 @@ class Step:
     alone: str
     witness: bool
     anchor: str | None
+    moment: str | None
     source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An anomaly. `kicker` names its family (zombie); `facts`: (name, value) pairs."""
+    """An anomaly. `kicker` names its family (zombie); `why`: what the check says of this trial;
+    `facts`: (name, value) pairs."""
 
     id: str
     check: str
     kicker: str
     title: str
     meaning: str
+    why: str
     facts: tuple[tuple[str, str], ...]
     steps: tuple[Step, ...]
     together: str
@@ -51,12 +57,15 @@ class Card:
     anchor: str | None
 
 
-def cards_of(scene: Scene, gantt: Gantt, outcomes: tuple[TrialOutcome, ...], replay: str) -> tuple[Card, ...]:
-    """The cards of a trial, overlaps first. `outcomes` are this trial's, `replay` its command."""
-    violated = [outcome for outcome in outcomes if outcome.outcome == Outcome.VIOLATED]
-    ranked = sorted(violated, key=lambda outcome: (_rank(outcome.check), outcome.check))
+def cards_of(
+    scene: Scene, gantt: Gantt, spacetime: SpaceTime | None, wrong: Sequence[Finding], replay: str
+) -> tuple[Card, ...]:
+    """The cards of a trial: surprises first, then overlaps. `wrong`: the findings that get one;
+    `replay`: the trial's command."""
+    ranked = sorted(wrong, key=lambda each: (not each.surprising, _rank(each.outcome.check), each.outcome.check))
     return tuple(
-        _card(scene, gantt, outcome, f"{gantt.prefix}-card-{number}", replay) for number, outcome in enumerate(ranked)
+        _card(scene, gantt, spacetime, finding, f"{gantt.prefix}-card-{number}", replay)
+        for number, finding in enumerate(ranked)
     )
 
 
@@ -65,6 +74,11 @@ def layer_of(check: str) -> Layer | None:
     known = CHECKS.get(check)
     layers = [layer for layer in known.compares if layer in LAYERS] if known else []
     return layers[0] if len(layers) == 1 else None
+
+
+def overlap_layer(check: str) -> Layer | None:
+    """The layer whose overlaps a check finds, None for any other check."""
+    return layer_of(check) if check.endswith("overlap") else None
 
 
 def meaning(check: str) -> str:
@@ -78,19 +92,21 @@ def _rank(check: str) -> int:
     return LAYERS.index(layer) if layer is not None else len(LAYERS)
 
 
-def _card(scene: Scene, gantt: Gantt, outcome: TrialOutcome, card_id: str, replay: str) -> Card:
-    known = {event.id: event for event in scene.events}
-    witness = sorted((known[each] for each in outcome.witness if each in known), key=lambda event: event.at_us)
+def _card(scene: Scene, gantt: Gantt, spacetime: SpaceTime | None, finding: Finding, card_id: str, replay: str) -> Card:
+    outcome = finding.outcome
+    proof = frozenset(outcome.witness)
+    witness = [event for event in scene.events if event.id in proof]
     context = _context(scene, witness)
     steps = tuple(
-        _step(scene, gantt, event, event.id in outcome.witness)
+        _step(scene, gantt, spacetime, event, event.id in proof)
         for event in sorted([*witness, *context], key=lambda event: (event.at_us, event.actor, event.n))
     )
     box = _shown(scene, gantt, outcome.check, witness)
     return Card(
         id=card_id,
         check=outcome.check,
-        kicker=_kicker(scene, outcome.check),
+        kicker=_kicker(scene, finding),
+        why=shortened(scene.plainly(outcome.why)),
         title=glossary.title(outcome.check),
         meaning=meaning(outcome.check),
         facts=_facts(scene, outcome, witness),
@@ -101,17 +117,19 @@ def _card(scene: Scene, gantt: Gantt, outcome: TrialOutcome, card_id: str, repla
     )
 
 
-def _kicker(scene: Scene, check: str) -> str:
+def _kicker(scene: Scene, finding: Finding) -> str:
     """A member that was paused past its session and overlaps with another is a zombie."""
-    layer = layer_of(check)
+    layer = overlap_layer(finding.outcome.check)
     zombies = {fault.member for fault in scene.faults if fault.name == "pause" and fault.closed_us is not None}
     met = {member for overlap in scene.overlaps if overlap.layer is layer for member in overlap.members}
     names = [scene.name(member) for member in sorted(zombies & met, key=str)]
-    return f"Zombie {listed(names)}" if names else "Anomaly"
+    kind = "Statement that failed" if finding.statement else f"Zombie {listed(names)}" if names else "Anomaly"
+    return f"Surprise · {kind}" if finding.surprising else kind
 
 
 def _facts(scene: Scene, outcome: TrialOutcome, witness: list[Event]) -> tuple[tuple[str, str], ...]:
-    facts = [("Longest", seconds(outcome.longest_us)), ("Found", count(outcome.count, "time"))]
+    facts = [("Longest", seconds(outcome.longest_us))] if outcome.longest_us else []
+    facts += [("Found", count(outcome.count, "time"))] if outcome.count else []
     rows = sorted({_row(event) for event in witness if event.partition is not None})
     if rows:
         facts.append(("Witness on", partitions_named(rows)))
@@ -142,7 +160,7 @@ def _context(scene: Scene, witness: list[Event]) -> list[Event]:
     return found[:CONTEXT_EVENTS]
 
 
-def _step(scene: Scene, gantt: Gantt, event: Event, witness: bool) -> Step:
+def _step(scene: Scene, gantt: Gantt, spacetime: SpaceTime | None, event: Event, witness: bool) -> Step:
     at_us = scene.since_start(event)
     name = scene.name(event.member) if event.member is not None else ""
     if event.kind is Kind.SESSION_CLOSED:
@@ -155,6 +173,7 @@ def _step(scene: Scene, gantt: Gantt, event: Event, witness: bool) -> Step:
         alone=glossary.alone(event),
         witness=witness,
         anchor=gantt.anchor(event, at_us),
+        moment=None if spacetime is None else spacetime.anchors.get(event.id),
         source=f"event {event.n} of {event.actor}",
     )
 

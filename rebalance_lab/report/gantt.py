@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count as counter
+from math import ceil, floor
 
 from rebalance_lab.history.events import Event, EventId, Layer
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.report.bands import Band, Scale, bands_of
+from rebalance_lab.report.focus import Focus
 from rebalance_lab.report.palette import Paint, paint
-from rebalance_lab.report.scene import Scene
+from rebalance_lab.report.scene import Person, Scene
 from rebalance_lab.report.spans import LAYERS, Gap, Overlap, Row, row_of
 from rebalance_lab.report.text import count, exact_moment, listed, seconds
 
@@ -97,6 +99,7 @@ class Gantt:
 
     `anchors`: the box or band of an event that bounds one. `legend`: (name, consumer id, paint).
     `labelled`: rows are high enough for the lanes' names. `summary`: the drawing in one sentence.
+    `unnamed`: members it shows beyond those of the legend; `left_out`: rows it does not show.
     """
 
     prefix: str
@@ -113,6 +116,7 @@ class Gantt:
     anchors: Mapping[EventId, str]
     labelled: bool
     summary: str
+    left_out: int = 0
     width: int = WIDTH
     label_line: int = LABEL_LINE
 
@@ -143,15 +147,18 @@ class Gantt:
         )
 
 
-def draw(scene: Scene, prefix: str, *, until_us: int | None = None) -> Gantt:
-    """The Gantt of a scene. `prefix` begins every id; the time axis ends at `until_us` (the
-    trial's end where left out), so that two drawings can share a scale."""
-    scale = Scale(0, max(scene.end_us if until_us is None else until_us, 1), PLOT_LEFT, PLOT_WIDTH)
-    lane_height, lane_gap, row_gap = next(each[1:] for each in DENSITIES if len(scene.rows) <= each[0])
+def draw(scene: Scene, prefix: str, focus: Focus | None = None, *, until_us: int | None = None) -> Gantt:
+    """The Gantt of a scene: the rows and window of `focus`, all where it is left out. `prefix`
+    begins every id; `until_us` ends the time axis of a whole trial later than the trial, so that
+    two drawings can share a scale."""
+    focus = focus or Focus(scene.rows, 0, max(scene.end_us, 1))
+    end_us = focus.end_us if until_us is None or focus.left_out else max(until_us, 1)
+    scale = Scale(focus.begin_us, end_us, PLOT_LEFT, PLOT_WIDTH)
+    lane_height, lane_gap, row_gap = next(each[1:] for each in DENSITIES if len(focus.rows) <= each[0])
     row_height = 3 * lane_height + 2 * lane_gap + row_gap
     bands, label_lines = bands_of(scene, scale, prefix)
     anchors: dict[EventId, str] = {event: band.id for band in bands for event in band.events}
-    boxes = _boxes(scene, scale, prefix, anchors)
+    boxes = _boxes(scene, focus, scale, prefix, anchors)
     lines = tuple(
         Line(
             row=row,
@@ -162,8 +169,10 @@ def draw(scene: Scene, prefix: str, *, until_us: int | None = None) -> Gantt:
                 for nth, layer in enumerate(LAYERS)
             ),
         )
-        for place, row in enumerate(scene.rows)
+        for place, row in enumerate(focus.rows)
     )
+    shown = _shown(scene, lines)
+    named = shown[:LEGEND_LENGTH]
     return Gantt(
         prefix=prefix,
         scale=scale,
@@ -173,17 +182,27 @@ def draw(scene: Scene, prefix: str, *, until_us: int | None = None) -> Gantt:
         row_height=row_height - row_gap,
         lines=lines,
         bands=bands,
-        ticks=_ticks(scale),
-        legend=tuple((each.name, each.member, paint(each.index)) for each in scene.people[:LEGEND_LENGTH]),
-        unnamed=max(0, len(scene.people) - LEGEND_LENGTH),
+        ticks=ticks_of(scale),
+        legend=tuple((each.name, each.member, paint(each.index)) for each in named),
+        unnamed=len(shown) - len(named),
         anchors=anchors,
         labelled=lane_height >= DENSITIES[0][1],
-        summary=_summary(scene),
+        summary=_summary(scene, focus),
+        left_out=focus.left_out,
     )
 
 
-def _boxes(scene: Scene, scale: Scale, prefix: str, anchors: dict[EventId, str]) -> dict[tuple[Row, Layer], list[Box]]:
+def _shown(scene: Scene, lines: tuple[Line, ...]) -> list[Person]:
+    """The members that the drawing's boxes name."""
+    met = {member for line in lines for lane in line.lanes for box in lane.boxes for member in box.members}
+    return [person for person in scene.people if person.member in met]
+
+
+def _boxes(
+    scene: Scene, focus: Focus, scale: Scale, prefix: str, anchors: dict[EventId, str]
+) -> dict[tuple[Row, Layer], list[Box]]:
     """Boxes by lane, in painting order: gaps, then who has it, then overlaps on top."""
+    rows = frozenset(focus.rows)
     boxes: dict[tuple[Row, Layer], list[Box]] = {}
     numbers = counter()
     places = {person.member: person.index for person in scene.people}
@@ -208,16 +227,19 @@ def _boxes(scene: Scene, scale: Scale, prefix: str, anchors: dict[EventId, str])
         boxes.setdefault((row, item.layer), []).append(box)
         return box.id
 
-    for gap in scene.gaps:
+    def drawn(item: Gap | Span | Overlap) -> bool:
+        return row_of(item) in rows and scale.holds(item.begin_us, item.end_us)
+
+    for gap in filter(drawn, scene.gaps):
         add("unowned", gap.row, gap, (), None, f"{HAVE[gap.layer][2]} {gap.row} for {seconds(gap.length_us)}")
-    for span in scene.spans:
+    for span in filter(drawn, scene.spans):
         row = row_of(span)
         title = f"{scene.name(span.member)} {HAVE[span.layer][0]} {row} ({span.member})"
         box_id = add("held", row, span, (span.member,), paint(places[span.member]), title)
         anchors.setdefault(span.begin, box_id)
         if span.end is not None:
             anchors.setdefault(span.end, box_id)
-    for overlap in scene.overlaps:
+    for overlap in filter(drawn, scene.overlaps):
         names = listed([scene.name(member) for member in overlap.members])
         title = f"Overlap of {seconds(overlap.length_us)}: {names} {HAVE[overlap.layer][1]} {overlap.row}"
         add("overlap", overlap.row, overlap, overlap.members, None, title)
@@ -230,20 +252,21 @@ def _row_label(row: Row) -> str:
     return (row.topic if len(row.topic) <= room else row.topic[: room - 1] + "…") + number
 
 
-def _ticks(scale: Scale) -> tuple[Tick, ...]:
-    """At most 16 ticks at round seconds (or parts of one, in a short trial)."""
-    length_s = (scale.end_us - scale.begin_us) / 1_000_000
+def ticks_of(scale: Scale) -> tuple[Tick, ...]:
+    """At most 16 ticks at round seconds (or parts of one, in a short time)."""
+    begin_s, end_s = scale.begin_us / 1_000_000, scale.end_us / 1_000_000
     steps = (m * 10**e for e in range(-6, 9) for m in (1, 2, 5))
-    step = next(step for step in steps if length_s / step <= 16)
-    ticks = (round(n * step, 6) for n in range(int(length_s / step + 1e-9) + 1))
-    return tuple(Tick(scale.x(round(at_s * 1_000_000)), f"{at_s:g}") for at_s in ticks)
+    step = next(step for step in steps if (end_s - begin_s) / step <= 16)
+    numbers = range(ceil(begin_s / step - 1e-9), floor(end_s / step + 1e-9) + 1)
+    return tuple(Tick(scale.x(round(n * step * 1_000_000)), f"{round(n * step, 6):.9g}") for n in numbers)
 
 
-def _summary(scene: Scene) -> str:
+def _summary(scene: Scene, focus: Focus) -> str:
     overlaps = {layer: scene.longest(layer) for layer in LAYERS}
     told = [f"{layer.value} {seconds(each.length_us)}" for layer, each in overlaps.items() if each is not None]
     longest = f"longest overlaps: {', '.join(told)}" if told else "no overlap in any layer"
+    drawn = f", of which {len(focus.rows)} are drawn here" if focus.left_out else ""
     return (
         f"Ownership of {count(len(scene.rows), 'partition')} by {count(len(scene.people), 'member')} "
-        f"over {seconds(scene.end_us)}; {longest}."
+        f"over {seconds(scene.end_us)}{drawn}; {longest}."
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.report.text import listed, shortened
 
 #: Why the events of a witness are wrong together, by check.
 TOGETHER = {
@@ -25,6 +28,52 @@ TOGETHER = {
         "A registration and the owner znodes must vanish exactly with their session. Here they did not, "
         "so others see a member that is gone, or miss one that lives."
     ),
+    "zombie_overlap": (
+        "ZooKeeper has buried the member and given its partitions away, and it goes on: nothing reaches it before it "
+        "speaks to a server again, and nothing checks what it does meanwhile."
+    ),
+    "orphan_owner": (
+        "The owner znode says that the partition is taken, so nobody else claims it; but who is named there is gone, "
+        "or knows nothing of it. It lasts until that session ends."
+    ),
+    "omission": (
+        "The group is at rest and every member believes that all is well, and still a partition has no owner that "
+        "reads it. Nobody will notice: nothing changes any more that could make them look again."
+    ),
+    "non_convergence": (
+        "Every member follows the rule, sees a conflict, and tries again as the others do. Nobody knows whether the "
+        "others have succeeded, so nobody can tell waiting from waiting for ever."
+    ),
+    "disagreement": (
+        "Each dealt by the same rule, but not from the same list. Nothing binds the views of two members to one "
+        "another, so their shares overlap or leave a hole."
+    ),
+    "missed_watch": (
+        "A watch fires once, and a change that comes before it is set again is not told. The member goes on with a "
+        "view of the group that is no longer true."
+    ),
+    "churn": (
+        "Every member gives up all it owns and takes it again, whatever changed: what need not move is interrupted "
+        "all the same."
+    ),
+    "herd_cost": (
+        "Every member watches the same list, reads everything at the same moment and tells nobody: the cost grows "
+        "with the square of the group."
+    ),
+    "broker_change_noticed": "A member that does not hear of brokers keeps to what it has, and does not rebalance.",
+    "order_in_rebalance": "A member that claims before it has given up holds what another may already wait for.",
+    "startup_order": "What a member does before it watches, it may do on a view that has already changed.",
+    "published_rows": "The published walk-through has another row here: rule and example do not agree.",
+}
+
+#: Statements that checks put to the test, in words that can hold or fail.
+STATEMENTS = {
+    "churn": "A change moves no more partitions than it must, and interrupts none that stays",
+    "herd_cost": "Reads, writes, notifications and rebalances of each change are those of the formula",
+    "broker_change_noticed": "Every member rebalances when a broker comes or goes",
+    "order_in_rebalance": "Members give up all they own before they take their share",
+    "startup_order": "A member registers, watches ids, watches brokers, then rebalances",
+    "published_rows": "After each step the ownership is that of the published walk-through",
 }
 
 #: Why an event is fine alone, by kind.
@@ -47,10 +96,55 @@ ALONE = {
     Kind.MEMBER_STARTED: "Members join.",
     Kind.MEMBER_CLOSED: "Members leave.",
     Kind.OBSERVED: "An outside session reads what stands there.",
+    Kind.MEMBER_CLOSING: "Members leave.",
+    Kind.INVOKED: "A member asks ZooKeeper for what its rule needs.",
+    Kind.OK: "ZooKeeper did what it was asked.",
+    Kind.FAILED_OP: "ZooKeeper refuses a create where a znode stands: that is what keeps owners apart.",
+    Kind.INFO: "A connection that breaks leaves open whether a request was done.",
+    Kind.WATCH_FIRED: "A watch fires once, after the change.",
+    Kind.NOTIFICATION_QUEUED: "One thread hands all notifications out, one after another.",
+    Kind.NOTIFICATION_HANDLED: "One thread hands all notifications out, one after another.",
+    Kind.REBALANCE_TRIGGERED: "Several triggers make one rebalance: each reads everything anyway.",
+    Kind.REBALANCE_BEGAN: "A member rebalances whenever something it watches has changed.",
+    Kind.ATTEMPT_BEGAN: "An attempt that failed is tried again, up to rebalance.max.retries in all.",
+    Kind.DECIDED: "Each member deals by itself, from what it has just read.",
+    Kind.ATTEMPT_FAILED: "A member whose claim meets another's takes its claims back and waits.",
+    Kind.REBALANCE_ENDED: "A rebalance ends when an attempt succeeds, or when there are no more.",
+    Kind.WARNED: "Kafka logs it and goes on.",
+    Kind.REST_REACHED: "The group was quiet for its time, and no member had anything to do.",
+    Kind.REST_MISSED: "The runner waits only so long.",
+    Kind.PHASE: "The experiment goes on.",
+    Kind.TRIAL_ENDED: "The recording ends.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FaultWords:
+    """A fault's name as a thing, what it does to its target (in a sentence, on a band), and the
+    turns it begins and ends with in a diagram."""
+
+    noun: str
+    suffers: str
+    band: str
+    begins: str
+    ends: str
+
+
+#: By the fault's name; others are called by that.
+FAULTS = {
+    "pause": FaultWords("pause", "is paused", "paused", "pauses", "wakes"),
+    "kill": FaultWords("kill", "is killed", "killed", "kills", "killed"),
+    "leave": FaultWords("leave", "leaves cleanly", "leaves", "bids leave:", "has left:"),
 }
 
 _FALLBACK_TOGETHER = "Each event is allowed alone; together they break the rule above."
 _FALLBACK_ALONE = "Allowed by itself."
+
+
+def fault_words(name: str) -> FaultWords:
+    """The words for a fault."""
+    said = name.replace("_", " ").replace("-", " ")
+    return FAULTS.get(name) or FaultWords(said, f"suffers {said}", said, f"{said} of", f"{said} ends:")
 
 
 def together(check: str) -> str:
@@ -69,6 +163,11 @@ def title(check: str) -> str:
     """A check's name for people: `Belief overlap`."""
     words = check.replace("_", " ").replace("-", " ")
     return words[:1].upper() + words[1:]
+
+
+def statement(check: str) -> str:
+    """What a check of that name states; its name where nothing more is known."""
+    return STATEMENTS.get(check, title(check))
 
 
 def deed(event: Event, name: str) -> str:
@@ -92,8 +191,27 @@ def deed(event: Event, name: str) -> str:
         Kind.CONNECTED: f"{name or event.actor} is connected, session {event.session}",
         Kind.DISCONNECTED: f"{name or event.actor} loses its connection",
         Kind.EXPIRED: f"{name or event.actor} learns that session {event.session} is gone",
-        Kind.OBSERVED: f"an outside session reads {path}: {event.of('children')}",
+        Kind.OBSERVED: f"an outside session reads {path}: {shortened(str(event.of('children')), 120)}",
+        Kind.INVOKED: f"{name or event.actor} asks: {event.of('op')} {path}",
+        Kind.OK: f"{name or event.actor} is answered: {event.of('op')} {path}",
+        Kind.FAILED_OP: f"{name or event.actor} is refused: {event.of('op')} {path} ({event.of('error')})",
+        Kind.WATCH_FIRED: f"{name or event.actor}'s watch on {path} fires",
+        Kind.REBALANCE_BEGAN: f"{name} begins to rebalance",
+        Kind.ATTEMPT_FAILED: f"{name}'s attempt fails: {event.of('why')}",
+        Kind.REBALANCE_ENDED: f"{name}'s rebalance ends: {event.of('outcome')}",
+        Kind.DECIDED: f"{name} deals from a list of {event.of('members')} members and wants {_wants(event)}",
+        Kind.PHASE: f"phase {event.of('name')}",
+        Kind.REST_REACHED: "the group is at rest",
+        Kind.REST_MISSED: f"the group does not come to rest: {event.of('why')}",
+        Kind.WARNED: f"{name or event.actor} warns: {shortened(str(event.of('message')), 200)}",
         Kind.MEMBER_STARTED: f"{name} starts",
         Kind.MEMBER_CLOSED: f"{name} has closed",
     }
     return texts.get(event.kind, event.kind.value.replace("-", " ") + (f" {place}" if place else ""))
+
+
+def _wants(event: Event) -> str:
+    """The partitions that a member has dealt itself."""
+    wants = event.of("wants")
+    places = [f"{each[0]}/{each[1]}" for each in wants] if isinstance(wants, list | tuple) else []
+    return listed(places) if places else "nothing"

@@ -1,55 +1,26 @@
-"""The page: what the templates need, put together."""
+"""The page of a store: what its templates need, put together."""
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from rebalance_lab.analysis.results import Analysis, TrialOutcome, Verdict
-from rebalance_lab.history.events import Layer
-from rebalance_lab.history.files import History, Trial, load, trial_folders
-from rebalance_lab.report import glossary, text
-from rebalance_lab.report.cards import Card, cards_of, layer_of, meaning
-from rebalance_lab.report.gantt import Gantt, draw
+from rebalance_lab.analysis.results import Analysis, Verdict
+from rebalance_lab.history.files import History, Trial
+from rebalance_lab.report import text
+from rebalance_lab.report.focus import BOXES
 from rebalance_lab.report.palette import textured
-from rebalance_lab.report.scene import Scene, build_scene
-from rebalance_lab.report.selection import Choice, by_status, choose, shown_trials
-from rebalance_lab.report.story import WORLDS, tell
+from rebalance_lab.report.selection import Choice, by_status, choose
+from rebalance_lab.report.shown import Portrait, Shown, scene_of, show
+from rebalance_lab.report.story import WORLDS
 from rebalance_lab.report.tallies import tally
+from rebalance_lab.report.templating import environment
 
-
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """One trial on the page; `role`: witness | control | sister.
-
-    Without its history only the outcomes and settings are shown.
-    """
-
-    prefix: str
-    role: str
-    title: str
-    trial: Trial
-    scene: Scene | None
-    gantt: Gantt | None
-    story: tuple[str, ...]
-    cards: tuple[Card, ...]
-    outcomes: tuple[TrialOutcome, ...]
-    replay: str
-
-    def plainly(self, text: str) -> str:
-        """The text with members' short names, where the history told them."""
-        return text if self.scene is None else self.scene.plainly(text)
-
-    @property
-    def cards_by_layer(self) -> dict[Layer, str]:
-        """The card an overlap in that layer leads to."""
-        return {layer: card.id for card in self.cards if (layer := layer_of(card.check)) is not None}
+#: Boxes of all Gantts of one page, at most: at about 350 bytes each it stays below 5 MB.
+BOXES_OF_A_PAGE = 7_000
+LEAST_BOXES = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,22 +31,56 @@ class Group:
     verdicts: tuple[Verdict, ...]
     shown: tuple[Shown, ...]
 
+    @property
+    def first(self) -> bool:
+        return self.id == "g1"
 
-def render(analysis: Analysis, histories: Mapping[str, History], *, folders: Mapping[str, Path] | None = None) -> str:
-    """One self-contained HTML page: no network, opens from disk.
+    @property
+    def name(self) -> str:
+        """Its claims and the scenario: `Z8, Z9 · split-brain`."""
+        claims = ", ".join(dict.fromkeys(verdict.claim for verdict in self.verdicts))
+        return f"{claims or 'Trial'} · {self.shown[0].trial.scenario}"
 
-    `histories` by trial id; `shown_trials(analysis)` says which are drawn. `folders`: where
-    trials are stored, for the replay commands that the ledger does not give. Raises ValueError
-    for a history without events.
+    @property
+    def status(self) -> str | None:
+        """The first of its verdicts' statuses: surprises stand first."""
+        return self.verdicts[0].status if self.verdicts else None
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where things are: `folders` of trials, for the replay commands that the ledger does not
+    give; `pages`: addresses of trials' own pages, relative to this one. Both by trial id."""
+
+    folders: Mapping[str, Path]
+    pages: Mapping[str, str]
+
+
+def render(
+    analysis: Analysis,
+    histories: Mapping[str, History],
+    *,
+    folders: Mapping[str, Path] | None = None,
+    pages: Mapping[str, str] | None = None,
+) -> str:
+    """One self-contained HTML page of a store: no network, opens from disk.
+
+    `histories` by trial id; `shown_trials(analysis)` says which are drawn. `folders`, `pages`: see
+    `Places`. Raises ValueError for a history without events.
     """
+    from rebalance_lab.report.charts import charts_of, scripts, specs_json  # noqa: PLC0415 - altair is slow to import
+
+    choices = choose(analysis)
+    where = Places(folders or {}, pages or {})
+    most = max(min(BOXES, BOXES_OF_A_PAGE // max(sum(len(choice.trials) for choice in choices), 1)), LEAST_BOXES)
     groups = tuple(
-        _group(analysis, histories, folders or {}, choice, number)
-        for number, choice in enumerate(choose(analysis), start=1)
+        _group(analysis, histories, where, choice, number, most) for number, choice in enumerate(choices, start=1)
     )
     places = {shown.trial.id: shown for group in reversed(groups) for shown in reversed(group.shown)}
     ordered = by_status(analysis.verdicts)
+    sections = charts_of(analysis)
     return (
-        _environment()
+        environment()
         .get_template("page.html.j2")
         .render(
             summary=summary(analysis),
@@ -83,26 +88,16 @@ def render(analysis: Analysis, histories: Mapping[str, History], *, folders: Map
             not_run=[verdict for verdict in ordered if verdict.status == "not run"],
             groups=groups,
             places=places,
+            pages=where.pages,
+            sections=sections,
+            scripts=scripts() if sections else None,
+            specs=specs_json({f"chart-{chart.id}": chart.spec for each in sections for chart in each.charts}),
             kinds=tally(analysis),
+            cut_off=analysis.cut_off,
             textures=textured(),
             versions=_versions(analysis),
         )
     )
-
-
-def write(analysis: Analysis, store: Path, out: Path) -> Path:
-    """Render the page for a store of trials into the file `out`, in one rename; returns it.
-
-    Raises HistoryError when a trial to be shown cannot be read, OSError when `out` cannot be written.
-    """
-    folders = {folder.resolve().name: folder for folder in trial_folders(store)}
-    histories = {name: load(folders[name]) for name in shown_trials(analysis) if name in folders}
-    page = render(analysis, histories, folders=folders)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_name(out.name + ".part")
-    part.write_text(page, encoding="utf-8")
-    os.replace(part, out)
-    return out
 
 
 def summary(analysis: Analysis) -> str:
@@ -122,39 +117,30 @@ def summary(analysis: Analysis) -> str:
 
 
 def _group(
-    analysis: Analysis, histories: Mapping[str, History], folders: Mapping[str, Path], choice: Choice, number: int
+    analysis: Analysis, histories: Mapping[str, History], where: Places, choice: Choice, number: int, most: int
 ) -> Group:
     roles = {"witness": choice.witness, "control": choice.control, "sister": choice.sister}
     present = {role: trial for role, trial in roles.items() if trial is not None}
-    scenes = {
-        role: build_scene(History(trial, histories[trial.id].events), analysis.intervals)
-        for role, trial in present.items()
-        if trial.id in histories
-    }
-    until_us = max((scene.end_us for scene in scenes.values()), default=0)
-    shown = []
-    for role, trial in present.items():
-        prefix = f"g{number}-{role}"
-        scene = scenes.get(role)
-        gantt = None if scene is None else draw(scene, prefix, until_us=until_us)
-        outcomes = tuple(outcome for outcome in analysis.outcomes if outcome.trial == trial.id)
-        replay = _replay(trial.id, analysis.verdicts, folders)
-        cards = () if scene is None or gantt is None else cards_of(scene, gantt, outcomes, replay)
-        shown.append(
-            Shown(
-                prefix=prefix,
+    scenes = {role: scene_of(trial, histories.get(trial.id), analysis.intervals) for role, trial in present.items()}
+    until_us = max((scene.end_us for scene in scenes.values() if scene is not None), default=0)
+    shown = tuple(
+        show(
+            Portrait(
+                prefix=f"g{number}-{role}",
                 role=role,
                 title=_title(role, trial),
                 trial=trial,
-                scene=scene,
-                gantt=gantt,
-                story=() if scene is None else tell(scene),
-                cards=cards,
-                outcomes=outcomes,
-                replay=replay,
-            )
+                replay=_replay(trial.id, analysis.verdicts, where.folders),
+                page=where.pages.get(trial.id),
+                boxes=most,
+            ),
+            scenes[role],
+            [outcome for outcome in analysis.outcomes if outcome.trial == trial.id],
+            until_us=until_us,
         )
-    return Group(f"g{number}", choice.verdicts, tuple(shown))
+        for role, trial in present.items()
+    )
+    return Group(f"g{number}", choice.verdicts, shown)
 
 
 def _replay(trial: str, verdicts: tuple[Verdict, ...], folders: Mapping[str, Path]) -> str:
@@ -179,19 +165,3 @@ def _versions(analysis: Analysis) -> list[tuple[str, str]]:
         for name, version in trial.versions.items():
             found.setdefault(name, set()).add(version)
     return [(name, ", ".join(sorted(versions))) for name, versions in sorted(found.items())]
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("rebalance_lab.report", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(
-        coded=text.coded, seconds=text.seconds, exact=text.exact_moment, title_of=glossary.title, meaning_of=meaning
-    )
-    environment.globals.update(worlds=WORLDS)
-    return environment

@@ -5,7 +5,7 @@ Everything here is computed from the history and from Spark's intervals; nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rebalance_lab.analysis.results import Interval
@@ -13,10 +13,13 @@ from rebalance_lab.history.checks.faults import TOLERANCE_US
 from rebalance_lab.history.checks.faults import faults as checked_faults
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History, Trial
-from rebalance_lab.history.intervals import PAUSE
+from rebalance_lab.history.intervals import KILL, PAUSE
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.history.views import CLOSING
 from rebalance_lab.report.spans import Gap, Overlap, Row, gaps_of, overlaps_of, row_of, spans_of
+
+#: Faults that happen at a moment: what follows them has no end.
+MOMENTARY = frozenset({KILL, "leave"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An injected fault. `ended_us` is None for one that never ends (a kill).
+    """An injected fault. `ended_us` is None for one that happens at a moment (a kill, a leave).
 
     `closed_us`: when the registry closed the victim's session during the fault, None where it
     did not. `proof`: that the fault took effect; `doubt`: why the checks do not count it, None if they do.
@@ -65,7 +68,8 @@ class Scene:
     """A trial, ready to be told and drawn. All times are µs from its first event.
 
     `working_us`: end of the first rebalance; `closing_us`: where the members' clean leave begins, or
-    the end. Outside of the two, a partition without an owner is no news.
+    the end. Outside of the two, a partition without an owner is no news. `names`: short names by
+    consumer id; `session_names`: by session.
     """
 
     trial: Trial
@@ -75,6 +79,8 @@ class Scene:
     working_us: int
     closing_us: int
     people: tuple[Person, ...]
+    names: Mapping[str, str]
+    session_names: Mapping[str, str]
     faults: tuple[Fault, ...]
     session_ends: tuple[SessionEnd, ...]
     rows: tuple[Row, ...]
@@ -87,8 +93,7 @@ class Scene:
 
     def name(self, member: str | None) -> str:
         """The member's short name; its id where the history never introduced it."""
-        found = next((each.name for each in self.people if each.member == member), None)
-        return found or member or "nobody"
+        return "nobody" if member is None else self.names.get(member, member)
 
     def plainly(self, text: str) -> str:
         """The text with short names in place of consumer ids."""
@@ -115,6 +120,7 @@ def build_scene(history: History, intervals: Iterable[Interval]) -> Scene:
     spans = spans_of(history.trial.id, intervals, origin_us)
     rows = tuple(sorted({row_of(span) for span in spans}))
     people = _people(events, spans)
+    session_names = _session_names(events, people)
     return Scene(
         trial=history.trial,
         events=events,
@@ -123,8 +129,10 @@ def build_scene(history: History, intervals: Iterable[Interval]) -> Scene:
         working_us=working_us,
         closing_us=closing_us,
         people=people,
+        names={each.member: each.name for each in people},
+        session_names=session_names,
         faults=_faults(history, origin_us, end_us),
-        session_ends=_session_ends(events, origin_us, people),
+        session_ends=_session_ends(events, origin_us, session_names),
         rows=rows,
         spans=spans,
         overlaps=overlaps_of(spans),
@@ -150,8 +158,10 @@ def _faults(history: History, origin_us: int, end_us: int) -> tuple[Fault, ...]:
         began = fault.began
         began_us = began.at_us - origin_us
         ended_us = None
-        if began.of("fault") == PAUSE:  # what follows a kill or a leave has no end
-            ended_us = end_us if fault.ended is None else fault.ended.at_us - origin_us
+        if fault.ended is not None and began.of("fault") not in MOMENTARY:
+            ended_us = fault.ended.at_us - origin_us
+        elif began.of("fault") == PAUSE:  # one that nobody ended lasts
+            ended_us = end_us
         last_us = end_us if ended_us is None else ended_us
         during = range(began_us - TOLERANCE_US, last_us + TOLERANCE_US + 1)
         faults.append(
@@ -171,20 +181,26 @@ def _faults(history: History, origin_us: int, end_us: int) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-def _session_ends(events: tuple[Event, ...], origin_us: int, people: tuple[Person, ...]) -> tuple[SessionEnd, ...]:
+def _session_names(events: tuple[Event, ...], people: tuple[Person, ...]) -> dict[str, str]:
+    """Whose session is whose: by the member that said so, else by what was registered in it."""
     by_member = {person.member: person.name for person in people}
     names: dict[str, str] = {}
-    gone: dict[tuple[str | None, int | None], list[Event]] = {}
     for event in events:
         if event.kind is Kind.CONNECTED and event.session is not None:
             names.setdefault(event.session, event.actor)
         elif event.kind is Kind.CREATED and event.session is not None and event.member in by_member:
             names.setdefault(event.session, by_member[event.member])
-        elif event.kind is Kind.DELETED and event.of("with_session"):
+    return names
+
+
+def _session_ends(events: tuple[Event, ...], origin_us: int, names: Mapping[str, str]) -> tuple[SessionEnd, ...]:
+    gone: dict[tuple[str | None, int | None], list[Event]] = {}
+    for event in events:
+        if event.kind is Kind.DELETED and event.of("with_session"):
             gone.setdefault((event.session, event.zxid), []).append(event)
     ends = []
     for event in events:
-        if event.kind is Kind.SESSION_CLOSED and event.session in names:
+        if event.kind is Kind.SESSION_CLOSED and event.session is not None and event.session in names:
             znodes = [each for each in gone.get((event.session, event.zxid), []) if each.member is not None]
             ends.append(
                 SessionEnd(

@@ -80,8 +80,8 @@ def spans_of(trial: str, intervals: Iterable[Interval], origin_us: int) -> tuple
     return tuple(sorted(spans, key=sort_key))
 
 
-def row_of(span: Span) -> Row:
-    return Row(*span.place)
+def row_of(item: Span | Overlap | Gap) -> Row:
+    return Row(*item.place) if isinstance(item, Span) else item.row
 
 
 def overlaps_of(spans: Sequence[Span]) -> tuple[Overlap, ...]:

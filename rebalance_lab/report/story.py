@@ -6,32 +6,87 @@ is told by its first; the picture shows all of them.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
+from rebalance_lab.analysis.results import TrialOutcome
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.intervals import PAUSE
 from rebalance_lab.history.intervals import Interval as Span
+from rebalance_lab.report import glossary
+from rebalance_lab.report.cards import overlap_layer
 from rebalance_lab.report.scene import Fault, Scene, SessionEnd
 from rebalance_lab.report.spans import Overlap, Row, row_of
-from rebalance_lab.report.text import count, listed, moment, partitions_named, seconds
+from rebalance_lab.report.text import count, listed, moment, partitions_named, seconds, shortened, times
 
 #: What two members do when a layer gives a partition to both.
 DOUBLES = {Layer.BELIEF: "believe they own", Layer.EFFECT: "work on", Layer.REGISTRY: "stand in the registry for"}
 
+#: What a spaced change is, as a sentence about it.
+CHANGES = {
+    "join": "a member joins",
+    "leave": "a member leaves",
+    "crash": "a member crashes",
+    "broker": "a broker comes or goes",
+    "topic": "a topic changes",
+}
+
 WORLDS = {"simulated": "simulated ZooKeeper", "processes": "real ZooKeeper"}
 
 
-def tell(scene: Scene) -> tuple[str, ...]:
-    """At most five sentences, in the order of time."""
-    fault = scene.faults[0] if scene.faults else None
-    sentences: list[str | None] = [_cast(scene), _doubles(scene), _rest(scene)]
-    if fault is not None:
-        sentences = [_fault(scene, fault), _session(scene, fault), _heirs(scene, fault), _doubles(scene), _rest(scene)]
-    told = tuple(sentence for sentence in sentences if sentence is not None)
+def tell(scene: Scene, wrong: Sequence[TrialOutcome] = ()) -> tuple[str, ...]:
+    """At most five sentences, in the order of time. `wrong`: the anomalies that were found."""
+    finding = _finding(scene, wrong)
+    sentences: list[str | None] = [_cast(scene), _changes(scene), finding or _trouble(scene)]
+    if scene.faults:
+        fault = scene.faults[0]
+        middle = finding or _trouble(scene) or _heirs(scene, fault)
+        sentences = [_fault(scene, fault), _session(scene, fault), middle]
+    told = tuple(sentence for sentence in (*sentences, _doubles(scene), _rest(scene)) if sentence is not None)
     assert 1 <= len(told) <= 5
     return told
 
 
 def _cast(scene: Scene) -> str:
     return f"{_sharing(scene)}; no fault is injected."
+
+
+def _finding(scene: Scene, wrong: Sequence[TrialOutcome]) -> str | None:
+    """The first anomaly that is no overlap; of those another sentence tells."""
+    found = next((each for each in wrong if overlap_layer(each.check) is None), None)
+    return None if found is None else f"{glossary.title(found.check)}: {shortened(scene.plainly(found.why))}."
+
+
+def _changes(scene: Scene) -> str | None:
+    """What changed between the first rest and the end, and what that set off."""
+    changes = Counter(
+        str(event.of("change")) for event in scene.events if event.kind is Kind.PHASE and event.of("change")
+    )
+    if not changes:
+        return None
+    told = listed([f"{CHANGES.get(name, name)} {times(number)}" for name, number in sorted(changes.items())])
+    rested = next((event for event in scene.events if event.kind is Kind.REST_REACHED), None)
+    since_us = 0 if rested is None else scene.since_start(rested)
+    counted = Counter(event.kind for event in scene.events if since_us <= scene.since_start(event) < scene.closing_us)
+    return _starting(
+        f"{told}; that fires {count(counted[Kind.WATCH_FIRED], 'watch', 'watches')} "
+        f"and sets off {count(counted[Kind.REBALANCE_BEGAN], 'rebalance')}."
+    )
+
+
+def _trouble(scene: Scene) -> str | None:
+    """Attempts that failed, and who gave up for good."""
+    failed = [event for event in scene.events if event.kind is Kind.ATTEMPT_FAILED]
+    if not failed:
+        return None
+    began = sum(event.kind is Kind.ATTEMPT_BEGAN for event in scene.events)
+    conflicts = sum(event.of("reason") == "conflict" for event in failed)
+    on_conflict = f", {conflicts:,} of them because another member holds what they claim" if conflicts else ""
+    ended = [event for event in scene.events if event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "failed"]
+    names = list(dict.fromkeys(event.actor for event in ended))
+    verb = "gives" if len(names) == 1 else "give"
+    gave_up = f"; {listed(names)} {verb} up for good" if names else ""
+    return f"Of {count(began, 'attempt')} to rebalance {len(failed):,} fail{on_conflict}{gave_up}."
 
 
 def _sharing(scene: Scene) -> str:
@@ -42,9 +97,7 @@ def _sharing(scene: Scene) -> str:
 
 
 def _fault(scene: Scene, fault: Fault) -> str:
-    deed = {"pause": "is paused", "kill": "is killed", "leave": "leaves cleanly"}.get(
-        fault.name, f"suffers {fault.name}"
-    )
+    deed = glossary.fault_words(fault.name).suffers
     length = "" if fault.ended_us is None else f" for {seconds(fault.ended_us - fault.began_us)}"
     more = f" (the first of {len(scene.faults)} faults)" if len(scene.faults) > 1 else ""
     held = _held(scene, fault)

@@ -35,6 +35,16 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
+def times(number: int) -> str:
+    """`once`, `twice`, `12 times`."""
+    return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
+
+
+def shortened(text: str, letters: int = 260) -> str:
+    """A text of at most so many letters; where it is cut, an ellipsis."""
+    return text if len(text) <= letters else f"{text[: letters - 2].rstrip()} …"
+
+
 def listed(words: Sequence[str], *, at_most: int = 6) -> str:
     """`m1, m2 and m3`; beyond `at_most` the rest is counted: `m1, m2, … (40 in all)`."""
     if not words:

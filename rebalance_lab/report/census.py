@@ -1,0 +1,259 @@
+"""The census: all rows and members of a trial at once, where they are too many to be drawn singly.
+
+A strip for each layer says how many partitions have one owner, several, or none, over the whole
+trial; below it a line of pixels for each member says how much it believes to own, and when it
+rebalances. Time is cut into bins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+
+from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.report.bands import Band, Scale, bands_of
+from rebalance_lab.report.focus import Focus
+from rebalance_lab.report.gantt import AXIS_HEIGHT, LABEL_LINE, PLOT_LEFT, PLOT_WIDTH, WIDTH, Tick, ticks_of
+from rebalance_lab.report.raster import CLEAR, Pixel, data_uri
+from rebalance_lab.report.scene import Scene
+from rebalance_lab.report.spans import LAYERS
+from rebalance_lab.report.text import count, seconds
+
+#: Members a legend can name by colour; beyond them the census shows them.
+MEMBERS_LEGIBLE = 18
+BINS = 334
+STRIP_HEIGHT = 46.0
+STRIP_GAP = 12.0
+#: What is there at all is at least so high.
+THINNEST = 2.0
+#: Height of the members' picture, and of one member in it.
+PICTURE_HEIGHT = 400.0
+MEMBER_HEIGHT = (1.0, 6.0)
+#: Members beyond this many share lines of the picture.
+PICTURE_LINES = 400
+
+OWNING, REBALANCING, DOUBLE = (0, 114, 178), (230, 159, 0), (211, 20, 58)
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """One layer. Paths are SVG areas: rows with one owner from below, with several on top of them.
+
+    `most_several`: rows with several owners at the worst moment.
+    """
+
+    layer: Layer
+    y: float
+    one: str
+    several: str
+    most_several: int
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """The members' pixels. `labels`: (y from its top, name)."""
+
+    y: float
+    height: float
+    source: str
+    labels: tuple[tuple[float, str], ...]
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """The drawing. `window`: x and width of what the Gantt below it shows, None for all."""
+
+    prefix: str
+    scale: Scale
+    plot_top: float
+    plot_height: float
+    strip_height: float
+    strips: tuple[Strip, ...]
+    picture: Picture
+    bands: tuple[Band, ...]
+    ticks: tuple[Tick, ...]
+    window: tuple[float, float] | None
+    summary: str
+    width: int = WIDTH
+    label_line: int = LABEL_LINE
+
+    @property
+    def height(self) -> float:
+        return self.plot_top + self.plot_height + AXIS_HEIGHT
+
+
+def census_of(scene: Scene, prefix: str, focus: Focus) -> Census | None:
+    """The census of a scene, None where its rows and members can all be drawn."""
+    if not focus.left_out and len(scene.people) <= MEMBERS_LEGIBLE:
+        return None
+    scale = Scale(0, max(scene.end_us, 1), PLOT_LEFT, PLOT_WIDTH)
+    bands, label_lines = bands_of(scene, scale, prefix)
+    strips = tuple(_strip(scene, scale, layer, place) for place, layer in enumerate(LAYERS))
+    picture = _picture(scene, scale, len(LAYERS) * (STRIP_HEIGHT + STRIP_GAP))
+    whole = (focus.begin_us, focus.end_us) == (0, scale.end_us)
+    return Census(
+        prefix=prefix,
+        scale=scale,
+        plot_top=label_lines * LABEL_LINE + 6,
+        plot_height=picture.y + picture.height,
+        strip_height=STRIP_HEIGHT,
+        strips=strips,
+        picture=picture,
+        bands=bands,
+        ticks=ticks_of(scale),
+        window=None if whole else scale.stretch(focus.begin_us, focus.end_us, 2),
+        summary=(
+            f"All {count(len(scene.rows), 'partition')} and {count(len(scene.people), 'member')} "
+            f"over {seconds(scene.end_us)}."
+        ),
+    )
+
+
+def _strip(scene: Scene, scale: Scale, layer: Layer, place: int) -> Strip:
+    overlaps = [(each.begin_us, each.end_us) for each in scene.overlaps if each.layer is layer]
+    gaps = [(each.begin_us, each.end_us) for each in scene.gaps if each.layer is layer]
+    several = most_at_once(overlaps, scale)
+    nobody = mean_at_once(gaps, scale)
+    total = max(len(scene.rows), 1)
+    inside = [_middle(scale, nth) for nth in range(BINS)]
+    one = [
+        max(total - none - many, 0) / total if scene.working_us <= at < scene.closing_us else 0.0
+        for none, many, at in zip(nobody, several, inside, strict=True)
+    ]
+    heights = [STRIP_HEIGHT * share for share in one]
+    tops = [
+        base + (max(STRIP_HEIGHT * many / total, THINNEST) if many else 0)
+        for base, many in zip(heights, several, strict=True)
+    ]
+    worst = max(several, default=0)
+    return Strip(
+        layer=layer,
+        y=place * (STRIP_HEIGHT + STRIP_GAP) + STRIP_GAP / 2,
+        one=_area([0.0] * BINS, heights, scale),
+        several=_area(heights, tops, scale),
+        most_several=worst,
+        title=(
+            f"{layer.value}: of {count(total, 'partition')}, at worst {worst:,} with several owners at once "
+            f"and {max(nobody, default=0):,.0f} with none"
+        ),
+    )
+
+
+def most_at_once(stretches: Iterable[tuple[int, int]], scale: Scale) -> list[int]:
+    """For each bin: the most stretches that share a moment in it."""
+    turns = sorted(turn for begin, end in stretches if end > begin for turn in ((begin, 1), (end, -1)))
+    most = [0] * BINS
+    running = 0
+    for (at, step), (until, _) in pairwise([*turns, (scale.end_us, 0)]):
+        running += step
+        if until > at and running:
+            for nth in range(_bin(scale, at), _bin(scale, until - 1) + 1):
+                most[nth] = max(most[nth], running)
+    return most
+
+
+def mean_at_once(stretches: Iterable[tuple[int, int]], scale: Scale) -> list[float]:
+    """For each bin: how many stretches there are in it, averaged over its time."""
+    length_us = (scale.end_us - scale.begin_us) / BINS
+    total = [0.0] * BINS
+    for begin, end in stretches:
+        first, last = _bin(scale, begin), _bin(scale, max(end - 1, begin))
+        for nth in range(first, last + 1):
+            left = scale.begin_us + nth * length_us
+            total[nth] += max(min(end, left + length_us) - max(begin, left), 0) / length_us
+    return total
+
+
+def _bin(scale: Scale, at_us: int) -> int:
+    share = (at_us - scale.begin_us) / (scale.end_us - scale.begin_us)
+    return min(max(int(share * BINS), 0), BINS - 1)
+
+
+def _middle(scale: Scale, nth: int) -> float:
+    return scale.begin_us + (nth + 0.5) * (scale.end_us - scale.begin_us) / BINS
+
+
+def _area(bottoms: Sequence[float], tops: Sequence[float], scale: Scale) -> str:
+    """An SVG path of steps between two heights, one piece for each run of bins that have any."""
+    step = scale.width / BINS
+    pieces = []
+    nth = 0
+    while nth < BINS:
+        if tops[nth] <= bottoms[nth]:
+            nth += 1
+            continue
+        first = nth
+        while nth < BINS and tops[nth] > bottoms[nth]:
+            nth += 1
+        run = range(first, nth)
+        x = [round(scale.left + step * place, 1) for place in range(first, nth + 1)]
+        up = "".join(f"V{round(STRIP_HEIGHT - tops[place], 1)}H{x[place - first + 1]}" for place in run)
+        down = "".join(f"V{round(STRIP_HEIGHT - bottoms[place], 1)}H{x[place - first]}" for place in reversed(run))
+        pieces.append(f"M{x[0]},{round(STRIP_HEIGHT - bottoms[first], 1)}{up}{down}Z")
+    return "".join(pieces)
+
+
+def _picture(scene: Scene, scale: Scale, y: float) -> Picture:
+    """A line of pixels for each member; where they are more than PICTURE_LINES, several share one."""
+    number = max(len(scene.people), 1)
+    share = -(-number // PICTURE_LINES)
+    lines = -(-number // share)
+    places = {person.member: person.index // share for person in scene.people}
+    owning, double = _beliefs(scene, scale, places, lines)
+    busy = _rebalances(scene, scale, places, lines)
+    most = max((value for line in owning for value in line), default=0) or 1
+    rows = [
+        [_pixel(sqrt(owning[line][nth] / most), busy[line][nth] / share, double[line][nth]) for nth in range(BINS)]
+        for line in range(lines)
+    ]
+    height = lines * min(max(PICTURE_HEIGHT / lines, MEMBER_HEIGHT[0]), MEMBER_HEIGHT[1])
+    every = max(-(-number * 14 // max(round(height), 1)), 1)
+    labels = tuple(
+        ((person.index + 0.5) * height / number, person.name) for person in scene.people if person.index % every == 0
+    )
+    title = "A line for each member: the darker, the more partitions it believes to own"
+    return Picture(y, height, data_uri(rows), labels, title)
+
+
+def _beliefs(
+    scene: Scene, scale: Scale, places: dict[str, int], lines: int
+) -> tuple[list[list[float]], list[list[bool]]]:
+    """How many partitions each line's members believe to own, and whether one of them believes so
+    beside another, in each bin."""
+    mine: list[list[tuple[int, int]]] = [[] for _ in range(lines)]
+    for span in scene.spans:
+        if span.layer is Layer.BELIEF:
+            mine[places[span.member]].append((span.begin_us, span.end_us))
+    double = [[False] * BINS for _ in range(lines)]
+    for overlap in scene.overlaps:
+        if overlap.layer is Layer.BELIEF:
+            for member in overlap.members:
+                for nth in range(_bin(scale, overlap.begin_us), _bin(scale, overlap.end_us) + 1):
+                    double[places[member]][nth] = True
+    return [mean_at_once(stretches, scale) for stretches in mine], double
+
+
+def _rebalances(scene: Scene, scale: Scale, places: dict[str, int], lines: int) -> list[list[float]]:
+    """How much of each bin each line's members spend in a rebalance."""
+    began: dict[str, int] = {}
+    busy: list[list[tuple[int, int]]] = [[] for _ in range(lines)]
+    for event in scene.events:
+        if event.member not in places:
+            continue
+        if event.kind is Kind.REBALANCE_BEGAN:
+            began[event.member] = scene.since_start(event)
+        elif event.kind is Kind.REBALANCE_ENDED and event.member in began:
+            busy[places[event.member]].append((began.pop(event.member), scene.since_start(event)))
+    return [mean_at_once(stretches, scale) for stretches in busy]
+
+
+def _pixel(owning: float, busy: float, double: bool) -> Pixel:
+    if double:
+        return (*DOUBLE, 255)
+    if busy > 0.02:
+        return (*REBALANCING, min(60 + round(busy * 195), 255))
+    return (*OWNING, min(40 + round(owning * 215), 255)) if owning > 0 else CLEAR

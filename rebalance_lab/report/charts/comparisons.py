@@ -1,0 +1,155 @@
+"""How often claims were seen, and the rule sets side by side."""
+
+from __future__ import annotations
+
+import altair
+
+from rebalance_lab.analysis.results import MEASURES, Analysis, Summary
+from rebalance_lab.report import glossary
+from rebalance_lab.report.charts.chart import Chart, Record, colours, data, finished, world_name
+
+#: Medians nearer than this share are called the same.
+SAME = 0.02
+#: Lines of the comparison, at most.
+LINES = 60
+
+_NAMES = {
+    "rebalance_us": "time in rebalances, s",
+    "unowned_us": "unowned partition-seconds",
+    "doubly_owned_us": "doubly owned partition-seconds",
+}
+
+
+def frequency_chart(analysis: Analysis) -> Chart | None:
+    """How often each claim was seen among the trials that could decide it."""
+    records: list[Record] = [
+        {
+            "claim": verdict.claim if verdict.reading == "all" else f"{verdict.claim} {verdict.reading}",
+            "world": world_name(each.world),
+            "share": each.shown / each.decided,
+            "low": each.low,
+            "high": each.high,
+            "trials": f"{each.shown:,} of {each.decided:,}",
+        }
+        for verdict in analysis.verdicts
+        for each in verdict.frequencies
+        if each.decided
+    ]
+    if not records:
+        return None
+    y = altair.Y("claim:N", title=None, sort=None)
+    offset = altair.YOffset("world:N", scale=altair.Scale(domain=["live", "simulated"]))
+    colour = altair.Color("world:N", title="ZooKeeper", scale=colours(["live", "simulated"]))
+    percent = altair.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
+    base = altair.Chart(data(records))
+    bars = base.mark_rule(strokeWidth=3, opacity=0.5).encode(
+        x=altair.X(
+            "low:Q", title="share of decided trials that show it", axis=percent, scale=altair.Scale(domain=[0, 1])
+        ),
+        x2="high:Q",
+        y=y,
+        yOffset=offset,
+        color=colour,
+    )
+    points = base.mark_point(filled=True, size=70, opacity=1).encode(
+        x="share:Q",
+        y=y,
+        yOffset=offset,
+        color=colour,
+        shape=altair.Shape(
+            "world:N", title="ZooKeeper", scale=altair.Scale(domain=["live", "simulated"], range=["diamond", "circle"])
+        ),
+        tooltip=[
+            "claim:N",
+            "world:N",
+            "trials:N",
+            altair.Tooltip("share:Q", format=".1%"),
+            altair.Tooltip("low:Q", format=".1%"),
+            altair.Tooltip("high:Q", format=".1%"),
+        ],
+    )
+    chart = altair.layer(bars, points).properties(width=560, height=altair.Step(16))
+    caption = "Bars: Wilson’s 95 % interval. A claim that something can happen needs one trial; how often says more."
+    return finished(chart, "frequencies", "How often claims were seen", caption)
+
+
+def paired(summaries: tuple[Summary, ...]) -> tuple[list[tuple[Summary, Summary]], list[str]]:
+    """(described, shipped) of trials otherwise alike whose medians differ, and the measures in
+    which none does."""
+    sides: dict[tuple[object, ...], dict[str, Summary]] = {}
+    for each in summaries:
+        if not each.control and each.plant is None:
+            key = (each.scenario, each.world, each.settings, each.measure)
+            sides.setdefault(key, {})[each.rules] = each
+    pairs = [(both["described"], both["shipped"]) for both in sides.values() if {"described", "shipped"} <= set(both)]
+    different = [
+        pair for pair in pairs if abs(pair[0].p50 - pair[1].p50) > SAME * max(abs(pair[0].p50), abs(pair[1].p50))
+    ]
+    same = {pair[0].measure for pair in pairs} - {pair[0].measure for pair in different}
+    return different, sorted(same)
+
+
+def rules_chart(analysis: Analysis) -> Chart | None:
+    """The rule sets side by side, in what differs between them."""
+    different, same = paired(analysis.summaries)
+    if not different:
+        return None
+    ranked = sorted(different, key=lambda pair: (_order(pair[0].measure), pair[0].scenario, pair[0].settings))
+    records = [record for pair in ranked[:LINES] for each in pair for record in [_record(each)]]
+    base = altair.Chart(data(records))
+    y = altair.Y("trials:N", title=None, sort=None, axis=altair.Axis(labelLimit=330))
+    colour = altair.Color("rules:N", title="rules", scale=colours(["described", "shipped"]))
+    offset = altair.YOffset("rules:N")
+    bars = base.mark_rule(strokeWidth=4, opacity=0.35).encode(
+        x=altair.X("least:Q", title=None), x2="p90:Q", y=y, yOffset=offset, color=colour
+    )
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x="p50:Q",
+        y=y,
+        yOffset=offset,
+        color=colour,
+        shape=altair.Shape("rules:N", title="rules"),
+        tooltip=["trials:N", "rules:N", "number:Q", "least:Q", "p50:Q", "p90:Q", "most:Q"],
+    )
+    chart = (
+        altair.layer(bars, points)
+        .properties(width=420, height=altair.Step(11))
+        .facet(
+            row=altair.Row(
+                "measure:N",
+                title=None,
+                sort=None,
+                header=altair.Header(labelAngle=0, labelAlign="left", labelOrient="top"),
+            )
+        )
+        .resolve_scale(x="independent", y="independent")
+    )
+    alike = f" No difference in: {', '.join(measure_name(name) for name in same)}." if same else ""
+    more = f" {len(ranked) - LINES} more lines are not drawn." if len(ranked) > LINES else ""
+    caption = f"Points: the median; bars: from the least to the 90th percentile of trials otherwise alike.{alike}{more}"
+    return finished(chart, "rules", "Described against shipped", caption)
+
+
+def measure_name(measure: str) -> str:
+    """A measure as people read it."""
+    if measure.endswith("_longest_us"):
+        return f"{glossary.title(measure.removesuffix('_longest_us')).lower()}, longest, s"
+    return _NAMES.get(measure, measure.replace("_", " "))
+
+
+def _order(measure: str) -> tuple[int, str]:
+    return (MEASURES.index(measure) if measure in MEASURES else len(MEASURES), measure)
+
+
+def _record(each: Summary) -> Record:
+    unit = 1_000_000 if each.measure.endswith("_us") else 1
+    settings = ", ".join(f"{name} {value}" for name, value in each.settings)
+    name = " · ".join(part for part in (each.scenario, world_name(each.world), settings) if part)
+    numbers = {field: getattr(each, field) / unit for field in ("least", "p50", "p90", "most")}
+    return {
+        "trials": name,
+        "rules": each.rules,
+        "measure": measure_name(each.measure),
+        "number": each.trials,
+        **numbers,
+    }

@@ -1,0 +1,172 @@
+"""What a change costs a group, against its size: counted, by the formula, and fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp
+
+import altair
+
+from rebalance_lab.analysis.results import Analysis, Fit, HerdCost
+from rebalance_lab.report.charts.chart import Chart, Record, colours, data, finished, world_name
+
+#: Points of one kind of change, at most; of more, every nth is shown, and the caption says so.
+POINTS = 300
+#: Points along a fitted curve.
+CURVE = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """A number that is counted. `expected`: the formula's field; `bound`: it is a bound only."""
+
+    measure: str
+    expected: str
+    title: str
+    formula: str
+    bound: bool = False
+    log: bool = False
+
+
+COSTS = (
+    Cost(
+        "reads",
+        "expected_reads",
+        "Reads of ZooKeeper",
+        "The formula: C(3B + C + T + 7) + P + 2 × notifications, quadratic in C.",
+        log=True,
+    ),
+    Cost(
+        "notifications", "expected_notifications", "Watches fired", "The formula: n for a join to n, n − 1 for a leave."
+    ),
+    Cost("rebalances", "expected_rebalances", "Rebalances", "The formula: n + 1 for a join to n, n − 1 for a leave."),
+    Cost("writes", "most_writes", "Writes to ZooKeeper", "The formula is a bound: at most 3P.", bound=True),
+)
+
+
+def cost_charts(analysis: Analysis) -> list[Chart]:
+    """A chart for each number, where changes were counted at all."""
+    counted = [cost for cost in analysis.herd_costs if cost.rested and not cost.control and cost.plant is None]
+    return [_cost_chart(analysis, counted, cost) for cost in COSTS] if counted else []
+
+
+def cost_records(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) -> tuple[list[Record], int]:
+    """Points counted, the formula's line and fitted curves, told apart by `what`; and how many
+    points were left out."""
+    settings = {trial.id: _settings(trial.parameters) for trial in analysis.trials}
+    kinds: dict[tuple[str, str, str], list[HerdCost]] = {}
+    for each in counted:
+        kinds.setdefault((each.change, world_name(each.world), each.rules), []).append(each)
+    records: list[Record] = []
+    left_out = 0
+    for (change, world, rules), alike in sorted(kinds.items()):
+        kind = {"change": change, "world": world, "rules": rules}
+        stride = -(-len(alike) // POINTS)
+        left_out += len(alike) - len(alike[::stride])
+        for each in alike[::stride]:
+            size, number = {"members": each.members}, {"number": getattr(each, cost.measure)}
+            records.append({**kind, **size, **number, "what": "counted", "settings": settings.get(each.trial, "")})
+        formula = {
+            (settings.get(each.trial, ""), each.members, getattr(each, cost.expected)) for each in alike if each.members
+        }
+        for label, members, number_expected in sorted(formula):
+            line = {"members": members, "number": number_expected, "what": "formula", "settings": label}
+            records.append({**kind, **line})
+        for fit in analysis.fits:
+            if (fit.change, world_name(fit.world), fit.rules, fit.measure) == (change, world, rules, cost.measure):
+                records += [{**kind, **point} for point in fitted_curve(fit, [each.members for each in alike])]
+    return records, left_out
+
+
+def fitted_curve(fit: Fit, sizes: Sequence[int]) -> list[Record]:
+    """A fit as points between the least and the largest size; the last one bears its label.
+    Nothing where the points gave no fit."""
+    sizes = [size for size in sizes if size > 0]
+    if (
+        fit.estimate is None
+        or fit.model != "exponent"
+        or fit.against != "members"
+        or len(fit.coefficients) != 2
+        or not sizes
+    ):
+        return []
+    constant, power = fit.coefficients
+    least, most = min(sizes), max(sizes)
+    xs = [least * (most / least) ** (nth / (CURVE - 1)) for nth in range(CURVE)]
+    label = fit_label(fit)
+    return [
+        {
+            "members": round(x, 3),
+            "number": round(exp(constant) * x**power, 3),
+            "what": "fitted",
+            "settings": fit.scenario,
+            "label": label if nth == CURVE - 1 else "",
+        }
+        for nth, x in enumerate(xs)
+    ]
+
+
+def fit_label(fit: Fit) -> str:
+    """`C^1.93 (1.88 to 1.98)`."""
+    interval = "" if fit.low is None or fit.high is None else f" ({fit.low:.2f} to {fit.high:.2f})"
+    return f"C^{fit.estimate:.2f}{interval}"
+
+
+def _settings(parameters: dict[str, int | float | str | bool]) -> str:
+    names = {"partitions": "P", "brokers": "B", "topics": "T"}
+    return ", ".join(f"{short} = {parameters[name]}" for name, short in names.items() if name in parameters)
+
+
+def _cost_chart(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) -> Chart:
+    records, left_out = cost_records(analysis, counted, cost)
+    rules = sorted({record["rules"] for record in records})
+    scale = altair.Scale(type="log") if cost.log else altair.Scale(zero=True)
+    x = altair.X(
+        "members:Q",
+        title="members C after the change",
+        scale=altair.Scale(type="log", nice=False) if cost.log else altair.Scale(zero=False),
+    )
+    y = altair.Y("number:Q", title=cost.title.lower(), scale=scale)
+    colour = altair.Color("rules:N", title="rules", scale=colours(rules))
+    base = altair.Chart(data(records))
+    formula = (
+        base.transform_filter("datum.what == 'formula'")
+        .mark_line(strokeWidth=1.2, strokeDash=[2, 3] if cost.bound else [1, 0], opacity=0.9)
+        .encode(x=x, y=y, color=colour, detail=["settings:N", "world:N"])
+    )
+    points = (
+        base.transform_filter("datum.what == 'counted'")
+        .mark_point(filled=True, size=42, opacity=0.75)
+        .encode(
+            x=x,
+            y=y,
+            color=colour,
+            shape=altair.Shape(
+                "world:N",
+                title="ZooKeeper",
+                scale=altair.Scale(domain=["live", "simulated"], range=["diamond", "circle"]),
+            ),
+            tooltip=["change:N", "rules:N", "world:N", "settings:N", "members:Q", "number:Q"],
+        )
+    )
+    fitted = base.transform_filter("datum.what == 'fitted'")
+    curve = fitted.mark_line(strokeDash=[6, 4], strokeWidth=1.6).encode(
+        x=x, y=y, color=colour, detail=["settings:N", "world:N"]
+    )
+    name = (
+        fitted.transform_filter("datum.label")
+        .mark_text(align="right", dx=-8, dy=-8, fontSize=11)
+        .encode(x=x, y=y, text="label:N", color=colour)
+    )
+    panels = (
+        altair.layer(formula, curve, points, name)
+        .properties(width=290, height=200)
+        .facet(facet=altair.Facet("change:N", title=None), columns=3)
+    )
+    dashes = (
+        "; dashes: the fitted curve, its exponent and 95 % interval" if any("label" in each for each in records) else ""
+    )
+    fewer = f" {left_out:,} points beyond {POINTS} of a kind are not drawn." if left_out else ""
+    caption = f"{cost.formula} Lines: the formula; points: counted, one for each spaced change{dashes}.{fewer}"
+    return finished(panels, f"cost-{cost.measure}", cost.title, caption)

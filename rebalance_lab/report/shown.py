@@ -1,0 +1,104 @@
+"""One trial as a page shows it: its story, pictures, cards, checks and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.analysis.results import Interval, TrialOutcome
+from rebalance_lab.history.events import Layer
+from rebalance_lab.history.files import History, Trial
+from rebalance_lab.report.cards import Card, cards_of, overlap_layer
+from rebalance_lab.report.census import Census, census_of
+from rebalance_lab.report.findings import Finding, carded, findings_of
+from rebalance_lab.report.focus import BOXES, focus_on
+from rebalance_lab.report.gantt import Gantt, draw
+from rebalance_lab.report.scene import Scene, build_scene
+from rebalance_lab.report.spacetime import SpaceTime, draw_spacetime, subject_of
+from rebalance_lab.report.story import tell
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One trial on a page; `role`: witness | control | sister | alone.
+
+    Without its history only the outcomes and settings are shown. `page`: where its own page is,
+    relative to this one; None where there is none. `findings`: of checks that look for anomalies,
+    `statements`: of the others.
+    """
+
+    prefix: str
+    role: str
+    title: str
+    trial: Trial
+    scene: Scene | None
+    census: Census | None
+    gantt: Gantt | None
+    spacetime: SpaceTime | None
+    story: tuple[str, ...]
+    cards: tuple[Card, ...]
+    findings: tuple[Finding, ...]
+    statements: tuple[Finding, ...]
+    replay: str
+    page: str | None
+
+    def plainly(self, text: str) -> str:
+        """The text with members' short names, where the history told them."""
+        return text if self.scene is None else self.scene.plainly(text)
+
+    @property
+    def cards_by_layer(self) -> dict[Layer, str]:
+        """The card an overlap in that layer leads to."""
+        return {layer: card.id for card in self.cards if (layer := overlap_layer(card.check)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Portrait:
+    """What to show of a trial, and where; the drawing is `show`'s. `boxes`: of its Gantt, at most."""
+
+    prefix: str
+    role: str
+    title: str
+    trial: Trial
+    replay: str
+    page: str | None = None
+    boxes: int = BOXES
+
+
+def scene_of(trial: Trial, history: History | None, intervals: Sequence[Interval]) -> Scene | None:
+    """The scene of a trial whose history is at hand. Raises ValueError for one without events."""
+    return None if history is None else build_scene(History(trial, history.events), intervals)
+
+
+def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcome], *, until_us: int = 0) -> Shown:
+    """A trial with its pictures. `outcomes` are this trial's; `until_us` may lengthen the time
+    axis, so that two trials can be compared."""
+    findings = findings_of(portrait.trial, outcomes)
+    wrong = carded(findings)
+    census = gantt = spacetime = None
+    story: tuple[str, ...] = ()
+    cards: tuple[Card, ...] = ()
+    if scene is not None:
+        subject = subject_of(scene, [finding.outcome for finding in wrong])
+        focus = focus_on(scene, () if subject is None else subject.witness, most=portrait.boxes)
+        census = census_of(scene, portrait.prefix, focus)
+        gantt = draw(scene, portrait.prefix, focus, until_us=max(until_us, scene.end_us))
+        spacetime = None if subject is None else draw_spacetime(scene, subject, portrait.prefix)
+        cards = cards_of(scene, gantt, spacetime, wrong, portrait.replay)
+        story = tell(scene, [finding.outcome for finding in wrong])
+    return Shown(
+        prefix=portrait.prefix,
+        role=portrait.role,
+        title=portrait.title,
+        trial=portrait.trial,
+        scene=scene,
+        census=census,
+        gantt=gantt,
+        spacetime=spacetime,
+        story=story,
+        cards=cards,
+        findings=tuple(each for each in findings if not each.statement),
+        statements=tuple(each for each in findings if each.statement),
+        replay=portrait.replay,
+        page=portrait.page,
+    )

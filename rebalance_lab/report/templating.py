@@ -1,0 +1,34 @@
+"""The templates, and what they may call."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from rebalance_lab.report import glossary, text
+from rebalance_lab.report.cards import meaning
+from rebalance_lab.report.story import WORLDS
+
+
+@cache
+def environment() -> Environment:
+    """Templates that escape everything and stumble over what they are not given."""
+    found = Environment(
+        loader=PackageLoader("rebalance_lab.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters.update(
+        coded=text.coded,
+        shortened=text.shortened,
+        seconds=text.seconds,
+        exact=text.exact_moment,
+        title_of=glossary.title,
+        statement_of=glossary.statement,
+        meaning_of=meaning,
+    )
+    found.globals.update(worlds=WORLDS)
+    return found
