@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.json_text import encode, escaped, parse
@@ -71,6 +72,7 @@ def registration_payload(registration: Registration) -> bytes:
     ).encode()
 
 
+@lru_cache(maxsize=1 << 15)  # each member reads all others, in each attempt
 def read_registration(data: bytes) -> Registration:
     """Read a registration of 0.8.0 to 0.8.2: fields in any order; version and timestamp may
     be missing. Raises KafkaException with the original's text."""
