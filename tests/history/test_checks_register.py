@@ -19,12 +19,14 @@ CHECK = Check({name!r}, (), "m", (), lambda history: Finding(Outcome.CLEAN, "w")
 """
 
 
-def test_the_checks_of_the_lab_are_all_there_in_order() -> None:
-    assert list(CHECKS) == ["belief_overlap", "effect_overlap", "registration", "registry_overlap", "unowned_window"]
+def test_the_checks_of_the_lab_are_there_in_order() -> None:
+    assert list(CHECKS) == sorted(CHECKS)
+    assert set(CHECKS) >= {"belief_overlap", "effect_overlap", "registration", "registry_overlap", "unowned_window"}
 
 
-def test_judge_asks_every_check() -> None:
-    assert list(checks.judge(Story().history())) == list(CHECKS)
+def test_judge_asks_every_check_that_applies() -> None:
+    history = Story().history()
+    assert list(checks.judge(history)) == [name for name, check in CHECKS.items() if check.applies(history)]
 
 
 @pytest.mark.parametrize("name", list(CHECKS))
