@@ -2,7 +2,8 @@
 
 Nothing leaves the machine and nothing is fetched: it works with the network off. What the
 environment says of other Sparks (SPARK_HOME, a Connect server, submit arguments) is ignored:
-the same command gives the same answer on every machine.
+the same command gives the same answer on every machine. With a `master` the driver is as quiet,
+and its tasks run on that cluster.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,10 +21,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
-from pyspark.errors import PySparkRuntimeError
+from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+
+from rebalance_lab.analysis.scratch import Scratch
 
 #: Spark 4 does not start on less.
 MINIMUM_JAVA = 17
@@ -36,6 +40,9 @@ _SOCKET_FOLDER_CHARS = 60
 
 #: Rows that go to Python at once: a row may be a whole trial.
 _BATCH_ROWS = 32
+
+#: The first master of a standalone cluster.
+_MASTER = re.compile(r"spark://(?P<host>[^:/,]+):(?P<port>\d+)")
 
 #: Variables that would make this Spark another one than the one declared here.
 _FOREIGN = (
@@ -67,14 +74,18 @@ class LocalSpark:
     """
 
     session: SparkSession
-    folder: Path
+    scratch: Scratch
     gateway: Any
+
+    @property
+    def folder(self) -> Path:
+        return self.scratch.folder
 
     def stop(self) -> None:
         """Stop Spark and its JVM, and wait until that is gone."""
         self.session.stop()
         _end(self.gateway)
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.scratch.remove()
 
     def __enter__(self) -> Self:
         return self
@@ -85,71 +96,110 @@ class LocalSpark:
         self.stop()
 
 
-def start(*, cores: int = 2) -> LocalSpark:
-    """Start Spark with `cores` local cores.
+def start(*, cores: int = 2, master: str | None = None) -> LocalSpark:
+    """Start Spark with `cores` local cores, or with the cluster `master` (as `spark://host:port`).
 
-    Raises SparkStartError without Java 17 or later, when the JVM does not come up, and when
-    this process has a Spark already (a process can have one).
+    A cluster's workers must find the lab in the same Python at the same path, and reach this
+    machine. Folders that earlier Sparks left behind when they were killed are removed.
+
+    Raises SparkStartError without Java 17 or later, when the JVM does not come up, when there is
+    no such master, and when this process has a Spark already (a process can have one).
     """
     if SparkContext._active_spark_context is not None:
         raise SparkStartError("this process has a Spark already: stop that one first")
-    folder = Path(tempfile.mkdtemp(prefix="rebalance-lab-spark-"))
+    scratch = Scratch.make()
     conf = SparkConf(loadDefaults=False)
-    conf.setAll(sorted(_settings(folder, cores).items()))
+    settings = _settings(scratch.folder, cores) if master is None else _cluster_settings(scratch.folder, master)
+    conf.setAll(sorted(settings.items()))
     try:
-        with _environment():
-            gateway = _launch(conf, folder)
+        with _environment(conf.get("spark.driver.host") or LOOPBACK):
+            gateway = _launch(conf, scratch.folder)
             try:
                 context = SparkContext(conf=conf, gateway=gateway)
                 session = SparkSession(context)
+            except (Py4JError, PySparkException) as error:
+                told = next((line for line in str(error).splitlines() if "Exception:" in line), str(error))
+                _end(gateway)
+                raise SparkStartError(f"Spark did not start with master {master or 'local'}: {told.strip()}") from error
             except BaseException:
                 _end(gateway)
                 raise
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        scratch.remove()
         raise
-    return LocalSpark(session, folder, gateway)
+    return LocalSpark(session, scratch, gateway)
 
 
 def _settings(folder: Path, cores: int) -> dict[str, str]:
     return {
+        **_everywhere(folder),
         "spark.master": f"local[{cores}]",
-        "spark.app.name": "rebalance-lab",
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
+        "spark.local.dir": str(folder / "scratch"),
+        "spark.sql.shuffle.partitions": str(cores),  # tables are small: fewer tasks win
+        # Over TCP every task waits 40 ms for a delayed acknowledgement. (A path must fit into the socket's address.)
+        "spark.python.unix.domain.socket.enabled": str(len(str(folder)) < _SOCKET_FOLDER_CHARS).lower(),
+        "spark.python.unix.domain.socket.dir": str(folder),
+    }
+
+
+def _cluster_settings(folder: Path, master: str) -> dict[str, str]:
+    """Executors keep their own scratch folders; the driver listens where the master can reach it."""
+    host = _facing(master)
+    return {
+        **_everywhere(folder),
+        "spark.master": master,
+        "spark.driver.host": host,
+        "spark.driver.bindAddress": host,
+        "spark.executorEnv.PYTHONHASHSEED": "0",
+    }
+
+
+def _everywhere(folder: Path) -> dict[str, str]:
+    return {
+        "spark.app.name": "rebalance-lab",
         "spark.driver.memory": "1g",
         # A lab's Spark lives for seconds: the quick compiler and collector start 3 s sooner on two cores.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn400m",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.local.dir": str(folder / "scratch"),
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": str(cores),  # tables are small: fewer tasks win
-        "spark.sql.adaptive.enabled": "false",  # and there is nothing to adapt to
+        "spark.sql.adaptive.enabled": "false",  # there is nothing to adapt to
         "spark.shuffle.compress": "false",
         # Compiling a query takes longer than running it on what a lab has.
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH_ROWS),
         "spark.sql.dataFrameQueryContext.enabled": "false",  # a stack trace for each column that is named
-        # Over TCP every task waits 40 ms for a delayed acknowledgement. (A path must fit into the socket's address.)
-        "spark.python.unix.domain.socket.enabled": str(len(str(folder)) < _SOCKET_FOLDER_CHARS).lower(),
-        "spark.python.unix.domain.socket.dir": str(folder),
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
     }
 
 
+def _facing(master: str) -> str:
+    """The address of this machine from which a master is reached; the loopback's where it tells none."""
+    found = _MASTER.match(master)
+    if found is None:
+        return LOOPBACK
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:  # sends nothing
+        try:
+            probe.connect((found["host"], int(found["port"])))
+        except OSError as error:
+            raise SparkStartError(f"Spark's master {master} cannot be reached: {error}") from error
+        return str(probe.getsockname()[0])
+
+
 @contextmanager
-def _environment() -> Iterator[None]:
+def _environment(address: str) -> Iterator[None]:
     """The environment the JVM is born with; ours is put back afterwards."""
     before = dict(os.environ)
     for name in _FOREIGN:
         os.environ.pop(name, None)
     # Without it Spark looks up the host's name, and warns when that is a loopback address.
-    os.environ["SPARK_LOCAL_IP"] = LOOPBACK
+    os.environ["SPARK_LOCAL_IP"] = address
     os.environ["PYSPARK_PYTHON"] = sys.executable  # workers must see the packages that we see
     try:
         yield

@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from rebalance_lab.analysis.results import Analysis
 from rebalance_lab.cli.failures import Failure, spoken
+from rebalance_lab.cli.options import DEFAULT_STORE
 from rebalance_lab.cli.terminal import progress
 from rebalance_lab.history.files import trial_folders
 
@@ -20,10 +21,14 @@ Wanted = Sequence[str] | Callable[[Analysis], Sequence[str]]
 
 
 def analysed(store: Path, wanted: Wanted = ()) -> Analysis:
-    """Have Spark read a store; intervals cost time, so only those `wanted`. Raises Failure."""
+    """Have Spark read a store; intervals cost time, so only those `wanted`. Raises Failure, also for
+    a store that somebody named and that is not there. (Where nobody did, nothing was run yet.)"""
     if store.exists():
         return _analysed(store, wanted)
-    print(f"There is no store {store}: no trials.", file=sys.stderr)
+    told = f"There is no store {store}: nothing was tested. `run` and `sweep` make one"
+    if store != DEFAULT_STORE:
+        raise Failure(f"{told}; --store names another.")
+    print(f"{told}.", file=sys.stderr)
     with TemporaryDirectory(prefix="rebalance-lab-store-") as empty:
         return _analysed(Path(empty), wanted)
 

@@ -54,6 +54,8 @@ def show(verdicts: Sequence[Verdict]) -> None:
     for verdict in tested:
         if verdict.replay:
             console.print(f"{verdict.claim}, {verdict.reading}: {verdict.replay}", soft_wrap=True, markup=False)
+    if not tested:
+        console.print("Nothing was tested: the store holds no trial that a claim asks for.")
     waiting = dict.fromkeys(verdict.claim for verdict in verdicts if verdict.status == NOT_RUN)
     if waiting:
         console.print(f"Not run: {', '.join(waiting)} (why: rebalance-lab claims --json)")

@@ -1,17 +1,20 @@
-"""`sweep`: many trials on local processes, over settings and seeds."""
+"""`sweep`: many trials over settings and seeds, on local processes or on Spark."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import structlog
 import typer
+from rich.console import Console
 from rich.progress import Progress
 
-from rebalance_lab.cli.failures import exit_code, spoken, writable_store
+from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     PLANT,
@@ -27,14 +30,15 @@ from rebalance_lab.cli.options import (
 )
 from rebalance_lab.cli.results import shape
 from rebalance_lab.cli.terminal import answer, print_json, progress, seconds, styled, table
+from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.files import Trial
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 
 log = structlog.get_logger()
 
-#: Trials that did not come out as expected, listed with their replay command.
-LISTED_LIMIT = 5
+#: Trials that are unknown, listed with their replay command. Surprises are listed all.
+UNKNOWN_LISTED_LIMIT = 5
 
 
 def sweep(
@@ -45,13 +49,24 @@ def sweep(
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", help="Trials of each combination, seeds 1 to N.", min=1)] = 10,
     processes: Annotated[int, typer.Option("--processes", help="Local processes.", min=1)] = 2,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            "--master", help="Run on Spark instead: local[4], or a cluster that sees the store.", metavar="URL"
+        ),
+    ] = None,
     world: WorldOption = World.simulated,
     rules: RulesOption = Rules.described,
     control: ControlOption = False,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a scenario over settings and seeds; one line for each combination at the end."""
+    """Run a scenario over settings and seeds; one line for each combination at the end.
+
+    With --master the same trials run on Spark, with the same result: simulated ones have the same
+    history. Its workers need this lab in the same Python, at the same path as here, and the store
+    under the same path: they write the trials themselves.
+    """
     plans = []
     with spoken():
         for combination in grid(settings):
@@ -64,22 +79,46 @@ def sweep(
             ]
         writable_store(store)
         results = []
-        for result in _watched(plans, store, processes):
+        for result in _watched(plans, _results(plans, store, processes, master)):
             log.info("trial ended", trial=result.trial.id, status=result.status)
             results.append(result)
             if as_json:
                 print_json(shape(result))
+    keys = [text.partition("=")[0] for text in settings or ()]
     if not as_json:
-        _show(scenario, [text.partition("=")[0] for text in settings or ()], plans, results)
+        _show(scenario, keys, plans, results)
+    _name_odd(keys, results, progress() if as_json else answer())
     raise typer.Exit(exit_code([result.status for result in results]))
 
 
-def _watched(plans: list[Plan], store: Path, processes: int) -> Iterator[api.TrialResult]:
-    """The results of a sweep, with a bar on stderr where that is a terminal."""
+def _results(plans: list[Plan], store: Path, processes: int, master: str | None) -> Iterator[api.TrialResult]:
+    """The results of a sweep, in no order. Raises what a trial raises."""
+    if master is None:
+        return api.sweep(plans, store, processes)
+    return _on_spark(plans, store, master)
+
+
+def _on_spark(plans: list[Plan], store: Path, master: str) -> Iterator[api.TrialResult]:
+    # Spark is imported where it is needed: no other command should wait for it.
+    from rebalance_lab.analysis import session  # noqa: PLC0415
+    from rebalance_lab.analysis.sweeps import run_on_spark  # noqa: PLC0415
+
+    try:
+        spark = session.start(master=master)
+    except session.SparkStartError as error:
+        raise Failure(str(error)) from error
+    with spark:
+        # Workers have folders of their own: a store is where it is, not where they are.
+        for result in run_on_spark(spark.session, partial(api.run, store=store.resolve()), plans):
+            yield replace(result, folder=store / result.folder.name)
+
+
+def _watched(plans: list[Plan], results: Iterator[api.TrialResult]) -> Iterator[api.TrialResult]:
+    """The results, with a bar on stderr where that is a terminal."""
     console = progress()
     with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task("trials", total=len(plans))
-        for result in api.sweep(plans, store, processes):
+        for result in results:
             bar.advance(task)
             yield result
 
@@ -94,27 +133,46 @@ def _show(scenario: str, keys: list[str], plans: list[Plan], results: list[api.T
     for result in results:
         groups[_values(keys, result.trial)].append(result)
     rows = [
-        (*values, check, str(len(group)), *_counts(group, check), _longest(group, check))
+        (*values, check, *_counts(group, check), _longest(group, check))
         for values, group in groups.items()
-        for check in group[0].findings
+        for check in CHECKS
+        if any(check in result.findings for result in group)
     ]
     numbers = ("trials", "clean", "violated", "unknown", "longest")
     console = answer()
     console.print(table(f"Sweep of {scenario}", (*keys, "check", *numbers), rows, numbers=numbers))
     tally = Counter(result.status for result in results)
     console.print("status   " + ", ".join(f"{count} {styled(status)}" for status, count in sorted(tally.items())))
-    odd = sorted((each for each in results if each.status != api.AS_EXPECTED), key=lambda each: each.trial.id)
-    for result in odd[:LISTED_LIMIT]:
-        console.print(f"{result.status}: {api.replay_command(result.folder)}", soft_wrap=True, markup=False)
-    if len(odd) > LISTED_LIMIT:
-        console.print(f"… and {len(odd) - LISTED_LIMIT} more that were not as expected")
+
+
+def _name_odd(keys: list[str], results: list[api.TrialResult], console: Console) -> None:
+    """Name the trials that were not as expected: every surprise, some that are unknown."""
+    odd = sorted((each for each in results if each.status != api.AS_EXPECTED), key=_order)
+    surprises = [each for each in odd if each.status == api.SURPRISE]
+    unknown = [each for each in odd if each.status == api.UNKNOWN]
+    for result in [*surprises, *unknown[:UNKNOWN_LISTED_LIMIT]]:
+        which = [f"seed {result.trial.seed}"]
+        which += [f"{key}={value}" for key, value in zip(keys, _values(keys, result.trial), strict=True)]
+        told = f"{result.status}: {', '.join(which)}: {api.replay_command(result.folder)}"
+        console.print(told, soft_wrap=True, markup=False)
+    if len(unknown) > UNKNOWN_LISTED_LIMIT:
+        console.print(f"… and {len(unknown) - UNKNOWN_LISTED_LIMIT} more that are unknown")
+
+
+def _order(result: api.TrialResult) -> tuple[str, int]:
+    """By everything that makes a trial, seeds as numbers."""
+    trial = result.trial
+    return (trial.id.replace(f"-s{trial.seed}", ""), trial.seed)
 
 
 def _counts(group: list[api.TrialResult], check: str) -> list[str]:
-    tally = Counter(str(result.findings[check].outcome) for result in group)
-    return [str(tally[outcome]) for outcome in ("clean", "violated", "unknown")]
+    """Trials to which the check applies, and how many of them have each outcome."""
+    found = [str(result.findings[check].outcome) for result in group if check in result.findings]
+    tally = Counter(found)
+    return [str(len(found)), *(str(tally[outcome]) for outcome in ("clean", "violated", "unknown"))]
 
 
 def _longest(group: list[api.TrialResult], check: str) -> str:
-    longest_us = max(result.findings[check].measures.get("longest_us", 0) for result in group)
+    found = [result.findings[check].measures for result in group if check in result.findings]
+    longest_us = max(measures.get("longest_us", 0) for measures in found)
     return seconds(longest_us) if longest_us else ""

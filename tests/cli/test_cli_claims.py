@@ -108,13 +108,25 @@ def test_the_demo_s_trials_go_to_its_store(command: CommandLine, monkeypatch, tm
     assert seeds == [1, 2]
 
 
-def test_a_ledger_without_trials_is_not_run_and_makes_no_store(shell: Shell, tmp_path) -> None:
-    ended = shell("claims", "--store", tmp_path / "nowhere", "--json")
+def test_a_ledger_without_trials_is_not_run_and_makes_no_store(shell: Shell, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    ended = shell("claims", "--json")
     assert ended.code == 0
     assert {each["status"] for each in ended.json.values()} == {"not run"}
     assert {"Z1", "Z10", "E1", "P1", "G1", "A0", "N1", "C1"} <= set(ended.json)
-    assert "There is no store" in ended.err
+    assert ended.err == "There is no store trials: nothing was tested. `run` and `sweep` make one.\n"
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_store_that_was_named_must_be_there(command: CommandLine, tmp_path) -> None:
+    told = command.refused("claims", "--store", tmp_path / "nowhere")
+    assert told.startswith(f"There is no store {tmp_path}/nowhere: nothing was tested. ")
+    assert told.endswith("; --store names another.")
+
+
+def test_claims_say_when_nothing_was_tested(command: CommandLine, monkeypatch) -> None:
+    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(NOT_RUN))
+    assert command("claims").out.splitlines()[0].startswith("Nothing was tested: ")
 
 
 def test_a_store_that_is_a_file_holds_no_trials(command: CommandLine, tmp_path) -> None:

@@ -1,0 +1,64 @@
+"""Many runs of one function on Spark: the trial function is handed in, as it is to local processes.
+
+What is needed of a cluster: the same Python, with this lab installed, at the same path on every
+worker; and what the function itself needs, such as a store that all of them see at one path.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.types import BinaryType, BooleanType, StructType
+
+from rebalance_lab.analysis.frames import arrow_schema, rows_of, table
+from rebalance_lab.analysis.tables.schemas import column
+from rebalance_lab.analysis.workers import settle_worker
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: Runs in a task, and tasks in a wave for each core: a wave's results come when all of it is done.
+RUNS_PER_TASK = 8
+TASKS_PER_CORE = 4
+
+_GIVEN = StructType([column("given", BinaryType())])
+
+#: `came`: pickled, what the function returned, or where it is not `well` the error that it raised.
+_CAME = StructType([column("well", BooleanType()), column("came", BinaryType())])
+
+
+def run_on_spark(spark: SparkSession, run: Callable[[T], R], given: Iterable[T]) -> Iterator[R]:
+    """What `run` makes of each of `given`, wave by wave, in no order.
+
+    Everything that travels is pickled; `run` should be a function that workers can import, or a
+    `functools.partial` of one. Raises the first error that `run` raised, after its wave has ended.
+    """
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_worker()
+        for batch in batches:
+            for pickled in batch.column(0).to_pylist():
+                yield pa.RecordBatch.from_pylist([_ran(run, pickled)], schema=arrow_schema(_CAME))
+
+    tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    waiting = iter(given)
+    while wave := list(islice(waiting, tasks * RUNS_PER_TASK)):
+        rows = [{"given": pickle.dumps(each)} for each in wave]
+        told = table(spark, rows, _GIVEN).repartition(min(tasks, len(rows))).mapInArrow(work, _CAME)
+        for row in rows_of(told):
+            came = pickle.loads(row["came"])
+            if not row["well"]:
+                raise came
+            yield came
+
+
+def _ran(run: Callable[[T], R], pickled: bytes) -> dict[str, object]:
+    try:
+        return {"well": True, "came": pickle.dumps(run(pickle.loads(pickled)))}
+    except Exception as error:
+        return {"well": False, "came": pickle.dumps(error)}

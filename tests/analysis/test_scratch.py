@@ -1,0 +1,61 @@
+"""Folders of Sparks that were killed are removed by the next one; those of the living are not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rebalance_lab.analysis.scratch import PREFIX, Scratch
+
+HOLD = """
+import sys
+from rebalance_lab.analysis.scratch import Scratch
+print(Scratch.make().folder, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    return tmp_path
+
+
+def test_it_is_gone_when_it_is_removed(place: Path) -> None:
+    scratch = Scratch.make()
+    assert scratch.folder.name.startswith(PREFIX)
+    (scratch.folder / "file").touch()
+    scratch.remove()
+    assert list(place.iterdir()) == []
+
+
+def test_what_a_killed_process_left_goes_with_the_next(place: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        left = Path(process.stdout.readline().strip())
+        mine = Scratch.make()
+        assert left.is_dir()  # its owner lives
+        process.kill()
+    assert left.is_dir()
+    next_one = Scratch.make()
+    assert not left.exists()
+    assert mine.folder.is_dir() and next_one.folder.is_dir()
+    mine.remove()
+    next_one.remove()
+
+
+def test_a_folder_without_a_lock_is_somebody_else_s(place: Path) -> None:
+    other = place / f"{PREFIX}other"
+    other.mkdir()
+    linked = place / f"{PREFIX}linked"
+    linked.mkdir()
+    (place / "elsewhere").touch()
+    (linked / "lock").symlink_to(place / "elsewhere")
+    Scratch.make().remove()
+    assert other.is_dir() and linked.is_dir()

@@ -1,0 +1,82 @@
+"""A standalone Spark cluster on the loopback interface, from PySpark's own files."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+from rebalance_lab.world.live.processes import die_with_parent
+
+LOOPBACK = "127.0.0.1"
+_LIMIT_S = 120
+_MASTER = re.compile(r"Starting Spark master at (spark://\S+)")
+_WORKER = re.compile(r"Successfully registered with master")
+
+
+class ClusterError(Exception):
+    """The cluster did not come up. The message ends with what its process said."""
+
+
+@contextmanager
+def cluster(folder: Path, workers: int = 2) -> Iterator[str]:
+    """A master and `workers` workers of one core each; yields the master's URL. All end with it,
+    by their process ids, and nothing of theirs is left running."""
+    with ExitStack() as stack:
+        said = stack.enter_context(
+            _running(folder / "master", "master.Master", _MASTER, "--port", "0", "--webui-port", "0")
+        )
+        for number in range(workers):
+            own = folder / f"worker{number}"
+            options = ("--cores", "1", "--memory", "1g", "--webui-port", "0", "--work-dir", str(own / "work"))
+            stack.enter_context(_running(own, "worker.Worker", _WORKER, *options, said[1]))
+        yield said[1]
+
+
+@contextmanager
+def _running(folder: Path, main: str, ready: re.Pattern[str], *arguments: str) -> Iterator[re.Match[str]]:
+    folder.mkdir(parents=True)
+    log = folder / "log"
+    spec = find_spec("pyspark")
+    assert spec is not None and spec.origin is not None
+    home = Path(spec.origin).parent
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))},
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_LOCAL_DIRS": str(folder / "scratch"),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{main}", "--host", LOOPBACK, *arguments]
+    with log.open("wb") as sink:
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            preexec_fn=die_with_parent(),  # noqa: PLW1509  # the tests' main thread is their only one
+        )
+    try:
+        yield _wait_for(ready, log, process)
+    finally:
+        process.terminate()
+        process.wait(_LIMIT_S)
+
+
+def _wait_for(ready: re.Pattern[str], log: Path, process: subprocess.Popen[bytes]) -> re.Match[str]:
+    deadline = time.monotonic() + _LIMIT_S
+    while time.monotonic() < deadline and process.poll() is None:
+        found = ready.search(log.read_text("utf-8", "replace"))
+        if found is not None:
+            return found
+        time.sleep(0.05)
+    raise ClusterError(f"{process.args} is not ready; its log:\n{log.read_text('utf-8', 'replace')[-4000:]}")

@@ -1,0 +1,61 @@
+"""Tier `cluster`: a sweep on a real standalone Spark gives what local processes give."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from standalone import cluster
+
+from rebalance_lab.analysis.session import java_problem
+from rebalance_lab.cli.failures import exit_code
+from rebalance_lab.trials import api
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+
+#: Set in CI: there nothing is skipped in silence.
+REQUIRED = "REBALANCE_LAB_REQUIRE_CLUSTER"
+
+TRIALS = 100
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    problem = java_problem()
+    if problem is not None:
+        (pytest.fail if os.environ.get(REQUIRED) else pytest.skip)(f"no cluster: {problem}")
+    with cluster(tmp_path_factory.mktemp("cluster")) as url:
+        yield url
+
+
+def lab(*arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "rebalance_lab.cli.main", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, stdin=subprocess.DEVNULL)
+
+
+def test_a_hundred_trials_have_the_same_hashes_as_on_local_processes(master: str, tmp_path: Path) -> None:
+    plans = [api.make_plan("crash", seed=seed) for seed in range(1, TRIALS + 1)]
+    local = list(api.sweep(plans, tmp_path / "local"))
+    hashes = {result.trial.id: result.trial.history_sha256 for result in local}
+    assert len(hashes) == TRIALS
+    ended = lab("sweep", "crash", "--seeds", TRIALS, "--master", master, "--store", tmp_path / "spark", "--json")
+    assert ended.returncode == exit_code([result.status for result in local]), ended.stderr
+    lines = [json.loads(line) for line in ended.stdout.splitlines()]
+    assert {line["trial"]: line["history_sha256"] for line in lines} == hashes
+    assert {line["trial"]: line["status"] for line in lines} == {each.trial.id: each.status for each in local}
+    stored = {path.parent.name: json.loads(path.read_text()) for path in (tmp_path / "spark").glob("*/trial.json")}
+    assert {name: trial["history_sha256"] for name, trial in stored.items()} == hashes
+
+
+def test_surprises_are_named_with_their_seeds(master: str, tmp_path: Path) -> None:
+    bug = ("--set", "plant=persistent-registration")
+    ended = lab("sweep", "crash", *bug, "--seeds", 3, "--master", master, "--store", tmp_path)
+    assert ended.returncode == 1, ended.stderr
+    named = [line for line in ended.stdout.splitlines() if line.startswith("surprise: ")]
+    assert [line.split(",")[0] for line in named] == [f"surprise: seed {seed}" for seed in (1, 2, 3)]
+    assert all("rebalance-lab replay " in line for line in named)
