@@ -10,7 +10,10 @@ from typing import Any, Protocol
 
 
 class Driver(Protocol):
-    """What the kernel needs of a world: the time, a call at a time, a call soon."""
+    """What the kernel needs of a world: the time, a call at a time, a call soon. `wakes`: whether
+    calling `wake` does anything."""
+
+    wakes: bool
 
     def now_us(self) -> int: ...
     def call_at(self, due_us: int, callback: Callable[[], None]) -> Any: ...
@@ -24,50 +27,67 @@ class HeapDriver:
     `wake` does nothing: whoever runs the heap drains the kernel after each event.
     """
 
+    wakes = False
+
     def __init__(self) -> None:
-        self._now_us = 0
+        self.time_us = 0
         self._sequence = 0
-        self._heap: list[list[Any]] = []
+        #: (due, sequence, function, argument). What can be cancelled is a cell, see `call_at`.
+        self._heap: list[tuple[int, int, Callable[[Any], object], Any]] = []
 
     def now_us(self) -> int:
-        return self._now_us
+        return self.time_us
 
     def call_at(self, due_us: int, callback: Callable[[], None]) -> list[Any]:
+        cell = [callback]
+        self.post(due_us, _run_cell, cell)
+        return cell
+
+    def post(self, due_us: int, function: Callable[[Any], object], argument: Any) -> None:
+        """Like `call_at`, for what nobody cancels: `function(argument)` at a time."""
         self._sequence += 1
-        entry = [max(due_us, self._now_us), self._sequence, callback]
-        heapq.heappush(self._heap, entry)
-        return entry
+        heapq.heappush(
+            self._heap, (due_us if due_us > self.time_us else self.time_us, self._sequence, function, argument)
+        )
 
     def cancel(self, handle: list[Any]) -> None:
-        handle[2] = None
+        handle[0] = None
 
     def wake(self, drain: Callable[[], None]) -> None:
         """Nothing to do: see the class."""
 
-    def pop(self, until_us: int) -> Callable[[], None] | None:
-        """The next call not later than `until_us`, with time moved to it; None if there is none."""
+    def advance(self, until_us: int) -> bool:
+        """Run the next call not later than `until_us`, with time moved to it; False when there is none."""
         heap = self._heap
         while heap:
-            if heap[0][2] is None:
+            due_us, _, function, argument = heap[0]
+            if function is _run_cell and argument[0] is None:
                 heapq.heappop(heap)
                 continue
-            if heap[0][0] > until_us:
-                return None
-            due_us, _, callback = heapq.heappop(heap)
-            self._now_us = due_us
-            return callback  # type: ignore[no-any-return]
-        return None
+            if due_us > until_us:
+                return False
+            heapq.heappop(heap)
+            self.time_us = due_us
+            function(argument)
+            return True
+        return False
 
     @property
     def empty(self) -> bool:
-        while self._heap and self._heap[0][2] is None:
+        while self._heap and self._heap[0][2] is _run_cell and self._heap[0][3][0] is None:
             heapq.heappop(self._heap)
         return not self._heap
+
+
+def _run_cell(cell: list[Any]) -> None:
+    cell[0]()
 
 
 class AsyncioDriver:
     """Real time on an asyncio loop. Time is CLOCK_MONOTONIC, comparable between processes of
     one host."""
+
+    wakes = True
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop

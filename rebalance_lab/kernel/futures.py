@@ -35,27 +35,30 @@ class Future(Generic[T]):
         self.cause: tuple[str, int] | None = None
         self._value: T | None = None
         self._error: BaseException | None = None
-        self._callbacks: list[Callable[[Future[T]], None]] = []
+        self._callbacks: list[Callable[[Future[T]], None]] | None = None  # most have one or two, for a moment
 
     def set(self, value: T) -> bool:
         """Complete with `value`; False when it was complete already."""
         if self.done:
             return False
+        self.done = True
         self._value = value
-        self._complete()
+        if self._callbacks is not None:
+            self._call_back(self._callbacks)
         return True
 
     def fail(self, error: BaseException) -> bool:
         """Complete with `error`; False when it was complete already."""
         if self.done:
             return False
+        self.done = True
         self._error = error
-        self._complete()
+        if self._callbacks is not None:
+            self._call_back(self._callbacks)
         return True
 
-    def _complete(self) -> None:
-        self.done = True
-        callbacks, self._callbacks = self._callbacks, []
+    def _call_back(self, callbacks: list[Callable[[Future[T]], None]]) -> None:
+        self._callbacks = None
         for callback in callbacks:
             callback(self)
 
@@ -76,17 +79,21 @@ class Future(Generic[T]):
         """Call back when complete: at once if it is."""
         if self.done:
             callback(self)
+        elif self._callbacks is None:
+            self._callbacks = [callback]
         else:
             self._callbacks.append(callback)
 
     def off(self, callback: Callable[[Future[T]], None]) -> None:
         """Take a callback back; unknown ones are ignored."""
-        if callback in self._callbacks:
+        if self._callbacks is not None and callback in self._callbacks:
             self._callbacks.remove(callback)
 
     def __await__(self) -> Generator[Future[Any], None, T]:
         if not self.done:
             yield self
+        if self._error is None and self.done:
+            return cast(T, self._value)
         return self.result()
 
     def __repr__(self) -> str:

@@ -28,6 +28,8 @@ T = TypeVar("T")
 #: Id of the event that is the reason for what runs now: (actor, n).
 Cause = tuple[str, int] | None
 
+_RUNNING = ProcessState.RUNNING
+
 #: Steps the live kernel runs before it lets the loop look at its sockets again.
 DRAIN_LIMIT = 512
 
@@ -42,13 +44,20 @@ class Kernel:
     def __init__(self, driver: Driver, chooser: RandomStream | None = None) -> None:
         self.driver = driver
         self.now_us = driver.now_us
+        self._wakes = driver.wakes
         self.cause: Cause = None
         self.steps = 0
         self.closed = False
         self.failures: list[tuple[str, BaseException]] = []
         self.on_failure: Callable[[], None] | None = None
         self._chooser = chooser
-        self._ready: deque[Task[Any]] | list[Task[Any]] = deque() if chooser is None else []
+        self._ready: deque[Task[Any]] | list[Task[Any]]
+        self._next: Callable[[], Task[Any]]
+        if chooser is None:
+            first_come: deque[Task[Any]] = deque()
+            self._ready, self._next = first_come, first_come.popleft
+        else:
+            self._ready, self._next = [], self._choose
         self._current: Task[Any] | None = None
         self._tasks: dict[Task[Any], None] = {}
         self._timers = 0
@@ -109,7 +118,8 @@ class Kernel:
         if not task.queued and not self.closed:
             task.queued = True
             self._ready.append(task)
-            self.driver.wake(self.drain)
+            if self._wakes:
+                self.driver.wake(self.drain)
 
     def drain(self, limit: int = DRAIN_LIMIT) -> None:
         """Run what is ready, at most `limit` steps; the rest at the next wake-up."""
@@ -122,18 +132,16 @@ class Kernel:
             steps += 1
             self._run(self._next())
 
-    def _next(self) -> Task[Any]:
+    def _choose(self) -> Task[Any]:
+        """The seed chooses among what is ready."""
         ready = self._ready
-        if isinstance(ready, deque):
-            return ready.popleft()
         assert self._chooser is not None
-        index = self._chooser.below(len(ready)) if len(ready) > 1 else 0
-        return ready.pop(index)
+        return ready.pop(self._chooser.below(len(ready)) if len(ready) > 1 else 0)  # type: ignore[call-arg]
 
     def _run(self, task: Task[Any]) -> None:
         task.queued = False
         process = task.process
-        if process is not None and process.state is not ProcessState.RUNNING:
+        if process is not None and process.state is not _RUNNING:
             if process.state is ProcessState.PAUSED:
                 process.hold_task(task)
             return

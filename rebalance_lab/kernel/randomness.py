@@ -4,36 +4,33 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import MutableSequence
+from collections.abc import Callable, MutableSequence
 from typing import Any
 
 
 class RandomStream:
     """Reproducible bits for one (trial seed, actor, purpose), under any PYTHONHASHSEED."""
 
-    __slots__ = ("_bits",)
+    __slots__ = ("bits",)
 
     def __init__(self, seed: int | str, actor: str, purpose: str) -> None:
         digest = hashlib.blake2b(f"{seed}\0{actor}\0{purpose}".encode(), digest_size=16).digest()
-        self._bits = random.Random(int.from_bytes(digest, "big")).getrandbits
-
-    def bits(self, count: int) -> int:
-        """`count` random bits as a number."""
-        return self._bits(count)
+        #: `bits(count)`: that many random bits as a number. An attribute, for speed.
+        self.bits: Callable[[int], int] = random.Random(int.from_bytes(digest, "big")).getrandbits
 
     def below(self, limit: int) -> int:
         """A number in [0, limit). Raises ValueError when the limit is not positive."""
         if limit <= 0:
             raise ValueError(f"no number below {limit}")
         width = limit.bit_length()
-        draw = self._bits(width)
+        draw = self.bits(width)
         while draw >= limit:  # ends: each draw has a chance above one half
-            draw = self._bits(width)
+            draw = self.bits(width)
         return draw
 
     def hex(self, digits: int) -> str:
         """`digits` lower-case hexadecimal digits."""
-        return f"{self._bits(4 * digits):0{digits}x}"
+        return f"{self.bits(4 * digits):0{digits}x}"
 
     def shuffle(self, items: MutableSequence[Any]) -> None:
         """Shuffle in place (Fisher and Yates)."""

@@ -32,9 +32,6 @@ class Simulation:
         self.driver = HeapDriver()
         self.kernel = Kernel(self.driver, None if fifo else RandomStream(seed, "kernel", "schedule"))
         self.invariants: list[Callable[[], None]] = []
-        self._instant_us = 0
-        self._instant_steps_before = 0
-        self._instant_events = 0
 
     def run(self, coroutine: Coroutine[Any, Any, T], name: str = "main", *, until_us: int = HORIZON_US) -> T:
         """Run `coroutine` to its end and return its result; other tasks stop where they are.
@@ -42,42 +39,31 @@ class Simulation:
         Raises Deadlock when nothing is scheduled while it waits (or the horizon is reached),
         Livelock, or the first failure of a root task.
         """
-        kernel = self.kernel
+        kernel, driver, invariants = self.kernel, self.driver, self.invariants
         main = kernel.spawn(coroutine, name)
+        instant_us, events, steps_before = driver.time_us, 0, kernel.steps
         with frozen_gc():
             while True:
-                self._settle()
+                kernel.drain(INSTANT_STEPS_LIMIT)
+                if kernel.steps - steps_before + events >= INSTANT_STEPS_LIMIT:
+                    taken = kernel.steps - steps_before + events
+                    raise Livelock(f"{taken} steps at {kernel.now_us()} us (seed {self.seed}):\n{kernel.story()}")
+                for check in invariants:
+                    check()
                 if kernel.failures:
                     where, error = kernel.failures[0]
                     error.add_note(f"in {where} at {kernel.now_us()} us (seed {self.seed})")
                     raise error
                 if main.done:
                     return main.result()
-                callback = self.driver.pop(until_us)
-                if callback is None:
-                    reason = "nothing is scheduled" if self.driver.empty else f"the horizon of {until_us} us is reached"
+                if not driver.advance(until_us):
+                    reason = "nothing is scheduled" if driver.empty else f"the horizon of {until_us} us is reached"
                     raise Deadlock(
                         f"at {kernel.now_us()} us (seed {self.seed}) {reason} and tasks wait:\n{kernel.story()}"
                     )
-                callback()
-                self._count_event()
-
-    def _count_event(self) -> None:
-        now_us = self.driver.now_us()
-        if now_us != self._instant_us:
-            self._instant_us = now_us
-            self._instant_steps_before = self.kernel.steps
-            self._instant_events = 0
-        self._instant_events += 1
-
-    def _settle(self) -> None:
-        kernel = self.kernel
-        kernel.drain(INSTANT_STEPS_LIMIT)
-        taken = kernel.steps - self._instant_steps_before + self._instant_events
-        if taken >= INSTANT_STEPS_LIMIT:
-            raise Livelock(f"{taken} steps at {kernel.now_us()} us (seed {self.seed}):\n{kernel.story()}")
-        for check in self.invariants:
-            check()
+                if driver.time_us != instant_us:
+                    instant_us, events, steps_before = driver.time_us, 0, kernel.steps
+                events += 1
 
     def close(self) -> None:
         self.kernel.close()

@@ -95,7 +95,11 @@ class Task(Future[T]):
         except Exception as error:
             self.fail(error)
         else:
-            self._wait_for(awaited)
+            if self._requests or not isinstance(awaited, Future):
+                self._wait_for(awaited)
+            else:
+                self.waiting_on = awaited
+                awaited.on(self._wake_callback)
 
     def _wait_for(self, awaited: object) -> None:
         if not isinstance(awaited, Future):
