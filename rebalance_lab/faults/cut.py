@@ -1,7 +1,7 @@
 """Cut: what goes between a member and ZooKeeper is lost in silence, both ways or one.
 
 Nobody is told: the member notices by its read time-out (two thirds of the session), the server by
-the session's expiry. Live it is a proxy that swallows bytes; its counters prove that it bit.
+the session's expiry. Live it is a proxy that holds back bytes; its counters prove that it bit.
 Simulated, messages are dropped (pings are no messages there: the session's end in the registry
 shows that a longer cut bit).
 """

@@ -172,17 +172,17 @@ class LiveMember:
         for proxy in self._ways():
             proxy.silence(to_server=to_server, to_client=to_client)
         ways = [name for name, way in (("to the server", to_server), ("to the client", to_client)) if way]
-        return f"proxy of {self.actor} swallows what goes {' and '.join(ways)}"
+        return f"proxy of {self.actor} holds back what goes {' and '.join(ways)}"
 
     async def heal(self) -> str | None:
-        swallowed = unanswered = 0
+        stuck = unanswered = 0
         for proxy in self._ways():
             proxy.heal()
             counters = proxy.counters
-            swallowed += counters.swallowed_to_server + counters.swallowed_to_client
+            stuck += counters.stuck_to_server + counters.stuck_to_client
             unanswered += counters.unanswered
-        lost = f"{swallowed} bytes were lost, {unanswered} connections were not answered"
-        return lost if swallowed or unanswered else None
+        proof = f"{stuck} bytes were stuck, {unanswered} connections were not answered"
+        return proof if stuck or unanswered else None
 
     async def lose_next_reply(self) -> str:
         lost = [proxy.lose_next_reply() for proxy in self._ways()]

@@ -19,7 +19,7 @@ class ProxyCounters:
     """Totals since the proxy began: the proof that a fault took effect.
 
     `refused`: connections turned away while it was held; `unanswered`: that came while it hung,
-    or was silent in a direction; `swallowed_*`: bytes that a silent direction took.
+    or was silent in a direction; `stuck_*`: bytes that met a silent direction.
     """
 
     connections: int = 0
@@ -29,8 +29,8 @@ class ProxyCounters:
     replies_lost: int = 0
     bytes_to_server: int = 0
     bytes_to_client: int = 0
-    swallowed_to_server: int = 0
-    swallowed_to_client: int = 0
+    stuck_to_server: int = 0
+    stuck_to_client: int = 0
 
 
 class TcpProxy:
@@ -94,7 +94,7 @@ class TcpProxy:
 
     def silence(self, *, to_server: bool = True, to_client: bool = True) -> None:
         """From now on nothing passes in these directions, as when a network drops it: what is
-        sent is swallowed, an end of a connection is not told, and nobody gets an error. New
+        sent does not arrive, an end of a connection is not told, and nobody gets an error. New
         connections get no answer while either direction is silent, as a handshake needs both.
 
         A direction that is not named is open again (see `heal`).
@@ -105,8 +105,8 @@ class TcpProxy:
         self._let_in()
 
     def heal(self) -> None:
-        """End `silence`. Connections of which something was swallowed are broken: TCP never
-        goes on behind a gap. New ones that still wait go through."""
+        """End `silence`. What was sent meanwhile arrives now, as TCP sends again what nobody
+        acknowledged. New connections that still wait go through."""
         self.silence(to_server=False, to_client=False)
 
     def lose_next_reply(self) -> Future[int]:
@@ -176,9 +176,9 @@ class TcpProxy:
         self.counters.bytes_to_server += to_server
         self.counters.bytes_to_client += to_client
 
-    def swallowed(self, *, to_server: int = 0, to_client: int = 0) -> None:
-        self.counters.swallowed_to_server += to_server
-        self.counters.swallowed_to_client += to_client
+    def stuck(self, *, to_server: int = 0, to_client: int = 0) -> None:
+        self.counters.stuck_to_server += to_server
+        self.counters.stuck_to_client += to_client
 
     def loses(self, xid: int) -> bool:
         lost = self._lost_reply

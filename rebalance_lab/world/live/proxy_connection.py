@@ -23,8 +23,8 @@ class Carrier(Protocol):
         """Bytes went on."""
         ...
 
-    def swallowed(self, *, to_server: int = 0, to_client: int = 0) -> None:
-        """Bytes did not."""
+    def stuck(self, *, to_server: int = 0, to_client: int = 0) -> None:
+        """Bytes did not go on yet."""
         ...
 
     def loses(self, xid: int) -> bool:
@@ -37,8 +37,9 @@ class Carrier(Protocol):
 class Connection:
     """From the moment it is let in to its end. `sent_before`: what the client sent meanwhile.
 
-    In a silent direction nothing passes, and no end of a connection either: the other side
-    learns of it when the direction is open again.
+    In a silent direction nothing passes, and no end of a connection either. What was sent
+    arrives when the direction is open again, as TCP sends again what was not acknowledged; at
+    once, where TCP may wait as long again as the silence was.
     """
 
     def __init__(
@@ -50,8 +51,8 @@ class Connection:
         self._sent_before = sent_before
         self._to_client = _Side(self)
         self._to_server = _Side(self)
-        self._lost_to_server = False  # something did not pass: TCP never goes on behind a gap
-        self._lost_to_client = False
+        self._stuck_to_server = bytearray()
+        self._stuck_to_client = bytearray()
         self._reply = bytearray()  # bytes from the server that are not a whole frame yet
         self._welcomed = False  # the first frame answers the connect request: it has no xid
         self._client = client
@@ -75,16 +76,16 @@ class Connection:
 
     def _from_client(self, data: bytes) -> None:
         if self.proxy.silent_to_server:
-            self._lost_to_server = True
-            self.proxy.swallowed(to_server=len(data))
+            self._stuck_to_server += data
+            self.proxy.stuck(to_server=len(data))
         elif not self._to_server.gone:
             self.proxy.passed(to_server=len(data))
             self._to_server.write(data, reader=self._to_client)
 
     def _from_server(self, data: bytes) -> None:
         if self.proxy.silent_to_client:
-            self._lost_to_client = True
-            self.proxy.swallowed(to_client=len(data))
+            self._stuck_to_client += data
+            self.proxy.stuck(to_client=len(data))
             return
         whole = self._whole_frames(data)
         if whole and not self._to_client.gone:
@@ -113,23 +114,25 @@ class Connection:
 
     def side_lost(self, side: _Side) -> None:
         """One socket has ended, and the other is told, unless its direction is silent."""
-        if side is self._to_client and self.proxy.silent_to_server:
-            self._lost_to_server = True
-        elif side is self._to_server and self.proxy.silent_to_client:
-            self._lost_to_client = True
-        else:
-            self.end(orderly=True)
-            return
-        if self._to_client.gone and self._to_server.gone:
+        if not self._untold() or (self._to_client.gone and self._to_server.gone):
             self.end(orderly=True)
 
-    def directions_changed(self) -> None:
-        """Break it where a direction is open again in which something was lost."""
-        open_again = (self._lost_to_server and not self.proxy.silent_to_server) or (
-            self._lost_to_client and not self.proxy.silent_to_client
+    def _untold(self) -> bool:
+        """Whether one side has ended and the other cannot know."""
+        return (self._to_client.gone and self.proxy.silent_to_server) or (
+            self._to_server.gone and self.proxy.silent_to_client
         )
-        if open_again:
-            self.end(orderly=False)
+
+    def directions_changed(self) -> None:
+        """What is stuck goes on where its direction is open again, and so does an end."""
+        if self._stuck_to_server and not self.proxy.silent_to_server:
+            data, self._stuck_to_server = bytes(self._stuck_to_server), bytearray()
+            self._from_client(data)
+        if self._stuck_to_client and not self.proxy.silent_to_client:
+            data, self._stuck_to_client = bytes(self._stuck_to_client), bytearray()
+            self._from_server(data)
+        if (self._to_client.gone or self._to_server.gone) and not self._untold():
+            self.end(orderly=True)
 
     def end(self, *, orderly: bool) -> None:
         """Break both sides; `orderly`: what was passed on before is delivered."""

@@ -81,6 +81,14 @@ class RealServerHarness(Harness):
     def lose_next_reply(self, session: ZooKeeper) -> None:
         self._proxies[session][self.at(session)].lose_next_reply()
 
+    def cut(self, session: ZooKeeper, *, to_server: bool = False, to_client: bool = False) -> None:
+        for proxy in self._proxies[session].values():
+            proxy.silence(to_server=to_server, to_client=to_client)
+
+    def heal(self, session: ZooKeeper) -> None:
+        for proxy in self._proxies[session].values():
+            proxy.heal()
+
     def expire(self, session: ZooKeeper) -> None:
         """A second connection takes the session over and closes it."""
         hello = codec.connect_frame(0, 1_000, session.session_id, self._password(session))
