@@ -7,7 +7,7 @@ from functools import lru_cache
 from hashlib import sha256
 
 from rebalance_lab.assignors import AssignmentContext, java_order
-from rebalance_lab.wire.registration import Registration
+from rebalance_lab.wire.registration import Registration, read_registration
 from zkconsumer.identifiers import thread_ids
 
 Threads = Mapping[str, tuple[str, ...]]
@@ -22,9 +22,12 @@ def threads_of(
     return {topic: thread_ids(consumer_id, count) for topic, count in streams.items()}
 
 
-def _in_java_order(texts: list[str]) -> tuple[str, ...]:
-    """The same as `java_order` sorts; most ids are ASCII, where Python's own order is that and fast."""
-    return tuple(sorted(texts) if "".join(texts).isascii() else sorted(texts, key=java_order))
+@lru_cache(maxsize=1 << 15)  # each member reads all others, in each attempt
+def named_threads(consumer_id: str, data: bytes) -> Threads | None:
+    """The same from a registration's payload, where it names its topics; None for a wildcard.
+    Raises KafkaException."""
+    registration = read_registration(data)
+    return None if registration.wildcard else threads_of(consumer_id, registration)
 
 
 def group_threads(members: Iterable[Threads]) -> dict[str, tuple[str, ...]]:
@@ -34,6 +37,11 @@ def group_threads(members: Iterable[Threads]) -> dict[str, tuple[str, ...]]:
         for topic, threads in member.items():
             found.setdefault(topic, []).extend(threads)
     return {topic: _in_java_order(found[topic]) for topic in sorted(found)}
+
+
+def _in_java_order(texts: list[str]) -> tuple[str, ...]:
+    """As `java_order` sorts; most ids are ASCII, where Python's own order is the same, and fast."""
+    return tuple(sorted(texts) if "".join(texts).isascii() else sorted(texts, key=java_order))
 
 
 def contexts(

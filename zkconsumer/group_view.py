@@ -22,7 +22,7 @@ from rebalance_lab.world.errors import NoNode
 from rebalance_lab.world.ports import Node
 from rebalance_lab.zkclient import ZkClient
 from rebalance_lab.zkclient.helpers import children_or_none, read_or_none
-from zkconsumer.contexts import Threads, group_threads, threads_of, view_digest
+from zkconsumer.contexts import Threads, group_threads, named_threads, threads_of, view_digest
 
 #: The start offset where none is stored.
 NO_OFFSET = -1
@@ -84,16 +84,18 @@ class GroupView:
                 found.append(read_broker(int(each), data))
         return tuple(found)
 
-    async def threads(self, consumer_id: str) -> dict[str, tuple[str, ...]]:
+    async def threads(self, consumer_id: str) -> Threads:
         """topic -> thread ids of one member, from and in the order of its registration: 1 read,
         and the list of all topics for a wildcard. Raises NoNode when it is not registered."""
         data = (await self._client.read(member_path(self._group, consumer_id))).data
         return await self._threads_in(consumer_id, data)
 
-    async def _threads_in(self, consumer_id: str, data: bytes) -> dict[str, tuple[str, ...]]:
-        registration = read_registration(data)
-        topics = await self.topics() if registration.wildcard else ()
-        return threads_of(consumer_id, registration, topics, exclude_internal=self._exclude_internal)
+    async def _threads_in(self, consumer_id: str, data: bytes) -> Threads:
+        named = named_threads(consumer_id, data)
+        if named is not None:
+            return named
+        topics = await self.topics()
+        return threads_of(consumer_id, read_registration(data), topics, exclude_internal=self._exclude_internal)
 
     async def topics(self) -> tuple[str, ...]:
         """All topics there are: 1 read."""

@@ -25,7 +25,7 @@ MILESTONES = frozenset({Kind.TRIAL_BEGAN, Kind.PHASE, Kind.REST_REACHED, Kind.RE
 
 #: Details that the line says elsewhere, or that only machines need.
 _LEFT_OUT = frozenset(
-    {"of", "cxid", "thread", "data", "what", "must_outlast_session", "ephemeral", "with_session", "code"}
+    {"of", "cxid", "thread", "data", "what", "must_outlast_session", "ephemeral", "with_session", "code", "parts"}
 )
 
 #: Details that speak for themselves, in the order they are said; the others follow as name=value.
@@ -144,7 +144,10 @@ def _where(event: Event) -> str:
 
 
 def _details(detail: dict[str, object]) -> list[str]:
-    said = [_value(detail[name]) for name in _BARE if name in detail]
+    said = [_value(detail[name]) for name in _BARE if detail.get(name, "") != ""]
+    parts = detail.get("parts")
+    if isinstance(parts, list):
+        said += _parts(parts)
     if detail.get("with_session"):
         said.append("with session")
     code = detail.get("code")
@@ -153,6 +156,15 @@ def _details(detail: dict[str, object]) -> list[str]:
     hidden = _LEFT_OUT | ({"children"} if "owners" in detail else set())
     rest = (name for name in detail if name not in hidden and name not in _BARE)
     return said + [f"{name}={_value(detail[name])}" for name in rest]
+
+
+def _parts(parts: Sequence[Sequence[str]]) -> list[str]:
+    """The operations of a multi or multi-read, those on one folder together: `get /ids/a,b`."""
+    together: dict[tuple[str, str], list[str]] = {}
+    for operation, path in parts:
+        folder, _, name = path.rpartition("/")
+        together.setdefault((operation, folder), []).append(name)
+    return [f"{operation} {folder}/{_listed(names)}" for (operation, folder), names in together.items()]
 
 
 def _value(value: object) -> str:

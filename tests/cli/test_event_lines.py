@@ -73,6 +73,12 @@ PATH = "/consumers/g1/owners/t1/0"
             event(Kind.OBSERVED, detail={"path": "/o", "children": ["0"], "owners": {"0": f"{M2}-0"}}),
             "   2.500 m1#7 op       observed /o owners=0:{m2}-0",
         ),
+        (
+            event(Kind.INVOKED, detail={"op": "multi_read", "path": "", "parts": [
+                ["get", f"/consumers/g1/ids/{M1}"], ["get", f"/consumers/g1/ids/{M2}"], ["children", "/brokers/topics"]
+            ]}),
+            "   2.500 m1#7 op       invoked multi_read get /consumers/g1/ids/{m1},{m2} children /brokers/topics",
+        ),
         (event(Kind.EXPIRED, session="0x15"), "   2.500 m1#7 op       expired 0x15"),
         (
             event(Kind.WARNED, detail={"message": "line one\nline two\x1b[31m"}),

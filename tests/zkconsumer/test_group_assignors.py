@@ -6,6 +6,7 @@ import pytest
 from group_stage import Stage
 
 from rebalance_lab.history.events import Kind
+from zkconsumer.contexts import group_threads
 from zkconsumer.rules import DESCRIBED, SHIPPED, RuleSet
 
 BOTH = pytest.mark.parametrize("rules", [DESCRIBED, SHIPPED], ids=lambda rules: rules.name)
@@ -76,3 +77,10 @@ def test_range_beside_round_robin_claim_one_partition_twice_and_leave_one_out() 
         assert_fails(stage, other(winner), "owned by others: t/1")
 
     Stage().play(story)
+
+
+def test_threads_stand_in_javas_order_also_beyond_the_basic_plane() -> None:
+    # UTF-16: a surrogate (D83D) sorts before U+FFFD; by code points it is the other way round
+    found = group_threads([{"t": ("g_\ufffd-0", "g_\U0001f600-0")}, {"t": ("g_b-0",)}])
+    assert found == {"t": ("g_b-0", "g_\U0001f600-0", "g_\ufffd-0")}
+    assert group_threads([{"t": ("c-2", "c-10")}]) == {"t": ("c-10", "c-2")}
