@@ -4,41 +4,33 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
 
 from rebalance_lab.kernel import Future
-from rebalance_lab.world.live.ensemble_node import EnsembleNode, Standing
+from rebalance_lab.world.live.ensemble_base import POLL_S, Ensemble
+from rebalance_lab.world.live.ensemble_node import EnsembleNode
 from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.processes import RunState
 from rebalance_lab.world.live.quorum_lag import LagSeen, QuorumLag
-from rebalance_lab.world.live.server_process import DEFAULT_TICK_MS, START_TIMEOUT_S, STOP_TIMEOUT_S
-
-T = TypeVar("T")
-
-_POLL_S = 0.02
+from rebalance_lab.world.live.server_process import DEFAULT_TICK_MS, STOP_TIMEOUT_S
 
 #: Ticks of silence after which leader and follower give each other up: 5 s at 500 ms. Less, and
 #: a busy machine takes an ensemble apart that nobody harmed.
 DEFAULT_SYNC_LIMIT_TICKS = 10
 
 
-class EmbeddedEnsemble:
+class EmbeddedEnsemble(Ensemble[EnsembleNode]):
     """Nodes z1, z2, … on 127.0.0.1. Make it with `start`; end it with `stop`, or as a context.
 
     The nodes die with the process that started them, even by kill -9 (see `die_with_parent`:
-    start it, and nodes of it, from a thread that lives as long). Methods without a future do
-    not wait for the other nodes; those that give a kernel's future need the live kernel's loop
-    to be running, which it is for every task of it.
+    start it, and nodes of it, from a thread that lives as long).
     """
 
     def __init__(self, nodes: dict[str, EnsembleNode], lag: QuorumLag | None, lag_nodes: tuple[str, ...]) -> None:
-        self.servers = nodes
+        super().__init__(nodes)
         self.lag_nodes = lag_nodes
         self._lag = lag
-        self._asking: dict[asyncio.Task[Any], None] = {}
 
     @classmethod
     def start(
@@ -89,110 +81,10 @@ class EmbeddedEnsemble:
                 seen[other.number] = (quorum_port, other.election_port)
             node.join(seen, sync_limit_ticks)
 
-    # -- facts ------------------------------------------------------------------------------
-
-    @property
-    def connect_string(self) -> str:
-        return ",".join(node.connect_string for node in self.servers.values())
-
-    def connect_to(self, name: str) -> str:
-        """The connect string of one node. Raises KeyError."""
-        return self.servers[name].connect_string
-
     @property
     def pids(self) -> list[int]:
         """Of each node's latest process, in the order of names."""
         return [node.pid for node in self.servers.values()]
-
-    @property
-    def data_dirs(self) -> list[Path]:
-        """What an `EnsembleLog` follows."""
-        return [node.transaction_dir for node in self.servers.values()]
-
-    def standings_now(self) -> dict[str, Standing]:
-        """Asks every node that runs, one by one, and waits for each answer."""
-        return {name: node.standing_now() for name, node in self.servers.items()}
-
-    def leader_now(self) -> str | None:
-        """Who leads a majority right now; None during an election. Waits as `standings_now`."""
-        return self._leader_of(self.standings_now())
-
-    def _leader_of(self, standings: dict[str, Standing]) -> str | None:
-        """Two may say that they lead, for a moment, when one was paused: then nobody is named."""
-        leaders = [name for name, standing in standings.items() if standing.leads]
-        serving = sum(standing.mode is not None for standing in standings.values())
-        return leaders[0] if len(leaders) == 1 and 2 * serving > len(self.servers) else None
-
-    def wait_until_ready(self, timeout_s: float = START_TIMEOUT_S) -> str:
-        """Wait until every node serves and one leads; gives its name. Raises EmbeddedServerError:
-        a node's process has ended, or the time is over."""
-        deadline = time.monotonic() + timeout_s
-        while True:
-            standings = self.standings_now()
-            leader = self._leader_of(standings)
-            if leader is not None and all(standing.mode is not None for standing in standings.values()):
-                return leader
-            self._check(standings, deadline, f"not every node serves after {timeout_s:g} s", list(self.servers))
-            time.sleep(_POLL_S)
-
-    def _check(self, standings: dict[str, Standing], deadline: float, complaint: str, needed: list[str]) -> None:
-        """Whether it makes sense to wait on. Raises EmbeddedServerError."""
-        for name in needed:
-            ended = self.servers[name].ended_by_itself()
-            if ended is not None:
-                raise EmbeddedServerError(ended)
-        if time.monotonic() > deadline:
-            states = "; ".join(str(standing) for standing in standings.values())
-            tails = "".join(self.servers[name].process.log_tail() for name in needed)
-            raise EmbeddedServerError(f"{complaint} ({states}){tails}")
-
-    # -- facts, as futures ------------------------------------------------------------------
-
-    def standings(self) -> Future[dict[str, Standing]]:
-        return self._future(self._standings(), "the standings of the ensemble")
-
-    def leader(self, timeout_s: float = START_TIMEOUT_S) -> Future[str]:
-        """Who leads a majority, once somebody does. Fails with EmbeddedServerError."""
-        return self._future(self._leader(timeout_s), "a leader of the ensemble")
-
-    def serving(self, name: str, timeout_s: float = START_TIMEOUT_S) -> Future[None]:
-        """Done when a node serves. Fails with EmbeddedServerError: its process has ended, or
-        the time is over (it does not serve without a majority)."""
-        return self._future(self._serving(name, timeout_s), f"{name} to serve")
-
-    async def _standings(self) -> dict[str, Standing]:
-        found = await asyncio.gather(*(node.standing() for node in self.servers.values()))
-        return {standing.name: standing for standing in found}
-
-    async def _leader(self, timeout_s: float) -> str:
-        deadline = time.monotonic() + timeout_s
-        while (leader := self._leader_of(standings := await self._standings())) is None:
-            self._check(standings, deadline, f"nobody leads after {timeout_s:g} s", [])
-            await asyncio.sleep(_POLL_S)
-        return leader
-
-    async def _serving(self, name: str, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        while (standings := await self._standings())[name].mode is None:
-            self._check(standings, deadline, f"{name} does not serve after {timeout_s:g} s", [name])
-            await asyncio.sleep(_POLL_S)
-
-    def _future(self, work: Coroutine[Any, Any, T], label: str) -> Future[T]:
-        """What asyncio finds out, as a future of the kernel."""
-        future: Future[T] = Future(label)
-        task = asyncio.get_running_loop().create_task(work)
-        self._asking[task] = None
-
-        def done(task: asyncio.Task[T]) -> None:
-            self._asking.pop(task, None)
-            error = EmbeddedServerError(f"stopped while waiting for {label}") if task.cancelled() else task.exception()
-            if error is None:
-                future.set(task.result())
-            else:
-                future.fail(error)
-
-        task.add_done_callback(done)
-        return future
 
     # -- faults -----------------------------------------------------------------------------
 
@@ -208,7 +100,7 @@ class EmbeddedEnsemble:
     def stop_node(self, name: str) -> Future[None]:
         """Ask a node to end (SIGTERM); done when it has, by force after five seconds."""
         self.servers[name].process.terminate()
-        return self._future(self._gone(name), f"{name} to end")
+        return self.future(self._gone(name), f"{name} to end")
 
     async def _gone(self, name: str) -> None:
         node = self.servers[name]
@@ -216,7 +108,7 @@ class EmbeddedEnsemble:
         while node.state is not RunState.GONE:
             if time.monotonic() > deadline:
                 node.process.kill()
-            await asyncio.sleep(_POLL_S)
+            await asyncio.sleep(POLL_S)
 
     def pause(self, name: str) -> None:
         """SIGSTOP; returns when the process is seen stopped. The others miss it after the sync
@@ -266,9 +158,7 @@ class EmbeddedEnsemble:
 
     def stop(self) -> None:
         """End every node in order (SIGTERM), by force after five seconds. Harmless when ended."""
-        for task in list(self._asking):
-            if not task.get_loop().is_closed():
-                task.cancel()
+        self.stop_asking()
         started = [node.process for node in self.servers.values() if node.started]
         for process in started:
             process.terminate()

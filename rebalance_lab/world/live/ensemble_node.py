@@ -51,6 +51,26 @@ class Standing:
         return f"{self.name} {self.state.value}, {self.mode or 'not serving'}{zxid}"
 
 
+def standing_of(name: str, state: RunState, answer: str) -> Standing:
+    """From a node's answer to `srvr`; empty: it gave none."""
+    mode, zxid = _MODE.search(answer), _ZXID.search(answer)
+    if mode is None or zxid is None:
+        return Standing(name, state, None, None)
+    return Standing(name, state, mode[1], int(zxid[1], 16))
+
+
+async def ask(host: str, port: int, word: str) -> str:
+    """The answer to a four-letter word, without blocking the loop. Raises OSError (TimeoutError
+    is one)."""
+    async with asyncio.timeout(_ANSWER_TIMEOUT_S):
+        reader, writer = await asyncio.open_connection(host, port)
+        try:
+            writer.write(word.encode("ascii"))
+            return (await reader.read(-1)).decode("utf-8", "replace")
+        finally:
+            writer.transport.abort()
+
+
 class EnsembleNode:
     """`quorum_port` and `election_port` are for the other nodes."""
 
@@ -127,38 +147,27 @@ class EnsembleNode:
                 answer = self.command("srvr")
             except OSError:
                 state = self.state
-        return self._standing(state, answer)
+        return standing_of(self.name, state, answer)
 
     async def standing(self) -> Standing:
         """The same without blocking the loop."""
         state, answer = self.state, ""
         if state is RunState.ALIVE:
             try:
-                async with asyncio.timeout(_ANSWER_TIMEOUT_S):
-                    answer = await self._ask("srvr")
-            except OSError:  # TimeoutError is one
+                answer = await ask(HOST, self.port, "srvr")
+            except OSError:
                 state = self.state
-        return self._standing(state, answer)
-
-    async def _ask(self, word: str) -> str:
-        reader, writer = await asyncio.open_connection(HOST, self.port)
-        try:
-            writer.write(word.encode("ascii"))
-            return (await reader.read(-1)).decode("utf-8", "replace")
-        finally:
-            writer.transport.abort()
-
-    def _standing(self, state: RunState, answer: str) -> Standing:
-        mode, zxid = _MODE.search(answer), _ZXID.search(answer)
-        if mode is None or zxid is None:
-            return Standing(self.name, state, None, None)
-        return Standing(self.name, state, mode[1], int(zxid[1], 16))
+        return standing_of(self.name, state, answer)
 
     def ended_by_itself(self) -> str | None:
         """Why nobody needs to wait for it any more: its process has ended, with its last words."""
         if self.state is not RunState.GONE:
             return None
         return f"{self.name} ({self.process.describe()}) has ended{self.process.log_tail()}"
+
+    def last_words(self) -> str:
+        """The last lines of its log, for the end of an error's message."""
+        return self.process.log_tail()
 
     # -- end --------------------------------------------------------------------------------
 

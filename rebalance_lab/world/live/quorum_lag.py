@@ -62,17 +62,18 @@ class QuorumLag:
         self._servers: list[asyncio.Server] = []
         self._thread.start()
 
-    def add(self, name: str, quorum_port: int) -> int:
-        """The port at which node `name` finds the quorum port of another one."""
-        return self._ask(self._add(name, quorum_port))
+    def add(self, name: str, quorum_port: int, *, host: str = HOST, listen: str = HOST) -> int:
+        """The port of the address `listen` at which node `name` finds the quorum port of another
+        one, whose address is `host`."""
+        return self._ask(self._add(name, (host, quorum_port), listen))
 
-    async def _add(self, name: str, quorum_port: int) -> int:
+    async def _add(self, name: str, leader: tuple[str, int], listen: str) -> int:
         follower = self._followers.setdefault(name, _Follower(name))
 
         def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            follower.accepted(_Connection(follower, reader, writer, quorum_port))
+            follower.accepted(_Connection(follower, reader, writer, leader))
 
-        server = await asyncio.start_server(accepted, HOST, 0)
+        server = await asyncio.start_server(accepted, listen, 0)
         self._servers.append(server)
         port: int = server.sockets[0].getsockname()[1]
         return port
@@ -138,7 +139,7 @@ class _Connection:
     """A follower's connection to its leader."""
 
     def __init__(
-        self, follower: _Follower, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, quorum_port: int
+        self, follower: _Follower, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, leader: tuple[str, int]
     ) -> None:
         self.up_to_date = False
         self._follower = follower
@@ -147,17 +148,17 @@ class _Connection:
         self._held: deque[tuple[float, bytes]] = deque()  # when it came, and the packet
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
-        self.task = self._loop.create_task(self._carry(quorum_port))
+        self.task = self._loop.create_task(self._carry(leader))
 
     @property
     def held_packets(self) -> int:
         return len(self._held)
 
-    async def _carry(self, quorum_port: int) -> None:
+    async def _carry(self, address: tuple[str, int]) -> None:
         """Until either side ends; what is held then never arrives."""
         leader: asyncio.StreamWriter | None = None
         try:
-            from_leader, leader = await self._reach(quorum_port)
+            from_leader, leader = await self._reach(*address)
             both = [
                 self._loop.create_task(self._from_follower(leader)),
                 self._loop.create_task(self._from_leader(from_leader)),
@@ -178,14 +179,14 @@ class _Connection:
                 leader.transport.abort()
             self._follower.ended(self)
 
-    async def _reach(self, quorum_port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _reach(self, host: str, quorum_port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the leader, for as long as it takes it to listen: the follower, whom the
         kernel has let in here already, would take an end for a leader that is gone, while that
         leader waits for it. Raises OSError."""
         async with asyncio.timeout(_CONNECT_TIMEOUT_S):
             while True:
                 try:
-                    return await asyncio.open_connection(HOST, quorum_port)
+                    return await asyncio.open_connection(host, quorum_port)
                 except ConnectionRefusedError:
                     await asyncio.sleep(_CONNECT_AGAIN_S)
 
