@@ -8,11 +8,10 @@ sees them gone. The control kills nobody.
 from __future__ import annotations
 
 from rebalance_lab.faults.kill import kill
-from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Plan, common_parameters
-from rebalance_lab.trials.scenario import Scenario, register
+from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
 async def crash(lab: Lab) -> None:
@@ -34,7 +33,7 @@ async def crash(lab: Lab) -> None:
 
 def expects(_plan: Plan) -> dict[str, Outcome | None]:
     """A crash costs time, not correctness."""
-    return dict.fromkeys(CHECKS, Outcome.CLEAN)
+    return usual()
 
 
 SCENARIO = register(

@@ -9,11 +9,10 @@ without an owner needs time to show.
 from __future__ import annotations
 
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
-from rebalance_lab.trials.scenario import Scenario, register
+from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
 async def clean_leave(lab: Lab) -> None:
@@ -34,7 +33,7 @@ async def clean_leave(lab: Lab) -> None:
 
 def expects(_plan: Plan) -> dict[str, Outcome | None]:
     """A clean leave costs one rebalance."""
-    return dict.fromkeys(CHECKS, Outcome.CLEAN)
+    return usual()
 
 
 SCENARIO = register(

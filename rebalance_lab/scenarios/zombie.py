@@ -10,11 +10,10 @@ may go either way: the server counts from the last ping, and rounds up to a tick
 from __future__ import annotations
 
 from rebalance_lab.faults.pause import pause
-from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
-from rebalance_lab.trials.scenario import Scenario, register
+from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
 async def zombie(lab: Lab) -> None:
@@ -45,8 +44,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     elif pause_ms > session_ms:
         overlap = Outcome.VIOLATED
     unowned = None if plan.number("members") == 1 else Outcome.CLEAN
-    expected = {"belief_overlap": overlap, "effect_overlap": overlap, "unowned_window": unowned}
-    return {**dict.fromkeys(CHECKS, Outcome.CLEAN), **expected}
+    return usual(belief_overlap=overlap, effect_overlap=overlap, unowned_window=unowned)
 
 
 SCENARIO = register(

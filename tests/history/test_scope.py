@@ -6,7 +6,7 @@ import pytest
 from history_story import Story
 
 from rebalance_lab.history.checks.scope import changes_scope, closing_us, next_rest, rests_of
-from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.events import Event, EventId
 from rebalance_lab.history.files import History
 
 
@@ -50,7 +50,7 @@ def test_what_is_told_2_ms_before_the_end_may_be_of_it(ms: float, inside: bool) 
     assert scope.holds(event(history, change)) is inside
 
 
-def test_the_next_rest_may_be_of_the_same_microsecond() -> None:
+def test_the_rest_of_a_phase_may_be_of_the_same_microsecond() -> None:
     story = Story()
     first = story.rest(100)
     phase = story.phase(100, "one joins")
@@ -59,6 +59,17 @@ def test_the_next_rest_may_be_of_the_same_microsecond() -> None:
     assert [rest.id for rest in rests_of(history)] == [first, second]
     found = next_rest(history, event(history, phase))
     assert found is not None
-    assert found.kind is Kind.REST_REACHED
     assert found.id == second
     assert next_rest(history, event(history, second)) is None
+
+
+def test_a_rest_that_was_missed_is_not_the_next_phase_s() -> None:
+    story = Story()
+    missed = story.phase(100, "one joins")
+    story.rest_missed(200, "m2: it rebalances")
+    unended = story.phase(200, "another joins")
+    last = story.phase(300, "a third joins")
+    rest = story.rest(400)
+    history = story.history()
+    found = [next_rest(history, event(history, phase)) for phase in (missed, unended, last)]
+    assert [each and each.id for each in found] == [None, None, rest]

@@ -6,6 +6,7 @@ nothing changes after the first rest, is therefore clean.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,9 +53,11 @@ def rests_of(history: History) -> Sequence[Event]:
 
 
 def next_rest(history: History, moment: Event) -> Event | None:
-    """The first rest that comes after an event of the runner's, which may be of the same microsecond."""
-    rests = (rest for rest in rests_of(history) if order(rest) > order(moment))
-    return next(rests, None)
+    """The rest that ends what a PHASE began, which may be of the same microsecond. None where it
+    was missed: a rest in a later phase is that phase's."""
+    ends = events_of(history, Kind.PHASE, Kind.REST_REACHED, Kind.REST_MISSED)
+    index = bisect_right(ends, order(moment), key=order)
+    return ends[index] if index < len(ends) and ends[index].kind is Kind.REST_REACHED else None
 
 
 @once
