@@ -6,6 +6,10 @@ connected. Two members join, the second while the first member still rebalances 
 deals from a list without the second, the others from one with it. Their claims collide, or leave
 a gap, until z1 has caught up. In the control the same members join, at rest in between, and
 nothing lags.
+
+When: a write through z1 is answered once z1 shows it, a lag later. The first member owns two
+partitions; from the beginning of its rebalance it gives up one, and then the other, and so reads
+the list two lags later, as it was one lag before. The second join comes between these moments.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from __future__ import annotations
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.lag import Lag
 from rebalance_lab.history.checks.model import Outcome
-from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.lab import Lab, MemberHandle
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
@@ -24,7 +28,7 @@ async def split_brain(lab: Lab) -> None:
     await lab.prepare()
     quick = MemberOptions(servers=tuple(name for name in lab.servers.names if name != LAGGARD))
     lab.phase("joining")
-    await lab.start_member(MemberOptions(servers=(LAGGARD,)))
+    late = await lab.start_member(MemberOptions(servers=(LAGGARD,)))
     await lab.start_members(lab.plan.number("members") - 1, quick)
     await lab.rest("joined")
 
@@ -34,21 +38,22 @@ async def split_brain(lab: Lab) -> None:
             await join(lab, quick)
             await lab.rest(f"{name}: settled")
     else:
-        await diverge(lab, quick)
+        await diverge(lab, late, quick)
 
     lab.phase("recovery")
     await lab.rest("recovered")
     await lab.close()
 
 
-async def diverge(lab: Lab, quick: MemberOptions) -> None:
-    """Two joins, less than the lag apart."""
+async def diverge(lab: Lab, late: MemberHandle, quick: MemberOptions) -> None:
+    """Two joins; `late` learns of the first when it is long over, and of the second too late."""
     lag = Lag(lab, LAGGARD, lab.plan.number("lag_ms"))
     lab.phase("lagging")
     await lag.begin()
     async with lab.tasks.scope("joins") as scope:
         scope.spawn(join(lab, quick), "first join")
-        await lab.sleep_ms(lab.plan.number("apart_ms"))
+        await lab.until(lambda: late.state.running > 0, f"a rebalance of {late.actor}")
+        await lab.sleep_ms(lab.plan.number("after_ms"))
         scope.spawn(join(lab, quick), "second join")
     await lab.sleep_ms(lab.plan.number("lag_ms"))
     await lag.end()
@@ -65,9 +70,9 @@ SCENARIO = register(
         summary="a lagging ZooKeeper server shows one member the past; it deals from another list than the rest",
         claims=("Z8",),
         parameters=(
-            *common_parameters(servers=3, members=4, rebalance_max_retries=10),
+            *common_parameters(servers=3, members=4, session_timeout_ms=6000, rebalance_max_retries=10),
             Parameter("lag_ms", 1500, "ms", "how late z1 learns what the others have agreed on", 1),
-            Parameter("apart_ms", 1200, "ms", "how long after the first join the second begins", 0),
+            Parameter("after_ms", 2000, "ms", "when the second join begins, after the first member's rebalance", 0),
         ),
         script=split_brain,
         expects=expects,

@@ -2,8 +2,8 @@
 
 Rest is read from the events themselves, in every world alike: live members are connected and
 their sessions open at the server, no rebalance runs or is triggered, no notification waits, no
-dead member's session is still open, and none of this nor any owner has changed for two
-back-offs.
+dead member's session is still open, and none of this nor any owner, broker or topic has changed for
+two back-offs. Nor has a fault begun or ended: live, what it sets off is read a moment later.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.recorder import Sink
 from rebalance_lab.kernel import Flag
 
@@ -66,10 +66,11 @@ class RestTracker:
             self.members[event.actor] = MemberState(event.actor, "", gone=True, refused=True)
         elif event.kind is Kind.SESSION_CLOSED and event.session is not None:
             self.closed_sessions[event.session] = event
-        elif event.kind is Kind.FAULT_BEGAN and event.of("fault") == "kill":
-            self._gone(str(event.of("target")))
+        elif event.layer is Layer.FAULT:
+            if event.kind is Kind.FAULT_BEGAN and event.of("fault") == "kill":
+                self._gone(str(event.of("target")))
         elif event.kind is Kind.CREATED or event.kind is Kind.DELETED or event.kind is Kind.CHANGED:
-            if event.group is None:
+            if event.group is None and not str(event.of("path")).startswith("/brokers/"):
                 return False
             if event.kind is Kind.CREATED and event.member is not None and event.partition is None:
                 self._registered(event)

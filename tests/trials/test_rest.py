@@ -75,3 +75,17 @@ def test_owner_changes_move_the_clock_and_work_does_not(settled: Story) -> None:
     assert settled.tracker.last_change_us == before
     assert settled.add(Kind.CREATED, "zookeeper", group="g")
     assert settled.tracker.last_change_us == settled.n
+
+
+def test_brokers_and_topics_move_the_clock(settled: Story) -> None:
+    assert settled.add(Kind.CREATED, "zookeeper", detail={"path": "/brokers/ids/7"})
+    assert settled.add(Kind.CHANGED, "zookeeper", detail={"path": "/brokers/topics/t"})
+    assert settled.tracker.last_change_us == settled.n
+
+
+@pytest.mark.parametrize("kind", [Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED])
+def test_a_fault_moves_the_clock(settled: Story, kind: Kind) -> None:
+    """A live runner has written a topic before it reads of it, and of what members make of it."""
+    assert settled.add(kind, "runner", detail={"fault": "topic", "target": "t"})
+    assert settled.tracker.last_change_us == settled.n
+    assert settled.busy is None
