@@ -40,7 +40,8 @@ def closure(project: str = PROJECT) -> dict[str, str]:
                 continue
             package = canonical(match[1])
             try:
-                found[package] = version(package)
+                if package != project:  # which names extras of its own
+                    found[package] = version(package)
             except PackageNotFoundError:
                 if not marker:
                     raise SystemExit(f"pins: {name} needs {package}, which is not installed") from None

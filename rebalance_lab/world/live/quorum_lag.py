@@ -60,6 +60,7 @@ class QuorumLag:
         self._thread = threading.Thread(target=self._loop.run_forever, name="quorum lag", daemon=True)
         self._followers: dict[str, _Follower] = {}
         self._servers: list[asyncio.Server] = []
+        self._carrying: dict[asyncio.Task[None], None] = {}
         self._thread.start()
 
     def add(self, name: str, quorum_port: int, *, host: str = HOST, listen: str = HOST) -> int:
@@ -77,6 +78,21 @@ class QuorumLag:
         self._servers.append(server)
         port: int = server.sockets[0].getsockname()[1]
         return port
+
+    def forward(self, port: int, *, host: str, listen: str) -> int:
+        """The port of the address `listen` that leads to `port` of `host`, as it is: for elections."""
+        return self._ask(self._forward(host, port, listen))
+
+    async def _forward(self, host: str, port: int, listen: str) -> int:
+        def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = self._loop.create_task(carry(reader, writer, host, port))
+            self._carrying[task] = None
+            task.add_done_callback(lambda ended: self._carrying.pop(ended, None))
+
+        server = await asyncio.start_server(accepted, listen, 0)
+        self._servers.append(server)
+        forwarded: int = server.sockets[0].getsockname()[1]
+        return forwarded
 
     def set_delay(self, name: str, delay_ms: int) -> None:
         """From now on: what waits already waits that long since it came. 0 lets all of it go."""
@@ -113,10 +129,35 @@ class QuorumLag:
         for server in self._servers:
             server.close()
         tasks = [connection.task for follower in self._followers.values() for connection in follower.connections]
+        tasks.extend(self._carrying)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # transports that were aborted say so to their protocols
+
+
+async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
+    """Both ways, until either side ends."""
+    onward: asyncio.StreamWriter | None = None
+    try:
+        back, onward = await asyncio.open_connection(host, port)
+        async with asyncio.TaskGroup() as both:
+            both.create_task(_pump(reader, onward))
+            both.create_task(_pump(back, writer))
+    except* OSError:
+        pass  # nobody listens there, or it has gone: who connected here sees the same
+    finally:
+        writer.transport.abort()
+        if onward is not None:
+            onward.transport.abort()
+
+
+async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    """Raises ConnectionError at the end, so that the other way ends, too."""
+    while data := await source.read(_READ_BYTES):
+        target.write(data)
+        await target.drain()
+    raise ConnectionResetError("one side has ended")
 
 
 class _Follower:

@@ -1,0 +1,146 @@
+"""The docker engine on this machine: whether it is there, which images are used, and that nothing
+of ours stays behind.
+
+Everything made here carries a label of its session. What is still there when the session is closed
+goes with it; when its process dies before, also by kill -9, a child that outlives it sees to that
+(`containers.reaper`): testcontainers' own reaper is an image, which not every machine can have.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Any
+
+import docker
+import docker.errors
+import requests
+
+from rebalance_lab.world.live.java import EmbeddedServerError
+
+LABEL = "rebalance-lab.session"
+
+#: Variables that name other images than these.
+IMAGE_VARIABLES = {
+    "rebalance-lab/zookeeper": "REBALANCE_LAB_ZOOKEEPER_IMAGE",
+    "rebalance-lab/lab": "REBALANCE_LAB_IMAGE",
+}
+ZOOKEEPER_IMAGE, LAB_IMAGE = IMAGE_VARIABLES
+
+_CALL_TIMEOUT_S = 60
+_REAPER_TIMEOUT_S = 30
+
+
+class ContainersError(EmbeddedServerError):
+    """Containers cannot be started or steered. The message says what to do."""
+
+
+def engine_problem() -> str | None:
+    """Why there are no containers here; None when there can be."""
+    try:
+        _client().close()
+    except ContainersError as error:
+        return str(error)
+    return None
+
+
+def _client() -> docker.DockerClient:
+    try:
+        client = docker.from_env(timeout=_CALL_TIMEOUT_S)
+        client.ping()
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        raise ContainersError(
+            f"no docker engine answers ({error}): start one (Debian: apt-get install docker.io), or see DOCKER_HOST"
+        ) from error
+    return client
+
+
+@contextlib.contextmanager
+def told(what: str) -> Iterator[None]:
+    """Turn what the engine says against `what` into a ContainersError."""
+    try:
+        yield
+    except (docker.errors.DockerException, requests.RequestException) as error:
+        raise ContainersError(f"{what}: {error}") from error
+
+
+class Engine:
+    """A session with the engine. End it with `close`, or use it as a context."""
+
+    def __init__(self) -> None:
+        self.client = _client()
+        self.session = uuid.uuid4().hex
+        self._reaper = subprocess.Popen(
+            [sys.executable, "-m", "rebalance_lab.world.containers.reaper", self.session],
+            stdin=subprocess.PIPE,
+            start_new_session=True,  # what ends us must not end it
+        )
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """For everything that is made in this session."""
+        return {LABEL: self.session}
+
+    def name(self, purpose: str) -> str:
+        """A name nobody else has."""
+        return f"rebalance-lab-{self.session[:12]}-{purpose}"
+
+    def image(self, ours: str) -> str:
+        """The image to use: ours, or the one its variable names. Raises ContainersError: it is
+        not here."""
+        variable = IMAGE_VARIABLES[ours]
+        named = os.environ.get(variable) or ours
+        try:
+            self.client.images.get(named)
+        except docker.errors.ImageNotFound as error:
+            how = "build it with scripts/images" if named == ours else f"pull it: docker pull {named}"
+            raise ContainersError(f"there is no image {named}: {how}, or name another with {variable}") from error
+        return named
+
+    def close(self) -> None:
+        """Remove all that the session made. Harmless when closed."""
+        if self._reaper.stdin is None or self._reaper.stdin.closed:
+            return
+        try:
+            remove_all(self.client, self.session)
+        finally:
+            self.client.close()
+            self._reaper.stdin.close()  # it finds nothing to do, and ends
+            self._reaper.wait(_REAPER_TIMEOUT_S)
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def remove_all(client: docker.DockerClient, session: str) -> None:
+    """Remove every container of a session, with its volumes, and then its networks. Raises
+    ContainersError."""
+    mine: dict[str, Any] = {"label": f"{LABEL}={session}"}
+    with told(f"cannot remove the containers of session {session}"):
+        for container in client.containers.list(all=True, filters=mine, ignore_removed=True):
+            with contextlib.suppress(docker.errors.NotFound):
+                if container.status == "paused":
+                    container.unpause()  # it could not be killed
+                container.remove(force=True, v=True)
+        for network in client.networks.list(filters=mine):
+            with contextlib.suppress(docker.errors.NotFound):
+                network.remove()
+
+
+def reap(session: str) -> None:
+    """`remove_all` for a session whose process has died."""
+    client = _client()
+    try:
+        remove_all(client, session)
+    finally:
+        client.close()

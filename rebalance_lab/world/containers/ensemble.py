@@ -1,0 +1,181 @@
+"""A ZooKeeper ensemble in containers: paused, killed, restarted and cut off by docker."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+from rebalance_lab.world.containers.engine import ZOOKEEPER_IMAGE, ContainersError, Engine
+from rebalance_lab.world.containers.networks import PrivateNetwork
+from rebalance_lab.world.containers.node import (
+    CLIENT_PORT,
+    ELECTION_PORT,
+    QUORUM_PORT,
+    ContainerNode,
+    Networks,
+    ServerSettings,
+)
+from rebalance_lab.world.live.ensemble import DEFAULT_SYNC_LIMIT_TICKS
+from rebalance_lab.world.live.ensemble_base import Ensemble
+from rebalance_lab.world.live.processes import RunState
+from rebalance_lab.world.live.quorum_lag import LagSeen, QuorumLag
+from rebalance_lab.world.live.server_process import DEFAULT_TICK_MS
+
+#: Containers take their time to start, on a machine that is busy.
+START_TIMEOUT_S = 90.0
+
+
+class ContainerEnsemble(Ensemble[ContainerNode]):
+    """Nodes z1, z2, …. Make it with `start`; end it with `stop`, or as a context. What it made is
+    removed in any case when the engine's session ends.
+
+    Methods block until docker has done it. Raises ContainersError throughout.
+    """
+
+    def __init__(
+        self, engine: Engine, nodes: dict[str, ContainerNode], networks: Networks, lag_nodes: tuple[str, ...]
+    ) -> None:
+        super().__init__(nodes)
+        self.networks = networks
+        self.lag_nodes = lag_nodes
+        self._engine = engine
+        self._lag = QuorumLag() if lag_nodes else None
+
+    @classmethod
+    def start(
+        cls,
+        engine: Engine,
+        data_dir: Path,
+        nodes: int = 3,
+        tick_ms: int = DEFAULT_TICK_MS,
+        lag_nodes: tuple[str, ...] = (),
+        *,
+        sync_limit_ticks: int = DEFAULT_SYNC_LIMIT_TICKS,
+        config: tuple[str, ...] = (),
+        flags: tuple[str, ...] = (),
+        mounts: Mapping[Path, str] | None = None,
+    ) -> ContainerEnsemble:
+        """Start the nodes and wait until all serve and one leads. Their transaction logs are
+        under `data_dir`/z1/datalog and so on. `config`, `flags`, `mounts`: see ServerSettings."""
+        if nodes < 1 or (lag_nodes and nodes == 1):
+            raise ValueError(f"an ensemble of {nodes} nodes, of which {lag_nodes} may lag")
+        image = engine.image(ZOOKEEPER_IMAGE)
+        networks = Networks(PrivateNetwork(engine, "clients"), PrivateNetwork(engine, "peers"))
+        made = {
+            f"z{number}": ContainerNode(engine, f"z{number}", number, data_dir / f"z{number}", networks)
+            for number in range(1, nodes + 1)
+        }
+        ensemble = cls(engine, made, networks, lag_nodes)
+        settings = ServerSettings(tick_ms, sync_limit_ticks, config, flags, mounts or {})
+        try:
+            for node in made.values():
+                node.create(image, settings, ensemble._servers_for(node) if nodes > 1 else "")
+            ensemble.wait_until_ready(START_TIMEOUT_S)
+        except BaseException:
+            ensemble.stop()
+            raise
+        return ensemble
+
+    def _servers_for(self, node: ContainerNode) -> str:
+        """ZOO_SERVERS as this node is to see them: one that may lag sees the others through
+        proxies on this machine, which its network's gateway is."""
+        lines = []
+        for other in self.servers.values():
+            host, quorum, election = other.peer_address, QUORUM_PORT, ELECTION_PORT
+            if self._lag is not None and node.name in self.lag_nodes and other is not node:
+                host = self.networks.peers.gateway
+                quorum = self._lag.add(node.name, QUORUM_PORT, host=other.peer_address, listen=host)
+                election = self._lag.forward(ELECTION_PORT, host=other.peer_address, listen=host)
+            lines.append(f"server.{other.number}={host}:{quorum}:{election};{CLIENT_PORT}")
+        return " ".join(lines)
+
+    # -- faults -----------------------------------------------------------------------------
+
+    def kill(self, name: str) -> None:
+        """End a node at once (SIGKILL); it is gone on return."""
+        self.servers[name].kill()
+
+    def start_node(self, name: str) -> None:
+        """Start a node again on its data, and do not wait until it serves: see `serving`."""
+        self.servers[name].start()
+
+    def restart(self, name: str) -> None:
+        """Stop a node in order, and start it again; see `serving`."""
+        self.servers[name].stop()
+        self.servers[name].start()
+
+    def pause(self, name: str) -> None:
+        self.servers[name].pause()
+
+    def resume(self, name: str) -> None:
+        self.servers[name].resume()
+
+    def partition(self, name: str) -> None:
+        """Cut a node off from its peers; its clients still reach it. It gives up serving when it has
+        heard nothing for the sync limit."""
+        self.networks.peers.disconnect(self.servers[name].container)
+
+    def rejoin(self, name: str) -> None:
+        """Undo `partition`."""
+        self.networks.peers.connect(self.servers[name].container, self.servers[name].peer_address)
+
+    def cut_off(self, name: str) -> None:
+        """Cut a node off from its clients; its peers still reach it."""
+        self.networks.clients.disconnect(self.servers[name].container)
+
+    def heal(self, name: str) -> None:
+        """Undo `cut_off`."""
+        self.networks.clients.connect(self.servers[name].container, self.servers[name].address)
+
+    def lag(self, name: str, delay_ms: int) -> None:
+        """From now on a follower applies what the leader commits so much later; 0 heals it. See
+        `EmbeddedEnsemble.lag`."""
+        lag = self._lag_of(name)
+        if delay_ms < 0:
+            raise ValueError(f"a delay of {delay_ms} ms")
+        if delay_ms > 0 and not lag.seen(name).following:
+            raise ContainersError(f"{name} follows nobody now: only followers lag")
+        lag.set_delay(name, delay_ms)
+
+    def lag_seen(self, name: str) -> LagSeen:
+        """What the proxies of a node have done."""
+        return self._lag_of(name).seen(name)
+
+    def _lag_of(self, name: str) -> QuorumLag:
+        if self._lag is None or name not in self.lag_nodes:
+            raise ContainersError(f"{name} cannot lag: start the ensemble with lag_nodes=({name!r},)")
+        return self._lag
+
+    def make_whole(self) -> None:
+        """Undo every fault, and wait until all serve."""
+        for name, node in self.servers.items():
+            if node.state is RunState.STOPPED:
+                node.resume()
+            elif node.state is RunState.GONE:
+                node.start()
+            if not self.networks.peers.has(node.container):
+                self.rejoin(name)
+            if not self.networks.clients.has(node.container):
+                self.heal(name)
+            if name in self.lag_nodes:
+                self.lag(name, 0)
+        self.wait_until_ready(START_TIMEOUT_S)
+
+    # -- end --------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """End and remove all of it; the logs stay. Harmless when ended."""
+        self.stop_asking()
+        for node in self.servers.values():
+            node.remove()
+        if self._lag is not None:
+            self._lag.close()
+
+    def __enter__(self) -> ContainerEnsemble:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()

@@ -1,0 +1,64 @@
+"""A network of containers with addresses that stay theirs, also over a restart or a time off it."""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import Any
+
+import docker.errors
+from docker.types import IPAMConfig, IPAMPool
+
+from rebalance_lab.world.containers.engine import ContainersError, Engine, told
+
+#: Two processes may be given the same free subnet at one moment.
+_ATTEMPTS = 10
+
+#: Addresses below are the network's, its gateway's, and free.
+_FIRST_ADDRESS = 10
+
+
+class PrivateNetwork:
+    """A bridge of this machine. Docker lets nobody choose an address unless the subnet was chosen,
+    so docker is asked for a free subnet first, and then for just that one."""
+
+    def __init__(self, engine: Engine, purpose: str) -> None:
+        self.name = engine.name(purpose)
+        self._given = _FIRST_ADDRESS
+        for _ in range(_ATTEMPTS):
+            with told(f"cannot make the network {self.name}"):
+                free = engine.client.networks.create(self.name, labels=engine.labels)
+                free.reload()
+                subnet: str = free.attrs["IPAM"]["Config"][0]["Subnet"]
+                free.remove()
+            self.subnet = ipaddress.ip_network(subnet)
+            self.gateway = str(self.subnet[1])
+            pool = IPAMPool(subnet=subnet, gateway=self.gateway)
+            try:
+                self._network = engine.client.networks.create(
+                    self.name, ipam=IPAMConfig(pool_configs=[pool]), labels=engine.labels
+                )
+            except docker.errors.APIError:
+                continue  # somebody else was given it meanwhile
+            return
+        raise ContainersError(f"cannot make the network {self.name}: {_ATTEMPTS} free subnets were taken by others")
+
+    def new_address(self) -> str:
+        """The next one that nobody has."""
+        self._given += 1
+        return str(self.subnet[self._given])
+
+    def connect(self, container: Any, address: str) -> None:
+        """Raises ContainersError."""
+        with told(f"cannot connect {container.name} to {self.name} as {address}"):
+            self._network.connect(container, ipv4_address=address)
+
+    def disconnect(self, container: Any) -> None:
+        """Its interface goes at once, and what is sent to it goes nowhere. Raises ContainersError."""
+        with told(f"cannot disconnect {container.name} from {self.name}"):
+            self._network.disconnect(container)
+
+    def has(self, container: Any) -> bool:
+        """Whether it is connected, as the engine says."""
+        with told(f"cannot look at {container.name}"):
+            container.reload()
+        return self.name in container.attrs["NetworkSettings"]["Networks"]

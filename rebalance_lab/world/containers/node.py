@@ -1,0 +1,251 @@
+"""One node of an ensemble in a container of its own (testcontainers)."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.types import EndpointConfig
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
+from testcontainers.core.exceptions import ContainerStartException
+
+from rebalance_lab.world.containers.engine import Engine, told
+from rebalance_lab.world.containers.networks import PrivateNetwork
+from rebalance_lab.world.live.ensemble_node import Standing, ask, standing_of
+from rebalance_lab.world.live.processes import RunState
+
+CLIENT_PORT = 2181
+SECURE_PORT = 2281
+QUORUM_PORT = 2888
+ELECTION_PORT = 3888
+
+#: As embedded nodes have it: small, quick to start, and looking for a leader often.
+_FLAGS = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Dzookeeper.fastleader.maxNotificationInterval=1000",
+)
+_HEAP_MB = 256
+_INIT_LIMIT_TICKS = 20
+_LOG_TAIL_LINES = 15
+_ANSWER_TIMEOUT_S = 1.0
+_STATES = {"running": RunState.ALIVE, "paused": RunState.STOPPED}
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """What all nodes of an ensemble are told. `config`: more lines of zoo.cfg, without blanks;
+    `flags`: more of the JVM's; `mounts`: folders of this machine -> where nodes see them, read-only."""
+
+    tick_ms: int
+    sync_limit_ticks: int
+    config: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    mounts: Mapping[Path, str] = field(default_factory=dict)
+
+    def environment(self, number: int, servers: str) -> dict[str, str]:
+        """Variables of the official image. `servers`: its ZOO_SERVERS; empty: a server alone."""
+        lines = ("clientPortListenBacklog=1024", *self.config)
+        quorum = {"ZOO_SERVERS": servers} if servers else {}
+        return {
+            **quorum,
+            "ZOO_MY_ID": str(number),
+            "ZOO_TICK_TIME": str(self.tick_ms),
+            "ZOO_INIT_LIMIT": str(_INIT_LIMIT_TICKS),
+            "ZOO_SYNC_LIMIT": str(self.sync_limit_ticks),
+            "ZOO_MAX_CLIENT_CNXNS": "0",
+            "ZOO_ADMINSERVER_ENABLED": "false",
+            "ZOO_4LW_COMMANDS_WHITELIST": "*",
+            "ZOO_CFG_EXTRA": " ".join(lines),
+            "ZK_SERVER_HEAP": str(_HEAP_MB),
+            "JVMFLAGS": " ".join((*_FLAGS, *self.flags)),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Networks:
+    """`clients`: for all who talk to servers; `peers`: for servers among themselves."""
+
+    clients: PrivateNetwork
+    peers: PrivateNetwork
+
+
+class ServerContainer(DockerContainer):
+    """testcontainers' container, without its reaper: see `containers.engine`."""
+
+    def start(self) -> ServerContainer:
+        configured = testcontainers_config.ryuk_disabled
+        testcontainers_config.ryuk_disabled = True
+        try:
+            super().start()
+        finally:
+            testcontainers_config.ryuk_disabled = configured
+        return self
+
+
+class ContainerNode:
+    """A server in a container, which stays the same when it is killed and started again.
+
+    It has two addresses: members and everybody else find it at `address`, its peers at
+    `peer_address`, on a network of their own that it can be cut off from alone.
+    """
+
+    def __init__(self, engine: Engine, name: str, number: int, folder: Path, networks: Networks) -> None:
+        self.name = name
+        self.number = number
+        self.networks = networks
+        self.address = networks.clients.new_address()
+        self.peer_address = networks.peers.new_address()
+        self._engine = engine
+        self._datalog = folder / "datalog"
+        self._testcontainer: ServerContainer | None = None
+
+    def create(self, image: str, settings: ServerSettings, servers: str) -> None:
+        """Make and start the container; do not wait for the server. Raises ContainersError."""
+        self._datalog.mkdir(parents=True, exist_ok=True)
+        peers = self.networks.peers.name
+        made = ServerContainer(image, name=self._engine.name(self.name))
+        made.with_envs(**settings.environment(self.number, servers))
+        made.with_volume_mapping(self._datalog.absolute(), "/datalog", "rw")
+        for folder, where in settings.mounts.items():
+            made.with_volume_mapping(folder.absolute(), where, "ro")
+        made.with_kwargs(
+            network=peers,
+            networking_config={peers: EndpointConfig(docker.__version__, ipv4_address=self.peer_address)},
+            hostname=self.name,
+            labels=self._engine.labels,
+        )
+        self._testcontainer = made
+        with told(f"cannot start {self.name}"):
+            made.start()
+        self.networks.clients.connect(self.container, self.address)
+
+    # -- facts ------------------------------------------------------------------------------
+
+    @property
+    def container(self) -> Any:
+        """Docker's handle of it."""
+        assert self._testcontainer is not None, f"{self.name} was not created"
+        return self._testcontainer.get_wrapped_container()
+
+    @property
+    def connect_string(self) -> str:
+        return f"{self.address}:{CLIENT_PORT}"
+
+    @property
+    def secure_connect_string(self) -> str:
+        """Of the secure port, if the settings open one."""
+        return f"{self.address}:{SECURE_PORT}"
+
+    @property
+    def transaction_dir(self) -> Path:
+        """Its transaction log, which lies on this machine."""
+        return self._datalog
+
+    @property
+    def state(self) -> RunState:
+        """Of its container, as the engine says."""
+        with told(f"cannot look at {self.name}"):
+            self.container.reload()
+        return _STATES.get(self.container.status, RunState.GONE)
+
+    def standing_now(self) -> Standing:
+        """Asks the node, and waits for its answer (a second at most)."""
+        state, answer = self.state, ""
+        if state is RunState.ALIVE:
+            try:
+                answer = self.command("srvr")
+            except OSError:
+                state = self.state
+        return standing_of(self.name, state, answer)
+
+    async def standing(self) -> Standing:
+        """The same without blocking the loop."""
+        state, answer = self.state, ""
+        if state is RunState.ALIVE:
+            try:
+                answer = await ask(self.address, CLIENT_PORT, "srvr")
+            except OSError:
+                state = self.state
+        return standing_of(self.name, state, answer)
+
+    def command(self, word: str) -> str:
+        """The answer to a four-letter word. Raises OSError."""
+        with socket.create_connection((self.address, CLIENT_PORT), timeout=_ANSWER_TIMEOUT_S) as connection:
+            connection.sendall(word.encode("ascii"))
+            parts = []
+            while part := connection.recv(65536):
+                parts.append(part)
+        return b"".join(parts).decode("utf-8", "replace")
+
+    def ended_by_itself(self) -> str | None:
+        """Why nobody needs to wait for it any more; None while its container is there."""
+        return f"{self.name} has ended{self.last_words()}" if self.state is RunState.GONE else None
+
+    def last_words(self) -> str:
+        """The last lines of its log, for the end of an error's message."""
+        with told(f"cannot read the log of {self.name}"):
+            lines = self.container.logs(tail=_LOG_TAIL_LINES).decode("utf-8", "replace")
+        return f"; the last lines of container {self.container.name}:\n{lines}"
+
+    # -- faults -----------------------------------------------------------------------------
+
+    def kill(self) -> None:
+        """SIGKILL; done when it is gone. Raises ContainersError, as all here."""
+        with told(f"cannot kill {self.name}"):
+            self.container.kill()
+            self.container.wait()
+
+    def start(self) -> None:
+        """Start it again, with its data and its addresses."""
+        with told(f"cannot start {self.name}"):
+            self.container.start()
+
+    def stop(self) -> None:
+        """SIGTERM; done when it has ended, by force after ten seconds."""
+        with told(f"cannot stop {self.name}"):
+            self.container.stop()
+
+    def pause(self) -> None:
+        """Nothing of it runs until `resume`; its connections stand."""
+        with told(f"cannot pause {self.name}"):
+            self.container.pause()
+
+    def resume(self) -> None:
+        with told(f"cannot resume {self.name}"):
+            self.container.unpause()
+
+    # -- end --------------------------------------------------------------------------------
+
+    def remove(self) -> None:
+        """Remove the container and its volumes; its transaction log stays. Harmless when removed."""
+        if self._testcontainer is None:
+            return
+        made, self._testcontainer = self._testcontainer, None
+        with told(f"cannot remove {self.name}"):
+            try:
+                container = made.get_wrapped_container()
+            except ContainerStartException:
+                return  # it never came to be
+            image = container.image
+            container.remove(force=True, v=True)
+            if os.getuid() != 0:
+                self._give_back(image)
+
+    def _give_back(self, image: Any) -> None:
+        """Make its log the caller's: the server wrote it as a user of the image's own."""
+        self._engine.client.containers.run(
+            image,
+            ["-R", f"{os.getuid()}:{os.getgid()}", "/datalog"],
+            entrypoint="chown",
+            user="root",
+            volumes={str(self._datalog.absolute()): {"bind": "/datalog", "mode": "rw"}},
+            labels=self._engine.labels,
+            remove=True,
+        )
