@@ -13,6 +13,9 @@ Each layer has its own rule (definitions O1, O1e, O2 and O3 stand on them):
   FAULT_BEGAN of a kill or pause of its actor and FAULT_ENDED of a pause cut a run, however
   short the pause was.
 
+Two processes may go by one member's name (the same `consumer.id` twice): belief and effect are kept
+apart by who recorded them, and `Interval.actor` tells.
+
 What an actor recorded after the FAULT_BEGAN of its kill counts for nothing: the runner writes
 that event first and then sends the signal. A report inside a pause does count (in a run of
 its own): it was really made, between the event and the signal.
@@ -56,9 +59,17 @@ class Interval:
         """(group, topic, partition): what can have only one owner."""
         return (self.group, self.topic, self.partition)
 
+    @property
+    def actor(self) -> str:
+        """Who recorded it: the member's process; of the registry's intervals the registry."""
+        return self.begin[0]
+
 
 #: (group, topic, partition, member)
 _Claim = tuple[str, str, int, str]
+
+#: A claim, and who recorded it.
+_Told = tuple[_Claim, str]
 
 _BELIEF_KINDS = frozenset({Kind.OWNED, Kind.DISOWNED, Kind.MEMBER_CLOSED, Kind.FAULT_BEGAN})
 _EFFECT_KINDS = frozenset({Kind.WORKED, Kind.FAULT_BEGAN, Kind.FAULT_ENDED})
@@ -143,7 +154,7 @@ def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERI
     """Effect runs of a history's events (in merge order). Raises HistoryError for a WORKED
     without member, topic or partition."""
     gap_us = 2 * work_period_ms * 1000
-    runs: dict[_Claim, tuple[Event, Event]] = {}  # first and last report so far
+    runs: dict[_Told, tuple[Event, Event]] = {}  # first and last report so far
     done: list[Interval] = []
     killed: set[str] = set()
     worked = Kind.WORKED
@@ -151,21 +162,21 @@ def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERI
         if event.kind is worked:
             if event.actor in killed:
                 continue
-            claim = _claim_of(event)
-            run = runs.get(claim)
+            told = _claim_of(event), event.actor
+            run = runs.get(told)
             if run is not None and event.at_us - run[1].at_us > gap_us:
-                done.append(_run(claim, *run))
+                done.append(_run(told, *run))
                 run = None
-            runs[claim] = (event if run is None else run[0], event)
+            runs[told] = (event if run is None else run[0], event)
             if event.of("last"):  # it stopped: what comes soon after is another run
-                done.append(_run(claim, *runs.pop(claim)))
+                done.append(_run(told, *runs.pop(told)))
         elif _cuts_effect(event):
             target = str(event.of("target"))
             if event.of("fault") == KILL:
                 killed.add(target)
-            for claim in [claim for claim, (first, _) in runs.items() if first.actor == target]:
-                done.append(_run(claim, *runs.pop(claim)))
-    done.extend(_run(claim, *run) for claim, run in runs.items())
+            for told in [told for told in runs if told[1] == target]:
+                done.append(_run(told, *runs.pop(told)))
+    done.extend(_run(told, *run) for told, run in runs.items())
     return sorted(done, key=sort_key)
 
 
@@ -206,8 +217,8 @@ def _claim_of(event: Event) -> _Claim:
     return claim
 
 
-def _run(claim: _Claim, first: Event, last: Event) -> Interval:
-    return _interval(Layer.EFFECT, claim, first, last, last.at_us)
+def _run(told: _Told, first: Event, last: Event) -> Interval:
+    return _interval(Layer.EFFECT, told[0], first, last, last.at_us)
 
 
 def _interval(layer: Layer, claim: _Claim, begin: Event, end: Event | None, end_us: int) -> Interval:
@@ -226,38 +237,42 @@ def _interval(layer: Layer, claim: _Claim, begin: Event, end: Event | None, end_
 
 
 class _Book:
-    """Intervals of one layer in the making: what is open, and what has ended."""
+    """Intervals of one layer in the making: what is open, and what has ended. The registry's
+    events are told by the registry, whoever they are about."""
 
     def __init__(self, layer: Layer) -> None:
         self._layer = layer
-        self._open: dict[_Claim, Event] = {}
+        self._open: dict[_Told, Event] = {}
         self._done: list[Interval] = []
 
     def open(self, claim: _Claim, event: Event) -> None:
-        self._open.setdefault(claim, event)
+        self._open.setdefault((claim, event.actor), event)
 
     def close(self, claim: _Claim, event: Event) -> None:
-        begin = self._open.pop(claim, None)
+        self._close((claim, event.actor), event)
+
+    def _close(self, told: _Told, event: Event) -> None:
+        begin = self._open.pop(told, None)
         if begin is not None:
-            self._done.append(_interval(self._layer, claim, begin, event, event.at_us))
+            self._done.append(_interval(self._layer, told[0], begin, event, event.at_us))
 
     def close_others(self, claim: _Claim, event: Event) -> None:
         """End what other members have of the claim's partition."""
-        for other in [other for other in self._open if other[:3] == claim[:3] and other != claim]:
-            self.close(other, event)
+        for other in [other for other in self._open if other[0][:3] == claim[:3] and other[0] != claim]:
+            self._close(other, event)
 
     def close_member(self, event: Event) -> None:
         """End all that the event's member has."""
-        for claim in [claim for claim in self._open if claim[3] == event.member]:
-            self.close(claim, event)
+        for told in [told for told in self._open if told[0][3] == event.member and told[1] == event.actor]:
+            self._close(told, event)
 
     def close_actor(self, actor: str, event: Event) -> None:
         """End all that was begun by `actor`."""
-        for claim in [claim for claim, begin in self._open.items() if begin.actor == actor]:
-            self.close(claim, event)
+        for told in [told for told in self._open if told[1] == actor]:
+            self._close(told, event)
 
     def finish(self, events: Sequence[Event]) -> list[Interval]:
         end_us = events[-1].at_us if events else 0
-        self._done.extend(_interval(self._layer, claim, begin, None, end_us) for claim, begin in self._open.items())
+        self._done.extend(_interval(self._layer, told[0], begin, None, end_us) for told, begin in self._open.items())
         self._open.clear()
         return sorted(self._done, key=sort_key)

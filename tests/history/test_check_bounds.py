@@ -10,7 +10,7 @@ import pytest
 from history_story import Story
 
 from rebalance_lab.history.checks import Finding, Outcome
-from rebalance_lab.history.checks.bounds import LIVE_ROUND_TRIP_US
+from rebalance_lab.history.checks.bounds import LIVE_ROUND_TRIP_US, bounds
 from rebalance_lab.history.checks.unowned_window import CHECK
 from rebalance_lab.history.events import Kind
 
@@ -90,3 +90,8 @@ def test_a_window_is_too_long_when_requests_and_back_offs_cannot_explain_it(back
     story.phase(9_000, "closing")
     story.rest(9_000)
     assert judge(story).outcome is outcome
+
+
+@pytest.mark.parametrize(("backoff_ms", "quiet_us"), [(500, 1_000_000), (100, 200_000), (10, 200_000)])
+def test_rest_asks_for_a_quiet_of_two_back_offs_but_200_ms(backoff_ms: int, quiet_us: int) -> None:
+    assert bounds(Story(rebalance_backoff_ms=backoff_ms).history()).quiet_us == quiet_us

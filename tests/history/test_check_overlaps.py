@@ -36,6 +36,30 @@ def test_two_believers_are_violated_with_three_witnesses() -> None:
     )
 
 
+def test_two_processes_of_one_name_are_two_believers() -> None:
+    story = Story()
+    story.owned(10, "m1")
+    story.add(30, "m2", Kind.OWNED, member="g_m1", topic="t", partition=0)
+    story.add(40, "m2", Kind.DISOWNED, member="g_m1", topic="t", partition=0)
+    story.rest(60)
+    assert judge("belief_overlap", story) == Finding(
+        Outcome.VIOLATED,
+        "m1 and m2, each as g_m1, both believed for 0.010 s that they owned t/0",
+        (("m1", 0), ("m2", 0), ("m2", 1)),
+        {"count": 1, "longest_us": 10_000, "total_us": 10_000},
+    )
+
+
+def test_two_processes_of_one_name_are_two_workers() -> None:
+    story = Story()
+    story.worked("m1", 10, 50)
+    story.add(30, "m2", Kind.WORKED, member="g_m1", topic="t", partition=0)
+    story.rest(60)
+    finding = judge("effect_overlap", story)
+    assert finding.why == "m1 and m2, each as g_m1, both worked on t/0 for 0.000 s"
+    assert finding.witness == (("m1", 0), ("m2", 0), ("m1", 1))
+
+
 def test_an_overlap_that_outlives_the_history_has_two_witnesses() -> None:
     story = Story()
     story.owned(10, "m1")

@@ -31,7 +31,14 @@ def test_a_crash_that_takes_all_with_its_session_is_clean() -> None:
         Outcome.CLEAN,
         "each registration and its ownership lived as long as their session, 2.000 s after the kill at most",
         (),
-        {"count": 0, "registrations": 2, "sessions_closed": 1, "observations": 2, "longest_us": 2_000_000},
+        {
+            "count": 0,
+            "registrations": 2,
+            "unregistered": 0,
+            "sessions_closed": 1,
+            "observations": 2,
+            "longest_us": 2_000_000,
+        },
     )
 
 
@@ -42,7 +49,7 @@ def test_no_registration_at_all_is_unknown() -> None:
         Outcome.UNKNOWN,
         "no member registered",
         (),
-        {"count": 0, "registrations": 0, "sessions_closed": 0, "observations": 0, "longest_us": 0},
+        {"count": 0, "registrations": 0, "unregistered": 0, "sessions_closed": 0, "observations": 0, "longest_us": 0},
     )
 
 
@@ -57,7 +64,7 @@ def test_a_persistent_registration_is_violated() -> None:
         Outcome.VIOLATED,
         "/consumers/g/ids/g_m1 was created, but not as ephemeral",
         (("zookeeper", 0),),
-        {"count": 1, "registrations": 1, "sessions_closed": 0, "observations": 0, "longest_us": 0},
+        {"count": 1, "registrations": 1, "unregistered": 0, "sessions_closed": 0, "observations": 0, "longest_us": 0},
     )
 
 

@@ -120,6 +120,16 @@ def test_a_closed_member_believes_nothing() -> None:
     ]
 
 
+def test_two_processes_of_one_name_believe_for_themselves() -> None:
+    story = Story()
+    story.owned(10, "m1")
+    story.add(20, "m2", Kind.OWNED, member="g_m1", topic="t", partition=0)
+    story.closed(30, "m1")
+    story.add(50, "m2", Kind.DISOWNED, member="g_m1", topic="t", partition=0)
+    found = belief_intervals(story.history().events)
+    assert [(one.actor, one.begin_us, one.end_us) for one in found] == [("m1", 10_000, 30_000), ("m2", 20_000, 50_000)]
+
+
 def test_a_belief_without_partition_is_no_history_of_this_lab() -> None:
     story = Story()
     story.member(10, "m1", Kind.OWNED, topic="t")

@@ -33,8 +33,7 @@ def judge(history: History) -> Finding:
     first, second = worst.first, worst.second
     ended = first.end if first.end_us <= second.end_us else second.end
     return violated(
-        f"{first.member} and {second.member} both believed for {seconds(worst.length_us)} "
-        f"that they owned {first.topic}/{first.partition}",
+        f"{worst.names} both believed for {seconds(worst.length_us)} that they owned {first.topic}/{first.partition}",
         (first.begin, second.begin, ended),
         numbers,
     )

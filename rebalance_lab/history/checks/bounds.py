@@ -8,6 +8,8 @@
   world, else LIVE_ROUND_TRIP_US.
 - *Rebalance*: rebalance_max_retries * (rebalance_backoff_ms + attempt), which is what 0.8.2 spends
   on one rebalance before it gives up (facts/zkconsumer, 3.6).
+- *Quiet*: two back-offs (the trial's), but QUIET_LEAST_US: nothing may have changed for so long
+  when the runner says that the group rests.
 - *Expiry*: session_timeout_ms + 2 ticks: a dead member's session lives that long, as the server
   rounds expiry up to ticks.
 
@@ -27,6 +29,8 @@ from rebalance_lab.history.views import events_of, once
 #: included. An allowance, not a measurement.
 LIVE_ROUND_TRIP_US = 5_000
 
+QUIET_LEAST_US = 200_000
+
 _SETTINGS = ("rebalance_max_retries", "rebalance_backoff_ms", "session_timeout_ms", "tick_ms")
 _NEEDED = ("partitions", *_SETTINGS)
 
@@ -38,6 +42,7 @@ class Bounds:
     attempt_us: int
     rebalance_us: int
     expiry_us: int
+    quiet_us: int
 
 
 def lacking(history: History) -> str | None:
@@ -61,6 +66,7 @@ def bounds(history: History) -> Bounds:
         attempt_us=attempt_us,
         rebalance_us=settings["rebalance_max_retries"] * (settings["rebalance_backoff_ms"] * 1000 + attempt_us),
         expiry_us=(settings["session_timeout_ms"] + 2 * settings["tick_ms"]) * 1000,
+        quiet_us=max(2 * _parameter(history, "rebalance_backoff_ms") * 1000, QUIET_LEAST_US),
     )
 
 

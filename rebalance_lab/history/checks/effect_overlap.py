@@ -29,10 +29,8 @@ def judge(history: History) -> Finding:
         nothing = None if intervals else "no member ever worked on a partition"
         return not_violated(history, "no two members worked on one partition at once", numbers, vacuous=nothing)
     worst = longest(found)
-    first, second = worst.first, worst.second
     return violated(
-        f"{first.member} and {second.member} both worked on {first.topic}/{first.partition} "
-        f"for {seconds(worst.length_us)}",
+        f"{worst.names} both worked on {worst.first.topic}/{worst.first.partition} for {seconds(worst.length_us)}",
         _witness(history, worst),
         numbers,
     )
@@ -53,7 +51,7 @@ def _reports(history: History, run: Interval) -> list[Event]:
     return [
         event
         for event in events_of(history, Kind.WORKED)
-        if run.begin_us <= event.at_us <= run.end_us and owner_claim(event) == claim
+        if run.begin_us <= event.at_us <= run.end_us and event.actor == run.actor and owner_claim(event) == claim
     ]
 
 

@@ -17,6 +17,10 @@ from rebalance_lab.history.views import events_of, once
 #: moments closer than this have no order.
 TOLERANCE_US = 2_000
 
+#: Faults that are done at once, or are no harm to a member: what follows them is theirs, and a
+#: group has to cope with it.
+DEEDS = frozenset({"kill", "leave", "join", "topic", "broker", "expire"})
+
 
 @dataclass(frozen=True, slots=True)
 class Fault:
@@ -63,6 +67,16 @@ def faults(history: History) -> list[Fault]:
             case Kind.SESSION_CLOSED:
                 closed.append(event)
     return [_fault(event, bit.get(event.id), ended.get(event.id), closed) for event in began]
+
+
+def under_way(history: History, moment: Event) -> bool:
+    """Whether a fault disturbs the group at a moment: one that goes on for a while, and has not ended."""
+    return any(
+        fault.began.at_us <= moment.at_us
+        and fault.began.of("fault") not in DEEDS
+        and (fault.ended is None or fault.ended.at_us > moment.at_us)
+        for fault in faults(history)
+    )
 
 
 def _fault(began: Event, bit: Event | None, ended: Event | None, closed: list[Event]) -> Fault:

@@ -13,10 +13,19 @@ Span = Callable[[Interval], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Two intervals of different members on one partition that overlap; `first` begins first."""
+    """Two intervals of different members on one partition that overlap; `first` begins first.
+    Different are also two processes that go by one member's name."""
 
     first: Interval
     second: Interval
+
+    @property
+    def names(self) -> str:
+        """Both members for a sentence."""
+        one, other = self.first, self.second
+        if one.member == other.member:
+            return f"{one.actor} and {other.actor}, each as {one.member},"
+        return f"{one.member} and {other.member}"
 
     @property
     def begin_us(self) -> int:
@@ -50,9 +59,13 @@ def overlaps(intervals: Iterable[Interval], *, span: Span = in_time, closed: boo
             begin, end = span(interval)
             active = [former for former in active if _reaches(span(former)[1], begin, closed)]
             if closed or end > begin:
-                found.extend(Overlap(former, interval) for former in active if former.member != interval.member)
+                found.extend(Overlap(former, interval) for former in active if _who(former) != _who(interval))
             active.append(interval)
     return found
+
+
+def _who(interval: Interval) -> tuple[str, str]:
+    return (interval.member, interval.actor)
 
 
 def _reaches(end: int, begin: int, closed: bool) -> bool:

@@ -10,17 +10,22 @@ In the registry's own order (zxid), by the znodes' paths:
 4. of a killed member no znode is left at the last REST_REACHED after the kill;
 5. the outside observer (OBSERVED of `/consumers/<group>/ids`) sees what the registry says:
    by the zxid of its reply where it has one, otherwise 2 ms either way have no order. It must
-   have looked at a killed member's group after it registered and before the kill, and after.
+   have looked at a killed member's group after it registered and before the kill, and after;
+6. a member that lives and is connected at a REST_REACHED before the phase `closing` is registered,
+   by that session. With a `consumer.id` that another has (facts 8.6, F4) it is not: its create meets
+   NodeExists, it takes the znode for one of its own last session, and waits for that to go, for ever.
 
 No registration at all, a kill without a later rest, one that nobody observed on either side,
 or one of a member that did not surely own a partition (of it "all it owned vanishes" is not
 shown) is unknown. Rules 4 and 5, the latter where a reply has no zxid, compare the registry's
 times with the runner's: what breaks them says nothing if the wall clock drifted by more than
-2 ms, and the trial is unknown.
+2 ms, and the trial is unknown. So it is with rule 6. Two processes may go by one member's name: they
+are told apart by their sessions.
 
 Witness: the CREATED of the znode, and beside it what contradicts: nothing (not ephemeral), the
 SESSION_CLOSED it outlived, the DELETED by another, the kill and the rest it outlived, or the
-OBSERVED (with the DELETED, if it was gone by then).
+OBSERVED (with the DELETED, if it was gone by then). Of a member without registration its
+MEMBER_STARTED, the CREATED of the znode that stands in its way, and the rest.
 """
 
 from __future__ import annotations
@@ -28,7 +33,8 @@ from __future__ import annotations
 from rebalance_lab.history.checks.faults import clock_drifted, not_violated, seconds, violated
 from rebalance_lab.history.checks.model import Check, Finding
 from rebalance_lab.history.checks.observer import disagreements, unseen_crashes
-from rebalance_lab.history.checks.znodes import Kill, Violation, Znode, idle_crashes, kills, lifetimes
+from rebalance_lab.history.checks.presence import unregistered
+from rebalance_lab.history.checks.znodes import Kill, Violation, Znode, idle_crashes, kills, sessions_of, znodes_of
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
@@ -41,15 +47,19 @@ _KINDS = (
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count` of violations, `registrations`, `sessions_closed` (of registered
-    members), `observations`, `longest_us` (from a kill to the end of the victim's id)."""
+    """Measures: `count` of violations, `registrations`, members `unregistered` at rest,
+    `sessions_closed` (of registered members), `observations`, `longest_us` (from a kill to the end
+    of the victim's id)."""
     events = events_of(history, *_KINDS)
-    znodes, violations = lifetimes(events)
+    znodes, breaches = znodes_of(history)
+    violations = list(breaches)
     ids = [znode for znode in znodes if znode.is_id]
     crashes = kills(events, znodes)
     violations += _foreign_sessions(events, ids)
-    violations += [found for crash in crashes for found in _survivors(crash, znodes)]
+    violations += [found for crash in crashes for found in _survivors(crash)]
     violations += disagreements(events, ids)
+    lost = unregistered(history, ids)
+    violations += lost
     if clock_drifted(history):
         violations = [violation for violation in violations if not violation.by_time]
     sessions = {znode.created.session for znode in ids}
@@ -58,6 +68,7 @@ def judge(history: History) -> Finding:
     numbers = {
         "count": len(violations),
         "registrations": len(ids),
+        "unregistered": len(lost),
         "sessions_closed": len(closed),
         "observations": sum(event.kind is Kind.OBSERVED for event in events),
         "longest_us": max(gone_us, default=0),
@@ -77,11 +88,11 @@ def judge(history: History) -> Finding:
 
 def _foreign_sessions(events: list[Event], ids: list[Znode]) -> list[Violation]:
     """Ids created by a session that their member never had."""
-    actors = {event.member: event.actor for event in events if event.kind is Kind.MEMBER_STARTED}
-    sessions: dict[str, set[str]] = {}
+    sessions = sessions_of(events)
+    own: dict[str, set[str]] = {}  # of all processes that go by the member's name, where any is known
     for event in events:
-        if event.kind is Kind.CONNECTED and event.session is not None:
-            sessions.setdefault(event.actor, set()).add(event.session)
+        if event.kind is Kind.MEMBER_STARTED and event.actor in sessions:
+            own.setdefault(event.member or "", set()).update(sessions[event.actor])
     return [
         Violation(
             f"{znode.path} was created by session {znode.created.session}, which {znode.member} never had",
@@ -89,11 +100,11 @@ def _foreign_sessions(events: list[Event], ids: list[Znode]) -> list[Violation]:
             znode.rank,
         )
         for znode in ids
-        if (own := sessions.get(actors.get(znode.member, ""))) is not None and znode.created.session not in own
+        if znode.member in own and znode.created.session not in own[znode.member]
     ]
 
 
-def _survivors(crash: Kill, znodes: list[Znode]) -> list[Violation]:
+def _survivors(crash: Kill) -> list[Violation]:
     """Znodes of a killed member that were still there at the last rest."""
     if crash.rest is None:
         return []
@@ -105,8 +116,8 @@ def _survivors(crash: Kill, znodes: list[Znode]) -> list[Violation]:
             znode.rank,
             by_time=True,
         )
-        for znode in znodes
-        if znode.member == crash.member and znode.surely_there_at(rest)
+        for znode in crash.znodes
+        if znode.surely_there_at(rest)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -39,9 +40,8 @@ def gaps(covered: Sequence[Stretch], scope: Stretch) -> list[Stretch]:
     """What `covered` (a union) leaves open of `scope`, in order."""
     found: list[Stretch] = []
     begin_us, begin = scope.begin_us, scope.begin
-    for stretch in covered:
-        if stretch.end_us <= scope.begin_us:
-            continue
+    first = bisect_right(covered, scope.begin_us, key=lambda stretch: stretch.end_us)
+    for stretch in (covered[index] for index in range(first, len(covered))):
         if stretch.begin_us >= scope.end_us:
             break
         if stretch.begin_us > begin_us:

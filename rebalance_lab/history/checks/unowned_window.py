@@ -167,29 +167,28 @@ def _views(history: History, alive: list[Stretch]) -> tuple[_View, _View]:
 
 def _alive(history: History) -> list[Stretch]:
     """When at least one member was alive; begins with the REBALANCE_ENDED that made it so."""
-    started: dict[str, str] = {}  # member -> its actor
-    since: dict[str, Event] = {}
+    started: dict[tuple[str, str | None], None] = {}  # actor, member: two may go by one name
+    since: dict[tuple[str, str | None], Event] = {}
     stretches: list[Stretch] = []
 
-    def end(member: str, event: Event) -> None:
-        started.pop(member, None)
-        begin = since.pop(member, None)
+    def end(who: tuple[str, str | None], event: Event) -> None:
+        started.pop(who, None)
+        begin = since.pop(who, None)
         if begin is not None:
             stretches.append(Stretch(begin.at_us, event.at_us, begin.id, event.id))
 
     for event in events_of(history, *_LIFE_KINDS):
-        member = event.member
-        if event.kind is Kind.FAULT_BEGAN and event.of("fault") == KILL:
-            for victim in [one for one, actor in started.items() if actor == event.of("target")]:
+        who = (event.actor, event.member)
+        if event.kind is Kind.FAULT_BEGAN:
+            victims = [one for one in started if one[0] == event.of("target")] if event.of("fault") == KILL else []
+            for victim in victims:
                 end(victim, event)
-        elif member is None:
-            continue
         elif event.kind is Kind.MEMBER_STARTED:
-            started[member] = event.actor
-        elif event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "ok" and member in started:
-            since.setdefault(member, event)
+            started[who] = None
+        elif event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "ok" and who in started:
+            since.setdefault(who, event)
         elif event.kind is Kind.MEMBER_CLOSED:
-            end(member, event)
+            end(who, event)
     last_us = history.events[-1].at_us if history.events else 0
     stretches += [Stretch(begin.at_us, last_us, begin.id, None) for begin in since.values()]
     return union(stretches)

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 from rebalance_lab.history.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL, owner_claim, registry_order
+from rebalance_lab.history.views import once
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +52,13 @@ class Znode:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """The kill of `member`. `registered`: its last id that existed by then, None if it had not
-    registered; `owned`: it surely owned a partition then; `rest`: the last REST_REACHED after the
-    kill, None if none followed."""
+    """The kill of `member`. `znodes`: all that its process made; `registered`: its last id that
+    existed by then, None if it had not registered; `owned`: it surely owned a partition then;
+    `rest`: the last REST_REACHED after the kill, None if none followed."""
 
     member: str
     began: Event
+    znodes: Sequence[Znode]
     registered: Znode | None
     owned: bool
     rest: Event | None
@@ -65,6 +68,12 @@ class Kill:
         """From the kill to the end of the id, by the server's clock."""
         deleted = None if self.registered is None else self.registered.deleted
         return None if deleted is None else max(0, deleted.at_us - self.began.at_us)
+
+
+@once
+def znodes_of(history: History) -> tuple[list[Znode], list[Violation]]:
+    """`lifetimes` of a history's znodes."""
+    return lifetimes(history.events)
 
 
 def lifetimes(events: Sequence[Event]) -> tuple[list[Znode], list[Violation]]:
@@ -105,16 +114,27 @@ def lifetimes(events: Sequence[Event]) -> tuple[list[Znode], list[Violation]]:
 def kills(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Kill]:
     """Every kill of the trial, bitten or not."""
     rests = [event for event in events if event.kind is Kind.REST_REACHED]
+    sessions = sessions_of(events)
     found: list[Kill] = []
     for began in events:
         if began.kind is not Kind.FAULT_BEGAN or began.of("fault") != KILL:
             continue
-        own = [one for one in znodes if one.member == began.member]
+        its = sessions.get(str(began.of("target")))  # None: not known, so that its name must do
+        own = [one for one in znodes if one.member == began.member and (its is None or one.created.session in its)]
         ids = [one for one in own if one.is_id and one.maybe_there_at(began)]
         owned = any(one.surely_there_at(began) for one in own if not one.is_id)
         after = [rest for rest in rests if rest.at_us > began.at_us]
         registered = max(ids, key=lambda one: one.rank, default=None)
-        found.append(Kill(str(began.member), began, registered, owned, after[-1] if after else None))
+        found.append(Kill(str(began.member), began, own, registered, owned, after[-1] if after else None))
+    return found
+
+
+def sessions_of(events: Sequence[Event]) -> dict[str, set[str]]:
+    """Process -> the sessions in which it was connected."""
+    found: dict[str, set[str]] = {}
+    for event in events:
+        if event.kind is Kind.CONNECTED and event.session is not None:
+            found.setdefault(event.actor, set()).add(event.session)
     return found
 
 
