@@ -78,18 +78,22 @@ def spoken() -> Iterator[None]:
 
 def _analyse(spark: SparkSession, store: Store, ledger: Ledger, intervals_for: Wanted | None) -> Analysis:
     with parquet_of(spark, store) as parquet:
-        results = trial_results(parquet.histories).persist()  # many tables look at it
-        try:
-            analysis, examples = _tables(results, store, readings_table(spark, ledger))
-        finally:
-            results.unpersist()
+        analysis, examples = summarised(parquet, ledger)
         wanted = intervals_for(analysis) if callable(intervals_for) else intervals_for
         chosen = examples if wanted is None else sorted(set(wanted))
         return dataclasses.replace(analysis, intervals=_intervals(parquet, chosen))
 
 
+def summarised(parquet: Parquet, ledger: Ledger) -> tuple[Analysis, list[str]]:
+    """All of an Analysis but the intervals, and the ids of the trials that are examples of a verdict."""
+    results = trial_results(parquet.histories).persist()  # many tables look at it
+    try:
+        return _tables(results, parquet.store, readings_table(parquet.spark, ledger))
+    finally:
+        results.unpersist()
+
+
 def _tables(results: DataFrame, store: Store, readings: DataFrame) -> tuple[Analysis, list[str]]:
-    """All but the intervals, and the trials that are examples of a verdict."""
     costs, measures = herd_costs(results), trial_measures(results)
     verdicts = sorted(
         rows_of(claim_verdicts(trial_outcomes(results), readings, costs)), key=lambda row: row["position"]
