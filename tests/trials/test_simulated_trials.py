@@ -120,6 +120,9 @@ CAUGHT = (
     ("persistent-registration", "registration", "zombie"),
     ("recorder-loses-releases", "registry_overlap", "zombie"),
     ("two-owners", "registry_overlap", "zombie"),
+    ("never-claim-last", "published_rows", "walkthrough"),
+    ("claim-before-release", "order_in_rebalance", "walkthrough"),
+    ("ignore-watch", "startup_order", "walkthrough"),
 )
 
 #: Of these scenarios the control is enough; of the others something has to change.
