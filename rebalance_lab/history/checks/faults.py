@@ -19,7 +19,7 @@ TOLERANCE_US = 2_000
 
 #: Faults that are done at once, or are no harm to a member: what follows them is theirs, and a
 #: group has to cope with it.
-DEEDS = frozenset({"kill", "leave", "join", "topic", "broker", "expire"})
+DEEDS = frozenset({"kill", "leave", "join", "topic", "broker", "expire", "duplicate-id"})
 
 
 @dataclass(frozen=True, slots=True)
