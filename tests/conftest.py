@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from rebalance_lab.world.containers.engine import ZOOKEEPER_IMAGE, ContainersError, Engine
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 
 # The same examples in every run, however slow the machine: a red test is red again.
@@ -22,3 +24,21 @@ def embedded_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Emb
     and start another one before you pause or kill it."""
     with EmbeddedZooKeeper.start(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server
+
+
+#: Set in CI: there nothing is skipped in silence.
+DOCKER_REQUIRED = "REBALANCE_LAB_REQUIRE_DOCKER"
+
+
+@pytest.fixture(scope="session")
+def docker_engine() -> Iterator[Engine]:
+    """A session with docker, for tests of the tier `docker`; they are skipped without an engine
+    or without the images (scripts/images)."""
+    try:
+        engine = Engine()
+        for image in (ZOOKEEPER_IMAGE,):
+            engine.image(image)
+    except ContainersError as error:
+        (pytest.fail if os.environ.get(DOCKER_REQUIRED) else pytest.skip)(f"no containers: {error}")
+    with engine:
+        yield engine

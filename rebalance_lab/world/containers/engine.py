@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import subprocess
 import sys
 import uuid
@@ -33,6 +34,7 @@ IMAGE_VARIABLES = {
 ZOOKEEPER_IMAGE, LAB_IMAGE = IMAGE_VARIABLES
 
 _CALL_TIMEOUT_S = 60
+_USUAL_HOST = "unix:///var/run/docker.sock"
 _REAPER_TIMEOUT_S = 30
 
 
@@ -50,14 +52,27 @@ def engine_problem() -> str | None:
 
 
 def _client() -> docker.DockerClient:
+    client = None
     try:
+        _knock()
         client = docker.from_env(timeout=_CALL_TIMEOUT_S)
         client.ping()
-    except (docker.errors.DockerException, requests.RequestException) as error:
+    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        if client is not None:
+            client.close()
         raise ContainersError(
             f"no docker engine answers ({error}): start one (Debian: apt-get install docker.io), or see DOCKER_HOST"
         ) from error
     return client
+
+
+def _knock() -> None:
+    """Raises OSError when nobody listens on the engine's socket: docker's client would leave one
+    of its own open."""
+    scheme, _, path = (os.environ.get("DOCKER_HOST") or _USUAL_HOST).partition("://")
+    if scheme == "unix":
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.connect(path)
 
 
 @contextlib.contextmanager

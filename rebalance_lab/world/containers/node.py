@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 from collections.abc import Mapping
@@ -229,13 +230,15 @@ class ContainerNode:
             return
         made, self._testcontainer = self._testcontainer, None
         with told(f"cannot remove {self.name}"):
-            try:
+            image = None
+            with contextlib.suppress(ContainerStartException):  # it never came to be
                 container = made.get_wrapped_container()
-            except ContainerStartException:
-                return  # it never came to be
-            image = container.image
-            container.remove(force=True, v=True)
-            if os.getuid() != 0:
+                image = container.image
+                container.reload()
+                if container.status == "paused":
+                    container.unpause()  # it could not be killed
+            made.stop()
+            if image is not None and os.getuid() != 0:
                 self._give_back(image)
 
     def _give_back(self, image: Any) -> None:

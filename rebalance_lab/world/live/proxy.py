@@ -68,6 +68,11 @@ class TcpProxy:
     def open_connections(self) -> int:
         return len(self._connections)
 
+    @property
+    def joined_connections(self) -> int:
+        """Of those the ones that have reached the server: one that is gone may not refuse."""
+        return sum(connection.joined for connection in self._connections)
+
     # -- faults -----------------------------------------------------------------------------
 
     def cut(self) -> int:

@@ -68,6 +68,11 @@ class Connection:
         if self._sent_before:
             self.received(self._to_client, self._sent_before)
 
+    @property
+    def joined(self) -> bool:
+        """Whether the server was reached."""
+        return self._task.done()
+
     def received(self, side: _Side, data: bytes) -> None:
         if side is self._to_client:
             self._from_client(data)

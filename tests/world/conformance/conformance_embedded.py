@@ -1,4 +1,4 @@
-"""The embedded real ZooKeeper under a conformance case, each session behind a proxy of its own."""
+"""A real ZooKeeper under a conformance case, each session behind a proxy of its own."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from conformance_harness import EnsembleHarness, Harness
 from rebalance_lab.history.transactions import Transaction
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.world.containers.ensemble import ContainerEnsemble
 from rebalance_lab.world.live import codec
-from rebalance_lab.world.live.embedded import HOST, EmbeddedZooKeeper
+from rebalance_lab.world.live.connect_string import parse
+from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
+from rebalance_lab.world.live.ensemble_base import Ensemble
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.live.hosts import ConnectWaits
@@ -27,19 +30,21 @@ from rebalance_lab.world.ports import ZooKeeper
 
 _stories = count(1)
 
+Server = EmbeddedZooKeeper | Ensemble[Any]
 
 #: Waits before reconnects, where Java has one to two seconds.
 QUICK_WAITS = ConnectWaits(random_us=10_000, round_us=0)
 
 
 class RealServerHarness(Harness):
-    """What all clients of the embedded server share."""
+    """What all clients of real servers share. `usual`: where sessions go that name no server."""
 
-    def __init__(self, server: EmbeddedZooKeeper | EmbeddedEnsemble, log: TransactionLog | EnsembleLog) -> None:
+    def __init__(self, server: Server, log: TransactionLog | EnsembleLog, usual: tuple[str, ...] | None = None) -> None:
         super().__init__()
         self.root = f"/conformance/{next(_stories)}"
-        nodes = server.servers if isinstance(server, EmbeddedEnsemble) else {"z1": server}
-        self._ports = {name: node.port for name, node in nodes.items()}
+        nodes = server.servers if isinstance(server, Ensemble) else {"z1": server}
+        self._addresses = {name: parse(node.connect_string).servers[0] for name, node in nodes.items()}
+        self._usual = usual or tuple(nodes)
         self.lab = LiveKernel()
         self.kernel = self.lab.kernel
         self._log = log
@@ -54,7 +59,8 @@ class RealServerHarness(Harness):
     def _password(self, session: ZooKeeper) -> bytes: ...
 
     def _open(self, timeout_ms: int, servers: tuple[str, ...], chroot: str) -> ZooKeeper:
-        proxies = {name: TcpProxy(self.lab.loop, HOST, self._ports[name]) for name in servers or self._ports}
+        wanted = {name: self._addresses[name] for name in servers or self._usual}
+        proxies = {name: TcpProxy(self.lab.loop, each.host, each.port) for name, each in wanted.items()}
         for proxy in proxies.values():
             self.lab.on_close(proxy.close)
         hosts = ",".join(proxy.connect_string for proxy in proxies.values())
@@ -63,7 +69,7 @@ class RealServerHarness(Harness):
         return session
 
     def at(self, session: ZooKeeper) -> str:
-        (server,) = [name for name, proxy in self._proxies[session].items() if proxy.open_connections]
+        (server,) = [name for name, proxy in self._proxies[session].items() if proxy.joined_connections]
         return server
 
     def break_now(self, session: ZooKeeper) -> None:
@@ -92,8 +98,8 @@ class RealServerHarness(Harness):
     def expire(self, session: ZooKeeper) -> None:
         """A second connection takes the session over and closes it."""
         hello = codec.connect_frame(0, 1_000, session.session_id, self._password(session))
-        port = next(iter(self._ports.values()))
-        with socket.create_connection((HOST, port), timeout=5) as connection:
+        server = self._addresses[self._usual[0]]
+        with socket.create_connection((server.host, server.port), timeout=5) as connection:
             connection.sendall(hello)
             welcome = codec.read_welcome(_frame(connection), 0, 37)
             assert welcome.session_id == session.session_id, "the session had expired before"
@@ -116,8 +122,8 @@ class EmbeddedHarness(RealServerHarness):
 
     kind = "embedded"
 
-    def __init__(self, server: EmbeddedZooKeeper | EmbeddedEnsemble, log: TransactionLog | EnsembleLog) -> None:
-        super().__init__(server, log)
+    def __init__(self, server: Server, log: TransactionLog | EnsembleLog, usual: tuple[str, ...] | None = None) -> None:
+        super().__init__(server, log, usual)
         random = RandomStream(self.root, "conformance", "waits")
         self._factory = LiveZooKeeperFactory(self.kernel, self.lab.loop, random, waits=QUICK_WAITS)
         self.lab.on_close(self._factory.close)
@@ -133,7 +139,7 @@ class EmbeddedHarness(RealServerHarness):
 class EmbeddedEnsembleHarness(EmbeddedHarness, EnsembleHarness):
     """Three real servers."""
 
-    def __init__(self, ensemble: EmbeddedEnsemble, log: EnsembleLog) -> None:
+    def __init__(self, ensemble: EmbeddedEnsemble | ContainerEnsemble, log: EnsembleLog) -> None:
         super().__init__(ensemble, log)
         self._ensemble = ensemble
 
