@@ -123,6 +123,9 @@ CAUGHT = (
     ("never-claim-last", "published_rows", "walkthrough"),
     ("claim-before-release", "order_in_rebalance", "walkthrough"),
     ("ignore-watch", "startup_order", "walkthrough"),
+    ("ignore-watch", "missed_watch", "walkthrough"),
+    ("ignore-watch", "broker_change_noticed", "herd"),
+    ("ignore-watch", "group_is_global", "group-scope"),
 )
 
 #: Of these scenarios the control is enough; of the others something has to change.
