@@ -61,6 +61,14 @@ TOGETHER = {
         "with the square of the group."
     ),
     "broker_change_noticed": "A member that does not hear of brokers keeps to what it has, and does not rebalance.",
+    "default_group": (
+        "A member that names no group has to be in some group all the same, or it cannot share topics with anybody: it "
+        "is refused, or it is alone in a group of its own."
+    ),
+    "group_is_global": (
+        "Who rebalances for whom is a matter of the group alone. A member that does not hear of others that read other "
+        "topics is not told of its group's changes at all."
+    ),
     "order_in_rebalance": "A member that claims before it has given up holds what another may already wait for.",
     "startup_order": "What a member does before it watches, it may do on a view that has already changed.",
     "published_rows": "The published walk-through has another row here: rule and example do not agree.",
@@ -71,6 +79,8 @@ STATEMENTS = {
     "churn": "A change moves no more partitions than it must, and interrupts none that stays",
     "herd_cost": "Reads, writes, notifications and rebalances of each change are those of the formula",
     "broker_change_noticed": "Every member rebalances when a broker comes or goes",
+    "default_group": "Members that name no group are all in one, the default group",
+    "group_is_global": "Members rebalance for others of their group with which they share no topic",
     "order_in_rebalance": "Members give up all they own before they take their share",
     "startup_order": "A member registers, watches ids, watches brokers, then rebalances",
     "published_rows": "After each step the ownership is that of the published walk-through",
