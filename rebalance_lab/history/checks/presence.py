@@ -33,7 +33,7 @@ def unregistered(history: History, ids: Sequence[Znode]) -> list[Violation]:
 
 def _session_at(life: Life, rest: Event, sessions: Mapping[EventId, str | None]) -> str | None:
     """The session in which it was connected at the rest; None where it was not, or had left."""
-    if life.left_us is not None and life.left_us <= rest.at_us:
+    if life.left_us is not None and life.left_us < rest.at_us:  # what is as late as the rest follows it
         return None
     begins = [one.begin for one in life.connected if one.begin_us <= rest.at_us <= one.end_us]
     return next((sessions.get(begin) for begin in begins if begin is not None), None)
@@ -45,7 +45,7 @@ def _holds(ids: Iterable[Znode], session: str, rest: Event) -> bool:
 
 def _violation(life: Life, rest: Event, session: str, ids: Iterable[Znode]) -> Violation:
     """What stands in its way, if anything, is told with it (facts 8.6, F4)."""
-    other = next((one for one in ids if one.surely_there_at(rest)), None)
+    other = next((one for one in ids if one.maybe_there_at(rest)), None)
     why = f"{life.member} ({life.actor}, session {session}) lived at rest, and was not registered"
     if other is None:
         return Violation(why, (life.started.id, rest.id), 0, by_time=True)
