@@ -56,8 +56,8 @@ class Kind(StrEnum):
 
     # op: a member's life
     HOST_STARTED = "host-started"  # the OS process; detail: pid, boot_id, time_namespace
-    MEMBER_STARTED = "member-started"  # detail: host, rules, assignor, and its settings
-    MEMBER_REFUSED = "member-refused"  # its settings were refused: it never started; detail: error, group_given
+    MEMBER_STARTED = "member-started"  # detail: host, rules, assignor, its settings; group_given where it named none
+    MEMBER_REFUSED = "member-refused"  # its settings or its id were refused; detail: error, group_given
     MEMBER_CLOSING = "member-closing"
     MEMBER_CLOSED = "member-closed"
     CONNECTED = "connected"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.hosts.spec import MemberSpec
 from rebalance_lab.kernel import Flag
+from rebalance_lab.world.errors import NodeExists
 from rebalance_lab.world.ports import Environment
 from zkconsumer.errors import IllegalArgumentException, InvalidConfigException
 from zkconsumer.fetchers import LeaseSettings
@@ -27,15 +28,15 @@ def build_member(environment: Environment, spec: MemberSpec) -> Member:
 
 
 async def run_member(environment: Environment, spec: MemberSpec, closing: Flag) -> None:
-    """A member's whole life. Settings that Kafka refuses are a result, told in the history; all
-    else that goes wrong is raised."""
+    """A member's whole life. Settings that Kafka refuses are a result, told in the history, and
+    so is an id that another session holds (with check.session.of.own.node); all else that goes
+    wrong is raised."""
     try:
         member = build_member(environment, spec)
-    except (IllegalArgumentException, InvalidConfigException) as refused:
+        await member.run(subscription_of(spec), closing)
+    except (IllegalArgumentException, InvalidConfigException, NodeExists) as refused:
         detail: dict[str, object] = {"error": str(refused), "group_given": "group.id" in spec.properties}
         environment.recorder.emit(Layer.OP, Kind.MEMBER_REFUSED, detail=detail)
-        return
-    await member.run(subscription_of(spec), closing)
 
 
 def subscription_of(spec: MemberSpec) -> Subscription:

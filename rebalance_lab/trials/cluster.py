@@ -76,6 +76,23 @@ class Cluster:
         if self._several:
             await self.write_probe()
         for group in self.groups:
+    async def claimed(self, group: str, topic: str, partition: int) -> None:
+        """Wait until an owner znode is there; a watch tells."""
+        there = await self._session.exists(owner_path(group, topic, partition), watch=True)
+        if there.value is None and there.watch is not None:
+            await there.watch
+
+    async def obstruct(self, group: str, topic: str) -> int:
+        """Another program's ephemeral znode stands where a topic's owners belong: nothing can be
+        created below it. Raises NodeExists."""
+        path = owners_path(group, topic)
+        await ensure_path(self._session, path.rpartition("/")[0])
+        return (await self._session.create(path, b"", ephemeral=True)).zxid
+
+    async def clear(self, group: str, topic: str) -> int:
+        """It goes again."""
+        return (await self._session.delete(owners_path(group, topic))).zxid
+
             names, zxid = await self._names(members_path(group))
             self._observed(group, members_path(group), names, zxid)
             for topic in sorted(self.topics):

@@ -29,7 +29,7 @@ class MemberState:
     queued: int = 0
     rebalances: int = 0
     gone: bool = False
-    refused: bool = False  # its settings were refused: it never started
+    refused: bool = False  # its settings, or its id
     registered: Event | None = None  # the registry's latest event that created its id znode
 
     def busy(self, closed_sessions: Mapping[str, Event]) -> str | None:
@@ -63,7 +63,8 @@ class RestTracker:
             registered = self._registrations.get(event.member or "")
             self.members[event.actor] = MemberState(event.actor, event.member or "", registered=registered)
         elif event.kind is Kind.MEMBER_REFUSED:
-            self.members[event.actor] = MemberState(event.actor, "", gone=True, refused=True)
+            state = self.members.setdefault(event.actor, MemberState(event.actor, ""))
+            state.gone = state.refused = True
         elif event.kind is Kind.SESSION_CLOSED and event.session is not None:
             self.closed_sessions[event.session] = event
         elif event.layer is Layer.FAULT:

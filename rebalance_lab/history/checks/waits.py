@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from rebalance_lab.history.checks.faults import TOLERANCE_US
 from rebalance_lab.history.checks.lives import lives
-from rebalance_lab.history.events import Event
+from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
-from rebalance_lab.history.views import once, owners
+from rebalance_lab.history.views import events_of, once, owners
 
 #: (topic, partition) of the member's own group.
 _Partition = tuple[str, int]
@@ -37,7 +37,8 @@ class Wait:
 
 
 def wait_cycles(history: History, until_us: int) -> list[tuple[Wait, ...]]:
-    """Each set of members that wait in a circle, once, as the waits that closed it."""
+    """Each set of members that wait in a circle which lasts, once, as the waits that closed it.
+    A circle that one of them breaks, by letting go before the next rest, is none."""
     found: dict[tuple[str, ...], tuple[Wait, ...]] = {}
     waiting: dict[str, Wait] = {}
     for event, member, group in _ends_of_attempts(history):
@@ -49,7 +50,7 @@ def wait_cycles(history: History, until_us: int) -> list[tuple[Wait, ...]]:
             continue
         waiting[member] = wait
         cycle = _cycle(wait, waiting)
-        if cycle:
+        if cycle and _lasts(history, cycle, until_us):
             found.setdefault(tuple(sorted(each.member for each in cycle)), cycle)
     return list(found.values())
 
@@ -96,6 +97,24 @@ def _owners(history: History) -> tuple[Mapping[str, list[Interval]], Mapping[tup
         by_member.setdefault(one.member, []).append(one)
         by_place.setdefault(one.place, []).append(one)
     return by_member, by_place
+
+
+def _lasts(history: History, cycle: tuple[Wait, ...], until_us: int) -> bool:
+    """Whether each still holds what the one before it waits for when the group rests next, or the
+    runner gives up waiting for that; `until_us` where neither comes."""
+    closed_us = max(wait.failed.at_us for wait in cycle)
+    rests = events_of(history, Kind.REST_REACHED, Kind.REST_MISSED)
+    rest_us = min(next((rest.at_us for rest in rests if rest.at_us > closed_us), until_us), until_us)
+    by_place = _owners(history)[1]
+    return all(
+        any(
+            one.member == holder and one.begin_us <= closed_us and one.end_us >= rest_us
+            for (topic, partition), holder in wait.wanted.items()
+            if holder == following.member
+            for one in by_place.get((wait.group, topic, partition), ())
+        )
+        for wait, following in zip(cycle, (*cycle[1:], cycle[0]), strict=True)
+    )
 
 
 def _cycle(wait: Wait, waiting: Mapping[str, Wait]) -> tuple[Wait, ...]:

@@ -1,0 +1,27 @@
+"""Duplicate id: a second member comes with the id of one that lives (facts 8.6, F4).
+
+It bit if the second has started: what its registration meets, and when, is the registry's to tell.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.trials.injection import Injection
+from rebalance_lab.trials.lab import Lab, MemberHandle, TrialError
+from rebalance_lab.trials.members import MemberOptions
+
+NAME = "duplicate-id"
+
+
+async def join_as(lab: Lab, first: MemberHandle, options: MemberOptions) -> MemberHandle:
+    """Start one more member with `options`, which give it the id of `first`. Raises TrialError
+    when the ids are not the same."""
+    fault = Injection(lab, NAME, first)
+    second = await lab.start_member(options, wait=False)
+    await lab.until(lambda: second.started, f"the start of {second.actor}")
+    if first.state.member != second.state.member:
+        raise TrialError(
+            f"{second.actor} is {second.state.member}, not {first.state.member}: give both one consumer.id"
+        )
+    fault.bit(f"{second.actor} started as {second.state.member}, as {first.actor} did")
+    fault.ended()
+    return second

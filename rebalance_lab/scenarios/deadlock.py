@@ -1,0 +1,100 @@
+"""Deadlock (claim Z16): two members that keep what they claimed wait for each other for ever.
+
+Not Kafka's members: 0.8.2 gives back what it won before it tries again. These keep it (setting
+`keep.claims.on.conflict`), as ports of the algorithm did. A group's only member leaves, and two
+come in its place. One of them is connected to a server that lags, so each of its claims takes a
+lag. It is alone as yet and wants everything. When it is about to claim its last partition the other
+joins at another server, and wants the last half. It takes the last partition, and finds the rest of
+its half taken; the first finds the last one taken. Both keep what they have and try again for
+what is missing, which nobody gives up. Cures:
+give back before each new attempt, as 0.8.2 does (`--set cure=release-before-retry`), or when a
+watch says that the group is another (`--set cure=release-on-watch`), or do not keep anything
+(`--set keep=false`). In the control the same members join, and nothing lags.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.join import join
+from rebalance_lab.faults.lag import Lag
+from rebalance_lab.faults.leave import leave
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.stage import LAGGARD
+
+NONE = "none"
+CURES = {
+    NONE: {},
+    "release-before-retry": {"release.claims.before.retry": "true"},
+    "release-on-watch": {"release.claims.on.watch": "true"},
+}
+
+
+async def deadlock(lab: Lab) -> None:
+    properties = {"keep.claims.on.conflict": lab.plan.text("keep").lower(), **CURES[lab.plan.text("cure")]}
+    slow = MemberOptions(servers=(LAGGARD,), properties=properties)
+    quick = MemberOptions(servers=tuple(name for name in lab.servers.names if name != LAGGARD), properties=properties)
+    await lab.prepare()
+    lab.phase("joining")
+    old = await lab.start_member(quick)
+    await lab.rest("joined")
+    lab.phase("replaced")
+    await leave(lab, old)
+    if lab.plan.control:
+        await lab.start_member(slow)
+        await lab.rest("one is there")
+        await join(lab, quick)
+    else:
+        await collide(lab, slow, quick)
+
+    lab.phase("recovery")
+    await lab.rest("recovered")
+    await lab.close()
+
+
+async def collide(lab: Lab, slow: MemberOptions, quick: MemberOptions) -> None:
+    """The second member joins when the first has yet to claim its last partition, and takes it."""
+    group, topic, last = lab.plan.text("group"), lab.plan.text("topic"), lab.plan.number("partitions") - 1
+    lag = Lag(lab, LAGGARD, lab.plan.number("lag_ms"))
+    await lag.begin()
+    first = await lab.start_member(slow, wait=False)
+    await lab.cluster.claimed(group, topic, last - 1)
+    async with lab.tasks.scope("the second joins") as scope:
+        scope.spawn(join(lab, quick), "join")
+        await lab.cluster.claimed(group, topic, last)
+        await lag.end()
+    await lab.first_rebalance(first)
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """Two lists at one moment; it hangs for ever unless what is claimed is given back."""
+    if plan.control:
+        return usual()
+    if not plan.parameters["keep"] or plan.text("cure") != NONE:
+        return usual(disagreement=Outcome.VIOLATED)
+    return usual(
+        disagreement=Outcome.VIOLATED,
+        non_convergence=Outcome.VIOLATED,
+        omission=None,
+        orphan_owner=None,
+        unowned_window=None,
+    )
+
+
+SCENARIO = register(
+    Scenario(
+        name="deadlock",
+        summary="members that keep their claims on a conflict each hold what the other waits for",
+        claims=("Z16",),
+        parameters=(
+            *common_parameters(partitions=4, servers=3, members=2, session_timeout_ms=6000, rebalance_max_retries=10),
+            Parameter("lag_ms", 1000, "ms", "how long each claim of the first member takes", 1),
+            Parameter("keep", True, "", "members keep what they claimed on a conflict"),
+            Parameter("cure", NONE, "", "what makes them give it back", choices=tuple(CURES)),
+        ),
+        script=deadlock,
+        expects=expects,
+    )
+)
