@@ -33,6 +33,7 @@ PLANTS: dict[str, str] = {
     "ignore-watch": "member: does not watch who comes and goes, neither members nor brokers",
     "leave-orphan": "member: forgets the last partition that it claimed",
     "claim-before-release": "member: claims its new partitions before it gives up the old ones",
+    "group-of-its-own": "member: where it names no group, it is in one that nobody else is in",
     "rebalance-unasked": "member: rebalances once though nothing has changed",
     "recorder-loses-releases": "recorder: forgets that owner znodes were deleted",
     "two-owners": "simulated server: lets a second owner znode be created over the first",
