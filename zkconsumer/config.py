@@ -22,7 +22,8 @@ class ConsumerConfig:
     Units are in the names where Kafka has them there; sizes are bytes; `rebalance_max_retries`
     counts *attempts*; `queued_max_message_chunks` is per queue, `num_consumer_fetchers` per
     broker. `zookeeper_sync_time_ms` does nothing but give `rebalance_backoff_ms` its default.
-    `strategy_given`: the assignment strategy was set and is not just the default.
+    `group_given`, `strategy_given`: the group, the assignment strategy was set and is not just the
+    default.
     `warnings`: what Kafka would have logged. `lab`: the lab's own settings, which stand among
     Kafka's.
     """
@@ -55,6 +56,7 @@ class ConsumerConfig:
     offsets_channel_backoff_ms: int
     offsets_channel_socket_timeout_ms: int
     offsets_commit_max_retries: int
+    group_given: bool = True
     strategy_given: bool = False
     warnings: tuple[str, ...] = ()
     lab: LabSettings = NO_LAB_SETTINGS
@@ -119,6 +121,7 @@ def _read(properties: Properties, default_group: str | None) -> ConsumerConfig:
         client_id=properties.text("client.id", group_id),
         exclude_internal_topics=properties.boolean("exclude.internal.topics", True),
         partition_assignment_strategy=properties.text(STRATEGY_KEY, "range"),
+        group_given=properties.given("group.id"),
         strategy_given=properties.given(STRATEGY_KEY),
         lab=read_lab_settings(properties),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from rebalance_lab.history.events import Kind
 from rebalance_lab.kernel import Flag
@@ -12,6 +13,7 @@ from zkconsumer.connector import Connector, ConnectorSettings
 from zkconsumer.errors import NotSupported
 from zkconsumer.fetchers import LeaseSettings
 from zkconsumer.identifiers import consumer_id
+from zkconsumer.plants import Plant
 from zkconsumer.report import Report
 from zkconsumer.rules import DESCRIBED, RuleSet
 from zkconsumer.subscription import Subscription, exists_already, registration_of, subscription_of
@@ -45,6 +47,8 @@ class Member:
         _refuse(config)
         self._assignor_name, self._assignor = rules.assignor_of(config, assignor)
         self._environment = environment
+        if plant == Plant.GROUP_OF_ITS_OWN and not config.group_given:
+            config = replace(config, group_id=environment.host)
         self._config = config
         self._rules = rules
         self._lease = lease
@@ -128,6 +132,7 @@ class Member:
             work_period_ms=self._lease.work_period_ms,
             fetcher_stop_ms=self._lease.stop_ms,
             lab=list(config.lab.switched_on),
+            **({} if config.group_given else {"group_given": False}),
         )
         for warning in config.warnings:
             report.warned(warning)

@@ -15,4 +15,5 @@ class Plant(StrEnum):
     IGNORE_WATCH = "ignore-watch"  # neither the ids nor the brokers are watched
     LEAVE_ORPHAN = "leave-orphan"  # the last of the claimed stays out of the member's own registry
     CLAIM_BEFORE_RELEASE = "claim-before-release"  # what is owned is given up only after the new is claimed
+    GROUP_OF_ITS_OWN = "group-of-its-own"  # who names no group is in one of its host's name
     REBALANCE_UNASKED = "rebalance-unasked"  # the third idle wake of the watcher counts as a trigger

@@ -2,7 +2,7 @@
 
 Two members read topic a, one reads topic b, all in one group. A second member of topic b joins:
 nothing of topic a must move, and yet its readers stop and take the same again (facts 8.3, H2). Then
-a member comes that names no group: described, it joins the default group; shipped, it is refused.
+two members come that name no group: described, both join the default group; shipped, they are refused.
 In the control nobody else comes.
 """
 
@@ -35,8 +35,9 @@ async def group_scope(lab: Lab) -> None:
         lab.phase("a reader of b joins", change="join", members=3)
         await join(lab, READS_B)
         await lab.rest("a reader of b joined")
-        lab.phase("one without a group comes")
-        await lab.start_member(NAMES_NO_GROUP)
+        lab.phase("two without a group come")
+        for _ in range(2):
+            await lab.start_member(NAMES_NO_GROUP)
     await lab.rest("recovered")
     await lab.close()
 

@@ -126,6 +126,7 @@ CAUGHT = (
     ("ignore-watch", "missed_watch", "walkthrough"),
     ("ignore-watch", "broker_change_noticed", "herd"),
     ("ignore-watch", "group_is_global", "group-scope"),
+    ("group-of-its-own", "default_group", "group-scope"),
 )
 
 #: Of these scenarios the control is enough; of the others something has to change.
