@@ -7,7 +7,10 @@ layers that every anomaly lies between are *belief* (what a member thinks it own
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from enum import StrEnum
+from functools import lru_cache
+from operator import attrgetter
 
 import msgspec
 
@@ -103,7 +106,7 @@ LAYER_OF: dict[Kind, Layer] = {
 }
 
 
-class Event(msgspec.Struct, frozen=True, omit_defaults=True):
+class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # histories are large, and hold no cycles
     """One line. Shapes and units:
 
     - `actor`: who recorded it (a member's process, `runner`, `zookeeper`); `n`: its count.
@@ -138,14 +141,14 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True):
         return None if self.detail is None else self.detail.get(name)
 
 
+@lru_cache(maxsize=1 << 14)  # almost every event names one
 def session_text(session_id: int) -> str:
     """A session id as histories, logs and ZooKeeper's own tools write it."""
     return f"{session_id & 0xFFFFFFFFFFFFFFFF:#x}"
 
 
-def order(event: Event) -> tuple[int, str, int]:
-    """The merge order of a history: (at_us, actor, n)."""
-    return (event.at_us, event.actor, event.n)
+#: The merge order of a history: (at_us, actor, n).
+order: Callable[[Event], tuple[int, str, int]] = attrgetter("at_us", "actor", "n")
 
 
 _encoder = msgspec.json.Encoder(order="deterministic")
@@ -155,6 +158,11 @@ _decoder = msgspec.json.Decoder(Event)
 def encode(event: Event) -> bytes:
     """One JSON line, without its line feed; the same bytes for the same event everywhere."""
     return _encoder.encode(event)
+
+
+def encode_lines(events: Iterable[Event]) -> bytes:
+    """Their lines, each with its line feed."""
+    return _encoder.encode_lines(events)
 
 
 def decode(line: bytes) -> Event:

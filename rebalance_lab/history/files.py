@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from rebalance_lab.history.events import Event, decode, encode, order
+from rebalance_lab.history.events import Event, decode, encode_lines, order
 
 SCHEMA_VERSION = 1
 TRIAL_FILE = "trial.json"
@@ -73,7 +73,7 @@ def merge(events: Iterable[Event]) -> tuple[Event, ...]:
 
 def canonical(events: Iterable[Event]) -> bytes:
     """The events as JSON lines, in the order given: what files hold and what is hashed."""
-    return b"".join(encode(event) + b"\n" for event in events)
+    return encode_lines(events)
 
 
 def digest(events: Iterable[Event]) -> str:

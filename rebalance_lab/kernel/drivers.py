@@ -60,13 +60,13 @@ class HeapDriver:
         """Run the next call not later than `until_us`, with time moved to it; False when there is none."""
         heap = self._heap
         while heap:
-            due_us, _, function, argument = heap[0]
+            call = heapq.heappop(heap)
+            due_us, _, function, argument = call
             if function is _run_cell and argument[0] is None:
-                heapq.heappop(heap)
                 continue
             if due_us > until_us:
+                heapq.heappush(heap, call)
                 return False
-            heapq.heappop(heap)
             self.time_us = due_us
             function(argument)
             return True

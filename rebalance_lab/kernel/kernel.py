@@ -28,8 +28,6 @@ T = TypeVar("T")
 #: Id of the event that is the reason for what runs now: (actor, n).
 Cause = tuple[str, int] | None
 
-_RUNNING = ProcessState.RUNNING
-
 #: Steps the live kernel runs before it lets the loop look at its sockets again.
 DRAIN_LIMIT = 512
 
@@ -141,7 +139,7 @@ class Kernel:
     def _run(self, task: Task[Any]) -> None:
         task.queued = False
         process = task.process
-        if process is not None and process.state is not _RUNNING:
+        if process is not None and not process.running:
             if process.state is ProcessState.PAUSED:
                 process.hold_task(task)
             return

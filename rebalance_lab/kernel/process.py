@@ -43,15 +43,12 @@ class Process:
     def __init__(self, kernel: Kernel, name: str) -> None:
         self.name = name
         self.state = ProcessState.RUNNING
+        self.running = True  # as `state` says; asked for at each step of each task
         self._kernel = kernel
         self._held_tasks: list[Task[object]] = []
         self._held_timers: list[Timer] = []
         self._held_deliveries: list[Callable[[], None]] = []
         self._listeners: list[Callable[[ProcessState], None]] = []
-
-    @property
-    def running(self) -> bool:
-        return self.state is ProcessState.RUNNING
 
     def on_change(self, listener: Callable[[ProcessState], None]) -> None:
         """Tell `listener` each new state, at the moment it begins."""
@@ -83,7 +80,7 @@ class Process:
 
     def deliver(self, callback: Callable[[], None]) -> None:
         """Run `callback` as the arrival of something from outside: now, at resume, or never."""
-        if self.state is ProcessState.RUNNING:
+        if self.running:
             callback()
         elif self.state is ProcessState.PAUSED:
             self._held_deliveries.append(callback)
@@ -98,6 +95,7 @@ class Process:
         if new not in TRANSITIONS[self.state]:
             raise IllegalTransition(f"process {self.name} is {self.state.value}; cannot become {new.value}")
         self.state = new
+        self.running = new is ProcessState.RUNNING
         for listener in self._listeners:
             listener(new)
 

@@ -77,10 +77,9 @@ class Task(Future[T]):
         """Run to the next wait. Only the kernel calls this."""
         kernel = self.kernel
         kernel.cause = self._cause
-        left, self._left = self._left, None
-        granted = self._granted or (left is not None and left.done)
-        request = None if granted else self._undelivered()
+        request = self._due() if self._requests else None
         self._granted = False
+        self._left = None
         try:
             if request is None:
                 awaited = self._coroutine.send(None)
@@ -128,6 +127,11 @@ class Task(Future[T]):
             self.waiting_on = None
             self._cause = self.kernel.cause
             self.kernel.ready(self)
+
+    def _due(self) -> CancelRequest | None:
+        """What the task is told in this step; None when it was granted what it waited for."""
+        granted = self._granted or (self._left is not None and self._left.done)
+        return None if granted else self._undelivered()
 
     def _undelivered(self) -> CancelRequest | None:
         return next((each for each in self._requests if not each.delivered and self._reaches(each)), None)

@@ -41,7 +41,7 @@ class Timer:
         if callback is None:
             return
         process = self._process
-        if process is not None and process.state is not ProcessState.RUNNING:
+        if process is not None and not process.running:
             if process.state is ProcessState.PAUSED:
                 process.hold_timer(self)
             return

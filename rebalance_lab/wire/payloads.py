@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.json_text import encode, parse
@@ -26,6 +27,7 @@ def broker_payload(host: str, port: int, *, timestamp_ms: int, jmx_port: int = -
     ).encode()
 
 
+@lru_cache(maxsize=1 << 10)  # each member reads them all, in each attempt
 def read_broker(broker_id: int, data: bytes) -> Broker:
     """Read a broker's payload; only host and port count. Raises KafkaException with the
     original's text."""
@@ -44,6 +46,7 @@ def topic_payload(replicas: Mapping[int, Sequence[int]]) -> bytes:
     return encode({"version": 1, "partitions": {str(each): replicas[each] for each in sorted(replicas)}}).encode()
 
 
+@lru_cache(maxsize=1 << 10)
 def read_partitions(topic: str, data: bytes) -> tuple[int, ...]:
     """The topic's partitions, ascending. No JSON, or none with `partitions`, means none: that
     is no error in 0.8. Raises KafkaException where a partition is no number."""

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Generic, Protocol, TypeVar
 
+import msgspec
+
 from rebalance_lab.history.events import EventId, Kind, Layer
 from rebalance_lab.kernel import Future, Kernel, Mailbox, RandomStream
 from rebalance_lab.world.errors import ZooKeeperError
@@ -57,8 +59,7 @@ class WatchEvent:
     zxid: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reply(Generic[T_co]):
+class Reply(msgspec.Struct, Generic[T_co], frozen=True):
     """An answer: the value, the zxid of its reply header, and the watch if one was asked for.
 
     The watch future completes with a WatchEvent, or fails with SessionExpired or

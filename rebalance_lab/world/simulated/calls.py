@@ -40,12 +40,14 @@ def failure(chroot: Chroot, request: Request, answer: Answer, session_id: int) -
 
 def value(chroot: Chroot, request: Request, answer: Answer, session_id: int) -> object:
     """What the reply holds: created paths are the client's own, codes of single reads are errors."""
-    if request.operation is Operation.MULTI_READ:
+    if request.reads:
         found = zip(request.reads, cast(tuple[Found, ...], answer.value), strict=True)
         return tuple([_read(chroot, read, each, answer.zxid, session_id) for read, each in found])
-    if chroot.prefix and request.operation is Operation.CREATE:
+    if not chroot.prefix:
+        return answer.value
+    if request.operation is Operation.CREATE:
         return chroot.to_client(cast(str, answer.value))
-    if chroot.prefix and request.operation is Operation.MULTI:
+    if request.operation is Operation.MULTI:
         done = cast(tuple[Done, ...], answer.value)
         return tuple(chroot.to_client(each) if isinstance(each, str) else each for each in done)
     return answer.value

@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from rebalance_lab.kernel import Kernel, Process, RandomStream
+from rebalance_lab.kernel.drivers import HeapDriver
 from rebalance_lab.world.simulated.messages import ToClient, ToServer
 from rebalance_lab.world.simulated.settings import NetworkSettings
 
 _LOSS_BITS = 30
+
+#: What an arrival does with what arrives.
+Arrive = Callable[[Any], None]
 
 #: TCP sends again what is not acknowledged: the first time after this long, then after twice as
 #: long each time, up to the limit (Linux). Data first, then the SYN of a new connection.
@@ -72,39 +76,47 @@ class Network:
     """Delays and losses, drawn from one seeded stream."""
 
     def __init__(self, kernel: Kernel, settings: NetworkSettings, stream: RandomStream) -> None:
+        assert isinstance(kernel.driver, HeapDriver), "a simulated network runs on virtual time"
         low, high = settings.latency_us
         self.now_us = kernel.now_us
-        self.call_at = kernel.driver.call_at
+        self._driver = kernel.driver
         self.lossy = settings.loss > 0
         self._low_us = low
         self._span_us = high - low + 1
         self._loss_below = int(settings.loss * (1 << _LOSS_BITS))
-        self._stream = stream
+        self._below = stream.below
+        self._bits = stream.bits
 
-    def delay_us(self) -> int:
-        return self._low_us + self._stream.below(self._span_us)
+    def send(self, arrive: Arrive, message: Any, earliest_us: int, sent_us: int = 0) -> int:
+        """Send a message now, or at `sent_us`; when it arrives, which is not before `earliest_us`."""
+        driver = self._driver
+        now_us = driver.time_us
+        due_us = (sent_us if sent_us > now_us else now_us) + self._low_us + self._below(self._span_us)
+        due_us = max(due_us, earliest_us)
+        driver.post(due_us, arrive, message)
+        return due_us
 
     def loses(self) -> bool:
-        return self._stream.bits(_LOSS_BITS) < self._loss_below
+        return self._bits(_LOSS_BITS) < self._loss_below
 
 
 class Withheld:
     """What one direction of a cut connection has lost so far; TCP will send it again."""
 
-    __slots__ = ("calls", "since_us")
+    __slots__ = ("arrivals", "since_us")
 
     def __init__(self) -> None:
         self.since_us = 0
-        self.calls: list[Callable[[], None]] = []
+        self.arrivals: list[tuple[Arrive, Any]] = []
 
-    def add(self, now_us: int, call: Callable[[], None]) -> None:
-        if not self.calls:
+    def add(self, now_us: int, arrive: Arrive, message: Any) -> None:
+        if not self.arrivals:
             self.since_us = now_us
-        self.calls.append(call)
+        self.arrivals.append((arrive, message))
 
 
 class Link:
-    """One connection between a client in `process` and a server.
+    """One connection between a client in `process` and a server. `open`: as `state` says.
 
     `mail_waited`: something arrived while the process was paused, and was read at resume.
     """
@@ -117,6 +129,7 @@ class Link:
         "_server_due_us",
         "_server_misses",
         "mail_waited",
+        "open",
         "process",
         "server",
         "state",
@@ -126,6 +139,7 @@ class Link:
         self.process = process
         self.server = server
         self.state = LinkState.OPEN
+        self.open = True
         self.mail_waited = False
         self._network = network
         self._client = client
@@ -133,10 +147,6 @@ class Link:
         self._server_due_us = 0
         self._client_misses: Withheld | None = None
         self._server_misses: Withheld | None = None
-
-    @property
-    def open(self) -> bool:
-        return self.state is LinkState.OPEN
 
     @property
     def reaches_server(self) -> bool:
@@ -154,63 +164,49 @@ class Link:
     # -- sending ----------------------------------------------------------------------------
 
     def to_server(self, message: ToServer) -> None:
-        if self.state is not LinkState.OPEN:
-            return
-        if self._network.lossy and self._network.loses():
-            self.cut()
-            return
-        self._post_to_server(partial(self._at_server, message))
+        if self.open:
+            if self._network.lossy and self._network.loses():
+                self.cut()
+            else:
+                self._post_to_server(self._at_server, message)
 
     def to_client(self, message: ToClient) -> None:
-        if self.state is not LinkState.OPEN:
-            return
-        if self._network.lossy and self._network.loses():
-            self.cut()
-            return
-        self._post_to_client(partial(self._at_client, message))
+        if self.open:
+            if self._network.lossy and self._network.loses():
+                self.cut()
+            else:
+                self._post_to_client(self._at_client, message)
 
-    def _post_to_server(self, call: Callable[[], None]) -> None:
+    def _post_to_server(self, arrive: Arrive, message: Any) -> None:
         if self._server_misses is not None:
-            self._server_misses.add(self._network.now_us(), call)
+            self._server_misses.add(self._network.now_us(), arrive, message)
         else:
-            self._network.call_at(self._next_at_server_us(), call)
+            self._server_due_us = self._network.send(arrive, message, self._server_due_us)
 
-    def _post_to_client(self, call: Callable[[], None]) -> None:
+    def _post_to_client(self, arrive: Arrive, message: Any) -> None:
         if self._client_misses is not None:
-            self._client_misses.add(self._network.now_us(), call)
+            self._client_misses.add(self._network.now_us(), arrive, message)
         else:
-            self._network.call_at(self._next_at_client_us(), call)
-
-    def _next_at_server_us(self, from_us: int = 0) -> int:
-        sent_us = max(self._network.now_us(), from_us)
-        due_us = max(sent_us + self._network.delay_us(), self._server_due_us)
-        self._server_due_us = due_us
-        return due_us
-
-    def _next_at_client_us(self, from_us: int = 0) -> int:
-        sent_us = max(self._network.now_us(), from_us)
-        due_us = max(sent_us + self._network.delay_us(), self._client_due_us)
-        self._client_due_us = due_us
-        return due_us
+            self._client_due_us = self._network.send(arrive, message, self._client_due_us)
 
     # -- arriving ---------------------------------------------------------------------------
 
     def _at_server(self, message: ToServer) -> None:
-        if self.state is LinkState.OPEN or self.state is LinkState.LEFT_BY_CLIENT:
+        if self.open or self.state is LinkState.LEFT_BY_CLIENT:
             self.server.arrived(self, message)
 
     def _at_client(self, message: ToClient) -> None:
-        if self.state is LinkState.OPEN or self.state is LinkState.LEFT_BY_SERVER:
+        if self.open or self.state is LinkState.LEFT_BY_SERVER:
             if self.process.running:
                 self._client.arrived(self, message)
             else:  # from here it lies in the socket's buffer: what breaks later does not take it away
                 self.mail_waited = True
                 self.process.deliver(partial(self._client.arrived, self, message))
 
-    def _end_at_server(self) -> None:
+    def _end_at_server(self, _nothing: None) -> None:
         self.server.ended(self)
 
-    def _end_at_client(self) -> None:
+    def _end_at_client(self, _nothing: None) -> None:
         self.process.deliver(partial(self._client.ended, self))
 
     # -- cuts -------------------------------------------------------------------------------
@@ -226,14 +222,18 @@ class Link:
         """What was withheld arrives when TCP tries again, in order, and all that follows it."""
         at_server, self._server_misses = self._server_misses, None
         at_client, self._client_misses = self._client_misses, None
-        self._send_again(at_server, self._next_at_server_us)
-        self._send_again(at_client, self._next_at_client_us)
+        if at_server is not None:
+            self._server_due_us = self._send_again(at_server, self._server_due_us)
+        if at_client is not None:
+            self._client_due_us = self._send_again(at_client, self._client_due_us)
 
-    def _send_again(self, misses: Withheld | None, next_us: Callable[[int], int]) -> None:
-        if misses is not None and misses.calls:
+    def _send_again(self, misses: Withheld, due_us: int) -> int:
+        """When the last of it arrives; `due_us`: when the last before it did."""
+        if misses.arrivals:
             again_us = retried_us(misses.since_us, self._network.now_us(), RETRY_DATA_US)
-            for call in misses.calls:
-                self._network.call_at(next_us(again_us), call)
+            for arrive, message in misses.arrivals:
+                due_us = self._network.send(arrive, message, due_us, again_us)
+        return due_us
 
     # -- ending -----------------------------------------------------------------------------
 
@@ -241,21 +241,22 @@ class Link:
         """The client closes, or its process dies. The server learns after what was sent before."""
         if self.open:
             self._change(LinkState.LEFT_BY_CLIENT)
-            self._post_to_server(self._end_at_server)
+            self._post_to_server(self._end_at_server, None)
 
     def leave_as_server(self) -> None:
         """The server closes. The client learns after what was sent before."""
         if self.open:
             self._change(LinkState.LEFT_BY_SERVER)
-            self._post_to_client(self._end_at_client)
+            self._post_to_client(self._end_at_client, None)
 
     def cut(self) -> None:
         """Reset: all in flight is lost, both ends learn."""
         if self.open:
             self._change(LinkState.BROKEN)
-            self._post_to_server(self._end_at_server)
-            self._post_to_client(self._end_at_client)
+            self._post_to_server(self._end_at_server, None)
+            self._post_to_client(self._end_at_client, None)
 
     def _change(self, new: LinkState) -> None:
         assert new in TRANSITIONS[self.state], f"a link {self.state.value} cannot become {new.value}"
         self.state = new
+        self.open = False  # each change ends it

@@ -1,7 +1,8 @@
 """What crosses the simulated wire. Messages pass as frozen objects, never copied.
 
 They are msgspec structs: made for every operation of a trial, and several times cheaper to
-make than frozen dataclasses.
+make than frozen dataclasses. They hold nothing that could lead back to them, so Python's
+garbage collector need not look at them (`gc=False`).
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Operation(IntEnum):
 WRITES = frozenset({Operation.CREATE, Operation.DELETE, Operation.SET, Operation.MULTI, Operation.CLOSE})
 
 
-class Connect(msgspec.Struct, frozen=True):
+class Connect(msgspec.Struct, frozen=True, gc=False):
     """The first message of a connection; `session_id` 0 asks for a new session. `zxid`: the last
     one the client has seen, 0 for none: a server that is behind it does not take the client."""
 
@@ -41,25 +42,25 @@ class Connect(msgspec.Struct, frozen=True):
     zxid: int
 
 
-class Connected(msgspec.Struct, frozen=True):
+class Connected(msgspec.Struct, frozen=True, gc=False):
     """Its answer; `timeout_ms` 0 says that the session is dead."""
 
     session_id: int
     timeout_ms: int
 
 
-class Ping(msgspec.Struct, frozen=True):
+class Ping(msgspec.Struct, frozen=True, gc=False):
     """A sign of life. Sent after a pause, and while a connection is in trouble: while all is
     well, pings are not simulated. `answered`: the server says so in return."""
 
     answered: bool
 
 
-class Pong(msgspec.Struct, frozen=True):
+class Pong(msgspec.Struct, frozen=True, gc=False):
     """The server's sign of life."""
 
 
-class Rearm(msgspec.Struct, frozen=True):
+class Rearm(msgspec.Struct, frozen=True, gc=False):
     """The watches of a client that comes back, as SetWatches lists them, and the last zxid it saw."""
 
     relative_zxid: int
@@ -68,7 +69,7 @@ class Rearm(msgspec.Struct, frozen=True):
     child: tuple[str, ...]
 
 
-class Request(msgspec.Struct, frozen=True):
+class Request(msgspec.Struct, frozen=True, gc=False):
     """`path` and those of `writes` and `reads` are the server's: the chroot is in them."""
 
     xid: int
@@ -84,7 +85,7 @@ class Request(msgspec.Struct, frozen=True):
     reads: tuple[ReadOperation, ...] = ()
 
 
-class Refusal(msgspec.Struct, frozen=True):
+class Refusal(msgspec.Struct, frozen=True, gc=False):
     """The value of the answer to a multi that was refused: which of its operations was the first,
     and ZooKeeper's error code."""
 
@@ -103,7 +104,7 @@ Done = str | Stat | None
 Value = str | Node | Children | Stat | Refusal | tuple[Done, ...] | tuple[Found, ...] | None
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """The reply to the request `xid`: `code` 0, or ZooKeeper's error code."""
 
     xid: int
@@ -112,7 +113,7 @@ class Answer(msgspec.Struct, frozen=True):
     value: Value
 
 
-class Fired(msgspec.Struct, frozen=True):
+class Fired(msgspec.Struct, frozen=True, gc=False):
     """A watch event."""
 
     kind: WatchKind

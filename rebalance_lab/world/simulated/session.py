@@ -50,6 +50,12 @@ _SHORT = 100_000
 
 _LABELS = {operation: f"reply to {operation.name}" for operation in Operation}
 
+# What each operation asks for: Python 3.11 looks up the members of an enumeration slowly.
+_CONNECTED = SessionState.CONNECTED
+_CLOSE = Operation.CLOSE
+_EXISTS = Operation.EXISTS
+_NO_NODE = errors.NoNode.code
+
 
 class Host(Protocol):
     """What a session needs of the process it lives in (`endpoint.Endpoint`)."""
@@ -79,6 +85,7 @@ class SimulatedSession:
         "_hosts",
         "_link",
         "_pending",
+        "_refusal",
         "_timer",
         "_watches",
         "_xid",
@@ -103,6 +110,7 @@ class SimulatedSession:
         self._pending: deque[tuple[Request, Future[Any]]] = deque()
         self._watches: ClientWatches | None = None  # made when first needed: most sessions of 100,000 have none
         self._closing: Future[None] | None = None
+        self._refusal: type[errors.ZooKeeperError] | None = None  # of all operations, once it ends
         self._timer: Any = None
         self._heartbeat: Heartbeat | None = None
         self._link: Link | None = None
@@ -152,18 +160,17 @@ class SimulatedSession:
                 self._closing.set(None)
                 return self._closing
             if self._link is not None:
-                self._ask(Operation.CLOSE, "/")
+                self._ask(_CLOSE, "/")
             self._closing = Future(("close of session", f"{self.session_id:#x}"))
+            self._refusal = errors.SessionClosed
             if self._link is None:
                 self._end(SessionState.CLOSED, errors.SessionClosed)
         return self._closing
 
     def _ask(self, operation: Operation, path: str, watch: bool = False, **fields: Any) -> Future[Reply[Any]]:
         future: Future[Reply[Any]] = Future((_LABELS[operation], path, "asked by", self._host.name))
-        if self.state is SessionState.EXPIRED:
-            future.fail(self._error(errors.SessionExpired, operation, path))
-        elif self._closing is not None:
-            future.fail(self._error(errors.SessionClosed, operation, path))
+        if self._refusal is not None:
+            future.fail(self._error(self._refusal, operation, path))
         elif not self._chroot.takes(path):
             future.fail(self._error(errors.BadArguments, operation, path))
         else:
@@ -173,7 +180,7 @@ class SimulatedSession:
                 return future
             self._xid += 1
             self._pending.append((request, future))
-            if self.state is SessionState.CONNECTED and self._link is not None:
+            if self.state is _CONNECTED and self._link is not None:
                 self._link.to_server(request)
         return future
 
@@ -307,11 +314,11 @@ class SimulatedSession:
         assert request.xid == answer.xid, f"answer {answer.xid} came for request {request.xid}"
         self._zxid = answer.zxid
         operation = request.operation
-        if operation is Operation.CLOSE:
+        if operation is _CLOSE:
             self._link = None
             self._end(SessionState.CLOSED, errors.SessionClosed)
             return
-        missing = answer.code == errors.NoNode.code and operation is Operation.EXISTS
+        missing = answer.code == _NO_NODE and operation is _EXISTS
         if answer.code != 0 and not missing:
             future.fail(calls.failure(self._chroot, request, answer, self.session_id))
             return
@@ -333,6 +340,7 @@ class SimulatedSession:
         self._disarm()
         self._link = None
         self._change(state)
+        self._refusal = error
         self._host.forget(self)
         if state is SessionState.EXPIRED:
             self.events.put(SessionEvent(SessionEventKind.EXPIRED, self.session_id))
