@@ -16,6 +16,31 @@ from rebalance_lab.history.recorder import Sink
 from rebalance_lab.kernel import Flag
 
 
+#: What may bear on rest, one way or another. Most of a history does not, and is not looked at.
+_BEARING = frozenset(
+    {
+        Kind.MEMBER_STARTED,
+        Kind.MEMBER_REFUSED,
+        Kind.MEMBER_CLOSED,
+        Kind.SESSION_CLOSED,
+        Kind.CREATED,
+        Kind.CHANGED,
+        Kind.DELETED,
+        Kind.CONNECTED,
+        Kind.DISCONNECTED,
+        Kind.EXPIRED,
+        Kind.NOTIFICATION_QUEUED,
+        Kind.NOTIFICATION_HANDLED,
+        Kind.REBALANCE_TRIGGERED,
+        Kind.REBALANCE_BEGAN,
+        Kind.REBALANCE_ENDED,
+        Kind.FAULT_BEGAN,
+        Kind.FAULT_BIT,
+        Kind.FAULT_ENDED,
+    }
+)
+
+
 @dataclass(slots=True)
 class MemberState:
     """What the events so far say of one member."""
@@ -57,7 +82,7 @@ class RestTracker:
 
     def feed(self, event: Event) -> bool:
         """Take an event in; True when it bears on rest."""
-        if event.kind is Kind.WORKED:
+        if event.kind not in _BEARING:
             return False
         if event.kind is Kind.MEMBER_STARTED:
             registered = self._registrations.get(event.member or "")
