@@ -16,6 +16,7 @@ from rebalance_lab.cli.failures import Failure
 class World(StrEnum):
     simulated = "simulated"
     processes = "processes"
+    containers = "containers"
 
 
 class Rules(StrEnum):
@@ -23,11 +24,25 @@ class Rules(StrEnum):
     shipped = "shipped"
 
 
+class Members(StrEnum):
+    ours = "ours"
+    real = "real"
+    mixed = "mixed"
+
+
 PLANT = "plant"
 
 StoreOption = Annotated[Path, typer.Option("--store", help="Where trials are kept.", metavar="DIR")]
-WorldOption = Annotated[World, typer.Option("--world", help="Virtual time, or OS processes on a real ZooKeeper.")]
+WorldOption = Annotated[
+    World, typer.Option("--world", help="Virtual time, OS processes on a real ZooKeeper, or containers.")
+]
 RulesOption = Annotated[Rules, typer.Option("--rules", help="As the articles have it, or as Kafka 0.8.2.2 shipped it.")]
+MembersOption = Annotated[
+    Members,
+    typer.Option(
+        "--members", help="Ours, Kafka 0.8.2.2's own consumers, or both in turn (ours as shipped); needs Maven."
+    ),
+]
 ControlOption = Annotated[bool, typer.Option("--control", help="The same scenario without its fault.")]
 SetOption = Annotated[
     list[str] | None,
@@ -47,6 +62,16 @@ def trial_folder(trial: str, store: Path) -> Path:
         if folder.is_dir():
             return folder
     raise Failure(f"there is no trial {trial}, neither as a folder nor in the store {store}")
+
+
+def rules_of(rules: Rules, members: Members) -> str:
+    """The plan's rule set. What real members follow is no choice; beside them ours are as shipped.
+    Raises Failure for rules that are then in the way."""
+    if members is Members.ours:
+        return rules
+    if rules is not Rules.described:
+        raise Failure(f"--rules {rules} says nothing of real members; leave it out with --members {members}")
+    return members
 
 
 def key_values(texts: Sequence[str] | None, option: str = "--set") -> dict[str, str]:

@@ -12,6 +12,8 @@ from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     ControlOption,
     JsonOption,
+    Members,
+    MembersOption,
     Rules,
     RulesOption,
     SetOption,
@@ -19,6 +21,7 @@ from rebalance_lab.cli.options import (
     World,
     WorldOption,
     key_values,
+    rules_of,
     without_plant,
 )
 from rebalance_lab.cli.results import shape, show
@@ -33,6 +36,7 @@ def run(
     *,
     world: WorldOption = World.simulated,
     rules: RulesOption = Rules.described,
+    members: MembersOption = Members.ours,
     seed: Annotated[int, typer.Option("--seed", help="Chooses every schedule of a simulated trial.")] = 1,
     control: ControlOption = False,
     settings: SetOption = None,
@@ -43,7 +47,13 @@ def run(
     values, plant = without_plant(key_values(settings))
     with spoken():
         plan = api.make_plan(
-            scenario, world=world, rules=rules, seed=seed, control=control, settings=values, plant=plant
+            scenario,
+            world=world,
+            rules=rules_of(rules, members),
+            seed=seed,
+            control=control,
+            settings=values,
+            plant=plant,
         )
         writable_store(store)
         log.info("trial begins", trial=plan.trial_id, world=plan.world)

@@ -20,12 +20,15 @@ from rebalance_lab.cli.options import (
     PLANT,
     ControlOption,
     JsonOption,
+    Members,
+    MembersOption,
     Rules,
     RulesOption,
     StoreOption,
     World,
     WorldOption,
     grid,
+    rules_of,
     without_plant,
 )
 from rebalance_lab.cli.results import shape
@@ -57,6 +60,7 @@ def sweep(
     ] = None,
     world: WorldOption = World.simulated,
     rules: RulesOption = Rules.described,
+    members: MembersOption = Members.ours,
     control: ControlOption = False,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
@@ -73,7 +77,13 @@ def sweep(
             values, plant = without_plant(combination)
             plans += [
                 api.make_plan(
-                    scenario, world=world, rules=rules, seed=seed, control=control, settings=values, plant=plant
+                    scenario,
+                    world=world,
+                    rules=rules_of(rules, members),
+                    seed=seed,
+                    control=control,
+                    settings=values,
+                    plant=plant,
                 )
                 for seed in range(1, seeds + 1)
             ]

@@ -8,7 +8,7 @@ from typing import TypeVar
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.kernel import Future
 from rebalance_lab.trials.fixture import add_topic, broker_znode, ensure_path, write_fixture
-from rebalance_lab.wire.paths import broker_path, members_path, owner_path, owners_path
+from rebalance_lab.wire.paths import broker_path, members_path, owner_path, owners_path, topic_path
 from rebalance_lab.world.errors import ConnectionLoss, NoNode
 from rebalance_lab.world.ports import GetRead, Node, RecorderPort, Reply, ZooKeeper
 
@@ -33,13 +33,22 @@ class Cluster:
         self._recorder = recorder
         self._several = servers > 1
 
-    async def prepare(self, brokers: int, topics: Mapping[str, int]) -> None:
-        """Write brokers 0…n-1 and topics, in an empty ZooKeeper."""
-        await write_fixture(self._session, brokers=brokers, topics=topics)
+    async def prepare(self, brokers: int, topics: Mapping[str, int], *, real: bool = False) -> None:
+        """Write brokers 0…n-1 and topics, in an empty ZooKeeper. `real`: such brokers run and have
+        registered; done when their controller has given every partition a leader."""
+        await write_fixture(self._session, brokers=brokers, topics=topics, registered=real)
+        for topic, partitions in topics.items() if real else ():
+            for partition in range(partitions):
+                await self._there(f"{topic_path(topic)}/partitions/{partition}/state")
         self.brokers = list(range(brokers))
         self.topics = dict(topics)
         if self._several:
             await ensure_path(self._session, PROBE)
+
+    async def _there(self, path: str) -> None:
+        """Done when the znode exists; a watch tells."""
+        while (reply := await self._session.exists(path, watch=True)).value is None and reply.watch is not None:
+            await reply.watch
 
     async def add_group(self, group: str) -> None:
         """Members' parent znode, which the first of them would create."""
@@ -67,15 +76,6 @@ class Cluster:
         self.brokers.remove(broker)
         return reply.zxid
 
-    async def write_probe(self) -> int:
-        """A write that concerns nobody; returns its zxid."""
-        return (await self._asked(lambda: self._session.set(PROBE, b""))).zxid
-
-    async def observe(self) -> None:
-        """Record registrations and owners of every group, read from outside."""
-        if self._several:
-            await self.write_probe()
-        for group in self.groups:
     async def claimed(self, group: str, topic: str, partition: int) -> None:
         """Wait until an owner znode is there; a watch tells."""
         there = await self._session.exists(owner_path(group, topic, partition), watch=True)
@@ -93,6 +93,15 @@ class Cluster:
         """It goes again."""
         return (await self._session.delete(owners_path(group, topic))).zxid
 
+    async def write_probe(self) -> int:
+        """A write that concerns nobody; returns its zxid."""
+        return (await self._asked(lambda: self._session.set(PROBE, b""))).zxid
+
+    async def observe(self) -> None:
+        """Record registrations and owners of every group, read from outside."""
+        if self._several:
+            await self.write_probe()
+        for group in self.groups:
             names, zxid = await self._names(members_path(group))
             self._observed(group, members_path(group), names, zxid)
             for topic in sorted(self.topics):

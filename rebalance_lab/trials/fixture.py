@@ -30,9 +30,11 @@ async def ensure_path(session: ZooKeeper, path: str) -> None:
             continue
 
 
-async def write_fixture(session: ZooKeeper, *, brokers: int, topics: Mapping[str, int]) -> list[str]:
-    """Write brokers 0…n-1 (persistent: nobody holds a session for them) and topics (name to
-    partition count, each partition on one broker in turn).
+async def write_fixture(
+    session: ZooKeeper, *, brokers: int, topics: Mapping[str, int], registered: bool = False
+) -> list[str]:
+    """Write brokers 0…n-1 (persistent: nobody holds a session for them; none where real ones have
+    `registered`) and topics (name to partition count, each partition on one broker in turn).
 
     Returns the paths created; asking again for the same creates nothing. Raises
     FixtureConflict when a topic is there with another number of partitions.
@@ -40,7 +42,7 @@ async def write_fixture(session: ZooKeeper, *, brokers: int, topics: Mapping[str
     created = []
     for parent in ("/brokers/ids", "/brokers/topics", "/consumers"):
         await ensure_path(session, parent)
-    for broker in range(brokers):
+    for broker in () if registered else range(brokers):
         created += await _create(session, broker_path(broker), broker_znode(broker), same_content=False)
     for topic, partitions in sorted(topics.items()):
         payload = topic_payload(_replicas(partitions, brokers))

@@ -81,7 +81,9 @@ class Lab:
             while (await session.events.get()).kind is not SessionEventKind.CONNECTED:
                 pass
         planned = {self.plan.text("topic"): self.plan.number("partitions")}
-        await self.cluster.prepare(self.plan.number("brokers"), planned if topics is None else topics)
+        brokers = self.plan.number("brokers")
+        real = await self._stage.start_brokers(brokers)
+        await self.cluster.prepare(brokers, planned if topics is None else topics, real=real)
         await self.cluster.add_group(self.plan.text("group"))
 
     async def start_member(self, options: MemberOptions = AS_PLANNED, *, wait: bool = True) -> MemberHandle:

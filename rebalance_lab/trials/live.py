@@ -1,4 +1,5 @@
-"""Live trials: members as OS processes, on ZooKeeper servers started for the trial.
+"""Live trials: members as OS processes (or in containers: see `trials.containers`), on ZooKeeper
+servers started for the trial.
 
 The runner is one process with its own kernel. It starts servers and members, follows what
 they write (the members' event files, and the servers' transaction logs), plays the scenario, and
@@ -7,8 +8,12 @@ seals the history. All it started dies with it, also by kill -9: each child asks
 
 from __future__ import annotations
 
+import importlib
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 
 from rebalance_lab.history.files import Trial, digest, merge, read_events, seal
 from rebalance_lab.history.recorder import RecorderFailed
@@ -19,6 +24,7 @@ from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.scenario import play
 from rebalance_lab.trials.stage import LAGGARD, TrialError
+from rebalance_lab.world.kafka import jars
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.processes import measure_wall_offset
 
@@ -28,19 +34,14 @@ def perform(plan: Plan, folder: Path) -> Trial:
 
     Raises TrialError, EmbeddedServerError; the folder then stays, unsealed, with all logs.
     """
+    if plan.has_real_members:
+        jars.fetch()
     started_wall_ms = time.time_ns() // 1_000_000
-    nodes, tick_ms = plan.number("servers"), plan.number("tick_ms")
-    laggards = (LAGGARD,) if nodes > 1 else ()
-    with (
-        EmbeddedEnsemble.start(folder / "zookeeper", nodes, tick_ms, laggards) as ensemble,
-        LiveKernel() as live,
-    ):
-        stage = LiveStage(plan, folder, live, ensemble)
+    with _set_up(plan, folder) as (live, stage):
         try:
             follower = live.kernel.host(stage.follow(), "follow")
             live.run(play(Lab(plan, stage)), f"scenario {plan.scenario}")
-            for process in stage.processes.values():
-                process.wait()
+            stage.wait_for_processes()
             follower.cancel("the trial has ended")
             stage.poll()
         except RecorderFailed as failed:
@@ -61,3 +62,31 @@ def perform(plan: Plan, folder: Path) -> Trial:
     )
     seal(folder, trial)
     return trial
+
+
+@contextmanager
+def _set_up(plan: Plan, folder: Path) -> Iterator[tuple[LiveKernel, LiveStage]]:
+    """The servers of the plan's world, and a stage on them."""
+    if plan.world == "containers":
+        with _containers().set_up(plan, folder) as found:
+            yield found
+        return
+    nodes, tick_ms = plan.number("servers"), plan.number("tick_ms")
+    laggards = (LAGGARD,) if nodes > 1 else ()
+    with (
+        EmbeddedEnsemble.start(folder / "zookeeper", nodes, tick_ms, laggards) as ensemble,
+        LiveKernel() as live,
+    ):
+        yield live, LiveStage(plan, folder, live, ensemble)
+
+
+def _containers() -> ModuleType:
+    """The world of containers, which needs more installed than the others."""
+    try:
+        return importlib.import_module("rebalance_lab.trials.containers")
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.startswith("rebalance_lab"):
+            raise
+        raise TrialError(
+            f"the world of containers needs {missing.name}: pip install 'rebalance-lab[containers]'"
+        ) from missing

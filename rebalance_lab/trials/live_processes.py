@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
@@ -43,6 +44,26 @@ class EventFile:
         complete = data.rfind(b"\n") + 1
         self._offset += complete
         return [decode(line) for line in data[:complete].splitlines()]
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+
+class Host(Protocol):
+    """An OS process in which members live: one of ours (`HostProcess`), or a real consumer."""
+
+    name: str
+    members: list[str]
+    may_end: bool
+    popen: subprocess.Popen[bytes]
+
+    @property
+    def pid(self) -> int: ...
+    def start(self, spec: MemberSpec) -> None: ...
+    def tell(self, command: Command) -> None: ...
+    def check(self) -> None: ...
+    def wait(self) -> None: ...
+    def end(self) -> None: ...
 
 
 class HostProcess:
@@ -111,7 +132,7 @@ class LiveMember:
     """The faults' handle on a live member (`trials.stage.ProcessHandle`). `proxies`: what its
     connections go through, one for each server in its connect string; none: it is not proxied."""
 
-    def __init__(self, actor: str, host: HostProcess, kernel: Kernel, proxies: list[TcpProxy]) -> None:
+    def __init__(self, actor: str, host: Host, kernel: Kernel, proxies: list[TcpProxy]) -> None:
         self.actor = actor
         self.host = host
         self._kernel = kernel
@@ -148,7 +169,7 @@ class LiveMember:
         self.host.tell(Expire(self.actor))
         return f"process {self.host.pid} was told to close the session of {self.actor} on a second connection"
 
-    def _own_process(self) -> HostProcess:
+    def _own_process(self) -> Host:
         if len(self.host.members) > 1:
             others = ", ".join(each for each in self.host.members if each != self.actor)
             raise TrialError(f"{self.actor} shares process {self.host.pid} with {others}: give it one of its own")

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.recorder import FileSink
 from rebalance_lab.history.transactions import RegistryTracker
+from rebalance_lab.hosts.spec import MemberSpec
 from rebalance_lab.kernel import Flag
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.trials.live_processes import EventFile, HostProcess, LiveMember
+from rebalance_lab.trials.live_processes import EventFile, Host, HostProcess, LiveMember
+from rebalance_lab.trials.live_real import MembersLists, RealBrokers, RealEvents, RealHost
 from rebalance_lab.trials.live_servers import LiveServers
 from rebalance_lab.trials.members import MemberOptions, member_spec
-from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.plan import REAL, Plan
 from rebalance_lab.trials.rest import RestTracker, TrackedSink
 from rebalance_lab.trials.stage import Servers, prompt_servers
 from rebalance_lab.wire.describe import describe
-from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
+from rebalance_lab.world.live.ensemble_base import Ensemble
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.environment import live_environment
 from rebalance_lab.world.live.processes import clock_of, identity, measure_wall_offset
@@ -33,7 +36,9 @@ RUNNER_SESSION_TICKS = 20
 class LiveStage:
     """Processes and servers for one trial (`trials.stage.Stage`)."""
 
-    def __init__(self, plan: Plan, folder: Path, live: LiveKernel, ensemble: EmbeddedEnsemble) -> None:
+    def __init__(
+        self, plan: Plan, folder: Path, live: LiveKernel, ensemble: Ensemble[Any], servers: Servers | None = None
+    ) -> None:
         self.plan = plan
         self.folder = folder
         self.kernel = live.kernel
@@ -41,8 +46,8 @@ class LiveStage:
         self.changed = Flag("trial changed")
         self.boot_ids: set[str] = {clock_of(identity())}
         self.wall_offset_us = measure_wall_offset().offset_us
-        self.processes: dict[str, HostProcess] = {}
-        self.servers: Servers = LiveServers(ensemble)
+        self.processes: dict[str, Host] = {}
+        self.servers: Servers = servers or LiveServers(ensemble)
         self._live = live
         self._ensemble = ensemble
         self._log = EnsembleLog(ensemble.data_dirs)
@@ -51,7 +56,9 @@ class LiveStage:
         self._own_files = [FileSink(folder / "zookeeper.jsonl"), FileSink(folder / "runner.jsonl")]
         registry_sink, runner_sink = (TrackedSink(each, self.tracker, self.changed) for each in self._own_files)
         self._registry_sink = registry_sink
-        self._files: list[EventFile] = []
+        self._files: list[EventFile | RealEvents] = []
+        self._lists = MembersLists()
+        self._brokers = RealBrokers(folder / "kafka", RUNNER_SESSION_TICKS * plan.number("tick_ms"))
         runner = live_environment("runner", live, runner_sink, plan.seed, operations=plan.operations)
         self.recorder: RecorderPort = runner.recorder
         connect = self._connect(prompt_servers(self.servers.names))
@@ -63,6 +70,7 @@ class LiveStage:
             self.poll()
             for process in self.processes.values():
                 process.check()
+            self._brokers.check()
             await self.kernel.sleep(FOLLOW_PERIOD_US)
 
     def poll(self) -> None:
@@ -71,11 +79,20 @@ class LiveStage:
         for file in self._files:
             for event in file.poll():
                 moved |= self._seen(event)
-        for transaction in self._log.poll():
-            for event in self._registry.feed(transaction):
-                self._registry_sink.write(event)
+        self._poll_registry()
         if moved:
             self.changed.raise_()
+
+    def _poll_registry(self) -> None:
+        for transaction in self._log.poll():
+            for event in self._registry.feed(transaction):
+                self._lists.feed(event)
+                self._registry_sink.write(event)
+
+    def _members_zxid(self, group: str, reached: int) -> int:
+        """What a server answers it has logged before: the registry is read up to there."""
+        self._poll_registry()
+        return self._lists.zxid(group, reached)
 
     def _seen(self, event: Event) -> bool:
         if event.kind is Kind.HOST_STARTED:
@@ -89,6 +106,8 @@ class LiveStage:
         proxies = [self._proxy(name) for name in servers] if options.proxied else []
         connect = ",".join(proxy.connect_string for proxy in proxies) or self._connect(servers)
         spec = member_spec(self.plan, actor, options, connect=connect, events=str(events.resolve()))
+        if spec.rules == REAL:
+            return LiveMember(actor, self._start_real(spec), self.kernel, proxies)
         name = options.shares_process or actor
         process = self.processes.get(name)
         if process is None:
@@ -97,6 +116,18 @@ class LiveStage:
             process.start(spec)
         self._files.append(EventFile(events))
         return LiveMember(actor, process, self.kernel, proxies)
+
+    def _start_real(self, spec: MemberSpec) -> RealHost:
+        host = self.processes[spec.actor] = RealHost(spec, self.folder / "kafka")
+        zxid = self._members_zxid
+        self._files.append(RealEvents(spec, host, wall_offset_us=self.wall_offset_us, members_zxid=zxid))
+        return host
+
+    async def start_brokers(self, count: int) -> bool:
+        """Real brokers, where real members are to come: they fetch from them."""
+        if self.plan.has_real_members:
+            await self._brokers.start(count, self._connect(prompt_servers(self.servers.names)), self.kernel)
+        return self.plan.has_real_members
 
     def _connect(self, names: tuple[str, ...]) -> str:
         return ",".join(self._ensemble.connect_to(name) for name in names)
@@ -107,13 +138,19 @@ class LiveStage:
         self._proxies.append(proxy)
         return proxy
 
+    def wait_for_processes(self) -> None:
+        """Members have left: their processes end. Raises TrialError for one that ended badly."""
+        for process in self.processes.values():
+            process.wait()
+
     def end_processes(self) -> None:
         """Kill what still runs (only after a failure) and reap everything."""
         for process in self.processes.values():
             process.end()
+        self._brokers.end()
         for proxy in self._proxies:
             proxy.close()
 
     def close(self) -> None:
-        for file in self._own_files:
+        for file in (*self._own_files, *self._files):
             file.close()

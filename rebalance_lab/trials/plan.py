@@ -21,8 +21,14 @@ SERVERS = (1, 3, 5)
 #: Above this many members a history holds counts of operations instead of each.
 MANY_MEMBERS = 100
 
-WORLDS = ("simulated", "processes")
-RULES = ("described", "shipped")
+WORLDS = ("simulated", "processes", "containers")
+
+#: Members that are no members of ours: Kafka 0.8.2.2's own consumers.
+REAL = "real"
+#: Ours, as shipped, and real ones in turn. With an odd seed the first is ours, with an even one real.
+MIXED = "mixed"
+
+RULES = ("described", "shipped", REAL, MIXED)
 
 #: Planted bugs by name: where the switch sits. A trial with one never counts for a claim.
 PLANTS: dict[str, str] = {
@@ -40,6 +46,8 @@ PLANTS: dict[str, str] = {
     "pause-that-does-not-bite": "fault: says it pauses the member and does not",
     "pause-that-overstays": "fault: pauses the member ten times as long as it was told",
 }
+
+MEMBER_PLANTS = tuple(name for name, where in PLANTS.items() if where.startswith("member:"))
 
 
 class PlanError(ValueError):
@@ -99,6 +107,17 @@ class Plan(msgspec.Struct, frozen=True):
         if not isinstance(value, int):
             raise PlanError(f"scenario {self.scenario} has no whole-number parameter {name}")
         return value
+
+    @property
+    def has_real_members(self) -> bool:
+        """Whether real consumers take part, and with them a real broker."""
+        return self.rules in {REAL, MIXED}
+
+    def rules_of(self, actor: str) -> str:
+        """The rule set of member m1, m2, …; REAL for a real consumer."""
+        if self.rules != MIXED:
+            return self.rules
+        return REAL if (int(actor.removeprefix("m")) + self.seed) % 2 else "shipped"
 
     @property
     def operations(self) -> Operations:

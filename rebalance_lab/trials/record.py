@@ -5,6 +5,7 @@ from __future__ import annotations
 from rebalance_lab.history.files import Trial
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.versions import versions
+from rebalance_lab.world.kafka.jars import VERSIONS as KAFKA_VERSIONS
 
 
 def trial_record(
@@ -31,7 +32,7 @@ def trial_record(
         boot_ids=boot_ids,
         wall_offset_us=wall_offset_us,
         wall_drift_us=wall_drift_us,
-        versions=versions(),
+        versions=versions() | (KAFKA_VERSIONS if plan.has_real_members else {}),
         started_wall_ms=started_wall_ms,
         history_sha256=history_sha256,
     )

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Any
 from rebalance_lab.assignors import ASSIGNORS
 from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.checks.model import About, Outcome
-from rebalance_lab.trials.plan import PLANTS, RULES, SERVERS, WORLDS, Parameter, Plan, PlanError, Settings
+from rebalance_lab.trials.plan import (
+    MEMBER_PLANTS,
+    PLANTS,
+    RULES,
+    SERVERS,
+    WORLDS,
+    Parameter,
+    Plan,
+    PlanError,
+    Settings,
+)
 
 if TYPE_CHECKING:
     from rebalance_lab.trials.lab import Lab
@@ -34,7 +44,7 @@ class Scenario:
 
     `script` plays it in a lab, the same in every world. `expects` gives the outcome of every
     check for a plan, reasoned beforehand; anything else is a surprise and is reported as one.
-    None: for this plan either is right.
+    None: for this plan either is right. `worlds`: where it can be played.
     """
 
     name: str
@@ -43,6 +53,7 @@ class Scenario:
     parameters: tuple[Parameter, ...]
     script: Callable[[Lab], Coroutine[Any, Any, None]]
     expects: Callable[[Plan], Mapping[str, Outcome | None]]
+    worlds: tuple[str, ...] = WORLDS
 
 
 def usual(**otherwise: Outcome | None) -> dict[str, Outcome | None]:
@@ -107,6 +118,8 @@ def make_plan(
     """A checked plan. `settings` are texts as from `--set`. Raises PlanError."""
     chosen = scenario(name)
     _one_of("world", world, WORLDS)
+    if world not in chosen.worlds:
+        raise PlanError(f"scenario {name} cannot be played in world {world}; it needs {' or '.join(chosen.worlds)}")
     _one_of("rule set", rules, RULES)
     if plant is not None:
         _one_of("planted bug", plant, tuple(PLANTS))
@@ -125,6 +138,7 @@ def make_plan(
         raise PlanError("latency_min_us is above latency_max_us")
     _within_ticks(plan)
     _names(plan)
+    _real_members(plan)
     _one_of("size of an ensemble (servers)", plan.text("servers"), tuple(str(each) for each in SERVERS))
     if plant == "two-owners" and world != "simulated":
         raise PlanError("plant two-owners sits in the simulated server; it needs --world simulated")
@@ -139,6 +153,23 @@ def _names(plan: Plan) -> None:
             raise PlanError(f"{parameter}={name}: a name of letters, digits, '.', '_' and '-' is needed")
     if plan.text("assignor"):
         _one_of("assignor", plan.text("assignor"), tuple(sorted(ASSIGNORS)))
+
+
+def _real_members(plan: Plan) -> None:
+    """What a ConsoleConsumer cannot do, and what a trial with real brokers is not made for."""
+    if not plan.has_real_members:
+        return
+    if plan.world != "processes":
+        raise PlanError(f"real members need real processes: --world processes, not {plan.world}")
+    if plan.plant in MEMBER_PLANTS:
+        raise PlanError(f"plant {plan.plant} sits in members of ours; real ones have none")
+    for name, least in (("streams", 1), ("brokers", 1)):
+        if plan.number(name) != least:
+            raise PlanError(f"{name}={plan.number(name)}: with real members there is {least}")
+    if plan.operations != "all":
+        raise PlanError("real members tell each operation: use --set ops=all")
+    if plan.text("assignor") not in {"", "range", "roundrobin"}:
+        raise PlanError(f"assignor={plan.text('assignor')}: 0.8.2.2 knows range and roundrobin")
 
 
 def _within_ticks(plan: Plan) -> None:

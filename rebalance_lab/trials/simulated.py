@@ -102,6 +102,9 @@ class SimulatedStage:
         self.kernel.host(run_member(environment, spec, closing), f"member {actor}", process=process)
         return SimulatedMember(actor, process, closing, self._world.zookeeper, self.tracker, self.kernel)
 
+    async def start_brokers(self, count: int) -> bool:
+        return False
+
 
 def connect_string(names: tuple[str, ...]) -> str:
     """How members name simulated servers."""

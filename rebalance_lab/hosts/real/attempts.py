@@ -1,0 +1,102 @@
+"""One attempt of a real member's rebalance, as it goes: what it saw, what it wants, why it fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from rebalance_lab.hosts.real.packets import Packet
+from rebalance_lab.wire.paths import members_path
+from zkconsumer.contexts import view_digest
+
+#: (group, zxid a server had reached) -> zxid of the latest change of the group's members until then.
+MembersZxid = Callable[[str, int], int]
+
+#: 0.8.2's assignors log what they deal from, each in its own words.
+_RANGE = re.compile(r"Consumer \S+ rebalancing the following partitions: \w+\((.*?)\) for topic (\S+) with consumers: ")
+_ROUND_ROBIN = re.compile(r"Consumer \S+ rebalancing the following partitions for topic (\S+): \w+\((.*?)\)")
+_CLAIMED = re.compile(r"waiting for the partition ownership to be deleted: (\d+)")
+
+_PATH_PARTS = 6
+
+
+@dataclass(slots=True)
+class Attempt:
+    """`released`: it has given up what it had, and reads what it will deal from. `looked`: a listener
+    call has asked whether the members' list exists, and its list comes next."""
+
+    number: int
+    group: str
+    released: bool = False
+    looked: bool = False
+    lists: list[Packet] = field(default_factory=list)
+    topics: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    wants: list[tuple[str, int]] = field(default_factory=list)
+    conflicts: list[tuple[str, int]] = field(default_factory=list)
+    refused: tuple[str, int] | None = None
+    decided: bool = False
+    succeeded: bool = False
+    error: str | None = None
+
+    def saw(self, packet: Packet) -> None:
+        """A reply came while it ran. Its thread is not told: a listener call of the other one asks
+        for the members' list as well, but asks first whether it exists."""
+        ids = members_path(self.group)
+        if packet.path == ids and packet.operation == "exists":
+            self.looked = True
+        elif packet.path == ids and packet.operation == "children":
+            if self.released and not self.looked and packet.error is None:
+                self.lists.append(packet)
+            self.looked = False
+        elif (place := owner_or_offset(packet.path, self.group, "offsets")) is not None:
+            if packet.operation == "get" and self.topics and place not in self.wants:
+                self.wants.append(place)
+        elif (place := owner_or_offset(packet.path, self.group, "owners")) is not None:
+            refused = packet.operation == "create" and packet.error == "NodeExists"
+            self.refused = place if refused else self.refused
+
+    def heard(self, message: str) -> None:
+        """A line of an assignor or of the claim."""
+        if (found := _RANGE.search(message)) is not None:
+            self.topics[found[2]] = _numbers(found[1])
+        elif (found := _ROUND_ROBIN.search(message)) is not None:
+            self.topics[found[1]] = _numbers(found[2])
+        elif _CLAIMED.search(message) is not None and self.refused is not None:
+            self.conflicts.append(self.refused)
+
+    def decision(self, members_zxid: MembersZxid) -> dict[str, object] | None:
+        """Detail of DECIDED, as `zkconsumer.rebalance` tells it; None where it never came so far."""
+        if not self.lists or not self.topics:
+            return None
+        seen = self.lists[0]
+        return {
+            "members": len(seen.names),
+            "members_zxid": members_zxid(self.group, seen.zxid),
+            "view": view_digest(seen.names, tuple(sorted(self.topics.items()))),
+            "wants": [list(place) for place in self.wants],
+        }
+
+    def failure(self, *, shutting_down: bool) -> dict[str, object]:
+        """Detail of ATTEMPT_FAILED."""
+        reason = "error" if self.error else "conflict" if self.conflicts else "shutdown" if shutting_down else "error"
+        names = ", ".join(f"{topic}/{partition}" for topic, partition in self.conflicts)
+        why = self.error or (f"owned by others: {names}" if names else "the log does not tell")
+        return {
+            "attempt": self.number,
+            "why": "the member is shutting down" if reason == "shutdown" else why,
+            "reason": reason,
+            "conflicts": [list(place) for place in self.conflicts],
+        }
+
+
+def owner_or_offset(path: str, group: str, what: str) -> tuple[str, int] | None:
+    """(topic, partition) of `/consumers/<group>/<what>/<topic>/<partition>`, else None."""
+    parts = path.split("/")
+    if len(parts) != _PATH_PARTS or parts[1:4] != ["consumers", group, what] or not parts[5].isdigit():
+        return None
+    return parts[4], int(parts[5])
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(sorted(int(each) for each in text.split(",") if each.strip()))

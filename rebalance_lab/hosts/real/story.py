@@ -1,0 +1,280 @@
+"""The story of one real member: its log4j lines as events, in the words of our own members.
+
+What a line of 0.8.2.2 tells, and when, against what ours record (facts 3):
+
+- *belief*: OWNED where `selected partitions` is logged, after the registry was swapped, at the end of
+  the line's millisecond; DISOWNED where `Releasing partition ownership` is, before the first delete is
+  sent, or `ZK expired; release old …`, before the registry is cleared, or, in a shutdown, once all
+  connections have stopped. So belief may be told up to a millisecond short, never long.
+- *effect*: a fetch request issued for a partition is work on it; the last one when the fetcher is shut down.
+- *operations*: the ZooKeeper client logs replies only: an INVOKED is told with its reply. What was lost with a
+  connection is not told.
+- a trigger is told when its listener is called, a moment before the flag is set.
+- a rebalance that used up its retries ends one back-off after its last attempt, which no line says.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.recorder import Sink
+from rebalance_lab.hosts.real.attempts import Attempt, MembersZxid
+from rebalance_lab.hosts.real.fetches import Fetches
+from rebalance_lab.hosts.real.packets import Packet, fired, opened, packet
+from rebalance_lab.hosts.real.teller import Teller
+from rebalance_lab.world.kafka.log_file import LogLine
+
+_IDENTITY = re.compile(r"^\[(.+?)\], Connecting to zookeeper instance")
+_BEGIN = re.compile(r"begin rebalancing consumer \S+ try #(\d+)$")
+_END = re.compile(r"end rebalancing consumer \S+ try #(\d+)$")
+_SELECTED = re.compile(r"Consumer \S+ selected partitions : (.*)$")
+_OWNED = re.compile(r"([^,\s:]+):(\d+): fetched offset = -?\d+: consumed offset = (-?\d+)")
+_STATE = re.compile(r"zookeeper state changed \((\w+)\)$")
+_QUEUED = re.compile(r"New event: ZkEvent\[(.*) sent to [\w.]+\$(\w+)@")
+_DELIVERING = re.compile(r"Delivering event #\d+ ZkEvent\[(.*) sent to [\w.]+\$(\w+)@")
+_DELIVERED = re.compile(r"Delivering event #\d+ done$")
+_ABOUT = re.compile(r"(?:Children|Data) of (\S+) changed")
+
+_SESSION_KINDS = {"SyncConnected": Kind.CONNECTED, "Disconnected": Kind.DISCONNECTED, "Expired": Kind.EXPIRED}
+_TROUBLE = frozenset({"WARN", "ERROR", "FATAL"})
+_ASSIGNORS = frozenset({"RangeAssignor", "RoundRobinAssignor"})
+_BACKOFF_WARNING = "I wrote this conflicted ephemeral node"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the log does not tell. `started`: detail of MEMBER_STARTED."""
+
+    group: str
+    started: Mapping[str, object]
+    max_retries: int
+    backoff_ms: int
+    work_period_ms: int
+
+
+@dataclass(slots=True)
+class _Call:
+    """A listener call on ZkClient's queue. `queued`: its event, None for one that ours do not have
+    (state changes are no calls there)."""
+
+    queued: EventId | None
+    path: str
+
+
+class Story:
+    """Feed it the lines of one member's log, in order. Its events go to the sink and to `take`."""
+
+    def __init__(
+        self, actor: str, setting: Setting, sink: Sink, *, wall_offset_us: int, members_zxid: MembersZxid
+    ) -> None:
+        self.teller = Teller(actor, sink, wall_offset_us)
+        self._setting = setting
+        self._members_zxid = members_zxid
+        self._fetches = Fetches(self.teller, setting.work_period_ms)
+        self._calls: deque[_Call] = deque()
+        self._new_session = False
+        self._attempt: Attempt | None = None
+        self._triggered: EventId | None = None
+        self._owned: list[tuple[str, int]] = []
+        self._closing = False
+        self._expects_error = False
+        self._ends_ms: int | None = None
+        self._readers = {
+            "ClientCnxn": self._client,
+            "ZkClient": self._state,
+            "ZkEventThread": self._listener,
+            "ZookeeperConsumerConnector": self._connector,
+            "ConsumerFetcherManager": self._manager,
+            "ConsumerFetcherThread": self._fetches.read,
+        }
+
+    def host(self, identity: Mapping[str, object], wall_ms: int) -> None:
+        """The process was started."""
+        self.teller.at_ms = wall_ms
+        self.teller.tell(Kind.HOST_STARTED, dict(identity))
+
+    def feed(self, line: LogLine) -> None:
+        """Take one line in."""
+        self.pass_time(line.wall_ms)
+        self.teller.at_ms = max(self.teller.at_ms, line.wall_ms)
+        if not line.level:
+            self._continued(line.message)
+            return
+        self._expects_error = False
+        if line.logger in _ASSIGNORS:
+            if self._attempt is not None:
+                self._attempt.heard(line.message)
+        elif (reader := self._readers.get(line.logger)) is not None:
+            reader(line)
+        if (line.level in _TROUBLE or _BACKOFF_WARNING in line.message) and self.teller.member is not None:
+            self.teller.tell(Kind.WARNED, {"message": line.message})
+
+    def pass_time(self, wall_ms: int) -> None:
+        """It is this late: a back-off may have ended that no line tells of."""
+        if self._ends_ms is not None and wall_ms >= self._ends_ms:
+            ends_ms, self._ends_ms = self._ends_ms, None
+            self.teller.at_ms = max(self.teller.at_ms, ends_ms)
+            self._ended("shutdown" if self._closing else "failed", self._setting.max_retries)
+
+    def take(self) -> list[Event]:
+        """The events told since the last call."""
+        return self.teller.take()
+
+    # -- the ZooKeeper client ---------------------------------------------------------------
+
+    def _client(self, line: LogLine) -> None:
+        teller = self.teller
+        if (watch := fired(line.message)) is not None:
+            teller.tell(Kind.WATCH_FIRED, {"path": watch.path, "event": watch.event})
+        elif (told := packet(line.message)) is not None:
+            self._packet(told)
+        elif (session := opened(line.message)) is not None:
+            teller.session = session
+
+    def _packet(self, told: Packet) -> None:
+        detail: dict[str, object] = {"op": told.operation, "path": told.path}
+        invoked = self.teller.tell(Kind.INVOKED, {**detail, **({"watch": True} if told.watch else {})})
+        detail["of"] = invoked[1]
+        if told.error is None:
+            self.teller.tell(Kind.OK, detail, cause=invoked, zxid=told.zxid)
+        else:
+            detail["error"] = told.error
+            self.teller.tell(Kind.FAILED_OP, detail, cause=invoked, zxid=told.zxid)
+        if self._attempt is not None:
+            self._attempt.saw(told)
+
+    def _state(self, line: LogLine) -> None:
+        if (found := _STATE.match(line.message)) is not None and found[1] in _SESSION_KINDS:
+            self.teller.tell(_SESSION_KINDS[found[1]])
+
+    def _listener(self, line: LogLine) -> None:
+        """ZkClient's queue is in order: what is delivered is the first that waits."""
+        if (found := _QUEUED.match(line.message)) is not None:
+            self._queued(found[1])
+        elif (found := _DELIVERING.match(line.message)) is not None:
+            self._new_session = found[1] == "New session event"
+            if found[2] == "ZKRebalancerListener":
+                self._trigger(found[1])
+        elif _DELIVERED.match(line.message) is not None and self._calls:
+            call = self._calls.popleft()
+            if call.queued is not None:
+                detail = {"path": call.path, "of": call.queued[1]}
+                self.teller.tell(Kind.NOTIFICATION_HANDLED, detail, cause=call.queued)
+
+    def _queued(self, what: str) -> None:
+        about = _ABOUT.match(what)
+        path = "" if about is None else about[1]
+        ours = about is not None or what == "New session event"
+        queued = self.teller.tell(Kind.NOTIFICATION_QUEUED, {"path": path, "what": what}) if ours else None
+        self._calls.append(_Call(queued, path))
+
+    def _trigger(self, what: str) -> None:
+        about = _ABOUT.match(what)
+        path = "" if about is None else about[1]
+        detail: dict[str, object] = {"path": path, "coalesced": self._triggered is not None}
+        cause = self._calls[0].queued if self._calls else None
+        self._triggered = self.teller.tell(Kind.REBALANCE_TRIGGERED, detail, cause=cause)
+
+    # -- the connector ----------------------------------------------------------------------
+
+    def _connector(self, line: LogLine) -> None:
+        message = line.message
+        if (found := _IDENTITY.match(message)) is not None:
+            self.teller.member, self.teller.group = found[1], self._setting.group
+            self.teller.tell(Kind.MEMBER_STARTED, dict(self._setting.started))
+        elif (found := _BEGIN.search(message)) is not None:
+            self._begin(int(found[1]), line.thread)
+        elif (found := _END.search(message)) is not None:
+            self._end()
+        elif (found := _SELECTED.search(message)) is not None:
+            self._selected(found[1])
+        elif message.endswith("Releasing partition ownership"):
+            self._disown()
+            if self._attempt is not None:
+                self._attempt.released = True
+        elif "ZK expired; release old broker" in message:
+            self._disown()
+        elif message.endswith("triggering rebalance"):
+            self._trigger(f"Data of {message.partition('Topic info for path ')[2].split()[0]} changed")
+        elif "exception during rebalance" in message:
+            self._expects_error = True
+        else:
+            self._rest(message)
+
+    def _rest(self, message: str) -> None:
+        attempt = self._attempt
+        if message.endswith("no brokers found when trying to rebalance.") and attempt is not None:
+            attempt.succeeded = True
+        elif message.endswith("ZKConsumerConnector shutting down"):
+            self._closing = True
+            self.teller.tell(Kind.MEMBER_CLOSING)
+        elif "ZKConsumerConnector shutdown completed" in message:
+            self._disown()
+            self.teller.tell(Kind.MEMBER_CLOSED)
+        elif attempt is not None and ("successfully owned" in message or "waiting for the partition" in message):
+            self._decided(attempt)
+            attempt.heard(message)
+
+    def _begin(self, number: int, thread: str) -> None:
+        if number == 0:
+            by = "session" if self._new_session else "topics"
+            by = "create" if thread == "main" else "watcher" if thread.endswith("_watcher_executor") else by
+            cause = self._triggered if by == "watcher" else None
+            if by == "watcher":
+                self._triggered = None
+            self.teller.tell(Kind.REBALANCE_BEGAN, {"by": by}, cause=cause)
+        self.teller.tell(Kind.ATTEMPT_BEGAN, {"attempt": number})
+        self._attempt = Attempt(number, self._setting.group)
+
+    def _end(self) -> None:
+        attempt, self._attempt = self._attempt, None
+        if attempt is None:
+            return
+        self._decided(attempt)
+        if attempt.succeeded:
+            self._ended("ok", attempt.number + 1)
+            return
+        self.teller.tell(Kind.ATTEMPT_FAILED, attempt.failure(shutting_down=self._closing))
+        if attempt.number + 1 == self._setting.max_retries:
+            self._ends_ms = self.teller.at_ms + self._setting.backoff_ms
+
+    def _decided(self, attempt: Attempt) -> None:
+        if attempt.decided:
+            return
+        detail = attempt.decision(self._members_zxid)
+        if detail is not None:
+            attempt.decided = True
+            self.teller.tell(Kind.DECIDED, detail)
+
+    def _ended(self, outcome: str, attempts: int) -> None:
+        self.teller.tell(Kind.REBALANCE_ENDED, {"outcome": outcome, "attempts": attempts})
+
+    def _selected(self, text: str) -> None:
+        self._disown()
+        if self._attempt is not None:
+            self._decided(self._attempt)
+            self._attempt.succeeded = True
+        for topic, partition, offset in _OWNED.findall(text):
+            place = (topic, int(partition))
+            self._owned.append(place)
+            detail: dict[str, object] = {"thread": f"{self.teller.member}-0", "offset": int(offset)}
+            self.teller.tell(Kind.OWNED, detail, place=place, late=True)
+
+    def _disown(self) -> None:
+        owned, self._owned = self._owned, []
+        for place in owned:
+            self.teller.tell(Kind.DISOWNED, place=place)
+
+    def _manager(self, line: LogLine) -> None:
+        if self._closing and line.message.endswith("All connections stopped"):
+            self._disown()
+
+    def _continued(self, message: str) -> None:
+        """The first further line of an exception names it."""
+        if self._expects_error and self._attempt is not None:
+            self._attempt.error = message.strip()
+        self._expects_error = False

@@ -1,0 +1,183 @@
+"""Real members and their broker, as the runner sees them: JVMs whose logs become event files."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.recorder import FileSink
+from rebalance_lab.hosts.real.attempts import MembersZxid
+from rebalance_lab.hosts.real.story import Setting, Story
+from rebalance_lab.hosts.spec import Command, MemberSpec
+from rebalance_lab.kernel import Kernel
+from rebalance_lab.trials.live_processes import SIGNAL_LIMIT_US
+from rebalance_lab.trials.plan import REAL
+from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.wire.paths import members_path
+from rebalance_lab.world.kafka.broker import START_TIMEOUT_S, KafkaBroker
+from rebalance_lab.world.kafka.consumer import ConsoleConsumer
+from rebalance_lab.world.kafka.log_file import LogFile
+from rebalance_lab.world.live.processes import identity
+
+#: What a JVM returns after SIGTERM: 128 + 15.
+TERMINATED = 143
+
+#: A real consumer waits this long for data at most (fetch.wait.max.ms): its default.
+FETCH_WAIT_MS = 100
+
+_POLL_US = 20_000
+
+
+class RealHost:
+    """One ConsoleConsumer (`trials.live_processes.HostProcess` of a real member)."""
+
+    def __init__(self, spec: MemberSpec, folder: Path) -> None:
+        self.name = spec.actor
+        self.members = [spec.actor]
+        self.may_end = False
+        wait_ms = min(FETCH_WAIT_MS, spec.work_period_ms)
+        properties = {**spec.properties, "fetch.wait.max.ms": str(wait_ms)}
+        if spec.assignor is not None:
+            properties["partition.assignment.strategy"] = spec.assignor
+        self._program = ConsoleConsumer(_whitelist(spec), properties, folder=folder, name=spec.actor)
+        self.popen = self._program.popen
+        self.log = self._program.log
+
+    @property
+    def pid(self) -> int:
+        return self._program.pid
+
+    def start(self, spec: MemberSpec) -> None:
+        raise TrialError(f"{spec.actor} cannot share the process of {self.name}, a real consumer")
+
+    def tell(self, command: Command) -> None:
+        raise TrialError(f"{self.name} is a real consumer: it takes no commands, so no {type(command).__name__}")
+
+    def check(self) -> None:
+        """Raise TrialError when the process ended and nobody asked it to, or ended badly."""
+        code = self.popen.poll()
+        if code is not None and (not self.may_end or code not in {0, TERMINATED, -signal.SIGKILL, -signal.SIGTERM}):
+            raise TrialError(f"{self.name} (pid {self.pid}) ended with {code}; it wrote:\n{self._program.tail()}")
+
+    def wait(self) -> None:
+        """It has left, and its JVM ends a moment later."""
+        try:
+            self.popen.wait(timeout=SIGNAL_LIMIT_US / 1e6)
+        except subprocess.TimeoutExpired:
+            raise TrialError(f"{self.name} left, and its process {self.pid} did not end") from None
+        self.check()
+
+    def end(self) -> None:
+        """Kill it if it still runs (only after a failure), and reap it."""
+        self._program.kill()
+
+
+class RealEvents:
+    """The events of one real member: told from its log as that grows, and kept in its event file."""
+
+    def __init__(self, spec: MemberSpec, host: RealHost, *, wall_offset_us: int, members_zxid: MembersZxid) -> None:
+        self._file = LogFile(host.log)
+        self._sink = FileSink(Path(spec.events))
+        self._story = Story(
+            spec.actor, _setting(spec), self._sink, wall_offset_us=wall_offset_us, members_zxid=members_zxid
+        )
+        self._story.host({**identity(), "pid": host.pid}, _wall_ms())
+
+    def poll(self) -> list[Event]:
+        """The events of what was logged since the last call."""
+        for line in self._file.poll():
+            self._story.feed(line)
+        self._story.pass_time(_wall_ms())
+        return self._story.take()
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+class MembersLists:
+    """When each group's list of members changed last, by the registry's own events."""
+
+    def __init__(self) -> None:
+        self._changes: dict[str, list[int]] = {}
+
+    def feed(self, event: Event) -> None:
+        """Take a registry event in."""
+        if event.kind not in {Kind.CREATED, Kind.DELETED} or event.group is None or event.zxid is None:
+            return
+        path = str(event.of("path"))
+        ids = members_path(event.group)
+        if path == ids or path.rpartition("/")[0] == ids:
+            self._changes.setdefault(event.group, []).append(event.zxid)
+
+    def zxid(self, group: str, reached: int) -> int:
+        """The pzxid of the list that a server shows which has reached a zxid; -1 for none."""
+        return max((zxid for zxid in self._changes.get(group, ()) if zxid <= reached), default=-1)
+
+
+class RealBrokers:
+    """The brokers of one trial with real members. Their data go with the trial's end; their logs stay."""
+
+    def __init__(self, folder: Path, session_timeout_ms: int) -> None:
+        self._folder = folder
+        self._session_timeout_ms = session_timeout_ms
+        self._brokers: list[KafkaBroker] = []
+
+    async def start(self, count: int, connect: str, kernel: Kernel) -> None:
+        """Start brokers 0…count-1; done when all serve. Raises EmbeddedServerError, TrialError."""
+        for number in range(count):
+            broker = KafkaBroker(number, connect, self._folder, session_timeout_ms=self._session_timeout_ms)
+            self._brokers.append(broker)
+        give_up_us = kernel.now_us() + int(START_TIMEOUT_S * 1e6)
+        for broker in self._brokers:
+            while not broker.started():
+                if kernel.now_us() > give_up_us:
+                    raise TrialError(f"broker {broker.broker_id} does not serve after {START_TIMEOUT_S:g} s")
+                await kernel.sleep(_POLL_US)
+
+    def check(self) -> None:
+        """Raise TrialError when one has ended."""
+        for broker in self._brokers:
+            if broker.ended:
+                raise TrialError(f"broker {broker.broker_id} ended with {broker.popen.returncode}:\n{broker.tail()}")
+
+    def end(self) -> None:
+        """Kill them and forget their data: nobody will read it."""
+        for broker in self._brokers:
+            broker.kill()
+            shutil.rmtree(broker.data_dir, ignore_errors=True)
+
+
+def _whitelist(spec: MemberSpec) -> str:
+    """A ConsoleConsumer has one filter with one stream, and takes the name of a topic for one."""
+    if spec.whitelist is not None and spec.filter_streams == 1:
+        return spec.whitelist
+    if spec.whitelist is None and spec.blacklist is None and list(spec.streams.values()) == [1]:
+        return next(iter(spec.streams))
+    raise TrialError(f"{spec.actor}: a real member (ConsoleConsumer) has one stream, of one topic or white list")
+
+
+def _setting(spec: MemberSpec) -> Setting:
+    properties = spec.properties
+    retries, backoff_ms = int(properties["rebalance.max.retries"]), int(properties["rebalance.backoff.ms"])
+    started: dict[str, object] = {
+        "host": spec.host,
+        "rules": REAL,
+        "assignor": spec.assignor or "range",
+        "pattern": "white_list",
+        "streams": {_whitelist(spec): 1},
+        "session_timeout_ms": int(properties["zookeeper.session.timeout.ms"]),
+        "rebalance_backoff_ms": backoff_ms,
+        "rebalance_max_retries": retries,
+        "work_period_ms": spec.work_period_ms,
+        "fetcher_stop_ms": 0,
+        "lab": [],
+    }
+    return Setting(properties.get("group.id", ""), started, retries, backoff_ms, spec.work_period_ms)
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000

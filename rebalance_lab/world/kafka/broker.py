@@ -1,0 +1,72 @@
+"""A real broker, 3.9.1 in ZooKeeper mode: the last that both keeps its cluster in ZooKeeper and
+still speaks to consumers of 0.8.2."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from rebalance_lab.world.kafka.jars import KafkaUnavailable, Role
+from rebalance_lab.world.kafka.jvm import JavaProgram, write_properties
+
+#: Two seconds on two idle cores.
+START_TIMEOUT_S = 90.0
+
+_HEAP_MB = 256
+_POLL_S = 0.02
+_STARTED = "] started"
+
+
+class KafkaBroker(JavaProgram):
+    """One running broker on 127.0.0.1, on a port of its own choice (`/brokers/ids/<id>` tells)."""
+
+    def __init__(self, broker_id: int, connect: str, folder: Path, *, session_timeout_ms: int = 10_000) -> None:
+        """Start it and return at once; see `started`. Raises EmbeddedServerError."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self.broker_id = broker_id
+        self.data_dir = folder / f"broker-{broker_id}"
+        properties = folder / f"broker-{broker_id}.properties"
+        settings = {
+            "broker.id": str(broker_id),
+            "zookeeper.connect": connect,
+            "zookeeper.session.timeout.ms": str(session_timeout_ms),
+            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "log.dirs": str(self.data_dir.absolute()),
+            "auto.create.topics.enable": "false",
+            "offsets.topic.replication.factor": "1",
+            "log.cleaner.enable": "false",  # it would take 128 MB before anything is to be cleaned
+            "log.index.size.max.bytes": "4096",
+            "num.network.threads": "2",
+            "num.io.threads": "2",
+            "background.threads": "1",
+        }
+        write_properties(properties, settings)
+        super().__init__(
+            Role.BROKER,
+            "kafka.Kafka",
+            [str(properties)],
+            folder=folder,
+            name=f"broker-{broker_id}",
+            heap_mb=_HEAP_MB,
+            loggers={"org.apache.zookeeper": "WARN", "state.change.logger": "WARN"},
+        )
+
+    def started(self) -> bool:
+        """Whether it serves. Raises KafkaUnavailable when it has ended instead."""
+        if self.log.exists() and _STARTED in self.log.read_text(errors="replace"):
+            return True
+        if self.ended:
+            raise KafkaUnavailable(
+                f"broker {self.broker_id} ended with {self.popen.returncode} before it served; {self.log} tells why:\n"
+                + self.tail()
+            )
+        return False
+
+    def wait_until_started(self) -> None:
+        """Raises KafkaUnavailable, also when it takes too long."""
+        give_up = time.monotonic() + START_TIMEOUT_S
+        while not self.started():
+            if time.monotonic() > give_up:
+                self.kill()
+                raise KafkaUnavailable(f"broker {self.broker_id} does not serve after {START_TIMEOUT_S:g} s")
+            time.sleep(_POLL_S)

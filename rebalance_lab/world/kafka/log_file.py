@@ -1,0 +1,69 @@
+"""The growing end of a log4j file that `world.kafka.jvm` set up."""
+
+from __future__ import annotations
+
+import calendar
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+#: yyyy-MM-dd HH:mm:ss,SSS
+_TIME_LENGTH = 23
+_FIELDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line. `wall_ms`: epoch ms. Of a message of several lines, a stack trace say, each further
+    line comes by itself, with an empty `level` and the time, thread and logger of the first."""
+
+    wall_ms: int
+    level: str
+    thread: str
+    logger: str
+    message: str
+
+
+class LogFile:
+    """Follows one file, which need not be there yet."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._offset = 0
+        self._last: LogLine | None = None
+
+    def poll(self) -> list[LogLine]:
+        """What was written since the last call; a line that is not complete yet waits."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            return []
+        complete = data.rfind(b"\n") + 1
+        self._offset += complete
+        return [line for text in data[:complete].splitlines() if (line := self._line(text)) is not None]
+
+    def _line(self, data: bytes) -> LogLine | None:
+        text = data.decode("utf-8", "replace")
+        fields = text.split("\t", _FIELDS - 1)
+        if len(fields) == _FIELDS and len(fields[0]) == _TIME_LENGTH:
+            time, level, thread, logger, message = fields
+            self._last = LogLine(_wall_ms(time), level, thread, logger, message)
+            return self._last
+        if self._last is None:
+            return None
+        return LogLine(self._last.wall_ms, "", self._last.thread, self._last.logger, text)
+
+
+def _wall_ms(text: str) -> int:
+    return _second(text[:19]) * 1000 + int(text[20:])
+
+
+@lru_cache(maxsize=64)
+def _second(text: str) -> int:
+    """Epoch seconds of `yyyy-MM-dd HH:mm:ss`, UTC."""
+    date, _, clock = text.partition(" ")
+    year, month, day = (int(each) for each in date.split("-"))
+    hour, minute, second = (int(each) for each in clock.split(":"))
+    return calendar.timegm((year, month, day, hour, minute, second))
