@@ -1,4 +1,4 @@
-"""What lies across all rows of the Gantt: faults, closed sessions, the closing phase."""
+"""What lies across all rows of the Gantt: faults, changes, closed sessions, the closing phase."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from dataclasses import dataclass
 
 from rebalance_lab.history.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import EventId, Kind
-from rebalance_lab.report import glossary
 from rebalance_lab.report.scene import Fault, Scene
 from rebalance_lab.report.text import exact_moment, seconds
 
-#: About the width of a letter in a band's label, in SVG units.
-LETTER = 6.4
+#: The width of a letter in a band's label, in SVG units; wide fonts need so much.
+LETTER = 7.3
+#: Changes nearer to each other than this (SVG units) share a label.
+TOGETHER = 16
+#: Targets that one label names.
+NAMED = 4
 #: Lines of labels above a drawing, at most; a band beyond them keeps its tooltip only.
 LABEL_LINES = 6
 
@@ -42,7 +45,7 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """`kind`: fault | unproven | session | closing. `line`: which line above the plot holds
+    """`kind`: fault | unproven | change | session | closing. `line`: which line above the plot holds
     its label, which starts at `label_x`; None where there is no room for it. `events`: the
     events it stands for."""
 
@@ -67,6 +70,9 @@ class _Draft:
     label: str
     title: str
     events: tuple[EventId, ...]
+    verb: str = ""
+    many: str = ""
+    target: str = ""
 
 
 def bands_of(scene: Scene, scale: Scale, prefix: str) -> tuple[tuple[Band, ...], int]:
@@ -74,14 +80,17 @@ def bands_of(scene: Scene, scale: Scale, prefix: str) -> tuple[tuple[Band, ...],
     each other."""
     drafts = (*_faults(scene), *_sessions(scene), *_closing(scene))
     inside = [each for each in drafts if scale.holds(each.begin_us, each.end_us)]
+    labels = _labels(inside, scale)
     free_from: list[float] = []  # for each line of labels: the x from which it is free
     bands = []
-    for number, draft in enumerate(sorted(inside, key=lambda each: (each.begin_us, each.kind))):
+    for number, draft in enumerate(sorted(inside, key=_in_time)):
         x, width = scale.stretch(draft.begin_us, draft.end_us, 0)
-        room = len(draft.label) * LETTER + 10
+        label = labels[draft.events, draft.label]
+        room = len(label) * LETTER + 10
         label_x = max(scale.left, min(x, scale.left + scale.width - room))
         line = next((nth for nth, free in enumerate(free_from) if free <= label_x), len(free_from))
-        if line < LABEL_LINES:
+        told = bool(label) and line < LABEL_LINES
+        if told:
             free_from[line : line + 1] = [label_x + room]
         bands.append(
             Band(
@@ -91,9 +100,9 @@ def bands_of(scene: Scene, scale: Scale, prefix: str) -> tuple[tuple[Band, ...],
                 end_us=draft.end_us,
                 x=x,
                 width=width,
-                label=draft.label,
+                label=label,
                 label_x=label_x,
-                line=line if line < LABEL_LINES else None,
+                line=line if told else None,
                 title=draft.title,
                 events=draft.events,
             )
@@ -101,32 +110,61 @@ def bands_of(scene: Scene, scale: Scale, prefix: str) -> tuple[tuple[Band, ...],
     return tuple(bands), len(free_from)
 
 
+def _in_time(draft: _Draft) -> tuple[int, str]:
+    return draft.begin_us, draft.kind
+
+
+def _labels(drafts: list[_Draft], scale: Scale) -> dict[tuple[tuple[EventId, ...], str], str]:
+    """The label of each draft: changes of one kind that lie together are told by the first of them."""
+    labels = {(draft.events, draft.label): draft.label for draft in drafts}
+    runs: list[list[_Draft]] = []
+    open_runs: dict[str, list[_Draft]] = {}
+    for draft in sorted((each for each in drafts if each.kind == "change"), key=_in_time):
+        run = open_runs.get(draft.verb)
+        if run is None or scale.x(draft.begin_us) - scale.x(run[0].begin_us) > TOGETHER:
+            open_runs[draft.verb] = run = []
+            runs.append(run)
+        run.append(draft)
+    for run in runs:
+        if len(run) > 1:
+            names = [draft.target for draft in run]
+            who = ", ".join(names) if len(names) <= NAMED else f"{len(names)} members"
+            labels |= {(draft.events, draft.label): "" for draft in run}
+            labels[run[0].events, run[0].label] = f"{who} {run[0].many}"
+    return labels
+
+
 def _faults(scene: Scene) -> list[_Draft]:
-    return [_fault(scene, fault) for fault in scene.faults]
+    proofs: dict[tuple[str, object], list[EventId]] = {}
+    for event in scene.events:
+        if event.kind in {Kind.FAULT_BIT, Kind.FAULT_ENDED}:
+            proofs.setdefault((event.actor, event.of("of")), []).append(event.id)
+    return [_fault(fault, proofs.get(fault.event, [])) for fault in scene.faults]
 
 
-def _fault(scene: Scene, fault: Fault) -> _Draft:
-    word = glossary.fault_words(fault.name).band
+def _fault(fault: Fault, others: list[EventId]) -> _Draft:
+    words = fault.words
     length = "" if fault.ended_us is None else f" {seconds(fault.ended_us - fault.began_us)}"
     doubt = "" if fault.doubt is None else ", not proven"
-    others = tuple(
-        event.id
-        for event in scene.events
-        if event.kind in {Kind.FAULT_BIT, Kind.FAULT_ENDED} and (event.actor, event.of("of")) == fault.event
-    )
     proof = f"Proof: {fault.proof}" if fault.doubt is None else f"It does not count: {fault.doubt}"
+    what = "Change" if words.change else "Fault"
     return _Draft(
-        kind="fault" if fault.doubt is None else "unproven",
+        kind="unproven" if fault.doubt is not None else "change" if words.change else "fault",
         begin_us=fault.began_us,
         end_us=fault.began_us if fault.ended_us is None else fault.ended_us,
-        label=f"{fault.target} {word}{length}{doubt}",
-        title=f"Fault {fault.name} on {fault.target} at {exact_moment(fault.began_us)} s{length}. {proof}.",
+        label=f"{fault.target} {words.band}{length}{doubt}",
+        title=f"{what} {fault.name} on {fault.target} at {exact_moment(fault.began_us)} s{length}. {proof}.",
         events=(fault.event, *others),
+        verb=words.band,
+        many=words.many,
+        target=fault.target,
     )
 
 
 def _sessions(scene: Scene) -> list[_Draft]:
-    """Sessions the registry closed before the members' own clean end."""
+    """Sessions the registry closed before the members' own clean end. That one ends which its
+    member closes by leaving is no news."""
+    left = {(fault.target, fault.closed_us) for fault in scene.faults if fault.words.change}
     return [
         _Draft(
             kind="session",
@@ -138,6 +176,7 @@ def _sessions(scene: Scene) -> list[_Draft]:
         )
         for end in scene.session_ends
         if end.at_us < scene.closing_us - TOLERANCE_US  # the server's clock and the runner's differ
+        and (end.name, end.at_us) not in left
     ]
 
 

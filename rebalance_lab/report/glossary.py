@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.report.faultwords import fault_told, fault_words
 from rebalance_lab.report.text import listed, shortened
 
 #: Why the events of a witness are wrong together, by check.
@@ -97,7 +96,6 @@ ALONE = {
     Kind.CHANGED: "A write without a version always succeeds.",
     Kind.DELETED: "Ephemeral znodes go with their session; an owner may also delete its own.",
     Kind.FAILED: "ZooKeeper refuses what its rules forbid.",
-    Kind.FAULT_BEGAN: "Processes stop now and then: garbage collection, swapping, a moved virtual machine.",
     Kind.FAULT_BIT: "The proof that the fault took effect.",
     Kind.FAULT_ENDED: "A process that was stopped goes on where it was, and knows nothing of the time between.",
     Kind.CONNECTED: "A client reconnects when it can.",
@@ -128,33 +126,8 @@ ALONE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FaultWords:
-    """A fault's name as a thing, what it does to its target (in a sentence, on a band), and the
-    turns it begins and ends with in a diagram."""
-
-    noun: str
-    suffers: str
-    band: str
-    begins: str
-    ends: str
-
-
-#: By the fault's name; others are called by that.
-FAULTS = {
-    "pause": FaultWords("pause", "is paused", "paused", "pauses", "wakes"),
-    "kill": FaultWords("kill", "is killed", "killed", "kills", "killed"),
-    "leave": FaultWords("leave", "leaves cleanly", "leaves", "bids leave:", "has left:"),
-}
-
 _FALLBACK_TOGETHER = "Each event is allowed alone; together they break the rule above."
 _FALLBACK_ALONE = "Allowed by itself."
-
-
-def fault_words(name: str) -> FaultWords:
-    """The words for a fault."""
-    said = name.replace("_", " ").replace("-", " ")
-    return FAULTS.get(name) or FaultWords(said, f"suffers {said}", said, f"{said} of", f"{said} ends:")
 
 
 def together(check: str) -> str:
@@ -164,13 +137,23 @@ def together(check: str) -> str:
 
 def alone(event: Event) -> str:
     """Why the event is fine alone."""
-    if event.kind is Kind.FAULT_BEGAN and event.of("fault") == "leave":
-        return "Members leave."
+    if event.kind is Kind.FAULT_BEGAN or (event.kind is Kind.FAULT_ENDED and event.of("fault") != "pause"):
+        return fault_words(event).alone
     return ALONE.get(event.kind, _FALLBACK_ALONE)
+
+
+#: Checks whose names are not simply their words.
+TITLES = {
+    "non_convergence": "Non-convergence",
+    "startup_order": "Start-up order",
+    "order_in_rebalance": "Order within a rebalance",
+}
 
 
 def title(check: str) -> str:
     """A check's name for people: `Belief overlap`."""
+    if check in TITLES:
+        return TITLES[check]
     words = check.replace("_", " ").replace("-", " ")
     return words[:1].upper() + words[1:]
 
@@ -184,7 +167,8 @@ def deed(event: Event, name: str) -> str:
     """What the event is, in a few words; `name` is the short name of the member it is about."""
     place = "" if event.topic is None else f"{event.topic}/{event.partition}"
     path = str(event.of("path") or "")
-    fault, target = event.of("fault"), event.of("target")
+    if event.layer is Layer.FAULT:
+        return fault_told(event)
     texts = {
         Kind.OWNED: f"{name} now believes it owns {place}",
         Kind.DISOWNED: f"{name} no longer believes it owns {place}",
@@ -195,9 +179,6 @@ def deed(event: Event, name: str) -> str:
         Kind.CHANGED: f"{path} is written" + (f" for {name}" if name else ""),
         Kind.DELETED: f"{path} is deleted" + (" with its session" if event.of("with_session") else ""),
         Kind.FAILED: f"a write is refused (code {event.of('code')})",
-        Kind.FAULT_BEGAN: f"{fault} of {target} begins",
-        Kind.FAULT_BIT: f"{fault} of {target} is proven: {event.of('proof')}",
-        Kind.FAULT_ENDED: f"{fault} of {target} ends",
         Kind.CONNECTED: f"{name or event.actor} is connected, session {event.session}",
         Kind.DISCONNECTED: f"{name or event.actor} loses its connection",
         Kind.EXPIRED: f"{name or event.actor} learns that session {event.session} is gone",

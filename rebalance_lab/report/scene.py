@@ -16,10 +16,11 @@ from rebalance_lab.history.files import History, Trial
 from rebalance_lab.history.intervals import KILL, PAUSE
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.history.views import CLOSING
+from rebalance_lab.report.faultwords import FaultWords, fault_words
 from rebalance_lab.report.spans import Gap, Overlap, Row, gaps_of, overlaps_of, row_of, spans_of
 
-#: Faults that happen at a moment: what follows them has no end.
-MOMENTARY = frozenset({KILL, "leave"})
+#: Faults that happen at a moment: what follows them has no end. So do all changes.
+MOMENTARY = frozenset({KILL, "expire", "lose-reply", "duplicate-id"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,8 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An injected fault. `ended_us` is None for one that happens at a moment (a kill, a leave).
+    """An injected fault, or a change that breaks nothing. `ended_us` is None for what happens at a
+    moment (a kill, a leave).
 
     `closed_us`: when the registry closed the victim's session during the fault, None where it
     did not. `proof`: that the fault took effect; `doubt`: why the checks do not count it, None if they do.
@@ -49,6 +51,7 @@ class Fault:
     proof: str | None
     doubt: str | None
     event: EventId
+    words: FaultWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ class Scene:
     session_ends: tuple[SessionEnd, ...]
     rows: tuple[Row, ...]
     spans: tuple[Span, ...]
+    owners: Mapping[Row, tuple[Span, ...]]
     overlaps: tuple[Overlap, ...]
     gaps: tuple[Gap, ...]
 
@@ -95,11 +99,22 @@ class Scene:
         """The member's short name; its id where the history never introduced it."""
         return "nobody" if member is None else self.names.get(member, member)
 
+    def owner(self, row: Row, at_us: int, besides: str | None = None) -> str | None:
+        """The name of who owns a row by the registry at a moment, other than the member `besides`."""
+        spans = self.owners.get(row, ())
+        found = (each for each in spans if each.begin_us <= at_us <= each.end_us and each.member != besides)
+        return next((self.name(each.member) for each in found), None)
+
     def plainly(self, text: str) -> str:
         """The text with short names in place of consumer ids."""
         for person in sorted(self.people, key=lambda each: -len(each.member)):
             text = text.replace(person.member, person.name)
         return text
+
+    @property
+    def harms(self) -> tuple[Fault, ...]:
+        """The faults that break something."""
+        return tuple(fault for fault in self.faults if not fault.words.change)
 
     def longest(self, layer: Layer) -> Overlap | None:
         """The longest overlap of a layer; the earliest of equals."""
@@ -135,9 +150,18 @@ def build_scene(history: History, intervals: Iterable[Interval]) -> Scene:
         session_ends=_session_ends(events, origin_us, session_names),
         rows=rows,
         spans=spans,
+        owners=_owners(spans),
         overlaps=overlaps_of(spans),
         gaps=gaps_of(spans, rows, working_us, closing_us),
     )
+
+
+def _owners(spans: tuple[Span, ...]) -> dict[Row, tuple[Span, ...]]:
+    owners: dict[Row, list[Span]] = {}
+    for span in spans:
+        if span.layer is Layer.REGISTRY:
+            owners.setdefault(row_of(span), []).append(span)
+    return {row: tuple(found) for row, found in owners.items()}
 
 
 def _people(events: tuple[Event, ...], spans: tuple[Span, ...]) -> tuple[Person, ...]:
@@ -158,7 +182,9 @@ def _faults(history: History, origin_us: int, end_us: int) -> tuple[Fault, ...]:
         began = fault.began
         began_us = began.at_us - origin_us
         ended_us = None
-        if fault.ended is not None and began.of("fault") not in MOMENTARY:
+        words = fault_words(began)
+        momentary = words.change or began.of("fault") in MOMENTARY
+        if fault.ended is not None and not momentary:
             ended_us = fault.ended.at_us - origin_us
         elif began.of("fault") == PAUSE:  # one that nobody ended lasts
             ended_us = end_us
@@ -176,6 +202,7 @@ def _faults(history: History, origin_us: int, end_us: int) -> tuple[Fault, ...]:
                 proof=None if fault.bit is None else str(fault.bit.of("proof")),
                 doubt=fault.why_not_bitten,
                 event=began.id,
+                words=words,
             )
         )
     return tuple(faults)

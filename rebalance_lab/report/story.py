@@ -1,108 +1,101 @@
-"""What happened, in at most five sentences, computed from the history.
+"""What happened, in at most five sentences, for a person who never read Kafka's source.
 
-Each sentence is one function: None where it has nothing to say. A trial with several faults
-is told by its first; the picture shows all of them.
+Each sentence is one function, computed from the history: None where it has nothing to say.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from rebalance_lab.analysis.results import TrialOutcome
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.intervals import PAUSE
 from rebalance_lab.history.intervals import Interval as Span
-from rebalance_lab.report import glossary
-from rebalance_lab.report.cards import overlap_layer
+from rebalance_lab.report.findings import is_statement
 from rebalance_lab.report.scene import Fault, Scene, SessionEnd
 from rebalance_lab.report.spans import Overlap, Row, row_of
-from rebalance_lab.report.text import count, listed, moment, partitions_named, seconds, shortened, times
+from rebalance_lab.report.text import count, listed, members_named, moment, partitions_named, seconds, shortened
 
 #: What two members do when a layer gives a partition to both.
 DOUBLES = {Layer.BELIEF: "believe they own", Layer.EFFECT: "work on", Layer.REGISTRY: "stand in the registry for"}
 
-#: What a spaced change is, as a sentence about it.
-CHANGES = {
-    "join": "a member joins",
-    "leave": "a member leaves",
-    "crash": "a member crashes",
-    "broker": "a broker comes or goes",
-    "topic": "a topic changes",
-}
+WORLDS = {"simulated": "simulated ZooKeeper", "processes": "real ZooKeeper", "containers": "ZooKeeper in containers"}
 
-WORLDS = {"simulated": "simulated ZooKeeper", "processes": "real ZooKeeper"}
+#: Deeds told one by one; of more, how many of each kind there were.
+TOLD_SINGLY = 3
+#: Deeds within this are done at once.
+AT_ONCE_US = 300_000
+#: Anomalies that one sentence tells.
+ANOMALIES = 2
+#: Letters of what a check says of them.
+LETTERS = 150
 
 
 def tell(scene: Scene, wrong: Sequence[TrialOutcome] = ()) -> tuple[str, ...]:
     """At most five sentences, in the order of time. `wrong`: the anomalies that were found."""
-    finding = _finding(scene, wrong)
-    sentences: list[str | None] = [_cast(scene), _changes(scene), finding or _trouble(scene)]
-    if scene.faults:
-        fault = scene.faults[0]
-        middle = finding or _trouble(scene) or _heirs(scene, fault)
-        sentences = [_fault(scene, fault), _session(scene, fault), middle]
-    told = tuple(sentence for sentence in (*sentences, _doubles(scene), _rest(scene)) if sentence is not None)
-    assert 1 <= len(told) <= 5
-    return told
+    cast, deeds = _cast(scene), _deeds(scene)
+    middle = _finding(scene, wrong) or _trouble(scene) or _heirs(scene)
+    many = len(scene.faults) > TOLD_SINGLY
+    followed = _stir(scene) if many else _session(scene) or _stir(scene)
+    rest = [each for each in (followed, middle, _doubles(scene), _rest(scene)) if each]
+    if len(rest) > 3 or not scene.faults:
+        return (f"{cast}; {deeds}.", *rest)
+    return (f"{cast}.", _starting(f"{deeds}."), *rest)
 
 
 def _cast(scene: Scene) -> str:
-    return f"{_sharing(scene)}; no fault is injected."
-
-
-def _finding(scene: Scene, wrong: Sequence[TrialOutcome]) -> str | None:
-    """The first anomaly that is no overlap; of those another sentence tells."""
-    found = next((each for each in wrong if overlap_layer(each.check) is None), None)
-    return None if found is None else f"{glossary.title(found.check)}: {shortened(scene.plainly(found.why))}."
-
-
-def _changes(scene: Scene) -> str | None:
-    """What changed between the first rest and the end, and what that set off."""
-    changes = Counter(
-        str(event.of("change")) for event in scene.events if event.kind is Kind.PHASE and event.of("change")
-    )
-    if not changes:
-        return None
-    told = listed([f"{CHANGES.get(name, name)} {times(number)}" for name, number in sorted(changes.items())])
-    rested = next((event for event in scene.events if event.kind is Kind.REST_REACHED), None)
-    since_us = 0 if rested is None else scene.since_start(rested)
-    counted = Counter(event.kind for event in scene.events if since_us <= scene.since_start(event) < scene.closing_us)
-    return _starting(
-        f"{told}; that fires {count(counted[Kind.WATCH_FIRED], 'watch', 'watches')} "
-        f"and sets off {count(counted[Kind.REBALANCE_BEGAN], 'rebalance')}."
-    )
-
-
-def _trouble(scene: Scene) -> str | None:
-    """Attempts that failed, and who gave up for good."""
-    failed = [event for event in scene.events if event.kind is Kind.ATTEMPT_FAILED]
-    if not failed:
-        return None
-    began = sum(event.kind is Kind.ATTEMPT_BEGAN for event in scene.events)
-    conflicts = sum(event.of("reason") == "conflict" for event in failed)
-    on_conflict = f", {conflicts:,} of them because another member holds what they claim" if conflicts else ""
-    ended = [event for event in scene.events if event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "failed"]
-    names = list(dict.fromkeys(event.actor for event in ended))
-    verb = "gives" if len(names) == 1 else "give"
-    gave_up = f"; {listed(names)} {verb} up for good" if names else ""
-    return f"Of {count(began, 'attempt')} to rebalance {len(failed):,} fail{on_conflict}{gave_up}."
-
-
-def _sharing(scene: Scene) -> str:
-    names = [person.name for person in scene.people]
+    """Who shares what where; those who come later are no part of it yet."""
+    rested_us = next((scene.since_start(each) for each in scene.events if each.kind is Kind.REST_REACHED), scene.end_us)
+    began = {event.actor for event in scene.events if event.kind is Kind.MEMBER_STARTED}
+    early = {
+        event.actor
+        for event in scene.events
+        if event.kind is Kind.MEMBER_STARTED and scene.since_start(event) < rested_us
+    }
+    names = [each.name for each in scene.people if each.name in early or each.name not in began]
+    names = names if len(names) > 1 else [each.name for each in scene.people]
     world = WORLDS.get(scene.trial.world, scene.trial.world)
-    share = "shares" if len(names) == 1 else "share"
-    return f"{listed(names)} {share} {count(len(scene.rows), 'partition')} on a {world}"
+    share = "has" if len(names) == 1 else "share"
+    spare = len(names) - len(scene.rows)
+    idle = f" ({spare} of them must do without)" if spare > 0 else ""
+    return f"{members_named(names)} {share} {_what(scene)}{idle} on a {world}"
 
 
-def _fault(scene: Scene, fault: Fault) -> str:
-    deed = glossary.fault_words(fault.name).suffers
+def _what(scene: Scene) -> str:
+    topics = {row.topic for row in scene.rows}
+    of_topics = f" of {len(topics)} topics" if len(topics) > 1 else ""
+    return f"{count(len(scene.rows), 'partition')}{of_topics}"
+
+
+def _deeds(scene: Scene) -> str:
+    """What is done to them: each deed, or how many of each kind."""
+    faults = scene.faults
+    if not faults:
+        return "nothing is done to them"
+    if len(faults) <= TOLD_SINGLY:
+        return "; ".join(_deed(scene, fault, first=nth == 0) for nth, fault in enumerate(faults))
+    kinds: dict[str, list[Fault]] = {}
+    for fault in faults:
+        kinds.setdefault(fault.words.suffers, []).append(fault)
+    told = listed([_several(suffers, alike) for suffers, alike in kinds.items()])
+    begin_us, end_us = faults[0].began_us, faults[-1].began_us
+    if end_us - begin_us <= AT_ONCE_US:
+        return f"at {moment(begin_us)}, all at once, {told}"
+    return f"one after another, from {moment(begin_us)} to {moment(end_us)}, {told}"
+
+
+def _several(suffers: str, alike: list[Fault]) -> str:
+    targets = list(dict.fromkeys(fault.target for fault in alike))
+    if len(targets) == 1:
+        return f"{targets[0]} {suffers}" + (f" {len(alike)} times" if len(alike) > 1 else "")
+    return f"{members_named(targets)} {alike[0].words.many}"
+
+
+def _deed(scene: Scene, fault: Fault, *, first: bool) -> str:
     length = "" if fault.ended_us is None else f" for {seconds(fault.ended_us - fault.began_us)}"
-    more = f" (the first of {len(scene.faults)} faults)" if len(scene.faults) > 1 else ""
-    held = _held(scene, fault)
+    held = [] if fault.words.change and not first else _held(scene, fault)
     owning = f", owner of {partitions_named(held)}," if held else ""
-    return f"{_sharing(scene)}; at {moment(fault.began_us)} {fault.target}{owning} {deed}{length}{more}."
+    return f"at {moment(fault.began_us)} {fault.target}{owning} {fault.words.suffers}{length}"
 
 
 def _held(scene: Scene, fault: Fault) -> list[Row]:
@@ -116,18 +109,28 @@ def _held(scene: Scene, fault: Fault) -> list[Row]:
     )
 
 
-def _session(scene: Scene, fault: Fault) -> str | None:
-    if fault.proof is None:
-        return f"Nothing shows that the {fault.name} took effect, so this trial proves nothing."
-    if fault.closed_us is None:
-        if fault.must_outlast_session:
-            return f"ZooKeeper did not close {fault.target}'s session meanwhile, so this trial proves nothing."
-        if fault.name == PAUSE:
-            return f"The pause is shorter than the session: ZooKeeper keeps {fault.target}'s session and znodes."
+def _session(scene: Scene) -> str | None:
+    """What became of the session of the first fault's victim."""
+    fault = next((each for each in scene.harms if each.member is not None), None)
+    if fault is None:
         return None
+    if fault.proof is None:
+        return f"Nothing shows that the {fault.words.noun} took effect, so this trial proves nothing."
+    if fault.closed_us is None:
+        return _session_kept(fault)
     end = next((each for each in scene.session_ends if each.at_us == fault.closed_us), None)
-    verb = "closes its session" if fault.name == "leave" else "hears no more from it and closes its session"
-    return f"ZooKeeper {verb} after {seconds(fault.closed_us - fault.began_us)}{_znodes(end)}."
+    if fault.name == "expire":
+        return f"ZooKeeper closes {fault.target}'s session while {fault.target} lives{_znodes(end)}."
+    after = seconds(fault.closed_us - fault.began_us)
+    return f"ZooKeeper hears no more from {fault.target} and closes its session after {after}{_znodes(end)}."
+
+
+def _session_kept(fault: Fault) -> str | None:
+    if fault.must_outlast_session:
+        return f"ZooKeeper did not close {fault.target}'s session meanwhile, so this trial proves nothing."
+    if fault.name == PAUSE:
+        return f"The pause is shorter than the session: ZooKeeper keeps {fault.target}'s session and znodes."
+    return None
 
 
 def _znodes(end: SessionEnd | None) -> str:
@@ -138,8 +141,53 @@ def _znodes(end: SessionEnd | None) -> str:
     return f"; {listed(parts)} {vanish} with it" if parts else ""
 
 
-def _heirs(scene: Scene, fault: Fault) -> str | None:
-    """Who took what the victim had: the first to claim each partition after the fault began."""
+def _stir(scene: Scene) -> str | None:
+    """What was set off between the first rest and the end."""
+    rested = next((event for event in scene.events if event.kind is Kind.REST_REACHED), None)
+    since_us = 0 if rested is None else scene.since_start(rested)
+    kinds = [event.kind for event in scene.events if since_us <= scene.since_start(event) < scene.closing_us]
+    fired, begun = kinds.count(Kind.WATCH_FIRED), kinds.count(Kind.REBALANCE_BEGAN)
+    if not scene.faults or not begun:
+        return None
+    told = f"ZooKeeper sends {count(fired, 'notification')}, and " if fired else ""
+    what = "in which a member gives up all it owns, reads who is there and takes its share"
+    return _starting(f"{told}this sets off {count(begun, 'rebalance')}, {what}.")
+
+
+def _finding(scene: Scene, wrong: Sequence[TrialOutcome]) -> str | None:
+    """The anomalies that are no overlap (of those another sentence tells); where there is none at
+    all, the statements that failed."""
+    found = [each for each in wrong if not each.check.endswith("overlap")]
+    anomalies = [each for each in found if not is_statement(each.check)]
+    if not anomalies and len(found) == len(wrong):
+        anomalies = found
+    if not anomalies:
+        return None
+    told = "; ".join(shortened(scene.plainly(each.why), LETTERS) for each in anomalies[:ANOMALIES])
+    return f"What went wrong: {told}."
+
+
+def _trouble(scene: Scene) -> str | None:
+    """Attempts that failed, and who gave up for good."""
+    failed = [event for event in scene.events if event.kind is Kind.ATTEMPT_FAILED]
+    if not failed:
+        return None
+    began = sum(event.kind is Kind.ATTEMPT_BEGAN for event in scene.events)
+    conflicts = sum(event.of("reason") == "conflict" for event in failed)
+    on_conflict = f", {conflicts:,} of them because another member holds what they claim" if conflicts else ""
+    ended = [event for event in scene.events if event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "failed"]
+    names = list(dict.fromkeys(event.actor for event in ended))
+    verb = "gives" if len(names) == 1 else "give"
+    gave_up = f"; {members_named(names)} {verb} up for good" if names else ""
+    fail = "fails" if len(failed) == 1 else "fail"
+    return f"Of {count(began, 'attempt')} to rebalance {len(failed):,} {fail}{on_conflict}{gave_up}."
+
+
+def _heirs(scene: Scene) -> str | None:
+    """Who took what the one victim had: the first to claim each partition after the fault began."""
+    if len(scene.faults) != 1 or scene.faults[0].member is None:
+        return None
+    (fault,) = scene.faults
     heirs: dict[Row, Span] = {}
     for row in _held(scene, fault):
         later = [
@@ -182,7 +230,7 @@ def _doubles(scene: Scene) -> str:
         former = who
     if told:
         return _starting("; ".join(told) + ".")
-    return "At no moment do two members have one partition" + _nobody(scene)
+    return "At no moment do two members have the same partition" + _nobody(scene)
 
 
 def _waking(scene: Scene, overlap: Overlap) -> str:
@@ -195,29 +243,22 @@ def _waking(scene: Scene, overlap: Overlap) -> str:
 
 def _nobody(scene: Scene) -> str:
     """The longest time without an owner, and without anybody working, once there was an owner."""
-    first_us = _first_owner_us(scene)
-    longest = {
-        layer: max((gap.length_us for gap in scene.gaps if gap.layer is layer and gap.begin_us >= first_us), default=0)
+    first_us = min((span.begin_us for span in scene.spans if span.layer is Layer.REGISTRY), default=scene.end_us)
+    registry_us, effect_us = (
+        max((gap.length_us for gap in scene.gaps if gap.layer is layer and gap.begin_us >= first_us), default=0)
         for layer in (Layer.REGISTRY, Layer.EFFECT)
-    }
-    if not any(longest.values()):
-        return "; each has one all the time."
-    return (
-        f"; the registry is without an owner for {seconds(longest[Layer.REGISTRY])} at most, "
-        f"and nobody works on a partition for {seconds(longest[Layer.EFFECT])} at most."
     )
-
-
-def _first_owner_us(scene: Scene) -> int:
-    """When the registry names the first owner; before that, a partition without one is no news."""
-    return min((span.begin_us for span in scene.spans if span.layer is Layer.REGISTRY), default=scene.end_us)
+    if not registry_us and not effect_us:
+        return "; each has one all the time."
+    idle = f", and nobody works on it for {seconds(effect_us)}" if effect_us > 2 * registry_us else ""
+    return f"; at worst one has no owner for {seconds(registry_us)}{idle}."
 
 
 def _rest(scene: Scene) -> str:
     """When the victim learned of its expiry, and when the group was at rest again."""
     missed = next((event for event in scene.events if event.kind is Kind.REST_MISSED), None)
     if missed is not None:
-        return f"The group does not come to rest: {missed.of('why')}."
+        return f"The group does not come to rest: {shortened(scene.plainly(str(missed.of('why'))), LETTERS)}."
     # Rest and faults are the runner's: its own count orders even those of one instant.
     last = max((event.n for event in scene.events if event.layer is Layer.FAULT), default=-1)
     rested = (event for event in scene.events if event.kind is Kind.REST_REACHED and event.n > last)
@@ -239,4 +280,4 @@ def _learning(scene: Scene) -> str:
 def _starting(sentence: str) -> str:
     """A capital first letter, except in a member's name."""
     first, _, rest = sentence.partition(" ")
-    return sentence if any(letter.isdigit() for letter in first) else f"{first.capitalize()} {rest}"
+    return sentence if any(letter.isdigit() for letter in first) else f"{first[:1].upper()}{first[1:]} {rest}"

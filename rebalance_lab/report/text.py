@@ -56,15 +56,38 @@ def listed(words: Sequence[str], *, at_most: int = 6) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def partition_ranges(numbers: Iterable[int]) -> str:
-    """Partition numbers, runs drawn together: `0–2, 5`."""
+def members_named(names: Sequence[str]) -> str:
+    """`m1`, `m1, m2 and m3`; longer runs of numbers drawn together: `m1 to m8 and m11`."""
+    if len(names) <= 3:
+        return listed(names)
+    stems: dict[str, list[int]] = {}
+    for name in names:
+        stem = name.rstrip("0123456789")
+        if stem == name:
+            return listed(names)
+        stems.setdefault(stem, []).append(int(name[len(stem) :]))
+    parts = []
+    for stem, numbers in stems.items():
+        for run in _runs(numbers):
+            first, last = f"{stem}{run[0]}", f"{stem}{run[1]}"
+            parts += [first] if first == last else [first, last] if run[1] == run[0] + 1 else [f"{first} to {last}"]
+    return listed(parts)
+
+
+def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """First and last of each run of numbers without a gap."""
     runs: list[tuple[int, int]] = []
     for number in sorted(set(numbers)):
         if runs and runs[-1][1] == number - 1:
             runs[-1] = (runs[-1][0], number)
         else:
             runs.append((number, number))
-    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in runs)
+    return runs
+
+
+def partition_ranges(numbers: Iterable[int]) -> str:
+    """Partition numbers, runs drawn together: `0–2, 5`."""
+    return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in _runs(numbers))
 
 
 def partitions_named(rows: Iterable[Row]) -> str:

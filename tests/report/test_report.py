@@ -161,10 +161,10 @@ class TestCards:
         ]
         assert rows == [
             ("witness", "0.500000", "m1", "belief", "m1 now believes it owns t1/0 witness"),
-            ("context", "3.000000", "runner", "fault", "pause of m1 begins"),
+            ("context", "3.000000", "runner", "fault", "m1 is paused"),
             ("context", "5.500000", "zookeeper", "registry", "ZooKeeper closes session 0x100000000000101 of m1"),
             ("witness", "5.600000", "m2", "belief", "m2 now believes it owns t1/0 witness"),
-            ("context", "8.000000", "runner", "fault", "pause of m1 ends"),
+            ("context", "8.000000", "runner", "fault", "the pause of m1 ends"),
             ("context", "8.350000", "m1", "op", "m1 learns that session 0x100000000000101 is gone"),
             ("witness", "8.360000", "m1", "belief", "m1 no longer believes it owns t1/0 witness"),
         ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.report import glossary
+from rebalance_lab.report.faultwords import fault_words
 from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spans import Row
 from rebalance_lab.report.text import exact_moment, listed, partition_ranges, partitions_named
@@ -21,6 +22,8 @@ CROWD = "others"
 NUMBERS = 11
 #: Stands in a verb where its partitions go; they follow it otherwise.
 ROWS = "{}"
+#: How a member's warning begins that says that there are more members than partitions.
+IDLE = "No broker partitions consumed"
 #: Events of this weight or more are shown only where they are witnesses.
 UNWANTED = 8
 
@@ -29,7 +32,7 @@ UNWANTED = 8
 class Beat:
     """One mark. `verb` and `subject` say what beats alike share; `rows` are what it is about.
 
-    `shape`: fault | session | life | belief | registry | watch | rebalance | failure | decision | work.
+    `shape`: fault | change | session | life | belief | registry | watch | rebalance | failure | decision | work.
     `weight`: the less, the more it matters. `members`: whom it is about.
     """
 
@@ -69,9 +72,8 @@ _PLAIN = {
     Kind.DISCONNECTED: _Word("session", "connection lost", 2),
     Kind.EXPIRED: _Word("session", "learns: expired", 1),
     Kind.REBALANCE_BEGAN: _Word("rebalance", "rebalances", 3),
-    Kind.REST_REACHED: _Word("life", "group at rest", 4),
+    Kind.REST_REACHED: _Word("life", "at rest", 4),
     Kind.REST_MISSED: _Word("failure", "no rest", 1),
-    Kind.WARNED: _Word("failure", "warns", 5),
     Kind.FAULT_BIT: _Word("fault", "proof", UNWANTED),
 }
 
@@ -88,9 +90,19 @@ def beat_of(scene: Scene, event: Event, witness: bool, crowd: Collection[str] = 
             return None
         word = word or _Word("life", event.kind.value.replace("-", " "), 0)
     at_us = scene.since_start(event)
-    rows = () if event.partition is None else (Row(event.group or "", event.topic or "", event.partition),)
+    rows = _rows_of(event)
     weight = 0 if witness else word.weight
     return Beat(event.actor, at_us, at_us, word.shape, word.verb, word.subject, rows, weight, (event,), witness)
+
+
+def _rows_of(event: Event) -> tuple[Row, ...]:
+    """What an event is about; of a claim that was refused only the path says so."""
+    if event.partition is not None:
+        return (Row(event.group or "", event.topic or "", event.partition),)
+    if event.kind is Kind.FAILED_OP and _is_claim(event):
+        _, _, group, _, topic, number = str(event.of("path")).split("/")
+        return (Row(group, topic, int(number)),)
+    return ()
 
 
 def _word(scene: Scene, event: Event, crowd: Collection[str]) -> _Word | None:
@@ -98,24 +110,31 @@ def _word(scene: Scene, event: Event, crowd: Collection[str]) -> _Word | None:
         case Kind.SESSION_OPENED | Kind.SESSION_CLOSED | Kind.CREATED | Kind.DELETED | Kind.CHANGED:
             return _registry_word(scene, event, crowd)
         case Kind.FAULT_BEGAN | Kind.FAULT_ENDED:
-            words = glossary.fault_words(str(event.of("fault")))
-            verb = words.begins if event.kind is Kind.FAULT_BEGAN else words.ends
-            return _Word("fault", verb, 0, str(event.of("target")))
-        case Kind.WATCH_FIRED:
-            return _Word("watch", "watch:", 3, _watched(str(event.of("path") or "")))
-        case Kind.PHASE:
-            change = event.of("change")
-            return None if change is None else _Word("life", "change:", 1, str(change))
+            return _fault_word(event)
+        case Kind.FAILED_OP if _is_claim(event):
+            return _refusal(scene, event)
+        case Kind.WARNED:
+            idle = str(event.of("message")).startswith(IDLE)
+            return _Word("life", "gets nothing", 4) if idle else _Word("failure", "warns", 5)
         case Kind.OBSERVED:
             return _Word("life", "observes", UNWANTED, str(event.of("path") or "").rsplit("/", 1)[-1])
         case _:
             return _attempt_word(event)
 
 
+def _refusal(scene: Scene, event: Event) -> _Word:
+    """Of a claim that met another's znode, and whose."""
+    holders = [scene.owner(row, scene.since_start(event), event.member) for row in _rows_of(event)]
+    holder = next((each for each in holders if each), None)
+    return _Word("failure", f"refused {ROWS}" + (":" if holder else ""), 1, f"{holder}’s" if holder else "")
+
+
 def _attempt_word(event: Event) -> _Word | None:
-    """Of a rebalance's steps."""
+    """Of watches and of a rebalance's steps."""
     number, word = event.of("attempt"), None
     match event.kind:
+        case Kind.WATCH_FIRED:
+            word = _Word("watch", "watch:", 3, _watched(str(event.of("path") or "")))
         case Kind.REBALANCE_ENDED:
             good = event.of("outcome") == "ok"
             word = _Word("rebalance", "done", 4) if good else _Word("failure", "gives up", 1, "for good")
@@ -125,13 +144,22 @@ def _attempt_word(event: Event) -> _Word | None:
             word = _Word("failure", "attempt fails:", 1, str(event.of("reason") or "error"))
         case Kind.DECIDED:
             word = _Word("decision", "sees", 3, f"{event.of('members')} members")
-        case Kind.FAILED_OP if _is_claim(event):
-            word = _Word("failure", "refused", 1)
     return word
 
 
+def _fault_word(event: Event) -> _Word | None:
+    words, target = fault_words(event), str(event.of("target"))
+    began = event.kind is Kind.FAULT_BEGAN
+    if words.change:
+        return _Word("change", f"{target} {words.band}", 0) if began else None
+    verb = words.begins if began else words.ends
+    return _Word("fault", verb, 0, target) if verb else None
+
+
 def _is_claim(event: Event) -> bool:
-    return event.of("op") == "create" and "/owners/" in str(event.of("path") or "")
+    """/consumers/GROUP/owners/TOPIC/PARTITION"""
+    parts = str(event.of("path") or "").split("/")
+    return event.of("op") == "create" and len(parts) == 6 and parts[3] == "owners" and parts[5].isdigit()
 
 
 def _registry_word(scene: Scene, event: Event, crowd: Collection[str]) -> _Word | None:

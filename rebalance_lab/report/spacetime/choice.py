@@ -40,18 +40,14 @@ class Choice:
 
 
 def choose_beats(scene: Scene, subject: Subject) -> Choice:
-    """The beats of a subject, in time, and their links."""
-    keys = {event.id for event in subject.keys}
-    begin_us = min(begin for begin, _ in subject.near)
-    end_us = max(end for _, end in subject.near)
-    events = [event for event in scene.events if begin_us <= scene.since_start(event) <= end_us]
-    cast = _cast(scene, subject, events)
-    beats = []
-    for event in events:
-        beat = beat_of(scene, event, event.id in subject.witness, cast.crowd)
-        if beat is not None and (event.id in keys or subject.distance_us(beat.at_us) == 0):
-            beats.append(replace(beat, weight=0) if event.id in keys else beat)
-    drawn = runs([_in_lane(beat, cast) for beat in fold_sessions(beats)])
+    """The beats of a subject, in time, and their links: of all that is near, or, where that is too
+    much, of what matters most."""
+    for near in (subject.near, subject.tight):
+        events = _within(scene, near)
+        cast = _cast(scene, subject, events)
+        drawn = _drawn(scene, subject, near, events, cast)
+        if len(drawn) <= BEATS:
+            break
     ranked = sorted(drawn, key=lambda beat: (beat.weight, _far(subject, beat), beat.at_us))
     shown = sorted(ranked[:BEATS], key=_in_time)
     links = links_of(scene, shown, events)
@@ -64,6 +60,24 @@ def choose_beats(scene: Scene, subject: Subject) -> Choice:
         tuple(link for link in links if link.source in drawn_ids),
         len(drawn) - len(shown),
     )
+
+
+def _within(scene: Scene, near: Sequence[tuple[int, int]]) -> list[Event]:
+    """All events from the first of the stretches to the end of the last: sources lie in between."""
+    begin_us, end_us = min(begin for begin, _ in near), max(end for _, end in near)
+    return [event for event in scene.events if begin_us <= scene.since_start(event) <= end_us]
+
+
+def _drawn(
+    scene: Scene, subject: Subject, near: Sequence[tuple[int, int]], events: Sequence[Event], cast: Cast
+) -> list[Beat]:
+    keys = {event.id for event in subject.keys}
+    beats = []
+    for event in events:
+        beat = beat_of(scene, event, event.id in subject.witness, cast.crowd)
+        if beat is not None and (event.id in keys or any(begin <= beat.at_us <= end for begin, end in near)):
+            beats.append(replace(beat, weight=0) if event.id in keys else beat)
+    return runs([_in_lane(beat, cast) for beat in fold_sessions(beats)])
 
 
 def _in_time(beat: Beat) -> tuple[int, str, int]:

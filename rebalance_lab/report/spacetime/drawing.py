@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.history.events import EventId, Kind, Layer
-from rebalance_lab.report import glossary
+from rebalance_lab.history.intervals import KILL
 from rebalance_lab.report.palette import Paint, paint
 from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spacetime.arrows import Link
@@ -24,7 +24,7 @@ INDENT = 26
 LETTER = 6.1
 FOOT = 16
 #: Widths of lanes, beside a member's: the registry has much to say, the runner little.
-SHARES = {REGISTRY: 1.35, RUNNER: 0.7}
+SHARES = {REGISTRY: 1.35, RUNNER: 0.85}
 #: How far beside a lane's line each kind of stripe lies.
 STRIPES = {"believes": (-9.0, 7.0), "owner": (-9.0, 7.0), "works": (-16.0, 4.0), "rebalance": (-3.0, 6.0)}
 
@@ -91,7 +91,8 @@ class Pause:
 class SpaceTime:
     """The whole drawing. `anchors`: the mark of each event that has one. `times`: (y, text).
 
-    `zone`: (y, height, label) of the anomaly itself. `left_out`: marks there was no room for.
+    `zone`: (y, height, label) of the anomaly itself; the label stands upright at its edge, where it
+    has room. `left_out`: marks there was no room for.
     """
 
     prefix: str
@@ -111,6 +112,10 @@ class SpaceTime:
     crowd: tuple[str, ...]
     width: int = WIDTH
     head: float = HEAD
+
+    @property
+    def zone_labelled(self) -> bool:
+        return self.zone is not None and self.zone[1] > LETTER * 1.2 * len(self.zone[2])
 
 
 def draw_spacetime(scene: Scene, subject: Subject, prefix: str) -> SpaceTime:
@@ -247,13 +252,15 @@ def _sessions(scene: Scene, timeline: Timeline, lanes: Mapping[str, Lane]) -> li
 def _faults(scene: Scene, timeline: Timeline, lanes: Mapping[str, Lane]) -> list[Stripe]:
     stripes = []
     for fault in scene.faults:
-        lane = lanes.get(fault.target)
+        lane = lanes.get(fault.target) or (lanes.get(REGISTRY) if fault.member is None else None)
         end_us = timeline.end_us if fault.ended_us is None else fault.ended_us
+        if fault.words.change or (fault.ended_us is None and fault.name != KILL):
+            continue  # of a moment
         if lane is None or end_us < timeline.begin_us or fault.began_us > timeline.end_us:
             continue
         top, bottom = timeline.y(fault.began_us), timeline.y(end_us)
         kind = "fault" if fault.doubt is None else "unproven"
-        told = f"{fault.target} {glossary.fault_words(fault.name).suffers}, from {exact_moment(fault.began_us)} s"
+        told = f"{fault.target} {fault.words.suffers}, from {exact_moment(fault.began_us)} s"
         stripes.append(Stripe(kind, lane.left + 2, top, lane.width - 6, round(bottom - top, 1), None, told))
     return stripes
 

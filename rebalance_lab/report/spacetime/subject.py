@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rebalance_lab.analysis.results import TrialOutcome
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.report import glossary
-from rebalance_lab.report.scene import Scene
+from rebalance_lab.report.scene import Fault, Scene
 from rebalance_lab.report.spans import Row
 from rebalance_lab.report.text import seconds
 
@@ -26,19 +26,17 @@ _CAUSING = frozenset({Kind.FAULT_BEGAN, Kind.FAULT_ENDED, Kind.SESSION_CLOSED, K
 @dataclass(frozen=True, slots=True)
 class Subject:
     """`keys`: the events that make the matter, in time; `witness`: those of them that prove an
-    anomaly; `near`: stretches of µs worth showing; `zone`: the anomaly's own stretch, labelled;
-    `row`: the partition it is about."""
+    anomaly; `near`: stretches of µs worth showing; `tight`: of them those that matter most, for
+    where too much happens; `zone`: the anomaly's own stretch, labelled; `row`: the partition it is
+    about."""
 
     title: str
     keys: tuple[Event, ...]
     witness: frozenset[EventId]
     near: tuple[tuple[int, int], ...]
+    tight: tuple[tuple[int, int], ...]
     zone: tuple[int, int, str] | None
     row: Row | None
-
-    def distance_us(self, at_us: int) -> int:
-        """How far a moment is from the nearest stretch worth showing; 0 within one."""
-        return min(max(begin - at_us, at_us - end, 0) for begin, end in self.near)
 
 
 def subject_of(scene: Scene, wrong: Sequence[TrialOutcome]) -> Subject | None:
@@ -52,26 +50,39 @@ def subject_of(scene: Scene, wrong: Sequence[TrialOutcome]) -> Subject | None:
         if witness:
             proofs.append((witness[min(1, len(witness) - 1)].at_us, outcome, witness))
     if proofs:
-        _, outcome, witness = min(proofs, key=lambda each: (each[0], each[1].check))
-        return _anomaly(scene, outcome, witness)
-    if scene.faults:
-        return _fault(scene)
+        _, outcome, witness = min(proofs, key=_when)
+        return _anomaly(
+            scene, outcome, witness, [event for _, _, events in sorted(proofs, key=_when) for event in events]
+        )
+    spaced = any(event.kind is Kind.PHASE and event.of("change") for event in scene.events)
+    if scene.harms and (not spaced or scene.harms[0] is scene.faults[0]):
+        return _fault(scene, scene.harms[0])
     return _change(scene)
 
 
-def _anomaly(scene: Scene, outcome: TrialOutcome, witness: list[Event]) -> Subject:
+def _when(proof: tuple[int, TrialOutcome, list[Event]]) -> tuple[int, str]:
+    return proof[0], proof[1].check
+
+
+def _anomaly(scene: Scene, outcome: TrialOutcome, witness: list[Event], others: list[Event]) -> Subject:
+    """`others`: the witnesses of all anomalies, for a partition where this one's names none."""
     times = [scene.since_start(event) for event in witness]
     background = [event for event in _background(scene) if times[0] <= scene.since_start(event) <= times[-1]]
     keys = sorted([*witness, *background], key=lambda event: (event.at_us, event.actor, event.n))
-    begin_us = times[1] if len(times) > 2 else times[0]
+    # Of three or more events the first of an overlap is what the anomaly stands on, long before it.
+    founded = len(times) > 2 and outcome.check.endswith("overlap")
+    begin_us = times[1] if founded else times[0]
     title = glossary.title(outcome.check)
-    row = next((_row(event) for event in witness if event.partition is not None), None)
+    own = next((_row(event) for event in witness if event.partition is not None), None)
+    row = own or next((_row(event) for event in others if event.partition is not None), None)
     zone = (begin_us, times[-1], f"{title.lower()} {seconds(times[-1] - begin_us)}") if times[-1] > begin_us else None
+    tight = _near(scene, keys, until_us=times[-1] + LEAD_US, foundation=witness[0].id if founded else None)
     return Subject(
-        title=f"Around the first anomaly: {title.lower()}" + ("" if row is None else f" on {row}"),
+        title=f"Around the first anomaly: {title.lower()}" + ("" if own is None else f" on {own}"),
         keys=tuple(keys),
         witness=frozenset(event.id for event in witness),
-        near=_near(scene, keys, until_us=times[-1] + LEAD_US, foundation=witness[0].id if len(witness) > 2 else None),
+        near=(*tight, (max(begin_us - LEAD_US, 0), times[-1] + LEAD_US)),
+        tight=tight,
         zone=zone,
         row=row,
     )
@@ -92,8 +103,7 @@ def _background(scene: Scene) -> list[Event]:
     ]
 
 
-def _fault(scene: Scene) -> Subject:
-    fault = scene.faults[0]
+def _fault(scene: Scene, fault: Fault) -> Subject:
     last_us = fault.began_us if fault.ended_us is None else fault.ended_us
     keys = [
         event
@@ -101,35 +111,26 @@ def _fault(scene: Scene) -> Subject:
         if event.id == fault.event
         or (event.kind is not Kind.FAULT_BEGAN and fault.began_us <= scene.since_start(event) < scene.closing_us)
     ]
-    rests = (scene.since_start(event) for event in scene.events if event.kind is Kind.REST_REACHED)
-    until_us = next((at for at in rests if at > last_us), scene.closing_us)
-    name = glossary.fault_words(fault.name).noun
-    return Subject(
-        f"Around the first fault: {name} of {fault.target}",
-        tuple(keys),
-        frozenset(),
-        _near(scene, keys, until_us),
-        None,
-        None,
-    )
+    near = _near(scene, keys, _rest_after(scene, last_us))
+    title = f"Around the first fault: {fault.target} {fault.words.suffers}"
+    return Subject(title, tuple(keys), frozenset(), near, near, None, None)
 
 
 def _change(scene: Scene) -> Subject | None:
-    """The first spaced change after the group's first rest."""
-    change = next((event for event in scene.events if event.kind is Kind.PHASE and event.of("change")), None)
+    """The first change after the group's first rest, until it is at rest again."""
+    rested_us = min((scene.since_start(each) for each in scene.events if each.kind is Kind.REST_REACHED), default=0)
+    change = next((each for each in scene.faults if each.began_us >= rested_us), None)
     if change is None:
         return None
-    begin_us = scene.since_start(change)
+    key = next(event for event in scene.events if event.id == change.event)
+    near = ((max(change.began_us - LEAD_US, 0), _rest_after(scene, change.began_us)),)
+    title = f"Around the first change: {change.target} {change.words.suffers}"
+    return Subject(title, (key,), frozenset(), near, near, None, None)
+
+
+def _rest_after(scene: Scene, at_us: int) -> int:
     rests = (scene.since_start(event) for event in scene.events if event.kind is Kind.REST_REACHED)
-    until_us = next((at for at in rests if at > begin_us), scene.closing_us)
-    return Subject(
-        f"Around the first change: {change.of('change')}",
-        (change,),
-        frozenset(),
-        ((max(begin_us - LEAD_US, 0), until_us),),
-        None,
-        None,
-    )
+    return next((each for each in rests if each > at_us), scene.closing_us)
 
 
 def _near(
