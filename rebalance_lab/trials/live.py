@@ -19,6 +19,7 @@ from rebalance_lab.history.files import Trial, digest, merge, read_events, seal
 from rebalance_lab.history.recorder import RecorderFailed
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.live_servers import LiveServers
 from rebalance_lab.trials.live_stage import LiveStage
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.record import trial_record
@@ -77,7 +78,7 @@ def _set_up(plan: Plan, folder: Path) -> Iterator[tuple[LiveKernel, LiveStage]]:
         EmbeddedEnsemble.start(folder / "zookeeper", nodes, tick_ms, laggards) as ensemble,
         LiveKernel() as live,
     ):
-        yield live, LiveStage(plan, folder, live, ensemble)
+        yield live, LiveStage(plan, folder, live, ensemble, LiveServers(ensemble))
 
 
 def _containers() -> ModuleType:

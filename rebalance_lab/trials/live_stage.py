@@ -13,11 +13,10 @@ from rebalance_lab.kernel import Flag
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.trials.live_processes import EventFile, Host, HostProcess, LiveMember
 from rebalance_lab.trials.live_real import MembersLists, RealBrokers, RealEvents, RealHost
-from rebalance_lab.trials.live_servers import LiveServers
 from rebalance_lab.trials.members import MemberOptions, member_spec
 from rebalance_lab.trials.plan import REAL, Plan
 from rebalance_lab.trials.rest import RestTracker, TrackedSink
-from rebalance_lab.trials.stage import Servers, prompt_servers
+from rebalance_lab.trials.stage import ProcessHandle, Servers, prompt_servers
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.live.ensemble_base import Ensemble
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
@@ -36,9 +35,7 @@ RUNNER_SESSION_TICKS = 20
 class LiveStage:
     """Processes and servers for one trial (`trials.stage.Stage`)."""
 
-    def __init__(
-        self, plan: Plan, folder: Path, live: LiveKernel, ensemble: Ensemble[Any], servers: Servers | None = None
-    ) -> None:
+    def __init__(self, plan: Plan, folder: Path, live: LiveKernel, ensemble: Ensemble[Any], servers: Servers) -> None:
         self.plan = plan
         self.folder = folder
         self.kernel = live.kernel
@@ -47,7 +44,7 @@ class LiveStage:
         self.boot_ids: set[str] = {clock_of(identity())}
         self.wall_offset_us = measure_wall_offset().offset_us
         self.processes: dict[str, Host] = {}
-        self.servers: Servers = servers or LiveServers(ensemble)
+        self.servers = servers
         self._live = live
         self._ensemble = ensemble
         self._log = EnsembleLog(ensemble.data_dirs)
@@ -99,7 +96,7 @@ class LiveStage:
             self.boot_ids.add(clock_of(event.detail or {}))
         return self.tracker.feed(event)
 
-    def start_member(self, actor: str, options: MemberOptions) -> LiveMember:
+    def start_member(self, actor: str, options: MemberOptions) -> ProcessHandle:
         """Start a member, in a process of its own or in one it shares. Raises TrialError."""
         events = self.folder / f"{actor}.jsonl"
         servers = options.servers or self.servers.names

@@ -17,6 +17,7 @@ from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.containers.engine import IMAGE_VARIABLES, LABEL, ZOOKEEPER_IMAGE, ContainersError, Engine
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
+from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.processes import RunState
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(240)]
@@ -146,7 +147,7 @@ def test_what_a_kernel_waits_for(ensemble: ContainerEnsemble) -> None:
     async def story() -> None:
         ensemble.kill(name)
         assert (await ensemble.standings())[name].state is RunState.GONE
-        with pytest.raises(ContainersError, match=f"{name} has ended"):
+        with pytest.raises(EmbeddedServerError, match=f"{name} has ended"):
             await ensemble.serving(name)
         await asyncio_thread(lambda: ensemble.start_node(name))
         await ensemble.serving(name)

@@ -1,0 +1,39 @@
+"""Partition: one ZooKeeper server is cut off from the others, and with it who is connected to it.
+
+Its clients still reach it, until it has heard nothing of its leader for the sync limit and stops
+serving. The others go on without it, and end the sessions of its clients, which may not know. It
+bit if the server was seen not to serve. Only docker cuts servers off from each other.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+from rebalance_lab.trials.injection import Injection
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.stage import TrialError
+
+NAME = "partition"
+
+
+@runtime_checkable
+class PartitionableServers(Protocol):
+    """What the world must be able to do, beside what `trials.stage.Servers` has."""
+
+    async def partition(self, name: str) -> str: ...
+    async def rejoin(self, name: str) -> str: ...
+    async def serving(self, name: str) -> bool: ...
+
+
+async def partition(lab: Lab, server: str, duration_ms: int) -> None:
+    """Cut `server` off from its peers for `duration_ms`, and record what proves it."""
+    servers = lab.servers
+    if not isinstance(servers, PartitionableServers):
+        raise TrialError(f"{server} cannot be cut off from its peers here: use --world containers")
+    fault = Injection(lab, NAME, server, planned_ms=duration_ms)
+    how = await servers.partition(server)
+    await lab.sleep_ms(duration_ms)
+    if not await servers.serving(server):
+        fault.bit(f"{how}; {server} does not serve")
+    await servers.rejoin(server)
+    fault.ended()

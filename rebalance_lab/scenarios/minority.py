@@ -1,0 +1,61 @@
+"""The minority (facts 8.4): one of three ZooKeeper servers is cut off from the others, with a member on it.
+
+The first member is connected to z1 alone, the others to the other two. z1 is cut off from its
+peers. The others end the first member's session, and share its partitions; z1 goes on answering
+it for a while, then serves nobody, and the member fetches on, as 0.8 does. When z1 is back the
+member learns that its session has expired. In the control nothing is cut.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.partition import partition
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.stage import LAGGARD
+
+
+async def minority(lab: Lab) -> None:
+    cut_ms = lab.plan.number("cut_ms")
+    await lab.prepare()
+    lab.phase("joining")
+    await lab.start_member(MemberOptions(servers=(LAGGARD,)))
+    quick = MemberOptions(servers=tuple(name for name in lab.servers.names if name != LAGGARD))
+    await lab.start_members(lab.plan.number("members") - 1, quick)
+    await lab.rest("joined")
+
+    lab.phase("control" if lab.plan.control else "partitioned")
+    if lab.plan.control:
+        await lab.sleep_ms(cut_ms)
+    else:
+        await partition(lab, LAGGARD, cut_ms)
+
+    lab.phase("recovery")
+    await lab.rest("recovered")
+    await lab.close()
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """Past the session there are two owners; the registry itself is never wrong."""
+    if plan.control:
+        return usual()
+    overlap = Outcome.VIOLATED if plan.number("members") > 1 else None
+    return usual(belief_overlap=overlap, effect_overlap=overlap, unowned_window=None)
+
+
+SCENARIO = register(
+    Scenario(
+        name="minority",
+        summary="a ZooKeeper server is cut off from the others, and its member works on beside its successor",
+        claims=(),
+        parameters=(
+            *common_parameters(servers=3),
+            Parameter("cut_ms", 9000, "ms", "how long z1 is cut off from the others", 1),
+        ),
+        script=minority,
+        expects=expects,
+        worlds=("containers",),
+    )
+)

@@ -1,0 +1,140 @@
+"""Members in containers of their own, and the faults' handle on them: docker does it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from rebalance_lab.hosts.spec import Command, Expire, Leave, MemberSpec, Start
+from rebalance_lab.kernel import Future
+from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.world.containers.member import TRIAL_DIR, ProcessContainer
+from rebalance_lab.world.live.processes import RunState
+
+T = TypeVar("T")
+
+#: Members that left have closed their sessions; their interpreter ends a moment later.
+END_LIMIT_S = 30.0
+
+_KILLED = 128 + signal.SIGKILL
+
+#: Runs what blocks in a thread, and gives a future of the kernel.
+Threads = Callable[[Callable[[], Any], str], Future[Any]]
+
+
+class ContainerHost:
+    """A container with the members that live in it (`hosts.member`)."""
+
+    def __init__(
+        self, name: str, specs: list[MemberSpec], folder: Path, make: Callable[[str, list[str]], ProcessContainer]
+    ) -> None:
+        self.name = name
+        self.members = [spec.actor for spec in specs]
+        self.may_end = False
+        self._log = folder / f"{name}.stderr"
+        (folder / f"{name}.spec").write_bytes(msgspec.json.encode(specs))
+        self.container = make(name, ["python", "-m", "rebalance_lab.hosts.member", str(TRIAL_DIR / f"{name}.spec")])
+
+    def start(self, spec: MemberSpec) -> None:
+        """A further member joins here."""
+        self.members.append(spec.actor)
+        self.tell(Start(spec))
+
+    def tell(self, command: Command) -> None:
+        """Write a command to its standard input. Raises TrialError when it has ended."""
+        try:
+            self.container.tell(msgspec.json.encode(command) + b"\n")
+        except OSError as error:
+            raise TrialError(f"container {self.name} does not listen: {error}") from error
+
+    def check(self) -> None:
+        """Raise TrialError when it ended and nobody asked it to, or ended badly."""
+        code = self.container.exit_code
+        if code is not None and (not self.may_end or code not in {0, _KILLED}):
+            raise TrialError(f"container {self.name} ended with {code}; its log ends:\n{self.container.log()}")
+
+    def wait(self) -> None:
+        """Wait until it has ended, and check how."""
+        self.container.wait(END_LIMIT_S)
+        self.check()
+
+    def end(self) -> None:
+        """Keep what it said, and remove it."""
+        self._log.write_text(self.container.log())
+        self.container.remove()
+
+
+class ContainerMember:
+    """The faults' handle on a member (`trials.stage.ProcessHandle`). Docker cuts both ways or none,
+    and loses no single reply."""
+
+    def __init__(self, actor: str, host: ContainerHost, threads: Threads) -> None:
+        self.actor = actor
+        self.host = host
+        self._threads = threads
+
+    # -- its process ------------------------------------------------------------------------
+
+    async def pause(self) -> str:
+        own = self._own_container()
+        return await self._done(own.pause, RunState.STOPPED, "paused")
+
+    async def resume(self) -> str:
+        own = self._own_container()
+        if own.state is not RunState.STOPPED:
+            raise TrialError(f"{self.actor} did not stay paused: somebody else woke {own.container.name}")
+        return await self._done(own.resume, RunState.ALIVE, "running")
+
+    async def kill(self) -> str:
+        own = self._own_container()
+        self.host.may_end = True
+        await self._done(own.kill, RunState.GONE, "gone")
+        return f"docker: {own.container.name} ended with {own.exit_code}"
+
+    def ask_to_leave(self) -> None:
+        self.host.may_end = True
+        if len(self.host.members) > 1:
+            self.host.tell(Leave(self.actor))
+        else:
+            self.host.container.signal("SIGTERM")
+
+    async def expire(self) -> str:
+        self.host.tell(Expire(self.actor))
+        return f"container {self.host.name} was told to close the session of {self.actor} on a second connection"
+
+    def _own_container(self) -> ProcessContainer:
+        if len(self.host.members) > 1:
+            others = ", ".join(each for each in self.host.members if each != self.actor)
+            raise TrialError(f"{self.actor} shares container {self.host.name} with {others}: give it one of its own")
+        return self.host.container
+
+    async def _done(self, work: Callable[[], None], wanted: RunState, word: str) -> str:
+        """Have docker do it, and look."""
+        await self._threads(work, f"{self.actor} to be {word}")
+        own = self.host.container
+        if own.state is not wanted:
+            raise TrialError(f"{self.actor}: docker says {own.container.status} of {own.container.name}, not {word}")
+        return f"docker: {own.container.name} is {own.container.status}"
+
+    # -- its connections --------------------------------------------------------------------
+
+    async def cut(self, *, to_server: bool, to_client: bool) -> str:
+        own = self._own_container()
+        if not (to_server and to_client):
+            raise TrialError(f"{self.actor}: docker disconnects both ways; for one way use --world processes")
+        await self._threads(own.cut_off, f"{self.actor} to be cut off")
+        return f"docker: {own.container.name} was disconnected from its network"
+
+    async def heal(self) -> str | None:
+        own = self._own_container()
+        if own.connected:
+            return None  # somebody else connected it again
+        await self._threads(own.heal, f"{self.actor} to be healed")
+        return f"it had none until now, and is back at {own.address}"
+
+    async def lose_next_reply(self) -> str:
+        raise TrialError(f"{self.actor}: docker loses no single reply; use --world processes")

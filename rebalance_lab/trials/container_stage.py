@@ -1,0 +1,76 @@
+"""A stage in containers: servers and members of their own, on a network that docker cuts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from rebalance_lab.kernel import Future
+from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.trials.container_members import ContainerHost, ContainerMember
+from rebalance_lab.trials.container_servers import ContainerServers
+from rebalance_lab.trials.live_processes import EventFile
+from rebalance_lab.trials.live_stage import FOLLOW_PERIOD_US, LiveStage
+from rebalance_lab.trials.members import MemberOptions, member_spec
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.world.containers.engine import Engine
+from rebalance_lab.world.containers.ensemble import ContainerEnsemble
+from rebalance_lab.world.containers.member import TRIAL_DIR, ProcessContainer
+
+#: Every so many looks at the files docker is asked whether every container still runs.
+CHECK_EVERY = 50
+
+
+class ContainerStage(LiveStage):
+    """What is written is read as in a live stage: event files and transaction logs lie in the
+    trial's folder, which the containers share with the runner. So do they its clock: what each
+    process tells of its boot and time namespace shows whether that is so."""
+
+    def __init__(self, plan: Plan, folder: Path, live: LiveKernel, engine: Engine, ensemble: ContainerEnsemble) -> None:
+        super().__init__(plan, folder, live, ensemble, ContainerServers(ensemble, self._in_thread))
+        self._engine = engine
+        self._network = ensemble.networks.clients
+        self._hosts: dict[str, ContainerHost] = {}
+
+    def _in_thread(self, work: Callable[[], Any], label: str) -> Future[Any]:
+        return self._ensemble.future(asyncio.to_thread(work), label)
+
+    async def follow(self) -> None:
+        """Read what members and servers write, for as long as the trial runs."""
+        while True:
+            for host in self._hosts.values():
+                host.check()
+            for _ in range(CHECK_EVERY):
+                self.poll()
+                await self.kernel.sleep(FOLLOW_PERIOD_US)
+
+    def start_member(self, actor: str, options: MemberOptions) -> ContainerMember:
+        """Start a member, in a container of its own or in one it shares. Raises TrialError,
+        ContainersError."""
+        connect = self._connect(options.servers or self.servers.names)
+        events = f"{actor}.jsonl"
+        spec = member_spec(self.plan, actor, options, connect=connect, events=str(TRIAL_DIR / events))
+        name = options.shares_process or actor
+        host = self._hosts.get(name)
+        if host is None:
+            host = self._hosts[name] = ContainerHost(name, [spec], self.folder, self._container)
+        else:
+            host.start(spec)
+        self._files.append(EventFile(self.folder / events))
+        return ContainerMember(actor, host, self._in_thread)
+
+    def _container(self, name: str, command: list[str]) -> ProcessContainer:
+        return ProcessContainer(self._engine, name, self._network, self.folder, command)
+
+    def wait_for_processes(self) -> None:
+        """Members have left: their containers end. Raises TrialError for one that ended badly."""
+        for host in self._hosts.values():
+            host.wait()
+
+    def end_processes(self) -> None:
+        """Remove every member's container; what it said stays."""
+        super().end_processes()
+        for host in self._hosts.values():
+            host.end()

@@ -1,0 +1,126 @@
+"""A container of the lab's image in which a process of the lab runs: asked, told, paused, killed, cut off."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import docker
+from docker.types import EndpointConfig
+
+from rebalance_lab.world.containers.engine import LAB_IMAGE, Engine, told
+from rebalance_lab.world.containers.networks import PrivateNetwork
+from rebalance_lab.world.live.processes import RunState
+
+#: Where a process in a container sees the trial's folder.
+TRIAL_DIR = Path("/trial")
+
+_LOG_TAIL_LINES = 30
+_STATES = {"running": RunState.ALIVE, "created": RunState.ALIVE, "paused": RunState.STOPPED}
+
+
+class ProcessContainer:
+    """One process, in a container with an address of its own; `folder` of this machine is its
+    TRIAL_DIR, where it writes as the user who runs us. Methods block until docker has done it, and
+    raise ContainersError."""
+
+    def __init__(
+        self, engine: Engine, name: str, network: PrivateNetwork, folder: Path, command: Sequence[str]
+    ) -> None:
+        self.name = name
+        self.address = network.new_address()
+        self._network = network
+        with told(f"cannot start {name}"):
+            self.container: Any = engine.client.containers.create(
+                engine.image(LAB_IMAGE),
+                list(command),
+                name=engine.name(name),
+                hostname=name,
+                user=f"{os.getuid()}:{os.getgid()}",
+                volumes={str(folder.absolute()): {"bind": str(TRIAL_DIR), "mode": "rw"}},
+                network=network.name,
+                networking_config={network.name: EndpointConfig(docker.__version__, ipv4_address=self.address)},
+                stdin_open=True,
+                labels=engine.labels,
+            )
+            self._stdin: Any = self.container.attach_socket(params={"stdin": 1, "stream": 1})
+            self.container.start()
+
+    # -- facts ------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> RunState:
+        """As the engine says."""
+        with told(f"cannot look at {self.name}"):
+            self.container.reload()
+        return _STATES.get(self.container.status, RunState.GONE)
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; 128 and the signal's number when one has ended it."""
+        return int(self.container.attrs["State"]["ExitCode"]) if self.state is RunState.GONE else None
+
+    @property
+    def connected(self) -> bool:
+        """Whether it has a network, as the engine says."""
+        return self._network.has(self.container)
+
+    def log(self, lines: int = _LOG_TAIL_LINES) -> str:
+        """The end of what it wrote to stdout and stderr."""
+        with told(f"cannot read the log of {self.name}"):
+            return str(self.container.logs(tail=lines).decode("utf-8", "replace"))
+
+    # -- its process ------------------------------------------------------------------------
+
+    def tell(self, line: bytes) -> None:
+        """Write to its standard input. Raises OSError when it has ended."""
+        self._stdin._sock.sendall(line)
+
+    def signal(self, name: str) -> None:
+        with told(f"cannot send {name} to {self.name}"):
+            self.container.kill(name)
+
+    def kill(self) -> None:
+        """SIGKILL; done when it is gone."""
+        with told(f"cannot kill {self.name}"):
+            self.container.kill()
+            self.container.wait()
+
+    def wait(self, timeout_s: float) -> None:
+        """Done when it has ended."""
+        with told(f"{self.name} did not end"):
+            self.container.wait(timeout=timeout_s)
+
+    def pause(self) -> None:
+        with told(f"cannot pause {self.name}"):
+            self.container.pause()
+
+    def resume(self) -> None:
+        with told(f"cannot resume {self.name}"):
+            self.container.unpause()
+
+    # -- its network ------------------------------------------------------------------------
+
+    def cut_off(self) -> None:
+        """Its interface goes: both ways nothing arrives, and nobody is told."""
+        self._network.disconnect(self.container)
+
+    def heal(self) -> None:
+        """Undo `cut_off`, at the same address: what TCP still sends again arrives."""
+        self._network.connect(self.container, self.address)
+
+    # -- end --------------------------------------------------------------------------------
+
+    def remove(self) -> None:
+        """Remove it, whatever it does. Harmless when removed."""
+        if self._stdin is None:
+            return
+        self._stdin._sock.close()
+        self._stdin.close()
+        self._stdin = None
+        with told(f"cannot remove {self.name}"):
+            if self.state is RunState.STOPPED:
+                self.container.unpause()  # it could not be killed
+            self.container.remove(force=True, v=True)
