@@ -124,6 +124,7 @@ CAUGHT = (
     ("claim-before-release", "order_in_rebalance", "walkthrough"),
     ("ignore-watch", "startup_order", "walkthrough"),
     ("ignore-watch", "missed_watch", "walkthrough"),
+    ("ignore-watch", "non_convergence", "walkthrough"),
     ("ignore-watch", "broker_change_noticed", "herd"),
     ("ignore-watch", "group_is_global", "group-scope"),
     ("group-of-its-own", "default_group", "group-scope"),
