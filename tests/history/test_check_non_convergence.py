@@ -230,6 +230,15 @@ def test_three_rounds_for_each_change_and_no_more(rounds: int, changes: int, out
         assert finding.witness == (("runner", 0), last, ("runner", 1))
 
 
+def test_a_change_that_the_registry_tells_of_2_ms_too_early_counts_after_the_rest() -> None:
+    story = two_at_rest()
+    story.goes(998, "m1")
+    story.registers(2000, "m1")
+    for number in range(4):
+        story.rebalances(3000 + 100 * number, 3050 + 100 * number, "m1")
+    assert CHECK.judge(ended(story).history()).outcome is Outcome.CLEAN
+
+
 def test_the_assembling_is_no_flapping() -> None:
     story = GroupStory()
     story.joins(0, "m1")

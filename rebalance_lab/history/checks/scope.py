@@ -29,10 +29,11 @@ class Scope:
     end: EventId | None
 
     def holds(self, event: Event) -> bool:
-        """Whether an event is surely in it: the registry's times may be 2 ms early, so what is told
-        to have happened just before the phase `closing` may be of that phase."""
+        """Whether an event is surely in it. The registry's times may be 2 ms early: what it tells of
+        just before the rest came after it, as a quiet time precedes that, and what it tells of just
+        before the phase `closing` may be of that phase."""
         spare_us = 0 if self.end is None else TOLERANCE_US
-        return self.rest.at_us <= event.at_us <= self.end_us - spare_us
+        return self.rest.at_us - TOLERANCE_US <= event.at_us <= self.end_us - spare_us
 
 
 @once
