@@ -10,6 +10,7 @@ import importlib
 import pkgutil
 from collections.abc import Iterable
 
+from rebalance_lab.history.checks.disturbances import doubted
 from rebalance_lab.history.checks.model import Check, Finding, Outcome
 from rebalance_lab.history.files import History
 
@@ -37,6 +38,8 @@ CHECKS: dict[str, Check] = discover(__name__, __path__)
 
 
 def judge(history: History) -> dict[str, Finding]:
-    """The finding of every check that applies, in the order of CHECKS. Raises HistoryError for
-    events that no recorder of this lab writes."""
-    return {name: check.judge(history) for name, check in CHECKS.items() if check.applies(history)}
+    """The finding of every check that applies, in the order of CHECKS; unknown for violations in a
+    trial that something else disturbed (`disturbances`). Raises HistoryError for events that no
+    recorder of this lab writes."""
+    found = {name: check.judge(history) for name, check in CHECKS.items() if check.applies(history)}
+    return doubted(history, found)

@@ -5,7 +5,8 @@
   members: 3B + C + T + p + 7 reads and q + p + d writes, where no member owned (q), claims (p) or
   commits (d) more than P partitions. It errs on the long side: a member has a share of P, and the
   leader finder's 1 + B reads hold nobody up. A round trip is 2 * latency_max_us in a simulated
-  world, else LIVE_ROUND_TRIP_US.
+  world, else LIVE_ROUND_TRIP_US. Live, where one took longer that no fault disturbed, that long:
+  a host may be busy with other things.
 - *Rebalance*: rebalance_max_retries * (rebalance_backoff_ms + attempt), which is what 0.8.2 spends
   on one rebalance before it gives up (facts/zkconsumer, 3.6).
 - *Quiet*: two back-offs (the trial's), but QUIET_LEAST_US: nothing may have changed for so long
@@ -21,6 +22,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rebalance_lab.history.checks.faults import undisturbed
+from rebalance_lab.history.checks.lives import lives
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once
@@ -78,10 +81,20 @@ def _attempt_us(history: History, started: int, fetcher_stop_ms: int) -> int:
     partitions = max(_parameter(history, "partitions"), len(places))
     members = max(_parameter(history, "members"), started)
     requests = 3 * _parameter(history, "brokers") + members + topics + 4 * partitions + 7
-    simulated = history.trial.world == "simulated"
-    return fetcher_stop_ms * 1000 + requests * (
-        2 * _parameter(history, "latency_max_us") if simulated else LIVE_ROUND_TRIP_US
+    if history.trial.world == "simulated":
+        return fetcher_stop_ms * 1000 + requests * 2 * _parameter(history, "latency_max_us")
+    return max(fetcher_stop_ms * 1000 + requests * LIVE_ROUND_TRIP_US, _longest_attempt_us(history))
+
+
+def _longest_attempt_us(history: History) -> int:
+    """Of the attempts that no fault disturbed."""
+    attempts = (attempt for life in lives(history) for rebalance in life.rebalances for attempt in rebalance.attempts)
+    taken = (
+        attempt.ended.at_us - attempt.began.at_us
+        for attempt in attempts
+        if attempt.ended is not None and undisturbed(history, attempt.began.at_us, attempt.ended.at_us)
     )
+    return max(taken, default=0)
 
 
 def _parameter(history: History, name: str) -> int:

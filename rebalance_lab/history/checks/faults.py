@@ -79,6 +79,16 @@ def under_way(history: History, moment: Event) -> bool:
     )
 
 
+def undisturbed(history: History, begin_us: int, end_us: int) -> bool:
+    """Whether no fault that goes on for a while did so at any moment of a stretch."""
+    return all(
+        fault.began.of("fault") in DEEDS
+        or fault.began.at_us > end_us
+        or (fault.ended is not None and fault.ended.at_us < begin_us)
+        for fault in faults(history)
+    )
+
+
 def _fault(began: Event, bit: Event | None, ended: Event | None, closed: list[Event]) -> Fault:
     must = began.of("must_outlast_session") is True
     found = None
