@@ -43,7 +43,14 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Two members work on what one of them has deleted the other's claim to."""
     if plan.control:
         return usual()
-    return usual(belief_overlap=None, effect_overlap=None, registration=None, unowned_window=None)
+    return usual(
+        belief_overlap=None,
+        effect_overlap=None,
+        zombie_overlap=None,
+        disagreement=None,
+        registration=None,
+        unowned_window=None,
+    )
 
 
 SCENARIO = register(

@@ -44,7 +44,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     if plan.control or 2 * cut_ms <= session_ms:
         return usual()
     overlap = Outcome.VIOLATED if cut_ms > 3 * session_ms and plan.number("members") > 1 else None
-    return usual(belief_overlap=overlap, effect_overlap=overlap, unowned_window=None)
+    return usual(belief_overlap=overlap, effect_overlap=overlap, zombie_overlap=overlap, unowned_window=None)
 
 
 SCENARIO = register(

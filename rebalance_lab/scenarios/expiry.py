@@ -34,7 +34,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Who is faster, the successor or the news, decides about an overlap."""
     if plan.control:
         return usual()
-    return usual(belief_overlap=None, effect_overlap=None, unowned_window=None)
+    return usual(belief_overlap=None, effect_overlap=None, zombie_overlap=None, disagreement=None, unowned_window=None)
 
 
 SCENARIO = register(

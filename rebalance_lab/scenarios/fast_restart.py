@@ -37,9 +37,16 @@ async def fast_restart(lab: Lab) -> None:
     await lab.close()
 
 
-def expects(_plan: Plan) -> dict[str, Outcome | None]:
-    """The new one gives up; when the ghost has gone, its watch fires after all."""
-    return usual()
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """The new one gives up, unless its last attempt comes after the ghost's end. That is a session
+    after its last ping, which may be a third of the session old, and up to two ticks later."""
+    if plan.control or plan.parameters["clean"]:
+        return usual()
+    session_ms, tick_ms = plan.number("session_timeout_ms"), plan.number("tick_ms")
+    last_attempt_ms = (plan.number("rebalance_max_retries") - 1) * plan.number("rebalance_backoff_ms")
+    if last_attempt_ms > session_ms + 2 * tick_ms:
+        return usual()
+    return usual(non_convergence=Outcome.VIOLATED if 2 * last_attempt_ms < session_ms else None)
 
 
 SCENARIO = register(

@@ -21,7 +21,7 @@ async def mixed_settings(lab: Lab) -> None:
     lab.phase("joining")
     await lab.start_member(MemberOptions(assignor="range"))
     await lab.rest("joined")
-    lab.phase("another joins", change="join", members=1)
+    lab.phase("another joins")
     await join(lab, MemberOptions(assignor=second))
     await lab.rest("another joined")
     await lab.close()
@@ -31,7 +31,12 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Two rules in one group: a gap that no retry mends."""
     if plan.control or plan.text("second") == "range":
         return usual()
-    return usual(unowned_window=Outcome.VIOLATED)
+    return usual(
+        disagreement=Outcome.VIOLATED,
+        non_convergence=Outcome.VIOLATED,
+        omission=Outcome.VIOLATED,
+        unowned_window=Outcome.VIOLATED,
+    )
 
 
 SCENARIO = register(

@@ -60,8 +60,11 @@ async def diverge(lab: Lab, late: MemberHandle, quick: MemberOptions) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Owner znodes can exist once: the registry never shows two owners, whatever members believe."""
-    return usual(unowned_window=Outcome.CLEAN if plan.control else None)
+    """Two lists at one moment. Owner znodes can exist once: the registry never shows two owners,
+    whatever members believe."""
+    if plan.control:
+        return usual()
+    return usual(disagreement=Outcome.VIOLATED, unowned_window=None)
 
 
 SCENARIO = register(

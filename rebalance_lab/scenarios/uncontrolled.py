@@ -24,7 +24,7 @@ async def uncontrolled(lab: Lab) -> None:
     lab.phase("joining")
     await lab.start_member(MemberOptions(fetcher_stop_ms=stop_ms))
     await lab.rest("joined")
-    lab.phase("one joins", change="join", members=1)
+    lab.phase("one joins")
     await join(lab)
     await lab.rest("one joined")
     lab.phase("nothing happens")
@@ -43,7 +43,8 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     if plan.control or plan.number("slow_stop_ms") < budget_ms(plan) // 2:
         return usual()
     sure = plan.number("slow_stop_ms") > budget_ms(plan) + plan.number("rebalance_backoff_ms")
-    return usual(unowned_window=Outcome.VIOLATED if sure else None)
+    outcome = Outcome.VIOLATED if sure else None
+    return usual(non_convergence=outcome, omission=outcome, unowned_window=outcome)
 
 
 SCENARIO = register(

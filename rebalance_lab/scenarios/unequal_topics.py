@@ -33,7 +33,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Nobody owns anything any more, and nothing will change that."""
     if plan.control or plan.text("assignor") != "roundrobin":
         return usual()
-    return usual(unowned_window=Outcome.VIOLATED)
+    return usual(non_convergence=Outcome.VIOLATED, omission=Outcome.VIOLATED, unowned_window=Outcome.VIOLATED)
 
 
 SCENARIO = register(

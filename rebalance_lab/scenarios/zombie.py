@@ -44,7 +44,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     elif pause_ms > session_ms:
         overlap = Outcome.VIOLATED
     unowned = None if plan.number("members") == 1 else Outcome.CLEAN
-    return usual(belief_overlap=overlap, effect_overlap=overlap, unowned_window=unowned)
+    return usual(belief_overlap=overlap, effect_overlap=overlap, zombie_overlap=overlap, unowned_window=unowned)
 
 
 SCENARIO = register(
