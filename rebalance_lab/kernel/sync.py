@@ -81,30 +81,28 @@ class Mailbox(Generic[T]):
     def __init__(self, name: str, limit: int) -> None:
         self.name = name
         self.limit = limit
-        #: None while empty: 100,000 sessions have a mailbox each, and an empty deque is not small.
-        self._items: deque[T] | None = None
+        #: Lists: 100,000 sessions have a mailbox each, mostly empty, and an empty deque is not small.
+        self._items: list[T] = []
         self._waiters: list[Future[T]] = []
         self._readable: Future[None] | None = None
 
     def __len__(self) -> int:
-        return 0 if self._items is None else len(self._items)
+        return len(self._items)
 
     def put(self, item: T) -> None:
         if self._waiters:
             self._waiters.pop(0).set(item)
             return
-        if len(self) >= self.limit:
+        if len(self._items) >= self.limit:
             raise MailboxFull(f"mailbox {self.name} holds its limit of {self.limit}; its reader does not keep up")
-        if self._items is None:
-            self._items = deque()
         self._items.append(item)
         readable, self._readable = self._readable, None  # its callback may ask for the next one
         if readable is not None:
             readable.set(None)
 
     async def get(self) -> T:
-        if self._items is not None:
-            return self._pop(self._items)
+        if self._items:
+            return self._items.pop(0)
         waiter: Future[T] = Future(("mail in", self.name))
         self._waiters.append(waiter)
         try:
@@ -115,17 +113,11 @@ class Mailbox(Generic[T]):
 
     def take(self) -> T | None:
         """What `get` would give at once; None when there is nothing. For adapters, which have no task."""
-        return None if self._items is None else self._pop(self._items)
-
-    def _pop(self, items: deque[T]) -> T:
-        item = items.popleft()
-        if not items:
-            self._items = None
-        return item
+        return self._items.pop(0) if self._items else None
 
     def readable(self) -> Future[None]:
         """A future that is done as soon as there is something to get: for `first`."""
-        if self._items is not None:
+        if self._items:
             ready: Future[None] = Future(("mail in", self.name))
             ready.set(None)
             return ready

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rebalance_lab.kernel.futures import Future
 from rebalance_lab.kernel.process import ProcessState
@@ -33,13 +33,15 @@ class Timer:
         self._callback: Callable[[], None] | None = callback
         self._process = process
         self._cause = cause
-        self._handle = kernel.driver.call_at(due_us, self.fire)
+        #: None once it has fired: what the driver holds leads back here, and would keep both alive.
+        self._handle: Any = kernel.driver.call_at(due_us, self.fire)
 
     def fire(self) -> None:
         """Called by the driver, and again at resume when the process was paused then."""
         callback = self._callback
         if callback is None:
             return
+        self._handle = None
         process = self._process
         if process is not None and not process.running:
             if process.state is ProcessState.PAUSED:
@@ -52,7 +54,8 @@ class Timer:
         """Never call back. Harmless when it fired already."""
         if self._callback is not None:
             self._callback = None
-            self._kernel.driver.cancel(self._handle)
+            if self._handle is not None:
+                self._kernel.driver.cancel(self._handle)
 
 
 class Sleep(Future[None]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -107,7 +106,7 @@ class SimulatedSession:
         self._asked_timeout_ms = session_timeout_ms
         self._zxid = 0
         self._xid = 0
-        self._pending: deque[tuple[Request, Future[Any]]] = deque()
+        self._pending: list[tuple[Request, Future[Any]]] = []  # short, and small while empty
         self._watches: ClientWatches | None = None  # made when first needed: most sessions of 100,000 have none
         self._closing: Future[None] | None = None
         self._refusal: type[errors.ZooKeeperError] | None = None  # of all operations, once it ends
@@ -295,7 +294,7 @@ class SimulatedSession:
         self.negotiated_timeout_ms = message.timeout_ms
         self._change(SessionState.CONNECTED)
         if self._watches:
-            self._pending.appendleft((self._rearming(self._watches), Future("set watches")))
+            self._pending.insert(0, (self._rearming(self._watches), Future("set watches")))
         for request, _ in self._pending:
             link.to_server(request)
         self.events.put(SessionEvent(SessionEventKind.CONNECTED, self.session_id))
@@ -310,7 +309,7 @@ class SimulatedSession:
         return Request(self._xid, Operation.SET_WATCHES, "", rearm=Rearm(self._zxid, *paths))
 
     def _answered(self, answer: Answer) -> None:
-        request, future = self._pending.popleft()
+        request, future = self._pending.pop(0)
         assert request.xid == answer.xid, f"answer {answer.xid} came for request {request.xid}"
         self._zxid = answer.zxid
         operation = request.operation
@@ -351,6 +350,6 @@ class SimulatedSession:
             self._closing.set(None)
 
     def _fail_pending(self, error: type[errors.ZooKeeperError]) -> None:
-        pending, self._pending = self._pending, deque()
+        pending, self._pending = self._pending, []
         for request, future in pending:
             future.fail(self._error(error, request.operation, self._chroot.to_client(request.path)))
