@@ -1,0 +1,87 @@
+"""The drill: everything that happens to members, one thing after another, to two of each.
+
+A group settles. Two members are paused for less than half their session, then for longer than it lasts;
+the same two leave cleanly, two others are killed; each that went has a successor. After each the group
+rests, and everything must be owned once. With `--members mixed` members are ours and real ones in turn,
+so that each thing happens to one of either kind, beside the other. In the control nothing happens.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.faults.join import join
+from rebalance_lab.faults.kill import kill
+from rebalance_lab.faults.leave import leave
+from rebalance_lab.faults.pause import pause
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.scenario import Scenario, register, usual
+
+#: A pause of up to half the session never ends it.
+SHORT = 4
+
+
+async def drill(lab: Lab) -> None:
+    members = lab.plan.number("members")
+    await lab.prepare()
+    for number in range(members):
+        lab.phase(f"member {number + 1} joins", change="join", members=number)
+        await join(lab)
+        await lab.rest(f"member {number + 1} joined")
+    if lab.plan.control:
+        lab.phase("control")
+        await lab.sleep_ms(lab.plan.number("pause_ms"))
+    else:
+        await pauses(lab)
+        await goings(lab, members)
+    await lab.rest("recovered")
+    await lab.close()
+
+
+async def pauses(lab: Lab) -> None:
+    """Two members pause, for less than the session and for more."""
+    short_ms = lab.plan.number("session_timeout_ms") // SHORT
+    for duration_ms in (short_ms, lab.plan.number("pause_ms")):
+        for member in lab.members[:2]:
+            lab.phase(f"{member.actor} pauses for {duration_ms} ms")
+            await pause(lab, member, duration_ms)
+            await lab.rest(f"{member.actor} is back")
+
+
+async def goings(lab: Lab, members: int) -> None:
+    """Two members leave and two are killed; each has a successor."""
+    first, second, *others = lab.members
+    for member, go, change in (
+        (first, leave, "leave"),
+        (second, leave, "leave"),
+        *((other, kill, "crash") for other in others[:2]),
+    ):
+        lab.phase(f"{member.actor} goes: {change}", change=change, members=members)
+        await go(lab, member)
+        await lab.rest(f"{member.actor} is gone")
+        lab.phase(f"the successor of {member.actor} joins", change="join", members=members - 1)
+        await join(lab)
+        await lab.rest(f"the successor of {member.actor} joined")
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """The long pauses make zombies; nothing else goes wrong, and nothing stays wrong."""
+    overlap = None if plan.number("pause_ms") <= plan.number("session_timeout_ms") else Outcome.VIOLATED
+    if plan.control:
+        overlap = Outcome.CLEAN
+    return usual(belief_overlap=overlap, effect_overlap=overlap, zombie_overlap=overlap)
+
+
+SCENARIO = register(
+    Scenario(
+        name="drill",
+        summary="members are paused, leave, are killed, two of each, one after another; with real ones between",
+        claims=(),
+        parameters=(
+            *common_parameters(members=4, rebalance_max_retries=10),
+            Parameter("pause_ms", 5000, "ms", "how long the long pauses last", 1),
+        ),
+        script=drill,
+        expects=expects,
+    )
+)

@@ -1,0 +1,52 @@
+"""Trials with real members, and what tests ask of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History, load
+from rebalance_lab.trials import api
+
+#: What must hold whoever the members are: everything owned once at each rest, ids and owners that go with
+#: their sessions, nobody who does not react or come to an end.
+SOUND = (
+    "omission",
+    "registry_overlap",
+    "registration",
+    "orphan_owner",
+    "missed_watch",
+    "non_convergence",
+    "unowned_window",
+)
+
+
+def trial(name: str, members: str, store: Path, *, seed: int = 1, **settings: str) -> tuple[History, api.TrialResult]:
+    """Run one and read it back."""
+    plan = api.make_plan(name, world="processes", rules=members, seed=seed, settings=settings)
+    result = api.run(plan, store)
+    return load(result.folder), result
+
+
+def outcomes(result: api.TrialResult) -> Mapping[str, str]:
+    """Check -> its outcome, and why where it is not clean."""
+    return {
+        name: "clean" if finding.outcome == "clean" else f"{finding.outcome}: {finding.why}"
+        for name, finding in result.findings.items()
+    }
+
+
+def unsound(result: api.TrialResult) -> Mapping[str, str]:
+    """Those of SOUND that are not clean."""
+    found = outcomes(result)
+    return {name: found.get(name, "did not apply") for name in SOUND if found.get(name) != "clean"}
+
+
+def of_kind(history: History, kind: Kind) -> list[Event]:
+    return [event for event in history.events if event.kind is kind]
+
+
+def rules_of(history: History) -> Mapping[str, str]:
+    """Actor -> its rules, from what members told when they started."""
+    return {event.actor: str(event.of("rules")) for event in of_kind(history, Kind.MEMBER_STARTED)}

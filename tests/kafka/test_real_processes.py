@@ -1,0 +1,64 @@
+"""Real Kafka's programs by themselves: started, told from their logs, ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+
+from rebalance_lab.world.kafka.broker import KafkaBroker
+from rebalance_lab.world.kafka.consumer import ConsoleConsumer
+from rebalance_lab.world.kafka.jars import KafkaUnavailable
+from rebalance_lab.world.kafka.log_file import LogFile
+from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(200)]
+
+LIMIT_S = 60
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come"
+        time.sleep(0.02)
+
+
+def test_a_broker_and_a_consumer_start_register_and_leave(tmp_path: Path) -> None:
+    with EmbeddedZooKeeper.start(tmp_path / "zookeeper") as server:
+        session = KazooClient(server.connect_string)
+        session.start()
+        broker = KafkaBroker(0, server.connect_string, tmp_path / "kafka")
+        try:
+            broker.wait_until_started()
+            assert session.exists("/brokers/ids/0")
+            session.create("/brokers/topics/t1", b'{"version":1,"partitions":{"0":[0]}}')
+            properties = {"group.id": "g1", "zookeeper.connect": server.connect_string}
+            consumer = ConsoleConsumer("t1", properties, folder=tmp_path / "kafka", name="m1")
+            try:
+                until(lambda: session.exists("/consumers/g1/owners/t1/0") is not None)
+                (member,) = session.get_children("/consumers/g1/ids")
+                owner, _ = session.get("/consumers/g1/owners/t1/0")
+                assert owner.decode() == f"{member}-0"
+                consumer.stop()
+                assert session.get_children("/consumers/g1/ids") == []
+            finally:
+                consumer.kill()
+            said = [line.message for line in LogFile(consumer.log).poll()]
+            assert any(message.endswith("ZKConsumerConnector shutting down") for message in said)
+        finally:
+            broker.kill()
+            session.stop()
+            session.close()
+    assert broker.ended
+    assert consumer.ended
+
+
+def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
+    broker = KafkaBroker(0, "127.0.0.1:1", tmp_path)
+    broker.kill()
+    with pytest.raises(KafkaUnavailable, match="broker 0 ended with -9 before it served"):
+        broker.wait_until_started()
