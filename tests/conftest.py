@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from rebalance_lab.world.containers.engine import ZOOKEEPER_IMAGE, ContainersError, Engine
+from rebalance_lab.world.containers.engine import IMAGE_VARIABLES, ContainersError, Engine
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 
 # The same examples in every run, however slow the machine: a red test is red again.
@@ -36,7 +36,7 @@ def docker_engine() -> Iterator[Engine]:
     or without the images (scripts/images)."""
     try:
         engine = Engine()
-        for image in (ZOOKEEPER_IMAGE,):
+        for image in IMAGE_VARIABLES:
             engine.image(image)
     except ContainersError as error:
         (pytest.fail if os.environ.get(DOCKER_REQUIRED) else pytest.skip)(f"no containers: {error}")

@@ -42,7 +42,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     if plan.control:
         return usual()
     overlap = Outcome.VIOLATED if plan.number("members") > 1 else None
-    return usual(belief_overlap=overlap, effect_overlap=overlap, unowned_window=None)
+    return usual(belief_overlap=overlap, effect_overlap=overlap, zombie_overlap=overlap, unowned_window=None)
 
 
 SCENARIO = register(

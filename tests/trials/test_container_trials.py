@@ -1,0 +1,121 @@
+"""Trials in containers: docker pauses, kills and cuts off members and servers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.history.files import History, load
+from rebalance_lab.trials import api
+from rebalance_lab.trials.plan import Plan, PlanError
+from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.world.containers.engine import Engine
+from rebalance_lab.world.live.processes import clock_of, identity
+
+TIER = [pytest.mark.docker, pytest.mark.timeout(580)]
+
+
+def contained(name: str, **plan: object) -> Plan:
+    return api.make_plan(name, world="containers", **plan)  # type: ignore[arg-type]
+
+
+PLANS = [
+    contained("walkthrough"),
+    contained("zombie"),
+    contained("zombie", control=True),
+    contained("herd"),
+    contained("split-brain"),
+    contained("minority"),
+    contained("minority", control=True),
+    contained("cut"),  # the session expires because its member has no network
+    contained("zombie", plant="pause-that-does-not-bite"),
+]
+
+
+@pytest.fixture(scope="module")
+def results(docker_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> dict[str, api.TrialResult]:
+    assert docker_engine.session  # there is one, or all of this is skipped
+    found = api.sweep(PLANS, tmp_path_factory.mktemp("store"), 2)
+    return {result.trial.id.rpartition("-")[0].rpartition("-")[0]: result for result in found}
+
+
+def told(result: api.TrialResult) -> str:
+    """A result as people need it when it is not the expected one."""
+    findings = (f"{name}: {finding.outcome}: {finding.why}" for name, finding in result.findings.items())
+    return "\n".join([str(result.folder), *findings])
+
+
+def proofs(history: History) -> list[str]:
+    return [str(event.of("proof")) for event in history.events if event.kind is Kind.FAULT_BIT]
+
+
+@pytest.mark.parametrize("plan", PLANS[:-1], ids=lambda plan: plan.trial_id)
+class TestScenario:
+    pytestmark = TIER
+
+    def test_it_comes_out_as_expected(self, results: dict[str, api.TrialResult], plan: Plan) -> None:
+        result = results[plan.trial_id]
+        assert result.status == api.AS_EXPECTED, told(result)
+
+    def test_all_processes_have_one_clock(self, results: dict[str, api.TrialResult], plan: Plan) -> None:
+        history = load(results[plan.trial_id].folder)
+        hosts = [event.detail or {} for event in history.events if event.kind is Kind.HOST_STARTED]
+        assert len(hosts) >= plan.number("members")
+        assert {each["pid"] for each in hosts} == {1}, "each process is its container's first"
+        assert {clock_of(each) for each in hosts} == {clock_of(identity())} == set(history.trial.boot_ids)
+
+    def test_all_layers_are_recorded(self, results: dict[str, api.TrialResult], plan: Plan) -> None:
+        history = load(results[plan.trial_id].folder)
+        assert {event.layer for event in history.events} >= set(Layer) - {Layer.FAULT}
+
+
+class TestProofs:
+    """What docker says is the proof of each fault."""
+
+    pytestmark = TIER
+
+    def test_a_paused_member(self, results: dict[str, api.TrialResult]) -> None:
+        (proof,) = proofs(load(results[PLANS[1].trial_id].folder))
+        assert proof.endswith("-m1 is paused")
+
+    def test_a_killed_member(self, results: dict[str, api.TrialResult]) -> None:
+        found = proofs(load(results[contained("herd").trial_id].folder))
+        assert any(each.endswith("-m10 ended with 137") for each in found)
+
+    def test_a_member_without_network(self, results: dict[str, api.TrialResult]) -> None:
+        (proof,) = proofs(load(results[contained("cut").trial_id].folder))
+        assert "-m1 was disconnected from its network; it had none until now, and is back at " in proof
+
+    def test_a_server_without_its_peers(self, results: dict[str, api.TrialResult]) -> None:
+        (proof,) = proofs(load(results[contained("minority").trial_id].folder))
+        assert "-z1 is running, on rebalance-lab-" in proof
+        assert "-clients; z1 does not serve" in proof
+
+    def test_a_pause_that_was_none_proves_nothing(self, results: dict[str, api.TrialResult]) -> None:
+        findings = results[PLANS[-1].trial_id].findings
+        assert findings["belief_overlap"].outcome is Outcome.UNKNOWN
+
+
+class TestWhatCannotBe:
+    """Refused before anything starts, or with what to do instead."""
+
+    @pytest.mark.parametrize("world", ["simulated", "processes"])
+    def test_only_docker_cuts_servers_off_from_each_other(self, world: str) -> None:
+        with pytest.raises(PlanError, match=f"minority cannot be played in world {world}; it needs containers"):
+            api.make_plan("minority", world=world)
+
+    @pytest.mark.docker
+    @pytest.mark.parametrize(
+        ("name", "settings"), [("cut", {"way": "to_server"}), ("lost-reply", {})], ids=["one way", "one reply"]
+    )
+    def test_what_docker_cannot_cut(
+        self, docker_engine: Engine, tmp_path: Path, name: str, settings: dict[str, str]
+    ) -> None:
+        with pytest.raises(TrialError, match="use --world processes"):
+            api.run(contained(name, settings=settings), tmp_path)
+        filters = {"name": "rebalance-lab-"}
+        others = docker_engine.client.containers.list(all=True, filters=filters, ignore_removed=True)
+        assert not [each.name for each in others if "-m1" in each.name], "its members are gone"
