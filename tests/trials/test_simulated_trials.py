@@ -125,6 +125,7 @@ CAUGHT = (
     ("ignore-watch", "startup_order", "walkthrough"),
     ("ignore-watch", "missed_watch", "walkthrough"),
     ("ignore-watch", "non_convergence", "walkthrough"),
+    ("ignore-watch", "herd_cost", "walkthrough"),
     ("ignore-watch", "broker_change_noticed", "herd"),
     ("ignore-watch", "group_is_global", "group-scope"),
     ("group-of-its-own", "default_group", "group-scope"),
