@@ -26,8 +26,9 @@ def report(
         typer.Option("--out", help="The page; STORE/report.html or STORE/pages/TRIAL.html.", metavar="FILE"),
     ] = None,
     pages: Annotated[
-        bool, typer.Option("--pages", help="Of a store: also a page for each trial it shows, in STORE/pages.")
-    ] = False,
+        bool,
+        typer.Option("--pages/--no-pages", help="Of a store: also a page for each trial it shows, in STORE/pages."),
+    ] = True,
     trace: Annotated[
         Path | None,
         typer.Option("--trace", help="Of a trial: also a trace for Perfetto or chrome://tracing.", metavar="FILE"),

@@ -19,8 +19,11 @@ from rebalance_lab.report.text import count, exact_moment, listed, partitions_na
 #: The most events of background a card shows; the witness itself is always whole.
 CONTEXT_EVENTS = 8
 
-#: What explains a witness: the faults, and what they did to their victims' sessions.
-_CONTEXT = {Kind.FAULT_BEGAN, Kind.FAULT_ENDED, Kind.SESSION_CLOSED, Kind.EXPIRED}
+#: A change explains what follows so soon (µs).
+NEAR_US = 500_000
+
+#: Checks whose findings come of attempts that failed.
+FAILING = frozenset({"non_convergence", "disagreement", "unowned_window", "omission"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Card:
     """An anomaly. `kicker` names its family (zombie); `why`: what the check says of this trial;
-    `facts`: (name, value) pairs."""
+    `facts`: (name, value) pairs; `open`: its steps are unfolded."""
 
     id: str
     check: str
@@ -55,6 +58,7 @@ class Card:
     together: str
     replay: str
     anchor: str | None
+    open: bool
 
 
 def cards_of(
@@ -63,10 +67,7 @@ def cards_of(
     """The cards of a trial: surprises first, then overlaps. `wrong`: the findings that get one;
     `replay`: the trial's command."""
     ranked = sorted(wrong, key=lambda each: (not each.surprising, _rank(each.outcome.check), each.outcome.check))
-    return tuple(
-        _card(scene, gantt, spacetime, finding, f"{gantt.prefix}-card-{number}", replay)
-        for number, finding in enumerate(ranked)
-    )
+    return tuple(_card(scene, gantt, spacetime, finding, number, replay) for number, finding in enumerate(ranked))
 
 
 def layer_of(check: str) -> Layer | None:
@@ -92,18 +93,18 @@ def _rank(check: str) -> int:
     return LAYERS.index(layer) if layer is not None else len(LAYERS)
 
 
-def _card(scene: Scene, gantt: Gantt, spacetime: SpaceTime | None, finding: Finding, card_id: str, replay: str) -> Card:
+def _card(scene: Scene, gantt: Gantt, spacetime: SpaceTime | None, finding: Finding, number: int, replay: str) -> Card:
     outcome = finding.outcome
     proof = frozenset(outcome.witness)
     witness = [event for event in scene.events if event.id in proof]
-    context = _context(scene, witness)
+    context = _context(scene, outcome.check, witness)
     steps = tuple(
         _step(scene, gantt, spacetime, event, event.id in proof)
         for event in sorted([*witness, *context], key=lambda event: (event.at_us, event.actor, event.n))
     )
     box = _shown(scene, gantt, outcome.check, witness)
     return Card(
-        id=card_id,
+        id=f"{gantt.prefix}-card-{number}",
         check=outcome.check,
         kicker=_kicker(scene, finding),
         why=shortened(scene.plainly(outcome.why)),
@@ -113,8 +114,14 @@ def _card(scene: Scene, gantt: Gantt, spacetime: SpaceTime | None, finding: Find
         steps=steps,
         together=glossary.together(outcome.check),
         replay=replay,
-        anchor=None if box is None else box.id,
+        anchor=box.id if box is not None else None if spacetime is None else _moment(spacetime, witness),
+        open=number == 0,
     )
+
+
+def _moment(spacetime: SpaceTime, witness: list[Event]) -> str | None:
+    """The mark of the last witness that the diagram shows."""
+    return next((spacetime.anchors[event.id] for event in reversed(witness) if event.id in spacetime.anchors), None)
 
 
 def _kicker(scene: Scene, finding: Finding) -> str:
@@ -143,21 +150,37 @@ def _row(event: Event) -> Row:
     return Row(event.group or "", event.topic or "", event.partition or 0)
 
 
-def _context(scene: Scene, witness: list[Event]) -> list[Event]:
-    """Faults, their victims' closed sessions, and the moments these learned of it."""
-    victims = {fault.target for fault in scene.faults}
-    closed = {fault.closed_us for fault in scene.faults}
-    sessions = {end.session for end in scene.session_ends if end.name in victims and end.at_us in closed}
+def _context(scene: Scene, check: str, witness: list[Event]) -> list[Event]:
+    """The faults in the witness's time, their victims' closed sessions, the moments these learned of
+    it, and failures that led to what the check found."""
+    if not witness:
+        return []
+    begin_us, end_us = (scene.since_start(event) for event in (witness[0], witness[-1]))
+    faults = [each for each in scene.faults if each.began_us <= end_us]
+    faults = [each for each in faults if not each.words.change or each.began_us >= begin_us - NEAR_US]
+    began = {each.event for each in faults}
+    harmed = {each.target for each in faults if not each.words.change}
+    closed = {fault.closed_us for fault in faults}
+    sessions = {end.session for end in scene.session_ends if end.name in harmed and end.at_us in closed}
+    actors = {event.actor for event in witness}
     shown = {event.id for event in witness}
-    found = [
-        event
-        for event in scene.events
-        if event.kind in _CONTEXT
-        and event.id not in shown
-        and (event.kind is not Kind.SESSION_CLOSED or event.session in sessions)
-        and (event.kind is not Kind.EXPIRED or event.actor in victims)
-    ]
-    return found[:CONTEXT_EVENTS]
+
+    def explains(event: Event) -> bool:
+        match event.kind:
+            case Kind.FAULT_BEGAN | Kind.FAULT_ENDED:
+                fault = event.id if event.kind is Kind.FAULT_BEGAN else (event.actor, event.of("of"))
+                return fault in began and (event.kind is Kind.FAULT_BEGAN or event.of("target") in harmed)
+            case Kind.SESSION_CLOSED:
+                return event.session in sessions
+            case Kind.EXPIRED:
+                return event.actor in harmed
+            case Kind.ATTEMPT_FAILED:
+                inside = begin_us <= scene.since_start(event) <= end_us
+                return check in FAILING and inside and event.actor in actors
+            case _:
+                return False
+
+    return [event for event in scene.events if event.id not in shown and explains(event)][:CONTEXT_EVENTS]
 
 
 def _step(scene: Scene, gantt: Gantt, spacetime: SpaceTime | None, event: Event, witness: bool) -> Step:

@@ -17,12 +17,12 @@ from rebalance_lab.report.trial_page import render_trial
 PAGES = "pages"
 
 
-def write(analysis: Analysis, store: Path, out: Path, *, with_pages: bool = False) -> Path:
+def write(analysis: Analysis, store: Path, out: Path, *, with_pages: bool = True) -> Path:
     """Render the page for a store of trials into the file `out`, in one rename; returns it.
 
-    `with_pages`: also write a page for each trial it shows, into the folder `pages` beside it.
-    The page links to those that are there. Raises HistoryError when a trial to be shown cannot be
-    read, OSError when a file cannot be written.
+    `with_pages`: also write a page for each trial it shows, into the folder `pages` beside it; the
+    pages link to each other. Without it the page links to those that are there. Raises
+    HistoryError when a trial to be shown cannot be read, OSError when a file cannot be written.
     """
     folders = {folder.resolve().name: folder for folder in trial_folders(store)}
     histories = {name: load(folders[name]) for name in shown_trials(analysis) if name in folders}

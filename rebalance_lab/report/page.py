@@ -10,26 +10,32 @@ from pathlib import Path
 from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.history.files import History, Trial
 from rebalance_lab.report import text
+from rebalance_lab.report.findings import status_of
 from rebalance_lab.report.focus import BOXES
 from rebalance_lab.report.palette import textured
 from rebalance_lab.report.selection import Choice, by_status, choose
 from rebalance_lab.report.shown import Portrait, Shown, scene_of, show
-from rebalance_lab.report.story import WORLDS
+from rebalance_lab.report.story import WORLDS, about
+from rebalance_lab.report.surprises import surprises_of
 from rebalance_lab.report.tallies import tally
 from rebalance_lab.report.templating import environment
 
-#: Boxes of all Gantts of one page, at most: at about 350 bytes each it stays below 5 MB.
-BOXES_OF_A_PAGE = 7_000
-LEAST_BOXES = 200
+#: Boxes of all Gantts of one page, at most, but some for each: at about 350 bytes each they stay
+#: below 5 MB.
+BOXES_OF_A_PAGE = 9_000
+LEAST_BOXES = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A witness, its control and its sister, under the claims that stand on them."""
+    """A witness, its control and its sister, under the claims that stand on them. `brief`: one
+    trial of a scenario without a claim; `about`: what the scenario does."""
 
     id: str
     verdicts: tuple[Verdict, ...]
     shown: tuple[Shown, ...]
+    brief: bool
+    about: str
 
     @property
     def first(self) -> bool:
@@ -43,8 +49,10 @@ class Group:
 
     @property
     def status(self) -> str | None:
-        """The first of its verdicts' statuses: surprises stand first."""
-        return self.verdicts[0].status if self.verdicts else None
+        """The first of its verdicts' statuses: surprises stand first. Without any the trial's own."""
+        if self.verdicts:
+            return self.verdicts[0].status
+        return status_of((*self.shown[0].findings, *self.shown[0].statements)) if self.brief else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +92,18 @@ def render(
         .get_template("page.html.j2")
         .render(
             summary=summary(analysis),
+            trials=len(analysis.trials),
             tested=[verdict for verdict in ordered if verdict.status != "not run"],
             not_run=[verdict for verdict in ordered if verdict.status == "not run"],
-            groups=groups,
+            groups=[group for group in groups if not group.brief],
+            experiments=[group for group in groups if group.brief],
+            surprises=surprises_of(analysis, lambda trial: _replay(trial, analysis.verdicts, where.folders)),
             places=places,
             pages=where.pages,
             sections=sections,
             scripts=scripts() if sections else None,
             specs=specs_json({f"chart-{chart.id}": chart.spec for each in sections for chart in each.charts}),
-            kinds=tally(analysis),
+            counted=tally(analysis),
             cut_off=analysis.cut_off,
             textures=textured(),
             versions=_versions(analysis),
@@ -133,6 +144,7 @@ def _group(
                 replay=_replay(trial.id, analysis.verdicts, where.folders),
                 page=where.pages.get(trial.id),
                 boxes=most,
+                brief=choice.brief,
             ),
             scenes[role],
             [outcome for outcome in analysis.outcomes if outcome.trial == trial.id],
@@ -140,7 +152,7 @@ def _group(
         )
         for role, trial in present.items()
     )
-    return Group(f"g{number}", choice.verdicts, shown)
+    return Group(f"g{number}", choice.verdicts, shown, choice.brief, about(choice.witness))
 
 
 def _replay(trial: str, verdicts: tuple[Verdict, ...], folders: Mapping[str, Path]) -> str:

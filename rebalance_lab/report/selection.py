@@ -1,5 +1,5 @@
 """Which trials a page shows: for each verdict its witness, that one's control, and a sister
-from the other world, where the analysis has them."""
+from the other world, where the analysis has them; and of every other scenario one trial."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ STATUS_ORDER = ("surprise", "as expected", "unknown", "not run")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Trials to show together. `verdicts` is empty where no claim stands on the witness."""
+    """Trials to show together. `verdicts` is empty where no claim stands on the witness; such a
+    choice is `brief` where there are others: its story and one picture are enough."""
 
     verdicts: tuple[Verdict, ...]
     witness: Trial
     control: Trial | None
     sister: Trial | None
+    brief: bool = False
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -33,19 +35,23 @@ def by_status(verdicts: tuple[Verdict, ...]) -> list[Verdict]:
 
 
 def choose(analysis: Analysis) -> tuple[Choice, ...]:
-    """The trials to show, by verdict. Without a witness anywhere: the first trial that violates
-    a check, or simply the first."""
+    """The trials to show, by verdict; then the most telling one of each scenario that is not among
+    them."""
     known = {trial.id: trial for trial in analysis.trials}
     witnesses: dict[str, list[Verdict]] = {}
     for verdict in by_status(analysis.verdicts):
         if verdict.witness is not None and verdict.witness in known:
             witnesses.setdefault(verdict.witness, []).append(verdict)
-    if not witnesses and known:
-        witnesses[_most_telling(analysis)] = []
-    return tuple(
-        Choice(tuple(verdicts), known[trial], _control(analysis, known[trial]), _sister(analysis, known[trial]))
-        for trial, verdicts in witnesses.items()
+    others = _others(analysis, {known[trial].scenario for trial in witnesses})
+    alone = len(witnesses) + len(others) == 1
+    return (
+        *(_choice(analysis, known[trial], tuple(verdicts)) for trial, verdicts in witnesses.items()),
+        *(_choice(analysis, trial, ()) if alone else Choice((), trial, None, None, brief=True) for trial in others),
     )
+
+
+def _choice(analysis: Analysis, witness: Trial, verdicts: tuple[Verdict, ...]) -> Choice:
+    return Choice(verdicts, witness, _control(analysis, witness), _sister(analysis, witness))
 
 
 def shown_trials(analysis: Analysis) -> tuple[str, ...]:
@@ -53,9 +59,20 @@ def shown_trials(analysis: Analysis) -> tuple[str, ...]:
     return tuple(dict.fromkeys(trial.id for choice in choose(analysis) for trial in choice.trials))
 
 
-def _most_telling(analysis: Analysis) -> str:
-    violated = {outcome.trial for outcome in analysis.outcomes if outcome.outcome == Outcome.VIOLATED}
-    return next((trial.id for trial in analysis.trials if trial.id in violated), analysis.trials[0].id)
+def _others(analysis: Analysis, covered: set[str]) -> list[Trial]:
+    """One trial of each other scenario: rather in earnest than a control, rather one that violates
+    something, rather live, rather as described."""
+    violated = {each.trial for each in analysis.outcomes if each.outcome == Outcome.VIOLATED}
+    best: dict[str, Trial] = {}
+
+    def rank(trial: Trial) -> tuple[object, ...]:
+        odd = (trial.plant is not None, trial.control, trial.id not in violated, trial.world == "simulated")
+        return (*odd, trial.rules, trial.seed, trial.id)
+
+    for trial in sorted(analysis.trials, key=rank):
+        if trial.scenario not in covered:
+            best.setdefault(trial.scenario, trial)
+    return [best[name] for name in sorted(best)]
 
 
 def _control(analysis: Analysis, witness: Trial) -> Trial | None:

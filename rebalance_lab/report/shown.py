@@ -54,7 +54,8 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Portrait:
-    """What to show of a trial, and where; the drawing is `show`'s. `boxes`: of its Gantt, at most."""
+    """What to show of a trial, and where; the drawing is `show`'s. `boxes`: of its Gantt, at most;
+    `brief`: only its story and the Gantt."""
 
     prefix: str
     role: str
@@ -63,6 +64,7 @@ class Portrait:
     replay: str
     page: str | None = None
     boxes: int = BOXES
+    brief: bool = False
 
 
 def scene_of(trial: Trial, history: History | None, intervals: Sequence[Interval]) -> Scene | None:
@@ -81,10 +83,11 @@ def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcom
     if scene is not None:
         subject = subject_of(scene, [finding.outcome for finding in wrong])
         focus = focus_on(scene, () if subject is None else subject.witness, most=portrait.boxes)
-        census = census_of(scene, portrait.prefix, focus)
         gantt = draw(scene, portrait.prefix, focus, until_us=max(until_us, scene.end_us))
-        spacetime = None if subject is None else draw_spacetime(scene, subject, portrait.prefix)
-        cards = cards_of(scene, gantt, spacetime, wrong, portrait.replay)
+        if not portrait.brief:
+            census = census_of(scene, portrait.prefix, focus)
+            spacetime = None if subject is None else draw_spacetime(scene, subject, portrait.prefix)
+            cards = cards_of(scene, gantt, spacetime, wrong, portrait.replay)
         story = tell(scene, [finding.outcome for finding in wrong])
     return Shown(
         prefix=portrait.prefix,

@@ -9,12 +9,15 @@ from collections.abc import Sequence
 
 from rebalance_lab.analysis.results import TrialOutcome
 from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.history.files import Trial
 from rebalance_lab.history.intervals import PAUSE
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.report.findings import is_statement
 from rebalance_lab.report.scene import Fault, Scene, SessionEnd
 from rebalance_lab.report.spans import Overlap, Row, row_of
 from rebalance_lab.report.text import count, listed, members_named, moment, partitions_named, seconds, shortened
+from rebalance_lab.trials.api import scenario
+from rebalance_lab.trials.plan import PlanError
 
 #: What two members do when a layer gives a partition to both.
 DOUBLES = {Layer.BELIEF: "believe they own", Layer.EFFECT: "work on", Layer.REGISTRY: "stand in the registry for"}
@@ -41,6 +44,15 @@ def tell(scene: Scene, wrong: Sequence[TrialOutcome] = ()) -> tuple[str, ...]:
     if len(rest) > 3 or not scene.faults:
         return (f"{cast}; {deeds}.", *rest)
     return (f"{cast}.", _starting(f"{deeds}."), *rest)
+
+
+def about(trial: Trial) -> str:
+    """What the trial's scenario does, in one sentence without its end."""
+    try:
+        does = scenario(trial.scenario).summary
+    except PlanError:
+        return "A scenario that this lab no longer has"
+    return f"{does[:1].upper()}{does[1:]}"
 
 
 def _cast(scene: Scene) -> str:

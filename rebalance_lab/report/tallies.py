@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rebalance_lab.analysis.results import Analysis, TrialOutcome
 from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.report.findings import is_statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +34,31 @@ class Kind:
     trials: int
     tallies: tuple[Tally, ...]
 
+    @property
+    def by_check(self) -> Mapping[str, Tally]:
+        return {tally.check: tally for tally in self.tallies}
 
-def tally(analysis: Analysis) -> tuple[Kind, ...]:
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """`heads`: (title, checks) of the columns: anomalies, then statements."""
+
+    kinds: tuple[Kind, ...]
+    heads: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def tally(analysis: Analysis) -> Counted:
+    """All trials by kind, and the checks that looked at any of them."""
+    kinds = _kinds(analysis)
+    checks = sorted({tally.check for kind in kinds for tally in kind.tallies})
+    heads = (
+        ("Anomalies", tuple(check for check in checks if not is_statement(check))),
+        ("Statements", tuple(check for check in checks if is_statement(check))),
+    )
+    return Counted(kinds, tuple(head for head in heads if head[1]))
+
+
+def _kinds(analysis: Analysis) -> tuple[Kind, ...]:
     """Every scenario, world, rule set and role among the outcomes, with its checks by name."""
     kinds: dict[tuple[str, str, str, str], list[TrialOutcome]] = {}
     for outcome in analysis.outcomes:

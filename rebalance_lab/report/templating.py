@@ -9,6 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from rebalance_lab.report import glossary, text
 from rebalance_lab.report.cards import meaning
 from rebalance_lab.report.story import WORLDS
+from rebalance_lab.report.words import WORDS
 
 
 @cache
@@ -24,11 +25,12 @@ def environment() -> Environment:
     found.filters.update(
         coded=text.coded,
         shortened=text.shortened,
+        without_ids=text.without_ids,
         seconds=text.seconds,
         exact=text.exact_moment,
         title_of=glossary.title,
         statement_of=glossary.statement,
         meaning_of=meaning,
     )
-    found.globals.update(worlds=WORLDS)
+    found.globals.update(worlds=WORLDS, words=WORDS)
     return found

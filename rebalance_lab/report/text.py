@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
@@ -43,6 +44,15 @@ def times(number: int) -> str:
 def shortened(text: str, letters: int = 260) -> str:
     """A text of at most so many letters; where it is cut, an ellipsis."""
     return text if len(text) <= letters else f"{text[: letters - 2].rstrip()} …"
+
+
+#: A consumer id: GROUP_HOST-MILLISECONDS-HEX.
+_ID = re.compile(r"[\w.-]*?_(?:host-)?([\w.-]+?)-\d{13}-[0-9a-f]{8}")
+
+
+def without_ids(text: str) -> str:
+    """A text with the hosts' names in place of consumer ids, where nobody told the members' names."""
+    return _ID.sub(r"\1", text)
 
 
 def listed(words: Sequence[str], *, at_most: int = 6) -> str:

@@ -11,11 +11,9 @@ from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import ownership_intervals
 from rebalance_lab.report.findings import status_of
 from rebalance_lab.report.palette import textured
-from rebalance_lab.report.shown import Portrait, Shown, scene_of, show
-from rebalance_lab.report.story import WORLDS
+from rebalance_lab.report.shown import Portrait, scene_of, show
+from rebalance_lab.report.story import WORLDS, about
 from rebalance_lab.report.templating import environment
-from rebalance_lab.trials.api import scenario
-from rebalance_lab.trials.plan import PlanError
 
 
 def render_trial(history: History, folder: Path, *, home: str | None = None) -> str:
@@ -39,7 +37,7 @@ def render_trial(history: History, folder: Path, *, home: str | None = None) -> 
         .get_template("trial_page.html.j2")
         .render(
             shown=shown,
-            about=_about(shown),
+            about=f"{about(trial)}. On a {WORLDS.get(trial.world, trial.world)}, rules {trial.rules}.",
             status=status_of((*shown.findings, *shown.statements)),
             home=home,
             textures=textured(),
@@ -87,13 +85,3 @@ def intervals_of(history: History) -> tuple[Interval, ...]:
         )
         for each in ownership_intervals(history)
     )
-
-
-def _about(shown: Shown) -> str:
-    """The trial in one sentence: what its scenario does, and where it ran."""
-    trial = shown.trial
-    try:
-        does = scenario(trial.scenario).summary
-    except PlanError:
-        does = "a scenario that this lab no longer has"
-    return f"{does[:1].upper()}{does[1:]}. On a {WORLDS.get(trial.world, trial.world)}, rules {trial.rules}."

@@ -227,14 +227,20 @@ def test_parameters_and_versions_are_there(tree: Node) -> None:
 
 def test_all_trials_are_counted(tree: Node) -> None:
     (table,) = tree.all("table", class_="tallies")
-    kinds = [body.all("th")[0].text for body in table.all("tbody")]
-    assert kinds == [
-        "zombie control 1 on a real ZooKeeper, rules described",
-        "zombie with its fault 1 on a real ZooKeeper, rules described",
+    rows = table.all("tbody")[0].all("tr")
+    assert [row.all("th")[0].text for row in rows] == [
+        "zombie control, live, described",
+        "with its fault, live, described",
     ]
-    rows = [row.text for body in table.all("tbody") for row in body.all("tr") if "Belief overlap" in row.text]
-    assert any("1 0 0 2.76 s" in row for row in rows)
-    assert any("0 1 0 0 s" in row for row in rows)
+    heads = [head.text for head in table.all("th", class_="upright")]
+    assert heads == ["Belief overlap", "Effect overlap", "Registration", "Registry overlap", "Unowned window"]
+    cells = [[cell.text for cell in row.all("td")] for row in rows]
+    assert cells == [["1", *["· 0"] * 5], ["1", "1", "1", *["· 0"] * 3]]
+    found = rows[1].all("td", class_="found")
+    assert [cell.attributes["title"] for cell in found] == [
+        "Belief overlap: 1 violated, 0 clean, 0 unknown; longest 2.76 s to 2.76 s",
+        "Effect overlap: 1 violated, 0 clean, 0 unknown; longest 0.40 s to 0.40 s",
+    ]
 
 
 class TestEscaping:
@@ -289,8 +295,31 @@ class TestHistories:
         assert shown_trials(case.analysis) == ("zombie-s7", "zombie-s7-control")
         assert write(case.analysis, tmp_path / "trials", out) == out
         page = out.read_text(encoding="utf-8")
-        assert page == render(case.analysis, case.histories, folders={"zombie-s7-control": folder})
+        pages = {name: f"pages/{name}.html" for name in case.histories}
+        assert page == render(case.analysis, case.histories, folders={"zombie-s7-control": folder}, pages=pages)
         assert f"rebalance-lab replay {folder}</code>" in page
+        assert sorted(path.name for path in out.parent.rglob("*.html")) == [
+            "report.html", "zombie-s7-control.html", "zombie-s7.html",
+        ]  # fmt: skip
+
+    def test_the_pages_of_a_store_lead_to_each_other(self, tmp_path: Path) -> None:
+        case = zombie_case()
+        for name, history in case.histories.items():
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "all.jsonl").write_bytes(canonical(history.events))
+            seal(tmp_path / name, history.trial)
+        home = write(case.analysis, tmp_path, tmp_path / "report.html")
+        links = [link.attributes["href"] for link in Tree(home.read_text(encoding="utf-8")).root.all("a")]
+        own = [link for link in links if not link.startswith("#")]
+        assert own == ["pages/zombie-s7.html", "pages/zombie-s7-control.html"]
+        for link in own:
+            page = Tree((tmp_path / link).read_text(encoding="utf-8")).root
+            back = {each.attributes["href"] for each in page.all("a") if not each.attributes["href"].startswith("#")}
+            assert back == {"../report.html"}
+
+    def test_without_pages_only_one_file_is_written(self, tmp_path: Path) -> None:
+        out = tmp_path / "new" / "report.html"
+        write(zombie_case().analysis, tmp_path, out, with_pages=False)
         assert [path.name for path in out.parent.iterdir()] == ["report.html"]
 
     def test_a_broken_trial_names_its_file(self, tmp_path: Path) -> None:

@@ -159,7 +159,8 @@ class TestChoice:
         trials = tuple(reversed(case.analysis.trials))
         analysis = replace(case.analysis, verdicts=(), trials=trials)
         assert choose(analysis)[0].witness.id == "zombie-s7"
-        assert choose(replace(analysis, outcomes=()))[0].witness.id == "zombie-s7-control"
+        assert choose(replace(analysis, outcomes=()))[0].witness.id == "zombie-s7"
+        assert choose(replace(analysis, trials=trials[:1]))[0].witness.id == "zombie-s7-control"
         assert choose(Analysis((), (), (), ())) == ()
 
     def test_the_sisters_cards_are_folded(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import altair
 
-from rebalance_lab.analysis.results import MEASURES, Analysis, Summary
+from rebalance_lab.analysis.results import Analysis, Summary
 from rebalance_lab.report import glossary
 from rebalance_lab.report.charts.chart import Chart, Record, colours, data, finished, world_name
 
@@ -12,6 +12,17 @@ from rebalance_lab.report.charts.chart import Chart, Record, colours, data, fini
 SAME = 0.02
 #: Lines of the comparison, at most.
 LINES = 60
+#: What is compared; the other measures say the same again.
+COMPARED = (
+    "rebalance_us",
+    "rebalances",
+    "notifications",
+    "reads",
+    "writes",
+    "failed_attempts",
+    "unowned_us",
+    "doubly_owned_us",
+)
 
 _NAMES = {
     "rebalance_us": "time in rebalances, s",
@@ -91,17 +102,21 @@ def paired(summaries: tuple[Summary, ...]) -> tuple[list[tuple[Summary, Summary]
 
 def rules_chart(analysis: Analysis) -> Chart | None:
     """The rule sets side by side, in what differs between them."""
-    different, same = paired(analysis.summaries)
+    different, same = paired(tuple(each for each in analysis.summaries if each.measure in COMPARED))
     if not different:
         return None
-    ranked = sorted(different, key=lambda pair: (_order(pair[0].measure), pair[0].scenario, pair[0].settings))
+    ranked = sorted(_largest(different), key=lambda pair: (COMPARED.index(pair[0].measure), pair[0].scenario))
     records = [record for pair in ranked[:LINES] for each in pair for record in [_record(each)]]
     base = altair.Chart(data(records))
     y = altair.Y("trials:N", title=None, sort=None, axis=altair.Axis(labelLimit=330))
     colour = altair.Color("rules:N", title="rules", scale=colours(["described", "shipped"]))
     offset = altair.YOffset("rules:N")
     bars = base.mark_rule(strokeWidth=4, opacity=0.35).encode(
-        x=altair.X("least:Q", title=None), x2="p90:Q", y=y, yOffset=offset, color=colour
+        x=altair.X("least:Q", title=None, axis=altair.Axis(tickCount=6, labelOverlap=True)),
+        x2="p90:Q",
+        y=y,
+        yOffset=offset,
+        color=colour,
     )
     points = base.mark_point(filled=True, size=60, opacity=1).encode(
         x="p50:Q",
@@ -113,7 +128,7 @@ def rules_chart(analysis: Analysis) -> Chart | None:
     )
     chart = (
         altair.layer(bars, points)
-        .properties(width=420, height=altair.Step(11))
+        .properties(width=480, height=altair.Step(12))
         .facet(
             row=altair.Row(
                 "measure:N",
@@ -126,7 +141,10 @@ def rules_chart(analysis: Analysis) -> Chart | None:
     )
     alike = f" No difference in: {', '.join(measure_name(name) for name in same)}." if same else ""
     more = f" {len(ranked) - LINES} more lines are not drawn." if len(ranked) > LINES else ""
-    caption = f"Points: the median; bars: from the least to the 90th percentile of trials otherwise alike.{alike}{more}"
+    caption = (
+        "Points: the median; bars: from the least to the 90th percentile of trials otherwise alike. "
+        f"Of a scenario run in several sizes: the largest group.{alike}{more}"
+    )
     return finished(chart, "rules", "Described against shipped", caption)
 
 
@@ -137,8 +155,16 @@ def measure_name(measure: str) -> str:
     return _NAMES.get(measure, measure.replace("_", " "))
 
 
-def _order(measure: str) -> tuple[int, str]:
-    return (MEASURES.index(measure) if measure in MEASURES else len(MEASURES), measure)
+def _largest(pairs: list[tuple[Summary, Summary]]) -> list[tuple[Summary, Summary]]:
+    """Of a scenario swept over sizes the pair of the largest group; the curves show the others."""
+    found: dict[tuple[str, str, str], tuple[Summary, Summary]] = {}
+    for pair in sorted(pairs, key=lambda pair: _sizes(pair[0])):
+        found[pair[0].scenario, pair[0].world, pair[0].measure] = pair
+    return list(found.values())
+
+
+def _sizes(each: Summary) -> tuple[float, ...]:
+    return tuple(float(value) for _, value in each.settings if value.replace(".", "", 1).isdigit())
 
 
 def _record(each: Summary) -> Record:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp
+from typing import Any
 
 import altair
 
@@ -34,15 +35,44 @@ COSTS = (
         "reads",
         "expected_reads",
         "Reads of ZooKeeper",
-        "The formula: C(3B + C + T + 7) + P + 2 × notifications, quadratic in C.",
+        "Every member reads every member: C(3B + C + T + 7) + P reads for C members, B brokers, T topics and P "
+        "partitions, and two for each notification. Twice the members, up to four times the reads.",
         log=True,
     ),
     Cost(
-        "notifications", "expected_notifications", "Watches fired", "The formula: n for a join to n, n − 1 for a leave."
+        "notifications",
+        "expected_notifications",
+        "Notifications",
+        "Everybody who was there is told: n for a join to n members, n − 1 when one of n goes.",
     ),
-    Cost("rebalances", "expected_rebalances", "Rebalances", "The formula: n + 1 for a join to n, n − 1 for a leave."),
-    Cost("writes", "most_writes", "Writes to ZooKeeper", "The formula is a bound: at most 3P.", bound=True),
+    Cost(
+        "rebalances",
+        "expected_rebalances",
+        "Rebalances",
+        "Everybody who was told starts over, and so does who comes: n + 1 for a join to n, n − 1 when one of n goes.",
+    ),
+    Cost(
+        "writes",
+        "most_writes",
+        "Writes to ZooKeeper",
+        "The formula is a bound, 3P: each partition is given up, taken, and its offset written, at most once.",
+        bound=True,
+    ),
 )
+
+#: What each panel shows.
+PANELS = {
+    "join": "one joins",
+    "leave": "one leaves",
+    "crash": "one is killed",
+    "broker": "a broker comes or goes",
+    "topic": "a topic changes",
+}
+#: How points of each rule set are drawn, so that both are seen where they lie on each other.
+POINT: dict[str, dict[str, Any]] = {
+    "described": {"filled": False, "size": 110, "strokeWidth": 2},
+    "shipped": {"filled": True, "size": 34},
+}
 
 
 def cost_charts(analysis: Analysis) -> list[Chart]:
@@ -60,21 +90,26 @@ def cost_records(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) ->
         kinds.setdefault((each.change, world_name(each.world), each.rules), []).append(each)
     records: list[Record] = []
     left_out = 0
+    drawn = 1 if cost.log else 0  # the least that can be
     for (change, world, rules), alike in sorted(kinds.items()):
-        kind = {"change": change, "world": world, "rules": rules}
+        kind = {"change": PANELS.get(change, change), "world": world, "rules": rules}
         stride = -(-len(alike) // POINTS)
         left_out += len(alike) - len(alike[::stride])
         for each in alike[::stride]:
+            if getattr(each, cost.measure) < drawn or each.members < drawn:
+                continue
             size, number = {"members": each.members}, {"number": getattr(each, cost.measure)}
             records.append({**kind, **size, **number, "what": "counted", "settings": settings.get(each.trial, "")})
         formula = {
             (settings.get(each.trial, ""), each.members, getattr(each, cost.expected)) for each in alike if each.members
         }
+        formula = {each for each in formula if each[2] >= drawn}
         for label, members, number_expected in sorted(formula):
             line = {"members": members, "number": number_expected, "what": "formula", "settings": label}
             records.append({**kind, **line})
         for fit in analysis.fits:
-            if (fit.change, world_name(fit.world), fit.rules, fit.measure) == (change, world, rules, cost.measure):
+            kin = (fit.change, world_name(fit.world), fit.rules, fit.measure) == (change, world, rules, cost.measure)
+            if kin and not cost.bound:
                 records += [{**kind, **point} for point in fitted_curve(fit, [each.members for each in alike])]
     return records, left_out
 
@@ -121,52 +156,49 @@ def _settings(parameters: dict[str, int | float | str | bool]) -> str:
 def _cost_chart(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) -> Chart:
     records, left_out = cost_records(analysis, counted, cost)
     rules = sorted({record["rules"] for record in records})
+    panels = (
+        altair.layer(*_layers(records, rules, cost))
+        .properties(width=400, height=210 if cost.log else 150)
+        .facet(facet=altair.Facet("change:N", title=None, sort=list(PANELS.values())), columns=2)
+        .resolve_axis(x="independent")
+    )
+    dashes = "; dashes: a fitted power of C, with its 95 % interval" if any("label" in each for each in records) else ""
+    fewer = f" {left_out:,} points beyond {POINTS} of a kind are not drawn." if left_out else ""
+    caption = f"{cost.formula} Lines: the formula; points: counted, one for each change at rest{dashes}.{fewer}"
+    return finished(panels, f"cost-{cost.measure}", cost.title, caption)
+
+
+def _layers(records: list[Record], rules: Sequence[str], cost: Cost) -> list[Any]:
     scale = altair.Scale(type="log") if cost.log else altair.Scale(zero=True)
     x = altair.X(
         "members:Q",
         title="members C after the change",
+        axis=altair.Axis(tickCount=6, labelOverlap=True),
         scale=altair.Scale(type="log", nice=False) if cost.log else altair.Scale(zero=False),
     )
-    y = altair.Y("number:Q", title=cost.title.lower(), scale=scale)
+    y = altair.Y("number:Q", title=cost.title, scale=scale, axis=altair.Axis(tickCount=5))
     colour = altair.Color("rules:N", title="rules", scale=colours(rules))
+    shape = altair.Shape(
+        "world:N",
+        title="ZooKeeper",
+        scale=altair.Scale(domain=["live", "simulated"], range=["diamond", "circle"]),
+    )
+    tooltip = ["change:N", "rules:N", "world:N", "settings:N", "members:Q", "number:Q"]
     base = altair.Chart(data(records))
-    formula = (
+    fitted = base.transform_filter("datum.what == 'fitted'")
+    each_own = ["settings:N", "world:N"]
+    layers = [
         base.transform_filter("datum.what == 'formula'")
         .mark_line(strokeWidth=1.2, strokeDash=[2, 3] if cost.bound else [1, 0], opacity=0.9)
-        .encode(x=x, y=y, color=colour, detail=["settings:N", "world:N"])
-    )
-    points = (
-        base.transform_filter("datum.what == 'counted'")
-        .mark_point(filled=True, size=42, opacity=0.75)
-        .encode(
-            x=x,
-            y=y,
-            color=colour,
-            shape=altair.Shape(
-                "world:N",
-                title="ZooKeeper",
-                scale=altair.Scale(domain=["live", "simulated"], range=["diamond", "circle"]),
-            ),
-            tooltip=["change:N", "rules:N", "world:N", "settings:N", "members:Q", "number:Q"],
+        .encode(x=x, y=y, color=colour, detail=each_own),
+        fitted.mark_line(strokeDash=[6, 4], strokeWidth=1.6).encode(x=x, y=y, color=colour, detail=each_own),
+    ]
+    for nth, name in enumerate(rules):
+        points = base.transform_filter(f"datum.what == 'counted' && datum.rules == '{name}'")
+        layers.append(
+            points.mark_point(**POINT.get(name, {})).encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip)
         )
-    )
-    fitted = base.transform_filter("datum.what == 'fitted'")
-    curve = fitted.mark_line(strokeDash=[6, 4], strokeWidth=1.6).encode(
-        x=x, y=y, color=colour, detail=["settings:N", "world:N"]
-    )
-    name = (
-        fitted.transform_filter("datum.label")
-        .mark_text(align="right", dx=-8, dy=-8, fontSize=11)
-        .encode(x=x, y=y, text="label:N", color=colour)
-    )
-    panels = (
-        altair.layer(formula, curve, points, name)
-        .properties(width=290, height=200)
-        .facet(facet=altair.Facet("change:N", title=None), columns=3)
-    )
-    dashes = (
-        "; dashes: the fitted curve, its exponent and 95 % interval" if any("label" in each for each in records) else ""
-    )
-    fewer = f" {left_out:,} points beyond {POINTS} of a kind are not drawn." if left_out else ""
-    caption = f"{cost.formula} Lines: the formula; points: counted, one for each spaced change{dashes}.{fewer}"
-    return finished(panels, f"cost-{cost.measure}", cost.title, caption)
+        ends = fitted.transform_filter(f"datum.label && datum.rules == '{name}'")
+        below: dict[str, Any] = {"align": "right", "dx": -10, "dy": 16 + 14 * nth, "fontSize": 11}
+        layers.append(ends.mark_text(**below).encode(x=x, y=y, text="label:N", color=colour))
+    return layers

@@ -1,4 +1,5 @@
-"""How long things last, over all trials: empirical distributions, a panel for each scenario."""
+"""How long things last, over all trials: empirical distributions, a panel for each scenario, and
+for rebalances a line for each."""
 
 from __future__ import annotations
 
@@ -14,8 +15,12 @@ from rebalance_lab.report.charts.chart import Chart, Record, colours, data, fini
 
 #: Steps of one curve, at most: more cannot be seen.
 STEPS = 120
+#: The checks whose lengths people ask for: two owners believed, two at work, nobody written down.
+LENGTHS = ("belief_overlap", "effect_overlap", "unowned_window")
 #: With so few trials each is shown as a point.
 FEW = 8
+
+FEW_TICKS = altair.Axis(tickCount=5, labelOverlap=True)
 
 #: (scenario, world, rules) -> lengths in seconds
 Series = dict[tuple[str, str, str], list[float]]
@@ -37,12 +42,15 @@ def ecdf(values: Iterable[float], most: int = STEPS) -> list[tuple[float, float]
 
 
 def lengths_of(analysis: Analysis, check: str) -> Series:
-    """The longest of each decided trial in earnest, by kind of trial, where any is above 0."""
+    """The longest of each decided trial in earnest, by kind of trial, of scenarios in which the check
+    ever found a violation."""
     found: Series = {}
+    told: set[str] = set()
     for each in analysis.outcomes:
         if each.check == check and not each.control and each.plant is None and each.outcome != Outcome.UNKNOWN:
             found.setdefault((each.scenario, world_name(each.world), each.rules), []).append(each.longest_us / 1e6)
-    told = {scenario for (scenario, _, _), values in found.items() if any(values)}
+            if each.outcome == Outcome.VIOLATED:
+                told.add(each.scenario)
     return {kind: values for kind, values in found.items() if kind[0] in told}
 
 
@@ -54,35 +62,33 @@ def rebalance_times(analysis: Analysis) -> Series:
         trial = trials.get(each.trial)
         if trial is not None and each.part == "change" and each.rested:
             kind = (trial.scenario, world_name(trial.world), trial.rules)
-            found.setdefault(kind, []).append(each.duration_us / 1e6)
+            if each.duration_us:
+                found.setdefault(kind, []).append(each.duration_us / 1e6)
     return found
 
 
 def distribution_charts(analysis: Analysis) -> list[Chart]:
-    """One for each check that measures a length and found one, then the time of rebalances."""
+    """One for each of the checks that found anything, then the time of rebalances."""
     charts = []
-    for check in dict.fromkeys(each.check for each in analysis.outcomes):
-        if not (check.endswith("overlap") or check == "unowned_window"):
-            continue
+    for check in LENGTHS:
         series = lengths_of(analysis, check)
         if series:
-            meaning = CHECKS[check].meaning if check in CHECKS else ""
-            caption = f"The longest in each trial. {meaning} Controls are not among them."
+            caption = (
+                f"The longest in each trial, where the check ever found one. {CHECKS[check].meaning} "
+                "Controls are not among them."
+            )
             charts.append(_curves(series, f"ecdf-{check}".replace("_", "-"), glossary.title(check), caption))
     times = rebalance_times(analysis)
-    if times:
-        caption = "From the first thing that happened to the last before the group was at rest, after each change."
-        charts.append(_curves(times, "ecdf-rebalance", "Rebalance of a group", caption))
-    return charts
+    return [*charts, _ranges(times)] if times else charts
 
 
 def curve_records(series: Series) -> list[Record]:
-    """The steps of every curve; each begins at share 0."""
+    """The steps of every curve; each begins at 0, with share 0."""
     records: list[Record] = []
     for (scenario, world, rules), values in sorted(series.items()):
         kind = {"scenario": scenario, "world": world, "rules": rules, "trials": len(values)}
         steps = ecdf(values)
-        records.append({**kind, "seconds": steps[0][0], "share": 0.0, "point": False})
+        records += [{**kind, "seconds": x, "share": 0.0, "point": False} for x in (0.0, steps[0][0])]
         records += [
             {**kind, "seconds": round(x, 6), "share": round(share, 4), "point": len(values) <= FEW}
             for x, share in steps
@@ -94,11 +100,11 @@ def _curves(series: Series, chart_id: str, title: str, caption: str) -> Chart:
     records = curve_records(series)
     base = altair.Chart(data(records))
     lines = base.mark_line(interpolate="step-after", strokeWidth=2).encode(
-        x=altair.X("seconds:Q", title="seconds", scale=altair.Scale(zero=True)),
+        x=altair.X("seconds:Q", title="seconds", scale=altair.Scale(zero=True), axis=FEW_TICKS),
         y=altair.Y("share:Q", title="share of trials", axis=altair.Axis(format="%")),
         color=altair.Color("rules:N", title="rules", scale=colours(_names(records, "rules"))),
         strokeDash=altair.StrokeDash(
-            "world:N", title="ZooKeeper", scale=altair.Scale(domain=["live", "simulated"], range=[[1, 0], [5, 3]])
+            "world:N", title="ZooKeeper", scale=altair.Scale(domain=["live", "simulated"], range=[[4, 3], [1, 0]])
         ),
         tooltip=[
             "scenario:N",
@@ -109,14 +115,12 @@ def _curves(series: Series, chart_id: str, title: str, caption: str) -> Chart:
             "trials:Q",
         ],
     )
-    points = (
-        base.transform_filter("datum.point")
-        .mark_point(filled=True, size=36, opacity=1)
-        .encode(
-            x="seconds:Q",
-            y="share:Q",
-            color=altair.Color("rules:N", scale=colours(_names(records, "rules"))),
-        )
+    # Not filtered: a panel without any would have no extent, and Vega says so.
+    points = base.mark_point(filled=True, size=36).encode(
+        x="seconds:Q",
+        y="share:Q",
+        color=altair.Color("rules:N", scale=colours(_names(records, "rules"))),
+        opacity=altair.condition("datum.point", altair.value(1), altair.value(0)),
     )
     panels = (
         altair.layer(lines, points)
@@ -125,6 +129,41 @@ def _curves(series: Series, chart_id: str, title: str, caption: str) -> Chart:
         .resolve_scale(x="independent")
     )
     return finished(panels, chart_id, title, caption)
+
+
+def range_records(times: Series) -> list[Record]:
+    """Least, median, 90th percentile and most of each series, in seconds."""
+    records: list[Record] = []
+    for (scenario, world, rules), values in sorted(times.items()):
+        ordered = sorted(values)
+        last = len(ordered) - 1
+        numbers = {"least": 0.0, "median": 0.5, "p90": 0.9, "most": 1.0}
+        told = {name: round(ordered[round(share * last)], 6) for name, share in numbers.items()}
+        records.append({"scenario": scenario, "world": world, "rules": rules, "rebalances": len(ordered), **told})
+    return records
+
+
+def _ranges(times: Series) -> Chart:
+    records = range_records(times)
+    base = altair.Chart(data(records))
+    y = altair.Y("scenario:N", title=None)
+    offset = altair.YOffset("rules:N")
+    colour = altair.Color("rules:N", title="rules", scale=colours(_names(records, "rules")))
+    x = altair.X("least:Q", title="seconds", scale=altair.Scale(type="log"), axis=FEW_TICKS)
+    bars = base.mark_rule(strokeWidth=4, opacity=0.35).encode(x=x, x2="p90:Q", y=y, yOffset=offset, color=colour)
+    shape = altair.Shape(
+        "world:N", title="ZooKeeper", scale=altair.Scale(domain=["live", "simulated"], range=["diamond", "circle"])
+    )
+    tooltip = ["scenario:N", "rules:N", "world:N", "rebalances:Q", "least:Q", "median:Q", "p90:Q", "most:Q"]
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x="median:Q", y=y, yOffset=offset, color=colour, shape=shape, tooltip=tooltip
+    )
+    chart = altair.layer(bars, points).properties(width=620, height=altair.Step(13))
+    caption = (
+        "From the first thing that happened to the last before the group was at rest. Points: the median over all "
+        "changes; bars: from the least to the 90th percentile. A conflict costs at least one back-off."
+    )
+    return finished(chart, "ranges-rebalance", "Rebalance of a whole group", caption)
 
 
 def _names(records: Sequence[Record], field: str) -> list[str]:
