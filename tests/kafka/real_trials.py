@@ -22,7 +22,9 @@ SOUND = (
 )
 
 
-def trial(name: str, members: str, store: Path, *, seed: int = 1, **settings: str) -> tuple[History, api.TrialResult]:
+def trial(
+    name: str, members: str, store: Path, /, *, seed: int = 1, **settings: str
+) -> tuple[History, api.TrialResult]:
     """Run one and read it back."""
     plan = api.make_plan(name, world="processes", rules=members, seed=seed, settings=settings)
     result = api.run(plan, store)
