@@ -29,6 +29,7 @@ class ContainerStage(LiveStage):
     process tells of its boot and time namespace shows whether that is so."""
 
     def __init__(self, plan: Plan, folder: Path, live: LiveKernel, engine: Engine, ensemble: ContainerEnsemble) -> None:
+        self._ensemble = ensemble
         super().__init__(plan, folder, live, ensemble, ContainerServers(ensemble, self._in_thread))
         self._engine = engine
         self._network = ensemble.networks.clients

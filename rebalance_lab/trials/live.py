@@ -18,6 +18,7 @@ from types import ModuleType
 from rebalance_lab.history.files import Trial, digest, merge, read_events, seal
 from rebalance_lab.history.recorder import RecorderFailed
 from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.trials.foreign import foreign_stage
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.live_servers import LiveServers
 from rebalance_lab.trials.live_stage import LiveStage
@@ -27,6 +28,7 @@ from rebalance_lab.trials.scenario import play
 from rebalance_lab.trials.stage import LAGGARD, TrialError
 from rebalance_lab.world.kafka import jars
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
+from rebalance_lab.world.live.foreign import ForeignZooKeeper
 from rebalance_lab.world.live.processes import measure_wall_offset
 
 
@@ -71,6 +73,11 @@ def _set_up(plan: Plan, folder: Path) -> Iterator[tuple[LiveKernel, LiveStage]]:
     if plan.world == "containers":
         with _containers().set_up(plan, folder) as found:
             yield found
+        return
+    foreign = ForeignZooKeeper.named(folder.name)
+    if foreign is not None:
+        with LiveKernel() as live, foreign_stage(plan, folder, live, foreign) as stage:
+            yield live, stage
         return
     nodes, tick_ms = plan.number("servers"), plan.number("tick_ms")
     laggards = (LAGGARD,) if nodes > 1 else ()

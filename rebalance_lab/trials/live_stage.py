@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Protocol
 
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.recorder import FileSink
-from rebalance_lab.history.transactions import RegistryTracker
+from rebalance_lab.history.transactions import RegistryTracker, Transaction
 from rebalance_lab.hosts.spec import MemberSpec
 from rebalance_lab.kernel import Flag
 from rebalance_lab.kernel.live import LiveKernel
@@ -18,7 +18,6 @@ from rebalance_lab.trials.plan import REAL, Plan
 from rebalance_lab.trials.rest import RestTracker, TrackedSink
 from rebalance_lab.trials.stage import ProcessHandle, Servers, prompt_servers
 from rebalance_lab.wire.describe import describe
-from rebalance_lab.world.live.ensemble_base import Ensemble
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.environment import live_environment
 from rebalance_lab.world.live.processes import clock_of, identity, measure_wall_offset
@@ -28,14 +27,42 @@ from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 #: How often the runner reads what members and servers wrote.
 FOLLOW_PERIOD_US = 20_000
 
+
+class Reach(Protocol):
+    """Where a trial's servers are."""
+
+    @property
+    def data_dirs(self) -> list[Path]: ...
+    def connect_to(self, name: str) -> str:
+        """The connect string of one server."""
+        ...
+
+
+class Log(Protocol):
+    """What the servers have committed, each transaction once."""
+
+    def poll(self) -> list[Transaction]: ...
+
+
 #: The runner's own session: the longest a server of this tick grants.
 RUNNER_SESSION_TICKS = 20
 
 
 class LiveStage:
-    """Processes and servers for one trial (`trials.stage.Stage`)."""
+    """Processes and servers for one trial (`trials.stage.Stage`). `log` and `chroot`: on servers that
+    the trial does not have for itself."""
 
-    def __init__(self, plan: Plan, folder: Path, live: LiveKernel, ensemble: Ensemble[Any], servers: Servers) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        live: LiveKernel,
+        reach: Reach,
+        servers: Servers,
+        *,
+        log: Log | None = None,
+        chroot: str = "",
+    ) -> None:
         self.plan = plan
         self.folder = folder
         self.kernel = live.kernel
@@ -46,8 +73,9 @@ class LiveStage:
         self.processes: dict[str, Host] = {}
         self.servers = servers
         self._live = live
-        self._ensemble = ensemble
-        self._log = EnsembleLog(ensemble.data_dirs)
+        self._reach = reach
+        self._chroot = chroot
+        self._log = log or EnsembleLog(reach.data_dirs)
         self._proxies: list[TcpProxy] = []
         self._registry = RegistryTracker(wall_offset_us=self.wall_offset_us, describe=describe, plant=plan.plant)
         self._own_files = [FileSink(folder / "zookeeper.jsonl"), FileSink(folder / "runner.jsonl")]
@@ -101,7 +129,8 @@ class LiveStage:
         events = self.folder / f"{actor}.jsonl"
         servers = options.servers or self.servers.names
         proxies = [self._proxy(name) for name in servers] if options.proxied else []
-        connect = ",".join(proxy.connect_string for proxy in proxies) or self._connect(servers)
+        proxied = ",".join(proxy.connect_string for proxy in proxies)
+        connect = proxied + self._chroot if proxied else self._connect(servers)
         spec = member_spec(self.plan, actor, options, connect=connect, events=str(events.resolve()))
         if spec.rules == REAL:
             return LiveMember(actor, self._start_real(spec), self.kernel, proxies)
@@ -127,10 +156,10 @@ class LiveStage:
         return self.plan.has_real_members
 
     def _connect(self, names: tuple[str, ...]) -> str:
-        return ",".join(self._ensemble.connect_to(name) for name in names)
+        return ",".join(self._reach.connect_to(name) for name in names) + self._chroot
 
     def _proxy(self, server: str) -> TcpProxy:
-        host, _, port = self._ensemble.connect_to(server).rpartition(":")
+        host, _, port = self._reach.connect_to(server).rpartition(":")
         proxy = TcpProxy(self._live.loop, host, int(port))
         self._proxies.append(proxy)
         return proxy
