@@ -29,16 +29,26 @@ def test_a_scenario_comes_out_as_expected(name: str, rules: str, control: bool) 
 
 
 @pytest.mark.parametrize(
-    ("name", "cure"),
+    ("name", "ill", "cure"),
     [
-        ("uncontrolled", {"rebalance_max_retries": "20"}),
-        ("mixed-settings", {"second": "range"}),
-        ("unequal-topics", {"assignor": "range"}),
+        ("uncontrolled", "unowned_window", {"rebalance_max_retries": "20"}),
+        ("uncontrolled", "non_convergence", {"rebalance_max_retries": "20"}),
+        ("mixed-settings", "disagreement", {"second": "range"}),
+        ("unequal-topics", "non_convergence", {"assignor": "range"}),
+        ("fast-restart", "non_convergence", {"rebalance_max_retries": "20"}),
+        ("fast-restart", "non_convergence", {"clean": "true"}),
+        ("deadlock", "non_convergence", {"keep": "false"}),
+        ("deadlock", "non_convergence", {"cure": "release-before-retry"}),
+        ("deadlock", "non_convergence", {"cure": "release-on-watch"}),
+        ("leftover-claims", "orphan_owner", {"undo": "true"}),
+        ("duplicate-id", "registration", {"check_session": "true"}),
+        ("duplicate-id", "registration", {"first_leaves": "true"}),
     ],
 )
-def test_a_cure_leaves_nothing_unowned(name: str, cure: dict[str, str]) -> None:
+def test_a_cure_cures(name: str, ill: str, cure: dict[str, str]) -> None:
     for seed in SEEDS:
-        ill, _ = simulate(make_plan(name, seed=seed))
+        as_it_was, _ = simulate(make_plan(name, seed=seed))
         cured, _ = simulate(make_plan(name, seed=seed, settings=cure))
-        assert judge(ill)["unowned_window"].outcome is Outcome.VIOLATED
-        assert judge(cured)["unowned_window"].outcome is Outcome.CLEAN, seed
+        assert judge(as_it_was)[ill].outcome is Outcome.VIOLATED, seed
+        assert judge(cured)[ill].outcome is Outcome.CLEAN, seed
+        assert api.TrialResult(Path(), cured.trial, judge(cured)).status == api.AS_EXPECTED, seed
