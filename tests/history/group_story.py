@@ -127,12 +127,14 @@ class GroupStory(Story):
 
     # -- operations ---------------------------------------------------------------------------
 
-    def asks(self, ms: float, actor: str, op: str, path: str, *, watch: bool = False, **detail: object) -> EventId:
-        """INVOKED and OK of one operation; returns the former."""
+    def asks(
+        self, ms: float, actor: str, op: str, path: str, *, watch: bool = False, zxid: int = 0, **detail: object
+    ) -> EventId:
+        """INVOKED and OK of one operation, answered at `zxid`; returns the former."""
         more = {"op": op, "path": path, **({"watch": True} if watch else {}), **detail}
         asked = self.add(ms, actor, Kind.INVOKED, group=None, session=session_of(actor), detail=more)
         answer = {"op": op, "path": path, "of": asked[1]}
-        self.add(ms, actor, Kind.OK, group=None, session=session_of(actor), detail=answer)
+        self.add(ms, actor, Kind.OK, group=None, session=session_of(actor), zxid=zxid, detail=answer)
         return asked
 
     def counted(self, ms: float, actor: str, **counts: int) -> EventId:

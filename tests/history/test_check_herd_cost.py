@@ -114,7 +114,7 @@ def test_as_described_a_joiner_subscribes_to_brokers_too() -> None:
 def test_operations_recorded_singly_count_as_much() -> None:
     story = one_at_rest()
     story.announces(1000, "one goes", change="leave", members=1)
-    story.asks(1050, "m1", "get", "/x")
+    story.asks(1050, "m1", "children", "/consumers/g/ids", zxid=3)
     story.asks(1050, "m1", "multi_read", "", parts=[["get", "/a"], ["get", "/b"]])
     story.asks(1050, "m1", "delete", "/x")
     story.asks(2000, "m1", "get", "/x")  # of the next change
@@ -123,6 +123,7 @@ def test_operations_recorded_singly_count_as_much() -> None:
     story.rest(2000)
     finding = CHECK.judge(story.history())
     assert finding.why == "a leave in a group of 1 cost 3 reads (0 expected), 1 writes (0 expected)"
+    assert finding.measures["bytes"] == finding.measures["leave_1_bytes"] == len("g_m1")
 
 
 def test_a_failed_attempt_costs_its_reads_and_what_it_won_and_gave_back() -> None:

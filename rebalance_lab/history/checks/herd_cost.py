@@ -50,14 +50,16 @@ class _Bill:
         name = self.change.name
         found = {f"{name}_members": self.change.before, f"{name}_retries": self.expected.retries}
         found |= {f"{name}_{each}": getattr(self.cost, each) for each in NUMBERS}
+        found |= {} if self.cost.bytes is None else {f"{name}_bytes": self.cost.bytes}
         return found | {f"{name}_expected_{each}": getattr(self.expected.cost, each) for each in self.names}
 
 
 def judge(history: History) -> Finding:
     """Measures: `changes` compared, `count` of those that differ, `unjudged`; `coalesced`
-    notifications, `retries`; the totals `notifications`, `rebalances`, `reads`, `writes`; and for
-    each change, by kind and number (`join_1_…`): `members` before it, `retries`, the four numbers,
-    and `expected_…` of those that are compared."""
+    notifications, `retries`; the totals `notifications`, `rebalances`, `reads`, `writes`, and `bytes` of
+    payload read where operations were recorded one by one; and for each change, by kind and number
+    (`join_1_…`): `members` before it, `retries`, these numbers, and `expected_…` of those that are
+    compared."""
     changes = spaced_changes(history)
     doubts = [change.why_not for change in changes if change.why_not is not None]
     bills = [_Bill(each, cost(history, each), expected(history, each)) for each in changes if each.why_not is None]
@@ -71,6 +73,8 @@ def judge(history: History) -> Finding:
         "retries": sum(bill.expected.retries for bill in bills),
         **{name: sum(getattr(bill.cost, name) for bill in bills) for name in NUMBERS},
     }
+    if bills and all(bill.cost.bytes is not None for bill in bills):
+        numbers["bytes"] = sum(bill.cost.bytes or 0 for bill in bills)
     for bill in bills:
         numbers |= bill.measures()
     if wrong:

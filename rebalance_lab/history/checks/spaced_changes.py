@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from rebalance_lab.history.checks.faults import TOLERANCE_US
 from rebalance_lab.history.checks.groups import membership_changes
 from rebalance_lab.history.checks.lives import Attempt, Life, lives
+from rebalance_lab.history.checks.payloads import payload_bytes
 from rebalance_lab.history.checks.scope import next_rest
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
@@ -31,12 +32,14 @@ _PLACES = {"broker": "/brokers/ids/", "topic": "/brokers/topics/"}
 class Cost:
     """What members did: `notifications` of the change (fired watches; not that of a leaver about
     itself, which a server may send while it closes the session), rebalances begun, reads and
-    writes sent to ZooKeeper."""
+    writes sent to ZooKeeper. `bytes`: of payload that the reads brought; None where operations are
+    only counted, and where no formula tells it."""
 
     notifications: int
     rebalances: int
     reads: int
     writes: int
+    bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +161,15 @@ def cost(history: History, change: SpacedChange) -> Cost:
         rebalances=sum(begin_us <= one.began.at_us < end_us for one in rebalances),
         reads=sum(counts.get(name, 0) for name in READS),
         writes=sum(counts.get(name, 0) for name in WRITES),
+        bytes=_bytes(history, actors, begin_us, end_us),
     )
+
+
+def _bytes(history: History, actors: set[str], begin_us: int, end_us: int) -> int | None:
+    if events_of(history, Kind.OPERATIONS):
+        return None
+    answers = _within(events_of(history, Kind.OK), begin_us, end_us)
+    return payload_bytes(history, (event for event in answers if event.actor in actors))
 
 
 def _counts(history: History, actors: set[str], begin_us: int, end_us: int) -> Mapping[str, int]:
