@@ -88,17 +88,29 @@ def test_a_blind_release_of_what_is_another_s_by_now_is_a_release() -> None:
 @pytest.mark.parametrize(
     ("claim_ms", "release_ms", "outcome"),
     [
-        (1002, 1097.999, Outcome.VIOLATED),
-        (1001.999, 1050, Outcome.CLEAN),  # it may be of the rebalance before
-        (1050, 1098, Outcome.CLEAN),  # it may be of the one after
+        (1002, 1198, Outcome.VIOLATED),
+        (1001.999, 1050, Outcome.CLEAN),  # the claim may be of the rebalance before
+        (1050, 1198.001, Outcome.CLEAN),  # the release may be of the one after, which begins at 1200 ms
+        (1050, 1150, Outcome.VIOLATED),  # after the rebalance has ended: nobody writes outside of one
     ],
 )
-def test_within_2_ms_of_either_end_nothing_is_sure(claim_ms: float, release_ms: float, outcome: Outcome) -> None:
+def test_within_2_ms_of_a_beginning_nothing_is_sure(claim_ms: float, release_ms: float, outcome: Outcome) -> None:
     story = owner_of_two()
     story.claims(claim_ms, "m1", 2)
     story.releases(release_ms, "m1", 0)
     story.ends(1100, "m1")
+    story.rebalances(1200.001 if release_ms == 1198 else 1200, 1300, "m1")
     assert judge(story).outcome is outcome
+
+
+def test_what_comes_2_ms_before_the_first_rebalance_is_of_it() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.claims(8, "m1", 0)
+    story.claims(7.999, "m1", 1)
+    story.rebalances(10, 20, "m1")
+    finding = judge(story)
+    assert (finding.outcome, finding.measures["claims"]) == (Outcome.CLEAN, 1)
 
 
 def test_who_had_nothing_breaks_no_order() -> None:

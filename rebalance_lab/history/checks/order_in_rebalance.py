@@ -1,10 +1,11 @@
 """Z5a: in a rebalance a member first gives up all that it owns, then takes its share.
 
-In the registry, between a member's REBALANCE_BEGAN and its end: a DELETED of an owner znode by its
+In the registry, between a member's REBALANCE_BEGAN and its next: a DELETED of an owner znode by its
 session (a release) that follows a CREATED by it (a claim) breaks the order, unless it takes back what
 this very rebalance created: after a conflict that is 0.8.2's way (facts 3.7). What goes with a session
 is no release, and a member that had nothing to give up breaks no order. As the registry's times are
-compared with the member's, writes within 2 ms of either end belong to no rebalance.
+compared with the member's, a write within 2 ms of the beginning may be of the rebalance before, and
+is left out unless there was none.
 
 Witness: the REBALANCE_BEGAN, the claim and the release that followed it.
 """
@@ -12,7 +13,6 @@ Witness: the REBALANCE_BEGAN, the claim and the release that followed it.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.history.checks.faults import TOLERANCE_US, clock_drifted, not_violated, violated
@@ -70,8 +70,8 @@ def _books(history: History) -> list[_Book]:
         actor = actors.get(event.session)
         if actor not in rebalances or event.partition is None or not _of_owner(event):
             continue
-        index = bisect_right(starts[actor], event.at_us - TOLERANCE_US) - 1
-        if index < 0 or not _surely_in(rebalances[actor], index, event):
+        index = bisect_right(starts[actor], event.at_us + TOLERANCE_US) - 1
+        if index < 0 or (index > 0 and starts[actor][index] > event.at_us - TOLERANCE_US):
             continue
         key = (actor, index)
         book = books.setdefault(key, _Book(rebalances[actor][index]))
@@ -81,11 +81,6 @@ def _books(history: History) -> list[_Book]:
 
 def _of_owner(event: Event) -> bool:
     return str(event.of("path")).split("/")[3:4] == ["owners"]
-
-
-def _surely_in(rebalances: Sequence[Rebalance], index: int, event: Event) -> bool:
-    ended = rebalances[index].ended
-    return ended is None or event.at_us < ended.at_us - TOLERANCE_US
 
 
 def _enter(book: _Book, event: Event, created: set[object]) -> None:
