@@ -85,6 +85,14 @@ STATEMENTS = {
     "published_rows": "After each step the ownership is that of the published walk-through",
 }
 
+#: Changes of a group at rest, by the name that their phases bear.
+CHANGES = {
+    "join": "one joins",
+    "leave": "one leaves",
+    "crash": "one is killed",
+    "broker": "a broker comes or goes",
+    "topic": "a topic changes",
+}
 #: Why an event is fine alone, by kind.
 ALONE = {
     Kind.OWNED: "A member owns what it has just claimed: its create of the owner znode succeeded.",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.analysis.results import Interval, TrialOutcome
+from rebalance_lab.analysis.results import HerdCost, Interval, TrialOutcome
+from rebalance_lab.analysis.trialwise.herd_costs import herd_costs
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History, Trial
 from rebalance_lab.report.cards import Card, cards_of, overlap_layer
@@ -24,7 +25,7 @@ class Shown:
 
     Without its history only the outcomes and settings are shown. `page`: where its own page is,
     relative to this one; None where there is none. `findings`: of checks that look for anomalies,
-    `statements`: of the others.
+    `statements`: of the others. `costs`: of each spaced change.
     """
 
     prefix: str
@@ -39,6 +40,7 @@ class Shown:
     cards: tuple[Card, ...]
     findings: tuple[Finding, ...]
     statements: tuple[Finding, ...]
+    costs: tuple[HerdCost, ...]
     replay: str
     page: str | None
 
@@ -78,6 +80,7 @@ def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcom
     findings = findings_of(portrait.trial, outcomes)
     wrong = carded(findings)
     census = gantt = spacetime = None
+    costs: tuple[HerdCost, ...] = ()
     story: tuple[str, ...] = ()
     cards: tuple[Card, ...] = ()
     if scene is not None:
@@ -87,6 +90,7 @@ def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcom
         if not portrait.brief:
             census = census_of(scene, portrait.prefix, focus)
             spacetime = None if subject is None else draw_spacetime(scene, subject, portrait.prefix)
+            costs = tuple(herd_costs(History(portrait.trial, scene.events)))
             cards = cards_of(scene, gantt, spacetime, wrong, portrait.replay)
         story = tell(scene, [finding.outcome for finding in wrong])
     return Shown(
@@ -102,6 +106,7 @@ def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcom
         cards=cards,
         findings=tuple(each for each in findings if not each.statement),
         statements=tuple(each for each in findings if each.statement),
+        costs=costs,
         replay=portrait.replay,
         page=portrait.page,
     )

@@ -32,5 +32,5 @@ def environment() -> Environment:
         statement_of=glossary.statement,
         meaning_of=meaning,
     )
-    found.globals.update(worlds=WORLDS, words=WORDS)
+    found.globals.update(worlds=WORLDS, words=WORDS, panels=glossary.CHANGES)
     return found

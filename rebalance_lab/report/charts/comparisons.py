@@ -12,6 +12,8 @@ from rebalance_lab.report.charts.chart import Chart, Record, colours, data, fini
 SAME = 0.02
 #: Lines of the comparison, at most.
 LINES = 60
+#: Settings that tell trials of one scenario apart for people.
+SIZES = ("members", "partitions")
 #: What is compared; the other measures say the same again.
 COMPARED = (
     "rebalance_us",
@@ -123,7 +125,6 @@ def rules_chart(analysis: Analysis) -> Chart | None:
         y=y,
         yOffset=offset,
         color=colour,
-        shape=altair.Shape("rules:N", title="rules"),
         tooltip=["trials:N", "rules:N", "number:Q", "least:Q", "p50:Q", "p90:Q", "most:Q"],
     )
     chart = (
@@ -169,7 +170,7 @@ def _sizes(each: Summary) -> tuple[float, ...]:
 
 def _record(each: Summary) -> Record:
     unit = 1_000_000 if each.measure.endswith("_us") else 1
-    settings = ", ".join(f"{name} {value}" for name, value in each.settings)
+    settings = ", ".join(f"{name} {value}" for name, value in each.settings if name in SIZES)
     name = " · ".join(part for part in (each.scenario, world_name(each.world), settings) if part)
     numbers = {field: getattr(each, field) / unit for field in ("least", "p50", "p90", "most")}
     return {

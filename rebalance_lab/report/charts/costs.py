@@ -10,10 +10,13 @@ from typing import Any
 import altair
 
 from rebalance_lab.analysis.results import Analysis, Fit, HerdCost
+from rebalance_lab.report import glossary
 from rebalance_lab.report.charts.chart import Chart, Record, colours, data, finished, world_name
 
 #: Points of one kind of change, at most; of more, every nth is shown, and the caption says so.
 POINTS = 300
+#: Sizes that a fit must stand on to be drawn.
+SIZES = 4
 #: Points along a fitted curve.
 CURVE = 24
 
@@ -60,14 +63,6 @@ COSTS = (
     ),
 )
 
-#: What each panel shows.
-PANELS = {
-    "join": "one joins",
-    "leave": "one leaves",
-    "crash": "one is killed",
-    "broker": "a broker comes or goes",
-    "topic": "a topic changes",
-}
 #: How points of each rule set are drawn, so that both are seen where they lie on each other.
 POINT: dict[str, dict[str, Any]] = {
     "described": {"filled": False, "size": 110, "strokeWidth": 2},
@@ -92,7 +87,7 @@ def cost_records(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) ->
     left_out = 0
     drawn = 1 if cost.log else 0  # the least that can be
     for (change, world, rules), alike in sorted(kinds.items()):
-        kind = {"change": PANELS.get(change, change), "world": world, "rules": rules}
+        kind = {"change": glossary.CHANGES.get(change, change), "world": world, "rules": rules}
         stride = -(-len(alike) // POINTS)
         left_out += len(alike) - len(alike[::stride])
         for each in alike[::stride]:
@@ -109,7 +104,7 @@ def cost_records(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) ->
             records.append({**kind, **line})
         for fit in analysis.fits:
             kin = (fit.change, world_name(fit.world), fit.rules, fit.measure) == (change, world, rules, cost.measure)
-            if kin and not cost.bound:
+            if kin and cost.log and fit.sizes >= SIZES:
                 records += [{**kind, **point} for point in fitted_curve(fit, [each.members for each in alike])]
     return records, left_out
 
@@ -159,7 +154,7 @@ def _cost_chart(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) -> 
     panels = (
         altair.layer(*_layers(records, rules, cost))
         .properties(width=400, height=210 if cost.log else 150)
-        .facet(facet=altair.Facet("change:N", title=None, sort=list(PANELS.values())), columns=2)
+        .facet(facet=altair.Facet("change:N", title=None, sort=list(glossary.CHANGES.values())), columns=2)
         .resolve_axis(x="independent")
     )
     dashes = "; dashes: a fitted power of C, with its 95 % interval" if any("label" in each for each in records) else ""
@@ -199,6 +194,6 @@ def _layers(records: list[Record], rules: Sequence[str], cost: Cost) -> list[Any
             points.mark_point(**POINT.get(name, {})).encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip)
         )
         ends = fitted.transform_filter(f"datum.label && datum.rules == '{name}'")
-        below: dict[str, Any] = {"align": "right", "dx": -10, "dy": 16 + 14 * nth, "fontSize": 11}
+        below: dict[str, Any] = {"align": "right", "dx": -4, "dy": 48 + 15 * nth, "fontSize": 11}
         layers.append(ends.mark_text(**below).encode(x=x, y=y, text="label:N", color=colour))
     return layers

@@ -37,6 +37,9 @@ THEME: dict[str, Any] = {
     "title": {"color": "var(--ink)", "fontSize": 12, "anchor": "start"},
 }
 
+#: A coordinate with more decimals than anybody sees.
+_LONG = re.compile(r"(\d\.\d)\d+")
+
 #: What the page runs for each chart. The interpreter (`ast`) needs no eval, which the page's
 #: policy forbids.
 START = """
@@ -61,7 +64,7 @@ def specs_json(specs: dict[str, dict[str, Any]]) -> str:
 @cache
 def _static(text: str) -> str:
     svg: str = vl_convert.vegalite_to_svg(text)
-    return svg
+    return _LONG.sub(r"\1", svg)
 
 
 def picture(spec: dict[str, Any]) -> str:
