@@ -16,4 +16,5 @@ class Plant(StrEnum):
     LEAVE_ORPHAN = "leave-orphan"  # the last of the claimed stays out of the member's own registry
     CLAIM_BEFORE_RELEASE = "claim-before-release"  # what is owned is given up only after the new is claimed
     GROUP_OF_ITS_OWN = "group-of-its-own"  # who names no group is in one of its host's name
+    DEAL_FROM_BEFORE = "deal-from-before"  # the view of the rebalance before is dealt from
     REBALANCE_UNASKED = "rebalance-unasked"  # the third idle wake of the watcher counts as a trigger

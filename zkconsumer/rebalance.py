@@ -87,6 +87,7 @@ class Rebalancer:
         self._on_brokers = on_brokers
         self._flags = flags
         self._triggers_seen = 0
+        self._snapshot: Snapshot | None = None
 
     async def synced(self, by: str) -> None:
         """Rebalance until an attempt succeeds. `by`: who runs it (create, watcher, session, topics).
@@ -160,7 +161,7 @@ class Rebalancer:
         if not late:
             await self._claims.release(self._ownership)
         self._triggers_seen = self._flags.triggers()
-        snapshot = await self._view.snapshot()
+        snapshot = self._seen(await self._view.snapshot())
         assignment = self._decide(snapshot)
         offsets = await self._view.offsets(each for each, _ in assignment.owners)
         if self._flags.shutting_down():
@@ -185,6 +186,10 @@ class Rebalancer:
     async def _stop_fetchers(self) -> None:
         if self._settings.plant != Plant.WORK_THROUGH_REBALANCE:
             await self._fetchers.stop()
+
+    def _seen(self, snapshot: Snapshot) -> Snapshot:
+        former, self._snapshot = self._snapshot, snapshot
+        return snapshot if former is None or self._settings.plant != Plant.DEAL_FROM_BEFORE else former
 
     def _decide(self, snapshot: Snapshot) -> Assignment:
         assignment = self._planted(self._settings.assignor(snapshot.context), snapshot)

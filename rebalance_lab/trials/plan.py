@@ -40,6 +40,7 @@ PLANTS: dict[str, str] = {
     "leave-orphan": "member: forgets the last partition that it claimed",
     "claim-before-release": "member: claims its new partitions before it gives up the old ones",
     "group-of-its-own": "member: where it names no group, it is in one that nobody else is in",
+    "deal-from-before": "member: deals from the view that it read in the rebalance before",
     "rebalance-unasked": "member: rebalances once though nothing has changed",
     "recorder-loses-releases": "recorder: forgets that owner znodes were deleted",
     "two-owners": "simulated server: lets a second owner znode be created over the first",

@@ -6,16 +6,21 @@ import pytest
 from lab_stories import Script, of_kind, played
 
 from rebalance_lab.faults.cluster import add_broker, remove_broker, set_topic
+from rebalance_lab.faults.duplicate_id import join_as
 from rebalance_lab.faults.expire import expire
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.storm import flap, storm
+from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.checks.faults import faults
+from rebalance_lab.history.checks.overlaps import overlaps
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, Trial
-from rebalance_lab.trials.lab import Lab
+from rebalance_lab.history.intervals import belief_intervals
+from rebalance_lab.trials.lab import Lab, TrialError
+from rebalance_lab.trials.members import MemberOptions
 
 
 def story(do: Script, members: int = 2) -> Script:
@@ -52,6 +57,13 @@ async def one_expired(lab: Lab) -> None:
     await expire(lab, lab.members[0])
 
 
+async def one_doubled(lab: Lab) -> None:
+    same = MemberOptions(properties={"consumer.id": "same"})
+    first = await lab.start_member(same)
+    await lab.rest("named")
+    await join_as(lab, first, same)
+
+
 async def stormy(lab: Lab) -> None:
     await storm(lab, 2, lab.members[:1])
 
@@ -86,6 +98,7 @@ def history(events: tuple[Event, ...]) -> History:
         (one_left, ["leave"]),
         (one_joined, ["join"]),
         (one_expired, ["expire"]),
+        (one_doubled, ["duplicate-id"]),
         (stormy, ["join", "join", "leave"]),
         (flapping, ["join", "leave", "join", "leave"]),
         (grown, ["topic"]),
@@ -124,3 +137,30 @@ def test_a_grown_topic_is_owned_whole() -> None:
     owners = last.of("owners")
     assert isinstance(owners, dict)
     assert sorted(int(number) for number in owners) == list(range(9))
+
+
+def test_who_comes_with_an_id_of_its_own_is_no_double() -> None:
+    async def two(lab: Lab) -> None:
+        await join_as(lab, lab.members[0], MemberOptions())
+
+    with pytest.raises(TrialError, match="give both one"):
+        played(story(two))
+
+
+@pytest.mark.parametrize("rules", ["described", "shipped"])
+def test_of_two_members_with_one_id_the_second_waits_unregistered_until_the_first_has_left(rules: str) -> None:
+    async def then_it_leaves(lab: Lab) -> None:
+        await one_doubled(lab)
+        await lab.rest("doubled")
+        first, second = lab.members[-2:]
+        await leave(lab, first)
+        await lab.first_rebalance(second)
+
+    events = played(story(then_it_leaves), rules=rules)
+    finding = CHECKS["registration"].judge(history(events))
+    assert finding.why.startswith("g1_same (m4, session")
+    assert finding.measures["unregistered"] == 1
+    [rest] = [event for event in of_kind(events, Kind.REST_REACHED) if event.of("phase") == "recovered"]
+    belief = [one for one in belief_intervals(events) if one.begin_us < rest.at_us <= one.end_us]
+    assert {one.actor for one in belief} == {"m1", "m2", "m4"}
+    assert not overlaps(belief, closed=False)
