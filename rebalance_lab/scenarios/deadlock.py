@@ -90,7 +90,7 @@ SCENARIO = register(
         claims=("Z16",),
         parameters=(
             *common_parameters(partitions=4, servers=3, members=2, session_timeout_ms=6000, rebalance_max_retries=10),
-            Parameter("lag_ms", 1000, "ms", "how long each claim of the first member takes", 1),
+            Parameter("lag_ms", 3000, "ms", "how long each claim of the first member takes", 1),
             Parameter("keep", True, "", "members keep what they claimed on a conflict"),
             Parameter("cure", NONE, "", "what makes them give it back", choices=tuple(CURES)),
         ),

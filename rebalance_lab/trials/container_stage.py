@@ -41,7 +41,10 @@ class ContainerStage(LiveStage):
     async def follow(self) -> None:
         """Read what members and servers write, for as long as the trial runs."""
         while True:
-            for host in self._hosts.values():
+            ended = [host for host in self._hosts.values() if host.container.exit_code is not None]
+            self.poll()  # all that those have written
+            for host in ended:
+                host.may_end = host.may_end or self.tracker.refused(host.members)
                 host.check()
             for _ in range(CHECK_EVERY):
                 self.poll()

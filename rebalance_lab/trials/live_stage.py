@@ -92,8 +92,10 @@ class LiveStage:
     async def follow(self) -> None:
         """Read what members and servers write, for as long as the trial runs."""
         while True:
-            self.poll()
-            for process in self.processes.values():
+            ended = [process for process in self.processes.values() if process.popen.poll() is not None]
+            self.poll()  # all that those have written
+            for process in ended:
+                process.may_end = process.may_end or self.tracker.refused(process.members)
                 process.check()
             self._brokers.check()
             await self.kernel.sleep(FOLLOW_PERIOD_US)

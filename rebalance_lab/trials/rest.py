@@ -8,7 +8,7 @@ two back-offs. Nor has a fault begun or ended: live, what it sets off is read a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -104,6 +104,10 @@ class RestTracker:
             return False
         self.last_change_us = max(self.last_change_us, event.at_us)
         return True
+
+    def refused(self, actors: Iterable[str]) -> bool:
+        """Whether all of these were refused: then their process ends by itself."""
+        return all(actor in self.members and self.members[actor].refused for actor in actors)
 
     def _gone(self, actor: str) -> None:
         if actor in self.members:
