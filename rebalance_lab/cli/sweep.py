@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -37,8 +38,12 @@ from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.files import Trial
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.shrink import run_command
 
 log = structlog.get_logger()
+
+#: What becomes of a trial.
+Ended = api.TrialResult | api.FailedTrial
 
 #: Trials that are unknown, listed with their replay command. Surprises are listed all.
 UNKNOWN_LISTED_LIMIT = 5
@@ -69,7 +74,8 @@ def sweep(
 
     With --master the same trials run on Spark, with the same result: simulated ones have the same
     history. Its workers need this lab in the same Python, at the same path as here, and the store
-    under the same path: they write the trials themselves.
+    under the same path: they write the trials themselves. A trial that fails is named, with the
+    command that runs it, and the others go on.
     """
     plans = []
     with spoken():
@@ -88,27 +94,36 @@ def sweep(
                 for seed in range(1, seeds + 1)
             ]
         writable_store(store)
-        results = []
-        for result in _watched(plans, _results(plans, store, processes, master)):
-            log.info("trial ended", trial=result.trial.id, status=result.status)
-            results.append(result)
-            if as_json:
-                print_json(shape(result))
+        ended = list(_told(_watched(plans, _ended(plans, store, processes, master)), store, as_json=as_json))
+    results = [each for each in ended if isinstance(each, api.TrialResult)]
+    failed = [each for each in ended if isinstance(each, api.FailedTrial)]
     keys = [text.partition("=")[0] for text in settings or ()]
     if not as_json:
-        _show(scenario, keys, plans, results)
-    _name_odd(keys, results, progress() if as_json else answer())
-    raise typer.Exit(exit_code([result.status for result in results]))
+        _show(scenario, keys, plans, results, len(failed))
+    console = progress() if as_json else answer()
+    _name_odd(keys, results, console)
+    _name_failed(keys, failed, store, console)
+    raise typer.Exit(exit_code([*(result.status for result in results), *(api.UNKNOWN for _ in failed)]))
 
 
-def _results(plans: list[Plan], store: Path, processes: int, master: str | None) -> Iterator[api.TrialResult]:
-    """The results of a sweep, in no order. Raises what a trial raises."""
+def _told(every: Iterator[Ended], store: Path, *, as_json: bool) -> Iterator[Ended]:
+    """All that ended, each told as soon as it has: in the log, and as a line of JSON."""
+    for ended in every:
+        if isinstance(ended, api.TrialResult):
+            log.info("trial ended", trial=ended.trial.id, status=ended.status)
+        if as_json:
+            print_json(shape(ended) if isinstance(ended, api.TrialResult) else _shape_of_failed(ended, store))
+        yield ended
+
+
+def _ended(plans: list[Plan], store: Path, processes: int, master: str | None) -> Iterator[Ended]:
+    """What became of each trial of a sweep, in no order."""
     if master is None:
-        return api.sweep(plans, store, processes)
+        return api.attempts(plans, store, processes)
     return _on_spark(plans, store, master)
 
 
-def _on_spark(plans: list[Plan], store: Path, master: str) -> Iterator[api.TrialResult]:
+def _on_spark(plans: list[Plan], store: Path, master: str) -> Iterator[Ended]:
     # Spark is imported where it is needed: no other command should wait for it.
     from rebalance_lab.analysis import session  # noqa: PLC0415
     from rebalance_lab.analysis.sweeps import run_on_spark  # noqa: PLC0415
@@ -119,18 +134,21 @@ def _on_spark(plans: list[Plan], store: Path, master: str) -> Iterator[api.Trial
         raise Failure(str(error)) from error
     with spark:
         # Workers have folders of their own: a store is where it is, not where they are.
-        for result in run_on_spark(spark.session, partial(api.run, store=store.resolve()), plans):
-            yield replace(result, folder=store / result.folder.name)
+        for ended in run_on_spark(spark.session, partial(api.attempt, store=store.resolve()), plans):
+            if isinstance(ended, api.TrialResult):
+                yield replace(ended, folder=store / ended.folder.name)
+            else:
+                yield ended
 
 
-def _watched(plans: list[Plan], results: Iterator[api.TrialResult]) -> Iterator[api.TrialResult]:
-    """The results, with a bar on stderr where that is a terminal."""
+def _watched(plans: list[Plan], every: Iterator[Ended]) -> Iterator[Ended]:
+    """All that ended, with a bar on stderr where that is a terminal."""
     console = progress()
     with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task("trials", total=len(plans))
-        for result in results:
+        for ended in every:
             bar.advance(task)
-            yield result
+            yield ended
 
 
 def _values(keys: list[str], of: Plan | Trial) -> tuple[str, ...]:
@@ -138,7 +156,7 @@ def _values(keys: list[str], of: Plan | Trial) -> tuple[str, ...]:
     return tuple(str((of.plant or "") if key == PLANT else of.parameters[key]) for key in keys)
 
 
-def _show(scenario: str, keys: list[str], plans: list[Plan], results: list[api.TrialResult]) -> None:
+def _show(scenario: str, keys: list[str], plans: list[Plan], results: list[api.TrialResult], failed: int) -> None:
     groups: dict[tuple[str, ...], list[api.TrialResult]] = {_values(keys, plan): [] for plan in plans}
     for result in results:
         groups[_values(keys, result.trial)].append(result)
@@ -152,7 +170,8 @@ def _show(scenario: str, keys: list[str], plans: list[Plan], results: list[api.T
     console = answer()
     console.print(table(f"Sweep of {scenario}", (*keys, "check", *numbers), rows, numbers=numbers))
     tally = Counter(result.status for result in results)
-    console.print("status   " + ", ".join(f"{count} {styled(status)}" for status, count in sorted(tally.items())))
+    told = [f"{count} {styled(status)}" for status, count in sorted(tally.items())]
+    console.print("status   " + ", ".join([*told, f"{failed} failed"] if failed else told))
 
 
 def _name_odd(keys: list[str], results: list[api.TrialResult], console: Console) -> None:
@@ -161,12 +180,39 @@ def _name_odd(keys: list[str], results: list[api.TrialResult], console: Console)
     surprises = [each for each in odd if each.status == api.SURPRISE]
     unknown = [each for each in odd if each.status == api.UNKNOWN]
     for result in [*surprises, *unknown[:UNKNOWN_LISTED_LIMIT]]:
-        which = [f"seed {result.trial.seed}"]
-        which += [f"{key}={value}" for key, value in zip(keys, _values(keys, result.trial), strict=True)]
-        told = f"{result.status}: {', '.join(which)}: {api.replay_command(result.folder)}"
+        told = f"{result.status}: {_which(keys, result.trial)}: {api.replay_command(result.folder)}"
         console.print(told, soft_wrap=True, markup=False)
     if len(unknown) > UNKNOWN_LISTED_LIMIT:
         console.print(f"… and {len(unknown) - UNKNOWN_LISTED_LIMIT} more that are unknown")
+    shrinkable = next((each for each in surprises if each.trial.world == World.simulated), None)
+    if shrinkable is not None:
+        console.print(f"made smaller: {shrink_command(shrinkable.folder)}", soft_wrap=True, markup=False)
+
+
+def _name_failed(keys: list[str], failed: list[api.FailedTrial], store: Path, console: Console) -> None:
+    """Name every trial that did not get to its end, with the command that runs it."""
+    for each in sorted(failed, key=lambda one: (one.plan.trial_id.replace(f"-s{one.plan.seed}", ""), one.plan.seed)):
+        why = each.why.splitlines()[0]
+        told = f"failed: {_which(keys, each.plan)}: {why}: {run_command(each.plan, store)}"
+        console.print(told, soft_wrap=True, markup=False)
+
+
+def _which(keys: list[str], of: Plan | Trial) -> str:
+    """A trial of the sweep, by its seed and settings."""
+    settings = [f"{key}={value}" for key, value in zip(keys, _values(keys, of), strict=True)]
+    return ", ".join([f"seed {of.seed}", *settings])
+
+
+def _shape_of_failed(failed: api.FailedTrial, store: Path) -> dict[str, object]:
+    """The JSON line of a trial that has no history."""
+    plan = failed.plan
+    known = {"trial": plan.trial_id, "scenario": plan.scenario, "world": plan.world, "seed": plan.seed}
+    return {**known, "status": "failed", "why": failed.why, "command": run_command(plan, store)}
+
+
+def shrink_command(folder: Path) -> str:
+    """What a person types to have a smaller trial with the same finding."""
+    return f"rebalance-lab shrink {shlex.quote(str(folder))} --store {shlex.quote(str(folder.parent))}"
 
 
 def _order(result: api.TrialResult) -> tuple[str, int]:

@@ -7,10 +7,12 @@ import os
 import shlex
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from rebalance_lab.history.checks import CHECKS, judge
 from rebalance_lab.history.checks.model import Finding, Outcome
@@ -19,11 +21,29 @@ from rebalance_lab.trials.live import perform
 from rebalance_lab.trials.plan import Plan, PlanError
 from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
 from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.processes import bind_worker
 
-__all__ = ["TrialResult", "make_plan", "plan_of", "replay_command", "run", "scenario", "scenario_names", "sweep"]
+__all__ = [
+    "FailedTrial",
+    "TrialResult",
+    "attempt",
+    "attempts",
+    "make_plan",
+    "plan_of",
+    "replay_command",
+    "run",
+    "scenario",
+    "scenario_names",
+    "sweep",
+]
 
 AS_EXPECTED, SURPRISE, UNKNOWN = "as expected", "surprise", "unknown"
+
+#: What no other trial of a sweep would survive either.
+_HOPELESS = (PlanError, OSError, EmbeddedServerError)
+
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +62,14 @@ class TrialResult:
         if any(outcome not in {expected[name] or outcome, Outcome.UNKNOWN} for name, outcome in outcomes.items()):
             return SURPRISE
         return UNKNOWN if Outcome.UNKNOWN in outcomes.values() else AS_EXPECTED
+
+
+@dataclass(frozen=True, slots=True)
+class FailedTrial:
+    """A trial that did not get to its end. `why`: the error in its own words."""
+
+    plan: Plan
+    why: str
 
 
 def expectation(trial: Trial) -> Mapping[str, Outcome | None]:
@@ -120,6 +148,16 @@ def _store_simulated(store: Path, history: History, body: bytes) -> Path:
     return folder
 
 
+def attempt(plan: Plan, store: Path) -> TrialResult | FailedTrial:
+    """`run`, for those who have others to run: what this trial alone may raise is told, not raised."""
+    try:
+        return run(plan, store)
+    except _HOPELESS:
+        raise
+    except Exception as error:
+        return FailedTrial(plan, f"{type(error).__name__}: {error}")
+
+
 def sweep(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[TrialResult]:
     """Run many trials on `processes` local processes; results come as they end.
 
@@ -127,14 +165,23 @@ def sweep(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[Tr
     Raises what a trial raises, after the others under way have ended. Ctrl-C ends this process's
     workers with it, and what they started with them: see `world.live.processes`.
     """
+    return _swept(plans, partial(run, store=store), processes)
+
+
+def attempts(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[TrialResult | FailedTrial]:
+    """`sweep`, going on after a trial that failed (see `attempt`)."""
+    return _swept(plans, partial(attempt, store=store), processes)
+
+
+def _swept(plans: Iterable[Plan], each: Callable[[Plan], R], processes: int) -> Iterator[R]:
     if processes < 1:
         raise PlanError(f"cannot run trials on {processes} processes")
     context = multiprocessing.get_context("spawn")
-    pending: set[Future[list[TrialResult]]] = set()
+    pending: set[Future[list[R]]] = set()
     with ProcessPoolExecutor(processes, mp_context=context, initializer=bind_worker, initargs=(os.getpid(),)) as pool:
         try:
             for batch in _batches(plans):
-                pending.add(pool.submit(_run_batch, batch, store))
+                pending.add(pool.submit(_run_batch, each, batch))
                 if len(pending) >= 2 * processes:
                     done, pending = wait(pending, return_when=FIRST_COMPLETED)
                     for future in done:
@@ -170,5 +217,5 @@ def _batches(plans: Iterable[Plan]) -> Iterator[list[Plan]]:
         yield batch
 
 
-def _run_batch(plans: list[Plan], store: Path) -> list[TrialResult]:
-    return [run(plan, store) for plan in plans]
+def _run_batch(each: Callable[[Plan], R], plans: list[Plan]) -> list[R]:
+    return [each(plan) for plan in plans]

@@ -163,3 +163,27 @@ def test_sweep_lists_some_of_the_unknown(command: CommandLine, tmp_path) -> None
     assert ended.code == 2
     assert ended.out.count(f"{plant}: rebalance-lab replay ") == 5
     assert "… and 2 more that are unknown" in ended.out
+
+
+def test_a_trial_that_fails_is_named_and_the_others_go_on(command: CommandLine, tmp_path) -> None:
+    slow = ("--set", "fetcher_stop_ms=0,9000000")  # longer than a clean leave may take
+    sweep = ("sweep", "leave", *QUICK, *slow, "--seeds", 2, "--store", tmp_path)
+    ended = command(*sweep)
+    assert ended.code == 2
+    assert len(list(tmp_path.glob("*/trial.json"))) == 2
+    assert "2 failed" in next(line for line in ended.out.splitlines() if line.startswith("status "))
+    failed = [line for line in ended.out.splitlines() if line.startswith("failed: ")]
+    assert [line.split(": ")[1].split(", ")[0] for line in failed] == ["seed 1", "seed 2"]
+    again = command(*failed[1][failed[1].index(": rebalance-lab ") :].split()[2:])
+    assert (again.code, again.out) == (2, "")
+    lines = [json.loads(line) for line in command(*sweep, "--json").out.splitlines()]
+    assert sorted(line["status"] for line in lines) == ["as expected", "as expected", "failed", "failed"]
+    assert all(line["why"].startswith("TrialError: ") for line in lines if line["status"] == "failed")
+
+
+def test_a_surprise_can_be_made_smaller(command: CommandLine, tmp_path) -> None:
+    ended = command("sweep", "zombie", "--seeds", 2, "--set", "plant=never-claim-last", "--store", tmp_path)
+    (line,) = [line for line in ended.out.splitlines() if line.startswith("made smaller: ")]
+    shrunk = command(*line.split()[3:], "--runs", 2, "--json").json
+    assert shrunk["shrunk_from"].startswith("zombie-simulated-described-s1-")
+    assert shrunk["surprise"] is True
