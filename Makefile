@@ -4,11 +4,12 @@ STORE ?= trials
 LAB := .venv/bin/rebalance-lab
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test report setup pins clean
+.PHONY: help demo test mixed report setup pins clean
 
 help:
 	@echo "make demo     watch a zombie consumer and a crash, live and simulated, and their verdicts"
 	@echo "make test     every check: lint, types, rooms, tests, browser tests"
+	@echo "make mixed    groups of ours and real 0.8.2.2 consumers, TIMES=20 in a row; needs Maven"
 	@echo "make report   one HTML page of the trials in $(STORE)/"
 	@echo "make setup    only the set-up: .venv, Java, Chromium"
 	@echo "make pins     write constraints.txt from .venv, after a change of dependencies"
@@ -21,6 +22,10 @@ demo:
 test:
 	@./scripts/setup test
 	@./scripts/test
+
+mixed:
+	@./scripts/setup demo
+	@STORE="$(STORE)" ./scripts/mixed $(or $(TIMES),20)
 
 report:
 	@./scripts/setup demo
