@@ -29,11 +29,15 @@ class ScriptedServer:
         self.scripts: list[list[bytes | None]] = []
         self.conversations: list[list[bytes]] = []
         self._writers: list[asyncio.StreamWriter] = []
+        self._closed = False
         self._loop = live.loop
         self._server = live.loop.run_until_complete(asyncio.start_server(self._serve, "127.0.0.1", 0))
         self.connect_string = f"127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._closed:  # it was accepted just before the end
+            writer.transport.abort()
+            return
         self._writers.append(writer)
         conversation: list[bytes] = []
         self.conversations.append(conversation)
@@ -49,8 +53,15 @@ class ScriptedServer:
             writer.close()
 
     def close(self) -> None:
+        """Stop listening, and break all connections, also those that nobody has begun to serve."""
+        self._closed = True
         self._server.close()
         for writer in self._writers:
             writer.transport.abort()
-        self._loop.run_until_complete(self._server.wait_closed())
-        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.run_until_complete(self._ended())
+
+    async def _ended(self) -> None:
+        """asyncio accepts and serves in tasks, one begun by the other: until none is left."""
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(others)
+        await asyncio.sleep(0)  # an aborted transport closes its socket in the turn after
