@@ -24,8 +24,8 @@ TOGETHER = {
         "Members live and the group has had its time, and still nobody owns the partition. Its messages wait."
     ),
     "registration": (
-        "A registration and the owner znodes must vanish exactly with their session. Here they did not, "
-        "so others see a member that is gone, or miss one that lives."
+        "A registration and the owner znodes must live exactly as long as their session. Here they did not, so others "
+        "see a member that is gone, or miss one that lives."
     ),
     "zombie_overlap": (
         "ZooKeeper has buried the member and given its partitions away, and it goes on: nothing reaches it before it "
@@ -44,8 +44,8 @@ TOGETHER = {
         "others have succeeded, so nobody can tell waiting from waiting for ever."
     ),
     "disagreement": (
-        "Each dealt by the same rule, but not from the same list. Nothing binds the views of two members to one "
-        "another, so their shares overlap or leave a hole."
+        "Each dealt by itself, but not from the same list, or not by the same rule. Nothing binds the views of two "
+        "members to one another, so their shares overlap or leave a hole."
     ),
     "missed_watch": (
         "A watch fires once, and a change that comes before it is set again is not told. The member goes on with a "
