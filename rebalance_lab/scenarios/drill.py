@@ -4,6 +4,8 @@ A group settles. Two members are paused for less than half their session, then f
 the same two leave cleanly, two others are killed; each that went has a successor. After each the group
 rests, and everything must be owned once. With `--members mixed` members are ours and real ones in turn,
 so that each thing happens to one of either kind, beside the other. In the control nothing happens.
+
+Sessions are as long as Kafka's default, so that a busy host loses none of them.
 """
 
 from __future__ import annotations
@@ -78,8 +80,8 @@ SCENARIO = register(
         summary="members are paused, leave, are killed, two of each, one after another; with real ones between",
         claims=(),
         parameters=(
-            *common_parameters(members=4, rebalance_max_retries=10),
-            Parameter("pause_ms", 5000, "ms", "how long the long pauses last", 1),
+            *common_parameters(members=4, session_timeout_ms=6000, rebalance_max_retries=20),
+            Parameter("pause_ms", 10_000, "ms", "how long the long pauses last", 1),
         ),
         script=drill,
         expects=expects,
