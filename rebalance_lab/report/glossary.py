@@ -44,8 +44,8 @@ TOGETHER = {
         "others have succeeded, so nobody can tell waiting from waiting for ever."
     ),
     "disagreement": (
-        "Each dealt by itself, but not from the same list, or not by the same rule. Nothing binds the views of two "
-        "members to one another, so their shares overlap or leave a hole."
+        "Each is sure of its share. But they dealt from lists that differ, or by rules that differ, and nothing binds "
+        "them to one another: so their shares overlap, or leave a hole."
     ),
     "missed_watch": (
         "A watch fires once, and a change that comes before it is set again is not told. The member goes on with a "
