@@ -247,7 +247,7 @@ def test_a_lost_connection_costs_more() -> None:
 def test_a_member_that_gives_up() -> None:
     story = one_at_rest()
     story.rebalances(1050, 2500, "m1", "failed")
-    unknown(join(story), "g_m1 gave up in the join announced by runner/1")
+    unknown(join(story, rebalances=("m2",)), "g_m1 gave up in the join announced by runner/1")
 
 
 def test_an_attempt_that_breaks_off() -> None:
@@ -256,6 +256,16 @@ def test_an_attempt_that_breaks_off() -> None:
     story.fails(1060, "m1", "error")
     story.ends(1110, "m1")
     unknown(join(story), "an attempt of g_m1 broke off in the join announced by runner/1")
+
+
+@pytest.mark.parametrize(("begins", "ends"), [(990, 1010), (2990, 3000), (2990, None)])
+def test_a_rebalance_that_is_half_of_another_change(begins: float, ends: float | None) -> None:
+    story = one_at_rest()
+    join(story)
+    story.begins(begins, "m1")
+    if ends is not None:
+        story.ends(ends, "m1")
+    unknown(story, "g_m1 rebalanced across the beginning or the end in the join announced by runner/1")
 
 
 def test_a_change_that_did_not_come_to_rest() -> None:

@@ -101,6 +101,16 @@ def test_who_never_rebalanced_shows_nothing() -> None:
         assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "no member registered and rebalanced")
 
 
+def test_a_recorder_that_does_not_tell_of_watches_tells_no_order() -> None:
+    story = GroupStory()
+    story.comes(0, "m1")
+    for ms, (op, path) in enumerate(TOLD[:3], 1):
+        story.asks(ms, "m1", op, path)
+    story.rebalances(10, 15, "m1")
+    story.asks(20, "runner", "children", "/brokers/ids", watch=True)
+    assert not CHECK.applies(story.history())
+
+
 def test_operations_that_are_only_counted_tell_no_order() -> None:
     story = GroupStory()
     story.comes(0, "m1")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from rebalance_lab.history.checks.faults import TOLERANCE_US
 from rebalance_lab.history.checks.groups import membership_changes
-from rebalance_lab.history.checks.lives import Attempt, Life, lives
+from rebalance_lab.history.checks.lives import Attempt, Life, Rebalance, lives
 from rebalance_lab.history.checks.payloads import payload_bytes
 from rebalance_lab.history.checks.scope import next_rest
 from rebalance_lab.history.events import Event, Kind
@@ -135,14 +135,24 @@ def _why_not(history: History, phase: Event, rest: Event, event: Event | None, m
     for lost in events_of(history, Kind.DISCONNECTED, Kind.EXPIRED):
         if phase.at_us <= lost.at_us < rest.at_us and lost.actor in actors:
             return f"{lost.actor} lost its connection in the {name}"
-    for life in members:
-        for rebalance in life.rebalances:
-            inside = phase.at_us <= rebalance.began.at_us < rest.at_us
-            if inside and rebalance.outcome == "failed":
-                return f"{life.member} gave up in the {name}"
-            odd = [one for one in rebalance.attempts if one.failed is not None and one.failed.of("reason") == "error"]
-            if inside and odd:
-                return f"an attempt of {life.member} broke off in the {name}"
+    found = (_odd(life, rebalance, phase, rest) for life in members for rebalance in life.rebalances)
+    return next((f"{why} in the {name}" for why in found if why is not None), None)
+
+
+def _odd(life: Life, rebalance: Rebalance, phase: Event, rest: Event) -> str | None:
+    """What makes a rebalance cost something else than the formulas tell of; None where nothing does,
+    or it is none of the change's."""
+    begin_us = rebalance.began.at_us
+    end_us = rest.at_us if rebalance.ended is None else rebalance.ended.at_us
+    if begin_us >= rest.at_us or end_us < phase.at_us:
+        return None
+    killed = life.left_us is not None and life.left_us < rest.at_us  # perhaps in the middle of one
+    if begin_us < phase.at_us or (end_us >= rest.at_us and not killed):
+        return f"{life.member} rebalanced across the beginning or the end"
+    if rebalance.outcome == "failed":
+        return f"{life.member} gave up"
+    if any(one.failed is not None and one.failed.of("reason") == "error" for one in rebalance.attempts):
+        return f"an attempt of {life.member} broke off"
     return None
 
 

@@ -4,7 +4,8 @@ It registers, watches the ids of its group, watches /brokers/ids, with a topic f
 /brokers/topics, and then forces its first rebalance. Told by the member's own operations, as it asks
 for them: the first create of its id, the first read of each path that sets a watch, and its first
 REBALANCE_BEGAN. 0.8.2 as shipped watches /brokers/ids only after a rebalance that found no broker, so
-there the statement fails. Nothing is said of a history that only counts operations.
+there the statement fails. Nothing is said of a history that only counts operations, or that does not
+tell of any read whether it sets a watch.
 
 Witness: the two steps in the wrong order; of a step that is missing, the steps around its place.
 """
@@ -99,9 +100,10 @@ def _deeds(history: History) -> dict[tuple[str, str], list[Event]]:
     return found
 
 
-def _recorded_singly(history: History) -> bool:
+def _watches_told(history: History) -> bool:
+    """Whether the operations of members are recorded, and say of reads that they set a watch."""
     actors = {life.actor for life in lives(history)}
-    return any(event.actor in actors and event.of("op") != "close" for event in events_of(history, Kind.INVOKED))
+    return any(event.actor in actors and event.of("watch") is True for event in events_of(history, Kind.INVOKED))
 
 
 CHECK = Check(
@@ -111,5 +113,5 @@ CHECK = Check(
     plants=("ignore-watch",),
     judge=judge,
     about=About.STATEMENT,
-    applies=_recorded_singly,
+    applies=_watches_told,
 )
