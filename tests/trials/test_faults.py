@@ -164,3 +164,23 @@ def test_of_two_members_with_one_id_the_second_waits_unregistered_until_the_firs
     belief = [one for one in belief_intervals(events) if one.begin_us < rest.at_us <= one.end_us]
     assert {one.actor for one in belief} == {"m1", "m2", "m4"}
     assert not overlaps(belief, closed=False)
+
+
+def test_two_of_one_id_that_register_in_one_millisecond_both_own_everything() -> None:
+    """Their payloads are equal, so the second takes the first's id and owner znodes for its own
+    (facts 1.5: whose session made them is not asked)."""
+
+    async def at_once(lab: Lab) -> None:
+        lab.begin()
+        await lab.prepare()
+        same = MemberOptions(properties={"consumer.id": "same"})
+        both = [await lab.start_member(same, wait=False) for _ in range(2)]
+        await lab.until(lambda: any(each.started and each.state.rebalances for each in both), "a first rebalance")
+        await lab.rest("both are there")
+        await lab.close()
+
+    told = [CHECKS["belief_overlap"].judge(history(played(at_once, seed=seed))) for seed in range(1, 13)]
+    twice = [finding for finding in told if "each as g1_same" in finding.why]
+    assert twice
+    assert all(finding.measures["count"] == 6 for finding in twice), "each of the six partitions"
+    assert len(twice) < len(told), "in different milliseconds the second waits"
