@@ -75,7 +75,7 @@ def _set_up(plan: Plan, folder: Path) -> Iterator[tuple[LiveKernel, LiveStage]]:
             yield found
         return
     foreign = ForeignZooKeeper.named(folder.name)
-    if foreign is not None:
+    if foreign is not None and plan.number("servers") == 1:  # several are there to be harmed
         with LiveKernel() as live, foreign_stage(plan, folder, live, foreign) as stage:
             yield live, stage
         return

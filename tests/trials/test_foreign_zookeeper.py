@@ -50,7 +50,7 @@ def test_a_trial_is_alone_below_a_znode_that_goes_with_it(
 @pytest.mark.usefixtures("named")
 def test_its_servers_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(TrialError, match=f"the servers are not the lab's \\({CONNECT_VARIABLE}\\)"):
-        api.run(api.make_plan("servers", world="processes", settings={"members": "1"}), tmp_path)
+        api.run(api.make_plan("servers", world="processes", settings={"members": "1", "servers": "1"}), tmp_path)
 
 
 @pytest.mark.usefixtures("named")

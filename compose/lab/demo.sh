@@ -1,0 +1,14 @@
+#!/bin/sh
+# What the compose file's lab does: the demo, on the ensemble beside it; more zombies, on Spark's workers;
+# and a report of all. Ends as the demo and the sweep do: 0, where every claim came out as expected.
+set -u
+
+rebalance-lab demo --store /trials
+demo=$?
+rebalance-lab sweep zombie --seeds "${SWEEP_SEEDS:-200}" --master "$SPARK_MASTER_URL" --store /trials
+sweep=$?
+# The report's own exit code counts claims that neither of them is about.
+rebalance-lab report --store /trials --out /trials/report.html
+[ -s /trials/report.html ] || exit 2
+[ "$demo" -gt "$sweep" ] && exit "$demo"
+exit "$sweep"
