@@ -18,8 +18,8 @@ from rebalance_lab.report.spans import Gap, Overlap, Row, row_of
 
 #: Rows that can be read together.
 ROWS_LEGIBLE = 60
-#: Rows drawn where not all are.
-ROWS_PICKED = 16
+#: Rows drawn where not all are: so few that names fit into their boxes.
+ROWS_PICKED = 12
 #: Boxes of one drawing, at most: about 350 bytes each.
 BOXES = 2_400
 #: How much of a window is left free on each side of what it shows.

@@ -17,6 +17,8 @@ from rebalance_lab.report.gantt import Gantt, draw
 from rebalance_lab.report.scene import Scene, build_scene
 from rebalance_lab.report.spacetime import SpaceTime, draw_spacetime, subject_of
 from rebalance_lab.report.story import tell
+from rebalance_lab.trials.api import plan_of_trial
+from rebalance_lab.trials.plan import PlanError
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,15 @@ class Shown:
     def plainly(self, text: str) -> str:
         """The text with members' short names, where the history told them."""
         return text if self.scene is None else self.scene.plainly(text)
+
+    @property
+    def changed(self) -> str:
+        """The parameters that are not the scenario's own: `members 200, partitions 400`."""
+        try:
+            names = plan_of_trial(self.trial).changed
+        except PlanError:
+            return ""
+        return ", ".join(f"{name} {self.trial.parameters[name]}" for name in names)
 
     @property
     def cards_by_layer(self) -> dict[Layer, str]:
@@ -85,7 +96,8 @@ def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcom
     cards: tuple[Card, ...] = ()
     if scene is not None:
         subject = subject_of(scene, [finding.outcome for finding in wrong])
-        focus = focus_on(scene, () if subject is None else subject.witness, most=portrait.boxes)
+        proof = [each for finding in wrong for each in finding.outcome.witness]
+        focus = focus_on(scene, proof, most=portrait.boxes)
         gantt = draw(scene, portrait.prefix, focus, until_us=max(until_us, scene.end_us))
         if not portrait.brief:
             census = census_of(scene, portrait.prefix, focus)

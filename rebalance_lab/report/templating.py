@@ -25,6 +25,7 @@ def environment() -> Environment:
     found.filters.update(
         coded=text.coded,
         shortened=text.shortened,
+        glued=text.glued,
         without_ids=text.without_ids,
         seconds=text.seconds,
         exact=text.exact_moment,

@@ -49,10 +49,17 @@ def shortened(text: str, letters: int = 260) -> str:
 #: A consumer id: GROUP_HOST-MILLISECONDS-HEX.
 _ID = re.compile(r"[\w.-]*?_(?:host-)?([\w.-]+?)-\d{13}-[0-9a-f]{8}")
 
+_UNIT = re.compile(r"(\d) (s|ms)\b")
+
 
 def without_ids(text: str) -> str:
     """A text with the hosts' names in place of consumer ids, where nobody told the members' names."""
     return _ID.sub(r"\1", text)
+
+
+def glued(text: str) -> str:
+    """A text in which no line ends between a number and its unit."""
+    return _UNIT.sub("\\1\u00a0\\2", text)
 
 
 def listed(words: Sequence[str], *, at_most: int = 6) -> str:

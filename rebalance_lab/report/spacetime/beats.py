@@ -6,11 +6,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.views import CLOSING
 from rebalance_lab.report import glossary
 from rebalance_lab.report.faultwords import fault_words
 from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spans import Row
-from rebalance_lab.report.text import exact_moment, listed, partition_ranges, partitions_named
+from rebalance_lab.report.text import count, exact_moment, listed, partition_ranges, partitions_named
 
 #: Events of one actor that say the same are one mark while they follow each other this closely (µs),
 RUN_GAP_US = 60_000
@@ -143,7 +144,13 @@ def _attempt_word(event: Event) -> _Word | None:
         case Kind.ATTEMPT_FAILED:
             word = _Word("failure", "attempt fails:", 1, str(event.of("reason") or "error"))
         case Kind.DECIDED:
-            word = _Word("decision", "sees", 3, f"{event.of('members')} members")
+            seen = event.of("members")
+            word = _Word("decision", "sees", 3, count(seen, "member") if isinstance(seen, int) else "members")
+        case Kind.PHASE:
+            closing = event.of("name") == CLOSING
+            word = _Word(
+                "life", "all leave" if closing else "phase:", UNWANTED, "" if closing else str(event.of("name"))
+            )
     return word
 
 

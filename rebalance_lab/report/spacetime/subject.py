@@ -69,8 +69,8 @@ def _anomaly(scene: Scene, outcome: TrialOutcome, witness: list[Event], others: 
     times = [scene.since_start(event) for event in witness]
     background = [event for event in _background(scene) if times[0] <= scene.since_start(event) <= times[-1]]
     keys = sorted([*witness, *background], key=lambda event: (event.at_us, event.actor, event.n))
-    # Of three or more events the first of an overlap is what the anomaly stands on, long before it.
-    founded = len(times) > 2 and outcome.check.endswith("overlap")
+    # Of three or more events the first may be what the anomaly stands on, long before it.
+    founded = len(times) > 2 and (outcome.check.endswith("overlap") or outcome.check == "unowned_window")
     begin_us = times[1] if founded else times[0]
     title = glossary.title(outcome.check)
     own = next((_row(event) for event in witness if event.partition is not None), None)
@@ -81,7 +81,7 @@ def _anomaly(scene: Scene, outcome: TrialOutcome, witness: list[Event], others: 
         title=f"Around the first anomaly: {title.lower()}" + ("" if own is None else f" on {own}"),
         keys=tuple(keys),
         witness=frozenset(event.id for event in witness),
-        near=(*tight, (max(begin_us - LEAD_US, 0), times[-1] + LEAD_US)),
+        near=(*tight, (max(begin_us - LEAD_US, 0), max(min(times[-1] + LEAD_US, scene.closing_us), times[-1]))),
         tight=tight,
         zone=zone,
         row=row,
