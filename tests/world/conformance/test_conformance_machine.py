@@ -24,9 +24,9 @@ from rebalance_lab.world.simulated.tree import Tree
 from rebalance_lab.world.simulated.watches import Watches
 
 
-@pytest.mark.parametrize("recorded", [False, True], ids=["bare", "recorded"])
-def test_random_sessions_on_the_simulated_server(recorded: bool):
-    run(lambda: SimulatedHarness(seed=1, recorded=recorded), examples=120, phases=(Phase.generate, Phase.shrink))
+@pytest.mark.parametrize(("recorded", "examples"), [(False, 100), (True, 40)], ids=["bare", "recorded"])
+def test_random_sessions_on_the_simulated_server(recorded: bool, examples: int):
+    run(lambda: SimulatedHarness(seed=1, recorded=recorded), examples=examples, phases=(Phase.generate, Phase.shrink))
 
 
 def test_random_sessions_on_the_real_server(embedded_zookeeper: EmbeddedZooKeeper, transaction_log: TransactionLog):
