@@ -37,11 +37,11 @@ class Usurped(Exception):
 def close_session(loop: asyncio.AbstractEventLoop, credentials: Credentials) -> None:
     """Close the session on a connection of our own, in a thread: the loop's own sessions go on.
     A failure ends the kernel's run, through the loop's exception handler."""
-    loop.run_in_executor(None, _close, credentials).add_done_callback(lambda ended: ended.result())
+    loop.run_in_executor(None, end_session, credentials).add_done_callback(lambda ended: ended.result())
 
 
-def _close(credentials: Credentials) -> None:
-    """Raises Usurped, OSError."""
+def end_session(credentials: Credentials) -> None:
+    """Close the session on a connection of our own, and wait for it. Raises Usurped, OSError."""
     with socket.create_connection((credentials.host, credentials.port), timeout=TIMEOUT_S) as connection:
         connection.sendall(codec.connect_frame(0, credentials.timeout_ms, credentials.session_id, credentials.password))
         frame = _receive(connection)
