@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
@@ -30,6 +31,8 @@ def claims_json(analysis: Analysis) -> dict[str, Any]:
             "trials": verdict.live + verdict.simulated,
             "live": verdict.live,
             "simulated": verdict.simulated,
+            "frequencies": [dataclasses.asdict(each) for each in verdict.frequencies],
+            "fits": [dataclasses.asdict(each) for each in verdict.fits],
             "witness": verdict.witness,
             "replay": verdict.replay,
             "why": verdict.why,

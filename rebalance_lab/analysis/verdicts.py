@@ -1,10 +1,10 @@
 """What the counts of a reading mean: verdict, status, witness and why, in plain Python.
 
-A *counted reading* is a row of READINGS with, for each role (shows, denies, undecided, clean,
-dirty) and world (live, simulated), how many trials have it (`shows_live`) and the first of them
-(`shows_live_first`), the repeats that were not counted (`repeats_live`), and of a trend its
-`fits` and whether they agree (`agrees_live`) or disagree (`disagrees_live`). The rules are those
-of `ledger`.
+A *counted reading* is a row of READINGS with `roles`: for each role (shows, denies, undecided; of
+controls clean, dirty, unclear) and world (live, simulated) that any trial has, how many have it,
+the first of them, and the repeats that were not counted; and of a trend its `fits` and whether
+they agree (`agrees_live`) or disagree (`disagrees_live`). Here they become columns of their own:
+`shows_live`, `shows_live_first`, …, `repeats_live`. The rules are those of `ledger`.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ from rebalance_lab.analysis.ledger import Quantifier
 Row = dict[str, Any]
 
 WORLDS = ("live", "simulated")
+
+_EARNEST = ("shows", "denies", "undecided")
+_ROLES = (*_EARNEST, "clean", "dirty")
 
 #: Of a two-sided interval of 95 %.
 _Z = NormalDist().inv_cdf(0.975)
@@ -34,7 +37,7 @@ def wilson(shown: int, decided: int) -> tuple[float, float] | None:
 
 def verdict_row(counted: Row) -> Row:
     """A counted reading with all columns of VERDICTS."""
-    row = counted | {"fits": counted["fits"] or []}
+    row = counted | _spread(counted["roles"] or []) | {"fits": counted["fits"] or []}
     verdict = _verdict(row)
     status = verdict
     if verdict in ("reproduced", "refuted"):
@@ -42,6 +45,18 @@ def verdict_row(counted: Row) -> Row:
     row |= {world: _decided(row, world) for world in WORLDS}
     row |= {"verdict": verdict, "status": status, "witness": _witness(row), "examples": _examples(row)}
     return row | {"why": why(row), "frequencies": [_frequency(row, world) for world in WORLDS]}
+
+
+def _spread(roles: list[Row]) -> Row:
+    """Counts, first trials and repeats, each by its name."""
+    found = {(each["role"], each["world"]): each for each in roles}
+    row: Row = {}
+    for world in WORLDS:
+        for role in _ROLES:
+            each = found.get((role, world), {"trials": 0, "first": None})
+            row |= {f"{role}_{world}": each["trials"], f"{role}_{world}_first": each["first"]}
+        row[f"repeats_{world}"] = sum(found[role, world]["repeats"] for role in _EARNEST if (role, world) in found)
+    return row
 
 
 def _exists(row: Row) -> bool:
@@ -188,6 +203,8 @@ def _missing(row: Row) -> str:
     pieces = [
         f"a {world} control is violated: {row[f'dirty_{world}_first']}" for world in WORLDS if row[f"dirty_{world}"]
     ]
+    if _exists(row) and _total(row, "shows") == 0 < _total(row, "denies"):
+        return "; ".join([*pieces, _not_enough_to_refute(row)])
     for world in WORLDS:
         if row[f"shows_{world}"] < row[f"minimum_{world}"]:
             pieces.append(_needs(row, world))
@@ -198,13 +215,25 @@ def _missing(row: Row) -> str:
     return "; ".join(pieces)
 
 
+def _not_enough_to_refute(row: Row) -> str:
+    enough = " and ".join(f"{row[f'refute_{world}']} {world}" for world in WORLDS)
+    beside = "".join(_not_decided(row, world) for world in WORLDS)
+    return f"{_never_seen(row)}{beside}; refuted when it is {enough}"
+
+
 def _needs(row: Row, world: str) -> str:
     need = row[f"minimum_{world}"] - row[f"shows_{world}"]
-    decided, undecided, repeats = _decided(row, world), row[f"undecided_{world}"], row[f"repeats_{world}"]
-    more = " more" if decided + undecided else ""
+    decided = _decided(row, world)
+    more = " more" if decided + row[f"undecided_{world}"] else ""
     text = f"needs one{more} {world} trial" if need == 1 else f"needs {need}{more} {world} trials"
     if decided:
         text += f" (so far {row[f'shows_{world}']} of {decided} show it)"
+    return text + _not_decided(row, world)
+
+
+def _not_decided(row: Row, world: str) -> str:
+    """A world's trials that do not count, and why not."""
+    text, undecided, repeats = "", row[f"undecided_{world}"], row[f"repeats_{world}"]
     if undecided:
         text += f" ({undecided} decide nothing: no fault bit, or a check is unknown or does not apply)"
     if repeats:

@@ -27,6 +27,14 @@ def claims(*, store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -
     raise typer.Exit(exit_code([verdict.status for verdict in analysis.verdicts]))
 
 
+def seen(verdict: Verdict, world: str) -> str:
+    """How many of a world's decided trials show the claim, with the interval: `8 of 8 (68–100 %)`."""
+    found = next((each for each in verdict.frequencies if each.world == world), None)
+    if found is None or found.low is None or found.high is None:
+        return ""
+    return f"{found.shown} of {found.decided} ({100 * found.low:.0f}–{100 * found.high:.0f} %)"
+
+
 def show(verdicts: Sequence[Verdict]) -> None:
     """The readings that were tested as a table, surprises before all; the others by name."""
     tested = sorted(
@@ -41,14 +49,15 @@ def show(verdicts: Sequence[Verdict]) -> None:
             verdict.expected,
             styled(verdict.verdict),
             styled(verdict.status),
-            str(verdict.live),
-            str(verdict.simulated),
+            seen(verdict, "live"),
+            seen(verdict, "simulated"),
             escape(verdict.why),
         )
         for verdict in tested
     ]
     console = answer()
     if rows:
+        console.print("In live and simulated trials: how many of those that decide it show the claim (95 % interval)")
         columns = ("claim", "statement", "reading", "expected", "verdict", "status", "live", "simulated", "why")
         console.print(table("Claims that were put to the test", columns, rows, numbers=("live", "simulated")))
     for verdict in tested:

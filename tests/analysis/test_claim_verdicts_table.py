@@ -241,8 +241,8 @@ UNKNOWN = {
     ),
     "the same history twice": (
         [*MANY_CLEAN[: -len(CHECKS)], *CONTROLS, *rows_of_trial("s-again", "clean", history_sha256="s000")],
-        "needs one more live trial (so far 0 of 5 show it); needs one more simulated trial (so far 0 of 199 show it)"
-        " (1 not counted: another's history again)",
+        "belief_overlap and effect_overlap never violated together in 5 live and 199 simulated trials whose faults bit"
+        " (1 not counted: another's history again); refuted when it is 5 live and 200 simulated",
     ),
     "a planted bug": (
         [*LIVE, *CONTROLS, *rows_of_trial("planted", "violated", plant="bug")],
@@ -254,7 +254,8 @@ UNKNOWN = {
     ),
     "too few to refute": (
         [*MANY_CLEAN[len(CHECKS) :], *CONTROLS],
-        "needs one more live trial (so far 0 of 4 show it); needs one more simulated trial (so far 0 of 200 show it)",
+        "belief_overlap and effect_overlap never violated together in 4 live and 200 simulated trials whose faults bit;"
+        " refuted when it is 5 live and 200 simulated",
     ),
 }
 

@@ -89,6 +89,8 @@ GROWS = {"join": 1, "leave": -1, "broker": 0}
         ("broker", 3, "described", (1, 1, 6), Expected(3, 3, 3, 3 * 14 + 6 + 6, 18)),
         ("leave", 1, "shipped", (1, 1, 6), Expected(0, 0, 0, 0, 18)),
         ("join", 0, "shipped", (1, 1, 6), Expected(1, 0, 1, 12 + 6 + 3, 18)),
+        # Ten members, four of them without a partition: these do not read 1 + B to find leaders.
+        ("join", 9, "shipped", (1, 1, 6), Expected(10, 9, 10, 10 * 21 + 6 + 18 + 3 - 4 * 2, 18)),
     ],
 )
 def test_the_formulas_of_the_facts(

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from cli_tools import CommandLine, Shell
 
-from rebalance_lab.analysis.results import Analysis, Verdict
+from rebalance_lab.analysis.results import Analysis, Frequency, Verdict
 from rebalance_lab.cli import claims, demo, report
 
 REPRODUCED = Verdict(
@@ -24,6 +24,7 @@ REPRODUCED = Verdict(
     witness="zombie-1",
     replay="rebalance-lab replay trials/zombie-1",
     why="201 of 201 trials show it",
+    frequencies=(Frequency("live", 1, 1, 0.2065, 1.0), Frequency("simulated", 180, 200, 0.8506, 0.9342)),
 )
 UNKNOWN = replace(REPRODUCED, claim="Z1", verdict="unknown", status="unknown", witness=None, replay=None)
 NOT_RUN = replace(UNKNOWN, claim="E1", verdict="not run", status="not run", live=0, simulated=0, why="no scenario yet")
@@ -61,6 +62,21 @@ def test_surprises_come_first_and_what_was_not_run_is_named(command: CommandLine
     assert out.index("Z7b") < out.index("Z1 ") < out.index("Z10")
     assert "Not run: E1, Z7b (" in out
     assert "Z10, all: rebalance-lab replay trials/zombie-1" in out
+
+
+def test_claims_tell_how_often_with_the_interval(command: CommandLine, monkeypatch) -> None:
+    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED))
+    assert claims.seen(REPRODUCED, "live") == "1 of 1 (21–100 %)"
+    assert claims.seen(REPRODUCED, "simulated") == "180 of 200 (85–93 %)"
+    assert claims.seen(replace(REPRODUCED, frequencies=(Frequency("live", 0, 0, None, None),)), "live") == ""
+    shown = command("claims").out
+    assert "95 % interval" in shown and "180 of" in shown
+    (simulated,) = [
+        each
+        for each in command("claims", "--json").json["Z10"]["readings"]["all"]["frequencies"]
+        if each["world"] == "simulated"
+    ]
+    assert simulated == {"world": "simulated", "shown": 180, "decided": 200, "low": 0.8506, "high": 0.9342}
 
 
 def test_a_report_without_trials_is_refused(command: CommandLine, tmp_path) -> None:

@@ -24,7 +24,7 @@ from rebalance_lab.analysis.ledger import Quantifier
 from rebalance_lab.analysis.tables.cost_fits import FITS
 from rebalance_lab.analysis.tables.schemas import column
 from rebalance_lab.analysis.tables.trend_fits import trend_fits
-from rebalance_lab.analysis.verdicts import WORLDS, verdict_row
+from rebalance_lab.analysis.verdicts import verdict_row
 from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.checks.model import About
 
@@ -68,7 +68,6 @@ VERDICTS = StructType(
 #: Checks of statements. All others look for anomalies, also those no longer known by name.
 _STATEMENTS = sorted(name for name, check in CHECKS.items() if check.about is About.STATEMENT)
 
-_EARNEST = ("shows", "denies", "undecided")
 _OF_TRIAL = ("scenario", "rules", "generation", "seed", "control", "faults", "bitten", "history_sha256")
 
 
@@ -182,20 +181,13 @@ def _control_role() -> Column:
 
 
 def _counts(distinct: DataFrame, readings: DataFrame) -> DataFrame:
-    """Readings with counts of each role in each world, the first trial (by seed, then name) of
-    each, and the repeats that were not counted."""
-    kinds = [(role, world) for role in (*_EARNEST, "clean", "dirty") for world in WORLDS]
-    aggregates = []
-    for role, world in kinds:
-        here = (F.col("role") == role) & (F.col("world") == world)
-        aggregates.append(F.count_if(here).alias(f"{role}_{world}"))
-        aggregates.append(F.min(F.when(here, F.col("first")))["trial"].alias(f"{role}_{world}_first"))
-    for world in WORLDS:
-        earnest = (F.col("world") == world) & F.col("role").isin(*_EARNEST)
-        aggregates.append(F.sum(F.when(earnest, F.col("repeats")).otherwise(0)).alias(f"repeats_{world}"))
-    counted = readings.join(distinct.groupBy("position").agg(*aggregates), "position", "left")
-    numbers = [f"{role}_{world}" for role, world in kinds] + [f"repeats_{world}" for world in WORLDS]
-    return counted.fillna(0, numbers)
+    """Readings with `roles`: how many distinct trials of each world have each role, the first of
+    them (by seed, then name), and the repeats that were not counted."""
+    of_role = distinct.groupBy("position", "role", "world").agg(
+        F.count("*").alias("trials"), F.min("first")["trial"].alias("first"), F.sum("repeats").alias("repeats")
+    )
+    roles = of_role.groupBy("position").agg(F.collect_list(F.struct("role", "world", "trials", "first", "repeats")))
+    return readings.join(roles.toDF("position", "roles"), "position", "left")
 
 
 def _is_exists() -> Column:

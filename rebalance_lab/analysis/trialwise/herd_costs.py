@@ -38,21 +38,26 @@ class Expected:
     writes: int
 
 
-def expected(change: str, before: int, *, rules: str, brokers: int, topics: int, partitions: int) -> Expected:
+def expected(
+    change: str, before: int, *, rules: str, brokers: int, topics: int, partitions: int, most: int | None = None
+) -> Expected:
     """The formulas for a static group of `before` members on the same `topics`, of `partitions` in
     all, each rebalancing once at the first attempt (as `shipped`; of `described` is only taken
     that it watches the list of brokers).
 
-    Reads of a rebalance and member: 3B + C + T + 7 and one for each partition owned after; two for
-    each notification; of a joiner's subscription 2 + T. Writes: at most 3P (q deletes, p creates,
-    d offsets).
+    Reads of a rebalance and member: 3B + C + T + 7 and one for each partition owned after (1 + B
+    less if it owns none: it finds no leaders); two for each notification; of a joiner's
+    subscription 2 + T. Writes: at most 3P (q deletes, p creates, d offsets). `most`: partitions of
+    the largest topic, all of them where left out: dealt by range, members beyond them own nothing.
     """
     after = before + 1 if change == JOIN else before - 1 if change in _GOES else before
     if change == BROKER and rules != "described":
         return Expected(after, 0, 0, 0, 0)
     notifications = before - 1 if change in _GOES else before
     rebalances = notifications + (change == JOIN)
-    reads = rebalances * (3 * brokers + after + topics + 7) + (partitions if rebalances else 0) + 2 * notifications
+    idle = max(0, after - (partitions if most is None else most))
+    reads = rebalances * (3 * brokers + after + topics + 7) + 2 * notifications
+    reads += partitions - idle * (1 + brokers) if rebalances else 0
     joining = 2 + topics if change == JOIN else 0
     return Expected(after, notifications, rebalances, reads + joining, 3 * partitions)
 
@@ -119,13 +124,15 @@ class _Course:
         if change is None:
             return
         trial, topics = self.trial, self.topics.get(change.group, set())
+        sizes = [len(self.registry.partitions.get(topic, {})) for topic in topics]
         formula = expected(
             change.change,
             change.before,
             rules=trial.rules,
             brokers=len(self.registry.brokers),
             topics=len(topics),
-            partitions=sum(len(self.registry.partitions.get(topic, {})) for topic in topics),
+            partitions=sum(sizes),
+            most=max(sizes, default=0),
         )
         self.done.append(
             HerdCost(

@@ -1,0 +1,95 @@
+"""The ledger's runs, put to the test: a few simulated trials of each must give what it expects."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from rebalance_lab.analysis.analyse import analyse
+from rebalance_lab.analysis.ledger import Claim, Ledger, Minimum, Reading, Run, read_ledger, run_of
+from rebalance_lab.analysis.results import Verdict
+from rebalance_lab.analysis.session import LocalSpark
+from rebalance_lab.history.checks import CHECKS
+from rebalance_lab.trials import api
+from rebalance_lab.trials.plan import Plan
+
+LEDGER = read_ledger()
+RUNNING = {(name, reading.name): run for name, claim, reading in LEDGER.readings() if (run := run_of(claim, reading))}
+
+#: Of trials in earnest, and of controls.
+SEEDS, CONTROLS = (1, 2), (1,)
+
+#: What a reading's `where` asks for beside the scenario's defaults.
+SETTINGS = {("Z16", "described"): {"keep": "false"}, ("Z16", "shipped"): {"keep": "false"}}
+
+#: Group sizes of a trend.
+SIZES = (4, 8, 12, 16)
+
+
+def plans(name: str, reading: Reading, run: Run) -> list[Plan]:
+    sizes = [{"members": str(size)} for size in SIZES] if run.trend else [{}]
+    return [
+        api.make_plan(
+            run.scenario,
+            rules=rules,
+            seed=seed,
+            control=control,
+            settings=SETTINGS.get((name, reading.name), {}) | size,
+        )
+        for size in sizes
+        for rules in ([reading.rules] if reading.rules else ["described", "shipped"])
+        for control, seeds in ((False, SEEDS), (True, CONTROLS))
+        for seed in seeds
+    ]
+
+
+def asking_for_few(claim: Claim) -> Claim:
+    """The claim, decided by two simulated trials."""
+    few = Minimum(live=0, simulated=len(SEEDS))
+
+    def of(run: Run | None) -> Run | None:
+        return run and msgspec.structs.replace(run, minimum=few, to_refute=few)
+
+    readings = tuple(msgspec.structs.replace(reading, run=of(reading.run)) for reading in claim.readings)
+    return msgspec.structs.replace(claim, run=of(claim.run), readings=readings)
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory, local_spark: LocalSpark) -> dict[tuple[str, str], Verdict]:
+    store = tmp_path_factory.mktemp("ledger")
+    wanted = [
+        plan
+        for name, _, reading in LEDGER.readings()
+        if (name, reading.name) in RUNNING
+        for plan in plans(name, reading, RUNNING[name, reading.name])
+    ]
+    for plan in {plan.trial_id: plan for plan in wanted}.values():
+        api.run(plan, store)
+    ledger = Ledger({name: asking_for_few(claim) for name, claim in LEDGER.claims.items()})
+    found = analyse(store, ledger=ledger, spark=local_spark.session, intervals_for=())
+    return {(each.claim, each.reading): each for each in found.verdicts}
+
+
+@pytest.mark.parametrize("which", list(RUNNING), ids=str)
+def test_simulated_trials_give_the_verdict_that_is_expected(
+    which: tuple[str, str], verdicts: dict[tuple[str, str], Verdict]
+) -> None:
+    found = verdicts[which]
+    assert (found.verdict, found.status) == (found.expected, "as expected"), found.why
+    assert found.simulated >= len(SEEDS)
+
+
+@pytest.mark.parametrize("which", list(RUNNING), ids=str)
+def test_runs_name_checks_scenarios_and_parameters_that_exist(which: tuple[str, str]) -> None:
+    name, run = which[0], RUNNING[which]
+    (reading,) = [each for each in LEDGER.claims[name].readings if each.name == which[1]]
+    scenario = api.scenario(run.scenario)
+    assert name in scenario.claims
+    assert set(run.checks) <= set(CHECKS)
+    known = {parameter.name for parameter in scenario.parameters}
+    assert {condition.parameter for condition in (*run.conditions, *reading.conditions)} <= known
+
+
+def test_these_claims_are_run() -> None:
+    running = {name for name, _ in RUNNING}
+    assert {"Z1", "Z3", "Z5a", "Z5b", "Z6", "Z7a", "Z7b", "Z7c", "Z8", "Z9", "Z10", "Z14", "Z15a", "Z16"} <= running
