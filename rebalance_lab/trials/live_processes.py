@@ -22,6 +22,9 @@ from rebalance_lab.world.live.proxy import TcpProxy
 #: SIGSTOP and SIGKILL take effect at once unless the machine is overloaded.
 SIGNAL_LIMIT_US = 5_000_000
 
+#: A member that has left closes its files, and its interpreter ends: seconds on a busy machine.
+END_LIMIT_S = 60.0
+
 #: How often a process is looked at until a signal has taken effect.
 SIGNAL_POLL_US = 1000
 
@@ -114,7 +117,7 @@ class HostProcess:
     def wait(self) -> None:
         """Members that left have closed their sessions; their interpreter ends a moment later."""
         try:
-            self.popen.wait(timeout=SIGNAL_LIMIT_US / 1e6)
+            self.popen.wait(timeout=END_LIMIT_S)
         except subprocess.TimeoutExpired:
             raise TrialError(f"{', '.join(self.members)} left, and process {self.name} did not end") from None
         self.check()
