@@ -14,7 +14,7 @@ from rebalance_lab.hosts.real.attempts import MembersZxid
 from rebalance_lab.hosts.real.story import Setting, Story
 from rebalance_lab.hosts.spec import Command, MemberSpec
 from rebalance_lab.kernel import Kernel
-from rebalance_lab.trials.live_processes import SIGNAL_LIMIT_US
+from rebalance_lab.trials.live_processes import END_LIMIT_S
 from rebalance_lab.trials.plan import REAL
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.wire.paths import members_path
@@ -66,7 +66,7 @@ class RealHost:
     def wait(self) -> None:
         """It has left, and its JVM ends a moment later."""
         try:
-            self.popen.wait(timeout=SIGNAL_LIMIT_US / 1e6)
+            self.popen.wait(timeout=END_LIMIT_S)
         except subprocess.TimeoutExpired:
             raise TrialError(f"{self.name} left, and its process {self.pid} did not end") from None
         self.check()
