@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -16,12 +17,13 @@ from rebalance_lab.cli.failures import UNKNOWN, Failure, spoken
 from rebalance_lab.cli.options import Rules, RulesOption, ZooKeeperOption, key_values
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.history.events import Event, Kind
-from rebalance_lab.hosts.members import build_member, subscription_of
+from rebalance_lab.hosts.members import build_member, security_of, subscription_of
 from rebalance_lab.hosts.spec import MemberSpec
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.wire.errors import InvalidFilter, UnsupportedFilter
 from rebalance_lab.world.live.connect_string import BadConnectString
-from rebalance_lab.world.live.environment import live_environment
+from rebalance_lab.world.live.environment import live_environment, live_factory
+from rebalance_lab.world.live.security import BadSecurity
 from rebalance_lab.zkclient import ZkTimeoutException
 from zkconsumer.errors import (
     ConsumerRebalanceFailedException,
@@ -33,6 +35,7 @@ from zkconsumer.errors import (
 #: What a member refuses or gives up with, in words its user knows.
 REFUSALS = (
     BadConnectString,
+    BadSecurity,
     UnknownAssignor,
     IllegalArgumentException,
     InvalidConfigException,
@@ -120,6 +123,9 @@ def join(
         list[str] | None,
         typer.Option("--config", help="A setting of Kafka's 0.8 consumer, or a cure of the lab.", metavar="KEY=VALUE"),
     ] = None,
+    security: Annotated[
+        Path | None, typer.Option("--security", help="Digest, ACLs and TLS: see docs/containers.md.", metavar="FILE")
+    ] = None,
 ) -> None:
     """Join a group as one ZooKeeper-era member, until SIGINT (Ctrl-C) or SIGTERM.
 
@@ -142,6 +148,7 @@ def join(
         work_period_ms=50,
         plant=None,
         events="",
+        security=None if security is None else str(security),
     )
     with spoken():
         _run(spec)
@@ -198,7 +205,8 @@ def _run(spec: MemberSpec) -> None:
         for number in (signal.SIGINT, signal.SIGTERM):
             live.loop.add_signal_handler(number, leave)
         try:
-            environment = live_environment(spec.actor, live, lines, spec.seed, host=spec.host)
+            factory = live_factory(spec.actor, live, spec.seed, security_of(spec))
+            environment = live_environment(spec.actor, live, lines, spec.seed, host=spec.host, factory=factory)
             member = build_member(environment, spec)
             subscription = subscription_of(spec)
             print(f"rebalance-lab: joining as {member.consumer_id}; Ctrl-C leaves", file=sys.stderr)

@@ -20,7 +20,7 @@ import msgspec
 
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.recorder import FileSink
-from rebalance_lab.hosts.members import run_member
+from rebalance_lab.hosts.members import run_member, security_of
 from rebalance_lab.hosts.spec import Command, Expire, Leave, MemberSpec, Start
 from rebalance_lab.kernel import Flag, Future, Task
 from rebalance_lab.kernel.live import LiveKernel
@@ -69,7 +69,7 @@ class MemberHost:
         """Start a member."""
         kernel = self._live.kernel
         sink = FileSink(Path(spec.events))
-        factory = live_factory(spec.actor, self._live, spec.seed)
+        factory = live_factory(spec.actor, self._live, spec.seed, security_of(spec))
         environment = live_environment(
             spec.actor, self._live, sink, spec.seed, host=spec.host, operations=spec.operations, factory=factory
         )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.hosts.spec import MemberSpec
 from rebalance_lab.kernel import Flag
 from rebalance_lab.world.errors import NodeExists
+from rebalance_lab.world.live.security import NO_SECURITY, Security, read_security
 from rebalance_lab.world.ports import Environment
 from zkconsumer.errors import IllegalArgumentException, InvalidConfigException
 from zkconsumer.fetchers import LeaseSettings
@@ -46,3 +49,8 @@ def subscription_of(spec: MemberSpec) -> Subscription:
     if spec.blacklist is not None:
         return BlackList(spec.blacklist, spec.filter_streams)
     return Static(spec.streams)
+
+
+def security_of(spec: MemberSpec) -> Security:
+    """Who the member's sessions are, and how they talk. Raises BadSecurity."""
+    return NO_SECURITY if spec.security is None else read_security(Path(spec.security))

@@ -13,7 +13,8 @@ class MemberSpec(msgspec.Struct, frozen=True):
     count; or `whitelist` or `blacklist`: a filter, with `filter_streams` streams.
     `assignor`: a rule that comes before the rule set's own.
     `events`: path of the JSON-lines file this member appends its events to; `operations`:
-    whether each ZooKeeper operation is recorded there, or only how many there were."""
+    whether each ZooKeeper operation is recorded there, or only how many there were.
+    `security`: path of a file with authentication, ACLs and TLS (`world.live.security`)."""
 
     actor: str
     host: str
@@ -30,6 +31,7 @@ class MemberSpec(msgspec.Struct, frozen=True):
     work_period_ms: int = 50
     fetcher_stop_ms: int = 0
     operations: Literal["all", "counts"] = "all"
+    security: str | None = None
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):

@@ -10,10 +10,11 @@ class ZooKeeperError(Exception):
     """An operation failed. `code` is ZooKeeper's; `zxid` that of the reply, -1 without one."""
 
     code = 0
+    hint = ""
 
     def __init__(self, operation: str, path: str, *, zxid: int = -1, session_id: int = 0) -> None:
         where = f" (session {session_id:#x}, zxid {zxid:#x})" if zxid >= 0 else f" (session {session_id:#x})"
-        super().__init__(f"{type(self).__name__}: {operation} {path}{where}")
+        super().__init__(f"{type(self).__name__}: {operation} {path}{where}{self.hint}")
         self.operation = operation
         self.path = path
         self.zxid = zxid
@@ -34,6 +35,7 @@ class NoNode(ZooKeeperError):
 
 class NoAuth(ZooKeeperError):
     code = -102
+    hint = ": the ACL there does not let this session do it; who may is set where the znode was created"
 
 
 class BadVersion(ZooKeeperError):
@@ -54,6 +56,13 @@ class NotEmpty(ZooKeeperError):
 
 class SessionExpired(ZooKeeperError):
     code = -112
+
+
+class AuthFailed(ZooKeeperError):
+    """The server does not accept who the session says it is, and has closed it."""
+
+    code = -115
+    hint = ": the server does not accept who this session says it is"
 
 
 class SessionClosed(ZooKeeperError):
@@ -105,6 +114,7 @@ BY_CODE: dict[int, type[ZooKeeperError]] = {
         NodeExists,
         NotEmpty,
         SessionExpired,
+        AuthFailed,
     )
 }
 

@@ -83,17 +83,21 @@ class Request:
 # -- requests -----------------------------------------------------------------------------------
 
 
-def create(chroot: Chroot, path: str, data: bytes, *, ephemeral: bool, sequence: bool) -> Request:
+def create(
+    chroot: Chroot, path: str, data: bytes, *, ephemeral: bool, sequence: bool, acls: list[Any] = OPEN_ACL_UNSAFE
+) -> Request:
     def read_created(buffer: bytes, offset: int, end: int) -> str:
         return chroot.to_client(read_path(buffer, offset, end))
 
-    body = create_body(chroot, path, data, ephemeral=ephemeral, sequence=sequence)
+    body = create_body(chroot, path, data, ephemeral=ephemeral, sequence=sequence, acls=acls)
     return Request("create", path, wire.Create.type, body, read_created)
 
 
-def create_body(chroot: Chroot, path: str, data: bytes, *, ephemeral: bool, sequence: bool) -> bytes:
+def create_body(
+    chroot: Chroot, path: str, data: bytes, *, ephemeral: bool, sequence: bool, acls: list[Any] = OPEN_ACL_UNSAFE
+) -> bytes:
     flags = (_FLAG_EPHEMERAL if ephemeral else 0) | (_FLAG_SEQUENCE if sequence else 0)
-    return wire.Create(chroot.to_server(path), data, OPEN_ACL_UNSAFE, flags).serialize()  # type: ignore[no-any-return]
+    return wire.Create(chroot.to_server(path), data, acls, flags).serialize()  # type: ignore[no-any-return]
 
 
 def get(chroot: Chroot, path: str, *, watch: bool) -> Request:

@@ -9,6 +9,7 @@ from rebalance_lab.history.recorder import Recorder, Sink
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.world.live.security import NO_SECURITY, Security
 from rebalance_lab.world.ports import Environment
 from rebalance_lab.world.recording import ALL, MemberOf, RecordedFactory
 
@@ -23,10 +24,14 @@ class LiveClock:
         return time.time_ns() // 1_000_000
 
 
-def live_factory(actor: str, live: LiveKernel, seed: int | str) -> LiveZooKeeperFactory:
+def live_factory(
+    actor: str, live: LiveKernel, seed: int | str, security: Security = NO_SECURITY
+) -> LiveZooKeeperFactory:
     """Where `actor` opens its sessions. Those that are still open when the kernel closes are
     dropped without a word, as when a process ends."""
-    factory = LiveZooKeeperFactory(live.kernel, live.loop, RandomStream(seed, actor, "zookeeper session"))
+    factory = LiveZooKeeperFactory(
+        live.kernel, live.loop, RandomStream(seed, actor, "zookeeper session"), security=security
+    )
     live.on_close(factory.close)
     return factory
 

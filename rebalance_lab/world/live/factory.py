@@ -8,6 +8,7 @@ from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.world.live.codec import REQUEST_LIMIT_BYTES
 from rebalance_lab.world.live.connect_string import Server, parse
 from rebalance_lab.world.live.hosts import JAVA_WAITS, ConnectWaits, Hosts
+from rebalance_lab.world.live.security import NO_SECURITY, Security
 from rebalance_lab.world.live.session import LiveSession
 
 
@@ -15,8 +16,8 @@ class LiveZooKeeperFactory:
     """Sessions on `loop`, which must be the loop of the kernel's AsyncioDriver.
 
     `random` draws the waits before reconnects, and the order of the servers. `waits`: how long
-    to wait before a reconnect; `request_limit_bytes`: the servers' jute.maxbuffer. Later,
-    authentication and TLS become settings of the factory.
+    to wait before a reconnect; `request_limit_bytes`: the servers' jute.maxbuffer; `security`:
+    authentication, ACLs and TLS.
     """
 
     def __init__(
@@ -27,12 +28,14 @@ class LiveZooKeeperFactory:
         *,
         waits: ConnectWaits = JAVA_WAITS,
         request_limit_bytes: int = REQUEST_LIMIT_BYTES,
+        security: Security = NO_SECURITY,
     ) -> None:
         self._kernel = kernel
         self._loop = loop
         self._random = random
         self._waits = waits
         self._request_limit_bytes = request_limit_bytes
+        self._security = security
         self._open: dict[LiveSession, None] = {}
         self._old_servers: dict[Server, None] = {}
 
@@ -50,6 +53,7 @@ class LiveZooKeeperFactory:
             session_timeout_ms,
             self._request_limit_bytes,
             lambda it: self._open.pop(it, None),
+            self._security,
         )
         self._open[session] = None
         return session

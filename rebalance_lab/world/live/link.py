@@ -19,6 +19,7 @@ from rebalance_lab.world.live.codec import (
     unpack_length,
 )
 from rebalance_lab.world.live.connect_string import Server
+from rebalance_lab.world.live.security import NO_SECURITY, Security
 
 
 class LinkState(Enum):
@@ -52,12 +53,18 @@ class Link(asyncio.Protocol):
     """A connection from its dialing to its end; never used twice."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, owner: LinkOwner, server: Server, connect_timeout_s: float
+        self,
+        loop: asyncio.AbstractEventLoop,
+        owner: LinkOwner,
+        server: Server,
+        connect_timeout_s: float,
+        security: Security = NO_SECURITY,
     ) -> None:
         self.server = server
         self.state = LinkState.DIALING
         self._loop = loop
         self._owner = owner
+        self._security = security
         self._transport: asyncio.Transport | None = None
         self._outgoing: list[bytes] = []
         self._chunks: list[bytes] = []  # the first bytes of a frame that is not complete
@@ -72,7 +79,13 @@ class Link(asyncio.Protocol):
 
     async def _connect(self) -> None:
         try:
-            await self._loop.create_connection(lambda: self, self.server.host, self.server.port)
+            host, port = self.server.host, self.server.port
+            context = self._security.context
+            if context is None:
+                await self._loop.create_connection(lambda: self, host, port)
+            else:
+                name = self._security.server_name or host
+                await self._loop.create_connection(lambda: self, host, port, ssl=context, server_hostname=name)
         except OSError as error:
             self._lose(f"cannot connect: {error}")
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from typing import Any, assert_never
 
 from kazoo.protocol import serialization as wire
+from kazoo.security import OPEN_ACL_UNSAFE
 
 from rebalance_lab.world.errors import MultiRefused, error_for
 from rebalance_lab.world.live.codec import (
@@ -88,7 +89,7 @@ Result = str | Stat | Node | tuple[str, ...] | Failed | None
 # -- requests -----------------------------------------------------------------------------------
 
 
-def multi(chroot: Chroot, operations: Sequence[WriteOperation]) -> Request:
+def multi(chroot: Chroot, operations: Sequence[WriteOperation], acls: list[Any] = OPEN_ACL_UNSAFE) -> Request:
     """The answer is a tuple of the operations' results, or Refused."""
 
     def read_all(buffer: bytes, offset: int, end: int) -> tuple[Result, ...] | Refused:
@@ -97,7 +98,7 @@ def multi(chroot: Chroot, operations: Sequence[WriteOperation]) -> Request:
             return _refusal(operations, results)
         return tuple(chroot.to_client(each) if isinstance(each, str) else each for each in results)
 
-    parts = (_write(chroot, each) for each in operations)
+    parts = (_write(chroot, each, acls) for each in operations)
     path = operations[0].path if operations else "/"
     return Request("multi", path, wire.Transaction.type, _body(parts), read_all)
 
@@ -117,11 +118,11 @@ def _body(parts: Iterable[tuple[int, bytes]]) -> bytes:
     return b"".join([_header.pack(kind, False, -1) + part for kind, part in parts]) + _END
 
 
-def _write(chroot: Chroot, operation: WriteOperation) -> tuple[int, bytes]:
+def _write(chroot: Chroot, operation: WriteOperation, acls: list[Any]) -> tuple[int, bytes]:
     path = chroot.to_server(operation.path)
     match operation:
         case Create(_, data, ephemeral, sequence):
-            body = create_body(chroot, operation.path, data, ephemeral=ephemeral, sequence=sequence)
+            body = create_body(chroot, operation.path, data, ephemeral=ephemeral, sequence=sequence, acls=acls)
             return wire.Create.type, body
         case Set(_, data, version):
             return wire.SetData.type, wire.SetData(path, data, version).serialize()

@@ -24,6 +24,7 @@ from rebalance_lab.world.live.connect_string import Chroot, Server
 from rebalance_lab.world.live.gathering import MultiRead
 from rebalance_lab.world.live.hosts import Hosts
 from rebalance_lab.world.live.link import Link
+from rebalance_lab.world.live.security import NO_SECURITY, XID_AUTH, Security
 from rebalance_lab.world.live.usurper import Credentials
 from rebalance_lab.world.live.watches import WatchClass, WatchTable
 from rebalance_lab.world.ports import (
@@ -70,6 +71,7 @@ class LiveSession:
         session_timeout_ms: int,
         request_limit_bytes: int,
         ended: Callable[[LiveSession], None],
+        security: Security = NO_SECURITY,
     ) -> None:
         self.hosts = hosts
         self.chroot = chroot
@@ -82,6 +84,7 @@ class LiveSession:
         self._requested_timeout_ms = session_timeout_ms
         self._request_limit_bytes = request_limit_bytes
         self._ended = ended
+        self._security = security
         self._password = _NO_PASSWORD
         self._zxid = 0
         self._xid = 0
@@ -97,7 +100,8 @@ class LiveSession:
     # -- operations -------------------------------------------------------------------------
 
     def create(self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> Future[Reply[str]]:
-        return self.submit(codec.create(self.chroot, path, data, ephemeral=ephemeral, sequence=sequence))
+        acls = self._security.acls
+        return self.submit(codec.create(self.chroot, path, data, ephemeral=ephemeral, sequence=sequence, acls=acls))
 
     def get(self, path: str, *, watch: bool = False) -> Future[Reply[Node]]:
         return self.submit(codec.get(self.chroot, path, watch=watch))
@@ -123,7 +127,7 @@ class LiveSession:
                 reason = errors.BadArguments(name, operation.path, session_id=self.session_id)
                 refused.fail(errors.MultiRefused(index, reason))
                 return refused
-        return self.submit(multi.multi(self.chroot, operations))
+        return self.submit(multi.multi(self.chroot, operations, self._security.acls))
 
     def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
         """See the port. More than a thousand reads are several requests, each a snapshot of its
@@ -173,7 +177,8 @@ class LiveSession:
     def _dial(self, server: Server) -> None:
         self._reconnect = None
         timeout_ms = self.negotiated_timeout_ms or self._requested_timeout_ms
-        self._link = Link(self._loop, self, server, timeout_ms / 1000 / len(self.hosts.servers))
+        connect_timeout_s = timeout_ms / 1000 / len(self.hosts.servers)
+        self._link = Link(self._loop, self, server, connect_timeout_s, self._security)
 
     def link_opened(self) -> None:
         assert self._link is not None
@@ -197,6 +202,8 @@ class LiveSession:
         self._change(SessionState.CONNECTED)
         self.hosts.established()
         link.established(welcome.timeout_ms)
+        if self._security.greeting:  # before all else, as Java's client has it
+            link.send(self._security.greeting)
         for batch in self._watches.batches():
             request = codec.set_watches(self.chroot, self._zxid, *batch)
             self._pending.append(request)
@@ -214,6 +221,10 @@ class LiveSession:
             raise ProtocolViolation(f"an answer of {end - start} bytes has no header")
         xid, zxid, code = codec.unpack_reply_header(buffer, start)
         if xid == codec.XID_PING:
+            return
+        if xid == XID_AUTH:
+            if code != 0:
+                self._end(SessionState.CLOSED, errors.AuthFailed)
             return
         if xid == codec.XID_WATCH_EVENT:
             self._watch_event(*codec.read_watch_event(buffer, body, end))

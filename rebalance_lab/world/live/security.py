@@ -1,0 +1,100 @@
+"""Who a session is, what it lets others do with its znodes, and how it talks to the server."""
+
+from __future__ import annotations
+
+import ssl
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from kazoo.protocol import serialization as wire
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
+
+#: The xid of requests that say who one is, and of their answers.
+XID_AUTH = -4
+
+_request_header = wire.int_int_struct
+
+
+class BadSecurity(ValueError):
+    """A security file that cannot be used; the message names it and says what is wrong."""
+
+
+class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Paths of PEM files. `ca`: who signs servers; `certificate` and `key`: our own, where the server
+    wants one. `server_name`: what its certificate must name; left out, the host of the connect string."""
+
+    ca: str
+    certificate: str | None = None
+    key: str | None = None
+    server_name: str | None = None
+
+
+class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
+    """`digest`: user:password, by which a session is known. `acl`: what it gives the znodes that it
+    creates: everybody may do all (`open`, as Kafka 0.8 has it); only who created them (`creator`);
+    or everybody may read them besides (`creator-readable`)."""
+
+    digest: str | None = None
+    acl: Literal["open", "creator", "creator-readable"] = "open"
+    tls: Tls | None = None
+
+    @property
+    def acls(self) -> list[Any]:
+        """For each znode that is created."""
+        choices: dict[str, list[Any]] = {
+            "open": OPEN_ACL_UNSAFE,
+            "creator": CREATOR_ALL_ACL,
+            "creator-readable": CREATOR_ALL_ACL + READ_ACL_UNSAFE,
+        }
+        return choices[self.acl]
+
+    @property
+    def greeting(self) -> bytes:
+        """What is sent on each new connection, behind the connect request; nothing for nobody."""
+        if self.digest is None:
+            return b""
+        body = _request_header.pack(XID_AUTH, wire.Auth.type) + wire.Auth(0, "digest", self.digest).serialize()
+        return bytes(wire.int_struct.pack(len(body)) + body)
+
+    @cached_property
+    def context(self) -> ssl.SSLContext | None:
+        """For connections with TLS; None without. Raises OSError (ssl.SSLError is one)."""
+        if self.tls is None:
+            return None
+        context = ssl.create_default_context(cafile=self.tls.ca)
+        if self.tls.certificate is not None:
+            context.load_cert_chain(self.tls.certificate, self.tls.key)
+        return context
+
+    @property
+    def server_name(self) -> str | None:
+        """What the server's certificate must name, if not its host."""
+        return None if self.tls is None else self.tls.server_name
+
+
+#: As Kafka 0.8: nobody in particular, and everything open.
+NO_SECURITY = Security()
+
+
+def read_security(file: Path) -> Security:
+    """A Security as a TOML file; paths in it are relative to it. Raises BadSecurity."""
+    try:
+        found = msgspec.toml.decode(file.read_bytes(), type=Security)
+        if found.tls is not None:
+            files = {
+                name: str(file.absolute().parent / path)
+                for name in ("ca", "certificate", "key")
+                if (path := getattr(found.tls, name)) is not None
+            }
+            found = msgspec.structs.replace(found, tls=msgspec.structs.replace(found.tls, **files))
+        if found.context is not None and found.tls is not None and found.tls.key is None and found.tls.certificate:
+            raise BadSecurity(f"{file}: tls.certificate needs tls.key")
+    except (OSError, msgspec.MsgspecError) as error:
+        raise BadSecurity(f"{file}: {error}") from error
+    if found.digest is not None and ":" not in found.digest:
+        raise BadSecurity(f'{file}: write digest = "user:password"')
+    if found.acl != "open" and found.digest is None and found.tls is None:
+        raise BadSecurity(f"{file}: acl = {found.acl!r} needs a digest, or a certificate: nobody would own the znodes")
+    return found
