@@ -157,6 +157,14 @@ def test_a_group_that_never_rested_is_unknown() -> None:
     assert finding.why == "it never came to rest; the group never came to rest, so no change was looked at"
 
 
+def test_a_change_that_no_rest_followed_leaves_it_open() -> None:
+    story = settled("12")
+    story.joins(2_000, "m4")
+    story.phase(3_000, "closing")
+    finding = judge(story)
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "no rest followed the change of /consumers/g/ids/g_m4")
+
+
 def test_a_clock_that_drifted_leaves_it_open() -> None:
     story = settled("12", wall_drift_us=2_001)
     move(story, "12", "21")

@@ -179,6 +179,23 @@ def test_a_group_that_never_rested_is_unknown() -> None:
     assert judge(group(("m1", 0))).outcome is Outcome.UNKNOWN
 
 
+def test_a_change_that_no_rest_followed_leaves_it_open() -> None:
+    story = group(("m1", 0), ("m2", 1))
+    story.rest(1_000)
+    story.joins(2_000, "m3")
+    story.phase(3_000, "closing")
+    finding = judge(story)
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "no rest followed the change of /consumers/g/ids/g_m3")
+
+
+def test_a_change_of_the_end_needs_no_rest() -> None:
+    story = group(("m1", 0), ("m2", 1))
+    story.rest(1_000)
+    story.phase(2_000, "closing")
+    story.goes(1_999, "m1")  # by the server's clock
+    assert judge(story).outcome is Outcome.CLEAN
+
+
 def test_a_clock_that_drifted_leaves_it_open() -> None:
     story = group(("m1", 0), wall_drift_us=2_001)
     story.rest(1_000)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rebalance_lab.history.checks.faults import clock_drifted, not_violated, violated
-from rebalance_lab.history.checks.groups import GroupsState, Place, membership_changes, states_at_rests
+from rebalance_lab.history.checks.groups import GroupsState, Place, membership_changes, states_at_rests, unrested
 from rebalance_lab.history.checks.model import About, Check, Finding
 from rebalance_lab.history.checks.scope import NO_REST, Scope, changes_scope
 from rebalance_lab.history.checks.znodes import Znode, znodes_of
@@ -62,7 +62,7 @@ def judge(history: History) -> Finding:
             f"and {len(broken)} were taken from their owner and given back, for {numbers['changes']} changes"
         )
         return violated(why, broken[0] if broken else _needless(steps), numbers)
-    nothing = NO_REST if scope is None else None
+    nothing = NO_REST if scope is None else unrested(history)
     why = "no more partitions moved than had to, and none was interrupted"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
 

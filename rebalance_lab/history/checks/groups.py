@@ -11,7 +11,7 @@ from functools import lru_cache
 import msgspec
 
 from rebalance_lab.history.checks.faults import TOLERANCE_US
-from rebalance_lab.history.checks.scope import rests_of
+from rebalance_lab.history.checks.scope import changes_scope, rests_of
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import owner_claim
@@ -89,6 +89,16 @@ def membership_changes(history: History) -> Sequence[Event]:
     """Registry events that members may watch for, in the registry's order: an id, a broker or a
     topic comes, goes or changes."""
     return [event for event in registry(history) if event.kind in _CHANGES and _watched(str(event.of("path") or ""))]
+
+
+def unrested(history: History) -> str | None:
+    """Why what checks see at rests is not all of it: something changed, and no rest followed until
+    the phase `closing`. None where the last rest came last."""
+    scope, rests = changes_scope(history), rests_of(history)
+    if scope is None:
+        return None
+    late = [event for event in membership_changes(history) if scope.holds(event) and event.at_us > rests[-1].at_us]
+    return f"no rest followed the change of {late[0].of('path')}" if late else None
 
 
 def _watched(path: str) -> bool:

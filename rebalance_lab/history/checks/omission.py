@@ -17,7 +17,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.history.checks.faults import clock_drifted, not_violated, violated
-from rebalance_lab.history.checks.groups import GroupsState, Place, Registered, states_at_rests, subscription_of
+from rebalance_lab.history.checks.groups import (
+    GroupsState,
+    Place,
+    Registered,
+    states_at_rests,
+    subscription_of,
+    unrested,
+)
 from rebalance_lab.history.checks.lives import lives
 from rebalance_lab.history.checks.model import Check, Finding
 from rebalance_lab.history.events import Event, Layer
@@ -65,7 +72,7 @@ def judge(history: History) -> Finding:
     }
     if found:
         return _violated(found, numbers)
-    nothing = None if numbers["partitions"] else "at no rest was a member subscribed to a partition"
+    nothing = unrested(history) if numbers["partitions"] else "at no rest was a member subscribed to a partition"
     why = "at every rest each partition had one living owner that subscribes to it"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
 
