@@ -12,11 +12,11 @@ LEDGER = read_ledger()
 @pytest.mark.parametrize(
     ("claim", "expected"),
     [
-        ("Z3", {"described": "reproduced", "shipped": "reproduced"}),
+        ("Z3", {"described": "reproduced", "shipped": "reproduced", "real 0.8.2.2": "reproduced"}),
         ("Z5b", {"against Z3": "reproduced", "against range as shipped": "refuted"}),
-        ("Z6", {"described": "reproduced", "shipped": "refuted"}),
-        ("Z7b", {"described": "reproduced", "shipped": "refuted"}),
-        ("Z10", {"all": "reproduced"}),
+        ("Z6", {"described": "reproduced", "shipped": "refuted", "real 0.8.2.2": "refuted"}),
+        ("Z7b", {"described": "reproduced", "shipped": "refuted", "real 0.8.2.2": "refuted"}),
+        ("Z10", {"all": "reproduced", "real 0.8.2.2": "reproduced"}),
         ("Z12b", {"shipped": "refuted"}),
         ("Z14", {"described": "reproduced", "shipped": "refuted"}),
         ("Z16", {"keep.claims.on.conflict=true": "reproduced", "described": "refuted", "shipped": "refuted"}),
