@@ -24,6 +24,9 @@ from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
 from rebalance_lab.trials.stage import LAGGARD
 
+#: They share a process: who joins at a given moment cannot wait until an interpreter has started.
+COMERS = "comers"
+
 NONE = "none"
 CURES = {
     NONE: {},
@@ -34,11 +37,12 @@ CURES = {
 
 async def deadlock(lab: Lab) -> None:
     properties = {"keep.claims.on.conflict": lab.plan.text("keep").lower(), **CURES[lab.plan.text("cure")]}
-    slow = MemberOptions(servers=(LAGGARD,), properties=properties)
-    quick = MemberOptions(servers=tuple(name for name in lab.servers.names if name != LAGGARD), properties=properties)
+    prompt = tuple(name for name in lab.servers.names if name != LAGGARD)
+    slow = MemberOptions(servers=(LAGGARD,), properties=properties, shares_process=COMERS)
+    quick = MemberOptions(servers=prompt, properties=properties, shares_process=COMERS)
     await lab.prepare()
     lab.phase("joining")
-    old = await lab.start_member(quick)
+    old = await lab.start_member(MemberOptions(servers=prompt, properties=properties))
     await lab.rest("joined")
     lab.phase("replaced")
     await leave(lab, old)

@@ -23,10 +23,14 @@ from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
 from rebalance_lab.trials.stage import LAGGARD
 
+#: The others share a process: who joins at a given moment cannot wait until an interpreter has started.
+QUICK = "quick"
+
 
 async def split_brain(lab: Lab) -> None:
     await lab.prepare()
-    quick = MemberOptions(servers=tuple(name for name in lab.servers.names if name != LAGGARD))
+    prompt = tuple(name for name in lab.servers.names if name != LAGGARD)
+    quick = MemberOptions(servers=prompt, shares_process=QUICK)
     lab.phase("joining")
     late = await lab.start_member(MemberOptions(servers=(LAGGARD,)))
     await lab.start_members(lab.plan.number("members") - 1, quick)
