@@ -3,7 +3,9 @@
 # and a report of all. Ends as the demo and the sweep do: 0, where every claim came out as expected.
 set -u
 
-rebalance-lab demo --store /trials
+# DEMO: another command than the demo, for a quick look.
+# shellcheck disable=SC2086 # its words
+rebalance-lab ${DEMO:-demo} --store /trials
 demo=$?
 rebalance-lab sweep zombie --seeds "${SWEEP_SEEDS:-200}" --master "$SPARK_MASTER_URL" --store /trials
 sweep=$?
