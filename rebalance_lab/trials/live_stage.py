@@ -146,6 +146,8 @@ class LiveStage:
         return LiveMember(actor, process, self.kernel, proxies)
 
     def _start_real(self, spec: MemberSpec) -> RealHost:
+        if not self.plan.has_real_members:
+            raise TrialError(f"{spec.actor} is to be a real member, but there are no brokers: run with --members mixed")
         host = self.processes[spec.actor] = RealHost(spec, self.folder / "kafka")
         zxid = self._members_zxid
         self._files.append(RealEvents(spec, host, wall_offset_us=self.wall_offset_us, members_zxid=zxid))
