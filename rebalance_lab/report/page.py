@@ -22,7 +22,7 @@ from rebalance_lab.report.templating import environment
 
 #: Boxes of all Gantts of one page, at most, but some for each: at about 350 bytes each they stay
 #: below 5 MB.
-BOXES_OF_A_PAGE = 9_000
+BOXES_OF_A_PAGE = 12_000
 LEAST_BOXES = 300
 
 
@@ -144,7 +144,7 @@ def _group(
                 replay=_replay(trial.id, analysis.verdicts, where.folders),
                 page=where.pages.get(trial.id),
                 boxes=most,
-                brief=choice.brief,
+                brief=choice.brief or (role != "witness" and trial.id in where.pages),
             ),
             scenes[role],
             [outcome for outcome in analysis.outcomes if outcome.trial == trial.id],

@@ -68,7 +68,8 @@ class Shown:
 @dataclass(frozen=True, slots=True)
 class Portrait:
     """What to show of a trial, and where; the drawing is `show`'s. `boxes`: of its Gantt, at most;
-    `brief`: only its story and the Gantt."""
+    `brief`: only its story and the Gantt; its own
+    page has the rest."""
 
     prefix: str
     role: str

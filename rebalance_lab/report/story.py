@@ -262,6 +262,8 @@ def _nobody(scene: Scene) -> str:
     )
     if not registry_us and not effect_us:
         return "; each has one all the time."
+    if not registry_us:
+        return f"; at worst nobody works on one for {seconds(effect_us)}."
     idle = f", and nobody works on it for {seconds(effect_us)}" if effect_us > 2 * registry_us else ""
     return f"; at worst one has no owner for {seconds(registry_us)}{idle}."
 

@@ -175,7 +175,7 @@ class TestSurprises:
         odd = outcome(7, "violated", 1, "registry_overlap", trial=case.analysis.trials[0].id)
         page = Tree(render(replace(case.analysis, outcomes=(*case.analysis.outcomes, odd)), case.histories)).root
         sections = [section.attributes.get("id") for section in page.all("main")[0].children]
-        assert sections[:3] == ["verdicts", "surprises", "g1"]
+        assert sections[:3] == ["surprises", "verdicts", "g1"]
         (row,) = page.all("table", class_="surprises")[0].all("tbody")[0].all("tr")
         assert row.all("a")[0].attributes["href"] == "#g1-witness"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import altair
 
 from rebalance_lab.analysis.results import Analysis, Summary
@@ -12,6 +14,8 @@ from rebalance_lab.report.charts.chart import Chart, Record, colours, data, fini
 SAME = 0.02
 #: Lines of the comparison, at most.
 LINES = 60
+#: Live trials of each side that make a comparison.
+ENOUGH = 3
 #: Settings that tell trials of one scenario apart for people.
 SIZES = ("members", "partitions")
 #: What is compared; the other measures say the same again.
@@ -95,6 +99,8 @@ def paired(summaries: tuple[Summary, ...]) -> tuple[list[tuple[Summary, Summary]
             key = (each.scenario, each.world, each.settings, each.measure)
             sides.setdefault(key, {})[each.rules] = each
     pairs = [(both["described"], both["shipped"]) for both in sides.values() if {"described", "shipped"} <= set(both)]
+    # One live trial differs from another by itself; a simulated one only where its rules make it.
+    pairs = [pair for pair in pairs if min(each.trials for each in pair) >= ENOUGH or pair[0].world == "simulated"]
     different = [
         pair for pair in pairs if abs(pair[0].p50 - pair[1].p50) > SAME * max(abs(pair[0].p50), abs(pair[1].p50))
     ]
@@ -109,41 +115,13 @@ def rules_chart(analysis: Analysis) -> Chart | None:
         return None
     ranked = sorted(_largest(different), key=lambda pair: (COMPARED.index(pair[0].measure), pair[0].scenario))
     records = [record for pair in ranked[:LINES] for each in pair for record in [_record(each)]]
-    base = altair.Chart(data(records))
-    y = altair.Y("trials:N", title=None, sort=None, axis=altair.Axis(labelLimit=330))
-    colour = altair.Color("rules:N", title="rules", scale=colours(["described", "shipped"]))
-    offset = altair.YOffset("rules:N")
-    bars = base.mark_rule(strokeWidth=4, opacity=0.35).encode(
-        x=altair.X("least:Q", title=None, axis=altair.Axis(tickCount=6, labelOverlap=True)),
-        x2="p90:Q",
-        y=y,
-        yOffset=offset,
-        color=colour,
-    )
-    points = base.mark_point(filled=True, size=60, opacity=1).encode(
-        x="p50:Q",
-        y=y,
-        yOffset=offset,
-        color=colour,
-        tooltip=["trials:N", "rules:N", "number:Q", "least:Q", "p50:Q", "p90:Q", "most:Q"],
-    )
-    chart = (
-        altair.layer(bars, points)
-        .properties(width=480, height=altair.Step(12))
-        .facet(
-            row=altair.Row(
-                "measure:N",
-                title=None,
-                sort=None,
-                header=altair.Header(labelAngle=0, labelAlign="left", labelOrient="top"),
-            )
-        )
-        .resolve_scale(x="independent", y="independent")
-    )
+    measures = dict.fromkeys(record["measure"] for record in records)
+    chart = altair.vconcat(*(_panel([each for each in records if each["measure"] == name], name) for name in measures))
     alike = f" No difference in: {', '.join(measure_name(name) for name in same)}." if same else ""
     more = f" {len(ranked) - LINES} more lines are not drawn." if len(ranked) > LINES else ""
     caption = (
-        "Points: the median; bars: from the least to the 90th percentile of trials otherwise alike. "
+        "Points: the median; bars: from the least to the 90th percentile of trials otherwise alike. Scales are "
+        "logarithmic above 1. "
         f"Of a scenario run in several sizes: the largest group.{alike}{more}"
     )
     return finished(chart, "rules", "Described against shipped", caption)
@@ -154,6 +132,22 @@ def measure_name(measure: str) -> str:
     if measure.endswith("_longest_us"):
         return f"{glossary.title(measure.removesuffix('_longest_us')).lower()}, longest, s"
     return _NAMES.get(measure, measure.replace("_", " "))
+
+
+def _panel(records: list[Record], measure: str) -> Any:
+    """One measure: a line for each kind of trial, both rule sets on it."""
+    base = altair.Chart(data(records))
+    y = altair.Y("trials:N", title=None, sort=None, axis=altair.Axis(labelLimit=330, minExtent=230))
+    colour = altair.Color("rules:N", title="rules", scale=colours(["described", "shipped"]))
+    offset = altair.YOffset("rules:N")
+    scale = altair.Scale(type="symlog")
+    x = altair.X("least:Q", title=None, scale=scale, axis=altair.Axis(tickCount=6, labelOverlap=True))
+    bars = base.mark_rule(strokeWidth=4, opacity=0.35).encode(x=x, x2="p90:Q", y=y, yOffset=offset, color=colour)
+    tooltip = ["trials:N", "rules:N", "number:Q", "least:Q", "p50:Q", "p90:Q", "most:Q"]
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(
+        x="p50:Q", y=y, yOffset=offset, color=colour, tooltip=tooltip
+    )
+    return altair.layer(bars, points).properties(width=480, height=altair.Step(12), title=measure)
 
 
 def _largest(pairs: list[tuple[Summary, Summary]]) -> list[tuple[Summary, Summary]]:

@@ -102,10 +102,17 @@ def cost_records(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) ->
         for label, members, number_expected in sorted(formula):
             line = {"members": members, "number": number_expected, "what": "formula", "settings": label}
             records.append({**kind, **line})
-        for fit in analysis.fits:
-            kin = (fit.change, world_name(fit.world), fit.rules, fit.measure) == (change, world, rules, cost.measure)
-            if kin and cost.log and fit.sizes >= SIZES:
-                records += [{**kind, **point} for point in fitted_curve(fit, [each.members for each in alike])]
+        kin = [
+            fit
+            for fit in analysis.fits
+            if (fit.change, world_name(fit.world), fit.rules, fit.measure) == (change, world, rules, cost.measure)
+            and cost.log
+            and fit.sizes >= SIZES
+        ]
+        if kin:  # of several scenarios the one that ran in most sizes
+            best = max(kin, key=lambda fit: (fit.sizes, fit.points))
+            sizes = [each.members for each in alike if each.scenario == best.scenario]
+            records += [{**kind, **point} for point in fitted_curve(best, sizes)]
     return records, left_out
 
 
@@ -182,18 +189,23 @@ def _layers(records: list[Record], rules: Sequence[str], cost: Cost) -> list[Any
     base = altair.Chart(data(records))
     fitted = base.transform_filter("datum.what == 'fitted'")
     each_own = ["settings:N", "world:N"]
-    layers = [
-        base.transform_filter("datum.what == 'formula'")
-        .mark_line(strokeWidth=1.2, strokeDash=[2, 3] if cost.bound else [1, 0], opacity=0.9)
-        .encode(x=x, y=y, color=colour, detail=each_own),
-        fitted.mark_line(strokeDash=[6, 4], strokeWidth=1.6).encode(x=x, y=y, color=colour, detail=each_own),
-    ]
+    layers: list[Any] = []
+
+    def add(drawn: Any, what: str, rule: str | None = None, only: str = "what") -> None:
+        """A layer, where it has any record: Vega warns of those without."""
+        if any(each["what"] == what and each.get(only) and rule in {None, each["rules"]} for each in records):
+            layers.append(drawn)
+
+    line = base.transform_filter("datum.what == 'formula'")
+    line = line.mark_line(strokeWidth=1.2, strokeDash=[2, 3] if cost.bound else [1, 0], opacity=0.9)
+    add(line.encode(x=x, y=y, color=colour, detail=each_own), "formula")
+    curve = fitted.mark_line(strokeDash=[6, 4], strokeWidth=1.6)
+    add(curve.encode(x=x, y=y, color=colour, detail=each_own), "fitted")
     for nth, name in enumerate(rules):
         points = base.transform_filter(f"datum.what == 'counted' && datum.rules == '{name}'")
-        layers.append(
-            points.mark_point(**POINT.get(name, {})).encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip)
-        )
+        points = points.mark_point(**POINT.get(name, {}))
+        add(points.encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip), "counted", name)
         ends = fitted.transform_filter(f"datum.label && datum.rules == '{name}'")
         below: dict[str, Any] = {"align": "right", "dx": -4, "dy": 48 + 15 * nth, "fontSize": 11}
-        layers.append(ends.mark_text(**below).encode(x=x, y=y, text="label:N", color=colour))
+        add(ends.mark_text(**below).encode(x=x, y=y, text="label:N", color=colour), "fitted", name, "label")
     return layers

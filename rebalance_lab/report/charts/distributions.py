@@ -99,7 +99,8 @@ def curve_records(series: Series) -> list[Record]:
 def _curves(series: Series, chart_id: str, title: str, caption: str) -> Chart:
     records = curve_records(series)
     base = altair.Chart(data(records))
-    lines = base.mark_line(interpolate="step-after", strokeWidth=2).encode(
+    few = all(each["point"] for each in records if each["share"])
+    lines = base.mark_line(interpolate="step-after", strokeWidth=2, point={"size": 36} if few else False).encode(
         x=altair.X("seconds:Q", title="seconds", scale=altair.Scale(zero=True), axis=FEW_TICKS),
         y=altair.Y("share:Q", title="share of trials", axis=altair.Axis(format="%")),
         color=altair.Color("rules:N", title="rules", scale=colours(_names(records, "rules"))),
@@ -115,16 +116,8 @@ def _curves(series: Series, chart_id: str, title: str, caption: str) -> Chart:
             "trials:Q",
         ],
     )
-    # Not filtered: a panel without any would have no extent, and Vega says so.
-    points = base.mark_point(filled=True, size=36).encode(
-        x="seconds:Q",
-        y="share:Q",
-        color=altair.Color("rules:N", scale=colours(_names(records, "rules"))),
-        opacity=altair.condition("datum.point", altair.value(1), altair.value(0)),
-    )
     panels = (
-        altair.layer(lines, points)
-        .properties(width=290, height=170)
+        lines.properties(width=290, height=170)
         .facet(facet=altair.Facet("scenario:N", title=None), columns=3)
         .resolve_scale(x="independent")
     )
