@@ -16,7 +16,7 @@ from rebalance_lab.trials.live_real import MembersLists, RealBrokers, RealEvents
 from rebalance_lab.trials.members import MemberOptions, member_spec
 from rebalance_lab.trials.plan import REAL, Plan
 from rebalance_lab.trials.rest import RestTracker, TrackedSink
-from rebalance_lab.trials.stage import ProcessHandle, Servers, prompt_servers
+from rebalance_lab.trials.stage import ProcessHandle, Servers, TrialError, prompt_servers
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.environment import live_environment
