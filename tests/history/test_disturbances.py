@@ -51,6 +51,14 @@ def test_what_is_clean_stays_clean() -> None:
     assert judge(story.history())["registry_overlap"].outcome is Outcome.CLEAN
 
 
+@pytest.mark.parametrize(("ms", "expected"), [(2300, Outcome.UNKNOWN), (2301, Outcome.VIOLATED)])
+def test_what_was_shown_a_session_before_stays_violated(ms: float, expected: Outcome) -> None:
+    """Its last witness is the end of the overlap, at 300 ms; a session lasts two seconds."""
+    story = overlapping()
+    lost(story, ms)
+    assert outcome(story) is expected
+
+
 def test_undisturbed_it_is_violated() -> None:
     assert outcome(overlapping()) is Outcome.VIOLATED
 
