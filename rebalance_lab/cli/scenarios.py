@@ -38,12 +38,13 @@ def _shape(each: Scenario) -> dict[str, object]:
         parameter.name: {"default": parameter.default, "unit": parameter.unit, "help": parameter.help}
         for parameter in each.parameters
     }
-    return {"summary": each.summary, "claims": each.claims, "parameters": parameters}
+    return {"summary": each.summary, "claims": each.claims, "worlds": each.worlds, "parameters": parameters}
 
 
 def _show(each: Scenario) -> None:
     console = answer()
-    console.print(f"[bold]{each.name}[/] ({', '.join(each.claims)}): {escape(each.summary)}\n")
+    console.print(f"[bold]{each.name}[/] ({', '.join(each.claims)}): {escape(each.summary)}")
+    console.print(f"Worlds: {', '.join(each.worlds)}\n")
     rows = [(one.name, str(one.default), one.unit, escape(one.help)) for one in each.parameters]
     console.print(
         table("Settings, by --set NAME=VALUE", ("name", "default", "unit", "meaning"), rows, numbers=("default",))
