@@ -39,14 +39,17 @@ async def fast_restart(lab: Lab) -> None:
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The new one gives up, unless its last attempt comes after the ghost's end. That is a session
-    after its last ping, which may be a third of the session old, and up to two ticks later."""
+    after its last ping, which may be a third of the session old, and up to two ticks later. Outside
+    the simulator an interpreter has to start first: on a busy machine it may come after the ghost's
+    end, and then finds nothing owned."""
     if plan.control or plan.parameters["clean"]:
         return usual()
     session_ms, tick_ms = plan.number("session_timeout_ms"), plan.number("tick_ms")
     last_attempt_ms = (plan.number("rebalance_max_retries") - 1) * plan.number("rebalance_backoff_ms")
     if last_attempt_ms > session_ms + 2 * tick_ms:
         return usual()
-    return usual(non_convergence=Outcome.VIOLATED if 2 * last_attempt_ms < session_ms else None)
+    sure = plan.world == "simulated" and 2 * last_attempt_ms < session_ms
+    return usual(non_convergence=Outcome.VIOLATED if sure else None)
 
 
 SCENARIO = register(

@@ -52,3 +52,10 @@ def test_a_cure_cures(name: str, ill: str, cure: dict[str, str]) -> None:
         assert judge(as_it_was)[ill].outcome is Outcome.VIOLATED, seed
         assert judge(cured)[ill].outcome is Outcome.CLEAN, seed
         assert api.TrialResult(Path(), cured.trial, judge(cured)).status == api.AS_EXPECTED, seed
+
+
+def test_only_in_the_simulator_a_restart_takes_no_time() -> None:
+    """Live, an interpreter starts first: the ghost may be gone by then."""
+    expected = scenario("fast-restart").expects
+    assert expected(make_plan("fast-restart"))["non_convergence"] is Outcome.VIOLATED
+    assert expected(make_plan("fast-restart", world="processes"))["non_convergence"] is None
