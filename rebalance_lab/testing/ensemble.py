@@ -144,8 +144,12 @@ def running(world: str, folder: Path, nodes: int, tick_ms: int) -> Iterator[ZooK
         with EmbeddedEnsemble.start(folder, nodes, tick_ms, lag_nodes) as embedded:
             yield ZooKeeperEnsemble(world, embedded)
         return
-    from rebalance_lab.world.containers.engine import Engine  # noqa: PLC0415 (docker is not installed everywhere)
-    from rebalance_lab.world.containers.ensemble import ContainerEnsemble  # noqa: PLC0415
-
+    try:
+        from rebalance_lab.world.containers.engine import Engine  # noqa: PLC0415 (not installed everywhere)
+        from rebalance_lab.world.containers.ensemble import ContainerEnsemble  # noqa: PLC0415
+    except ModuleNotFoundError as missing:
+        raise EmbeddedServerError(
+            f"servers in containers need {missing.name}: pip install 'rebalance-lab[testing]'"
+        ) from missing
     with Engine() as engine, ContainerEnsemble.start(engine, folder, nodes, tick_ms, lag_nodes) as contained:
         yield ZooKeeperEnsemble(world, contained)

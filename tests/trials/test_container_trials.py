@@ -12,7 +12,7 @@ from rebalance_lab.history.files import History, load
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan, PlanError
 from rebalance_lab.trials.stage import TrialError
-from rebalance_lab.world.containers.engine import Engine
+from rebalance_lab.world.containers.engine import LABEL, Engine
 from rebalance_lab.world.live.processes import clock_of, identity
 
 TIER = [pytest.mark.docker, pytest.mark.timeout(580)]
@@ -22,12 +22,17 @@ def contained(name: str, **plan: object) -> Plan:
     return api.make_plan(name, world="containers", **plan)  # type: ignore[arg-type]
 
 
+#: Sessions that a machine which stands still for a moment does not end.
+PATIENT = {"session_timeout_ms": "6000"}
+
+WALKTHROUGH, HERD = contained("walkthrough", settings=PATIENT), contained("herd", settings=PATIENT)
+
 PLANS = [
-    contained("walkthrough"),
+    WALKTHROUGH,
     contained("zombie"),
     contained("zombie", control=True),
-    contained("herd"),
-    contained("split-brain"),
+    HERD,
+    contained("split-brain", settings=PATIENT),
     contained("minority"),
     contained("minority", control=True),
     contained("cut"),  # the session expires because its member has no network
@@ -50,6 +55,13 @@ def told(result: api.TrialResult) -> str:
 
 def proofs(history: History) -> list[str]:
     return [str(event.of("proof")) for event in history.events if event.kind is Kind.FAULT_BIT]
+
+
+def containers_on(engine: Engine, folder: Path) -> list[str]:
+    """The containers that see something of `folder`."""
+    found = engine.client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True)
+    sources = {each.name: [mount["Source"] for mount in each.attrs["Mounts"]] for each in found}
+    return [name for name, mounts in sources.items() if any(str(folder) in each for each in mounts)]
 
 
 @pytest.mark.parametrize("plan", PLANS[:-1], ids=lambda plan: plan.trial_id)
@@ -82,7 +94,7 @@ class TestProofs:
         assert proof.endswith("-m1 is paused")
 
     def test_a_killed_member(self, results: dict[str, api.TrialResult]) -> None:
-        found = proofs(load(results[contained("herd").trial_id].folder))
+        found = proofs(load(results[HERD.trial_id].folder))
         assert any(each.endswith("-m10 ended with 137") for each in found)
 
     def test_a_member_without_network(self, results: dict[str, api.TrialResult]) -> None:
@@ -97,6 +109,11 @@ class TestProofs:
     def test_a_pause_that_was_none_proves_nothing(self, results: dict[str, api.TrialResult]) -> None:
         findings = results[PLANS[-1].trial_id].findings
         assert findings["belief_overlap"].outcome is Outcome.UNKNOWN
+
+    def test_nothing_stays_behind(self, results: dict[str, api.TrialResult], docker_engine: Engine) -> None:
+        assert len(results) == len(PLANS)
+        store = results[HERD.trial_id].folder.parent
+        assert containers_on(docker_engine, store) == []
 
 
 class TestWhatCannotBe:
@@ -116,6 +133,4 @@ class TestWhatCannotBe:
     ) -> None:
         with pytest.raises(TrialError, match="use --world processes"):
             api.run(contained(name, settings=settings), tmp_path)
-        filters = {"name": "rebalance-lab-"}
-        others = docker_engine.client.containers.list(all=True, filters=filters, ignore_removed=True)
-        assert not [each.name for each in others if "-m1" in each.name], "its members are gone"
+        assert containers_on(docker_engine, tmp_path) == [], "its members are gone"
