@@ -7,8 +7,8 @@ LAB := .venv/bin/rebalance-lab
 .PHONY: help demo test mixed report setup pins clean
 
 help:
-	@echo "make demo     watch a zombie consumer and a crash, live and simulated, and their verdicts"
-	@echo "make test     every check: lint, types, rooms, tests, browser tests"
+	@echo "make demo     a group at work and broken in four ways, live and simulated, and the verdicts"
+	@echo "make test     every check: lint, types, rooms, tests of every tier that can run here"
 	@echo "make mixed    groups of ours and real 0.8.2.2 consumers, TIMES=20 in a row; needs Maven"
 	@echo "make report   one HTML page of the trials in $(STORE)/"
 	@echo "make setup    only the set-up: .venv, Java, Chromium"

@@ -1,0 +1,89 @@
+"""Make the pictures of the README and the book from nothing: `python scripts/pictures.py`.
+
+Runs the trials they show, has their pages written, and takes parts of these with Playwright and
+Debian's Chromium, 1,280 pixels wide. Every trial has its seed, so the pictures come out the same.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+IMAGES = Path(__file__).parent.parent / "docs" / "images"
+LAB = Path(sys.executable).with_name("rebalance-lab")
+
+#: Picture -> its page, and the first and last element that it shows.
+PICTURES = {
+    "readme.png": ("zombie", "#t-story", "#t-figure"),
+    "zombie.png": ("zombie", "#t-figure", "#t-spacetime"),
+    "split-brain.png": ("split-brain", "#t-figure", "#t-spacetime"),
+    "uncontrolled.png": ("uncontrolled", "#t-figure", "#t-spacetime"),
+    "herd.png": ("herds", "#figure-cost-reads", "#figure-cost-reads"),
+}
+HERDS = ("members=4,8,16,32,64,128,200", "partitions=64")
+MARGIN = 14
+
+
+def lab(*arguments: object) -> None:
+    """Run the command line. 1 and 2 are verdicts: what a single trial leaves open is no failure."""
+    ended = subprocess.run([LAB, *map(str, arguments)], stdout=subprocess.DEVNULL, check=False)
+    if ended.returncode not in {0, 1, 2}:
+        raise SystemExit(f"rebalance-lab {' '.join(map(str, arguments))} ended with {ended.returncode}")
+
+
+def write_pages(folder: Path) -> None:
+    """A page for each of the trials, and one for the herds of many sizes."""
+    trials = sorted({page for page, *_ in PICTURES.values()} - {"herds"})
+    for scenario in trials:
+        lab("run", scenario, "--seed", 1, "--store", folder / "trials")
+        lab("report", folder / "trials" / f"{scenario}-simulated-described-s1", "--out", folder / f"{scenario}.html")
+    for rules in ("described", "shipped"):
+        settings = [word for setting in HERDS for word in ("--set", setting)]
+        lab("sweep", "herd", "--rules", rules, *settings, "--seeds", 1, "--store", folder / "herds")
+    lab("report", folder / "herds", "--no-pages", "--out", folder / "herds.html")
+
+
+def take(page: Page, out: Path, first: str, last: str) -> None:
+    """The page from one element to another."""
+    page.wait_for_load_state("load")
+    boxes = [page.locator(each).first.bounding_box() for each in (first, last)]
+    shown = [box for box in boxes if box is not None]
+    if len(shown) < len(boxes):
+        raise SystemExit(f"{page.url} shows no {first} or no {last}")
+    left = max(min(box["x"] for box in shown) - MARGIN, 0)
+    top = max(shown[0]["y"] - MARGIN, 0)
+    width = max(box["x"] + box["width"] for box in shown) + MARGIN - left
+    height = shown[-1]["y"] + shown[-1]["height"] + MARGIN - top
+    page.screenshot(path=out, full_page=True, clip={"x": left, "y": top, "width": width, "height": height})
+
+
+def main() -> int:
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        print("pictures need Debian's Chromium: apt-get install chromium", file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
+        folder = Path(name)
+        write_pages(folder)
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(
+            viewport={"width": 1280, "height": 900},
+            device_scale_factor=1.5,
+            color_scheme="light",
+            reduced_motion="reduce",
+        )
+        for picture, (shown, first, last) in PICTURES.items():
+            page.goto((folder / f"{shown}.html").as_uri())
+            take(page, IMAGES / picture, first, last)
+            print(IMAGES / picture)
+        browser.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
