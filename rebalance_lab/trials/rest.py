@@ -15,7 +15,6 @@ from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.recorder import Sink
 from rebalance_lab.kernel import Flag
 
-
 #: What may bear on rest, one way or another. Most of a history does not, and is not looked at.
 _BEARING = frozenset(
     {
