@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -123,6 +124,15 @@ class TestWhatCannotBe:
     def test_only_docker_cuts_servers_off_from_each_other(self, world: str) -> None:
         with pytest.raises(PlanError, match=f"minority cannot be played in world {world}; it needs containers"):
             api.make_plan("minority", world=world)
+
+    def test_without_docker_s_library(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        """It is an extra: who does not have it is told which."""
+        ours = ("rebalance_lab.world.containers", "rebalance_lab.trials.contain")
+        for name in [each for each in sys.modules if each.startswith(ours)]:
+            monkeypatch.delitem(sys.modules, name)
+        monkeypatch.setitem(sys.modules, "docker", None)
+        with pytest.raises(TrialError, match=r"needs docker: pip install 'rebalance-lab\[containers\]'"):
+            api.run(contained("leave"), tmp_path)
 
     @pytest.mark.docker
     @pytest.mark.parametrize(
