@@ -28,10 +28,10 @@ from itertools import count
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from rebalance_lab.analysis import session
 from rebalance_lab.analysis.analyse import summarised
-from rebalance_lab.analysis.fitting import Model, fit
 from rebalance_lab.analysis.ledger import read_ledger
 from rebalance_lab.analysis.parquet import Entry, Parquet, write_part
 from rebalance_lab.analysis.store import Store
@@ -225,10 +225,10 @@ def show(found: list[Measured], wrote_s: float) -> None:
         )
         for text in each.wrong:
             print(f"    wrong: {text}")
-    for name in ("seconds", "processor_s"):
-        grown = fit(Model.EXPONENT, [each.events for each in found], [getattr(each, name) for each in found])
-        if grown is not None:
-            print(f"{name} grow with events to the {grown.estimate:.2f} ({grown.low:.2f} to {grown.high:.2f})")
+    if len(found) > 1:
+        for name in ("seconds", "processor_s"):
+            each_s, start_s = np.polyfit([one.events for one in found], [getattr(one, name) for one in found], 1)
+            print(f"{name}: {start_s:.0f} s and {1e6 * each_s:.1f} µs an event (straight line by least squares)")
 
 
 def main() -> int:

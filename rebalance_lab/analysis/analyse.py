@@ -22,12 +22,13 @@ from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
 from rebalance_lab.analysis.tables.cost_fits import cost_fits
 from rebalance_lab.analysis.tables.herd_costs import herd_costs
 from rebalance_lab.analysis.tables.ownership_intervals import ownership_intervals
-from rebalance_lab.analysis.tables.readings import readings_table
+from rebalance_lab.analysis.tables.readings import reading_rows, readings_table
 from rebalance_lab.analysis.tables.rebalance_episodes import rebalance_episodes
 from rebalance_lab.analysis.tables.scenario_summaries import scenario_summaries
 from rebalance_lab.analysis.tables.trial_measures import trial_measures
 from rebalance_lab.analysis.tables.trial_outcomes import trial_outcomes
 from rebalance_lab.analysis.tables.trial_results import trial_results
+from rebalance_lab.analysis.verdicts import verdict_row
 from rebalance_lab.history.files import HistoryError
 
 #: Trials by id, or a choice among those of an analysis (which has no intervals yet).
@@ -56,6 +57,10 @@ def analyse(
     """
     found = read_store(store)
     claims = ledger or read_ledger()
+    if intervals_for is not None and not callable(intervals_for):
+        _must_be_there(found, intervals_for)
+    if not found.trials:
+        return _untested(found, claims)  # without Spark: nobody should wait for it to say so
     if spark is not None:
         with spoken():
             return _analyse(spark, found, claims, intervals_for)
@@ -113,10 +118,26 @@ def _tables(results: DataFrame, store: Store, readings: DataFrame) -> tuple[Anal
     return analysis, sorted({trial for row in verdicts for trial in row["examples"]})
 
 
-def _intervals(parquet: Parquet, wanted: Sequence[str]) -> tuple[Interval, ...]:
-    missing = [name for name in wanted if name not in parquet.entries]
+def _untested(store: Store, ledger: Ledger) -> Analysis:
+    """What a store without trials says of the ledger."""
+    readings = [verdict_row(row | {"roles": None, "fits": None}) for row in reading_rows(ledger)]
+    return Analysis(
+        verdicts=tuple(rows.verdict(row, store) for row in readings),
+        outcomes=(),
+        intervals=(),
+        trials=(),
+        cut_off=store.cut_off,
+    )
+
+
+def _must_be_there(store: Store, wanted: Sequence[str]) -> None:
+    missing = [name for name in wanted if name not in store.folders]
     if missing:
-        raise HistoryError(f"{parquet.store.path} holds no trial {missing[0]!r}, or one that was cut off")
+        raise HistoryError(f"{store.path} holds no trial {missing[0]!r}, or one that was cut off")
+
+
+def _intervals(parquet: Parquet, wanted: Sequence[str]) -> tuple[Interval, ...]:
+    _must_be_there(parquet.store, wanted)
     if not wanted:
         return ()
     found = rows_of(ownership_intervals(parquet.histories.where(F.col("trial").isin(*wanted))))

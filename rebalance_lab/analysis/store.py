@@ -1,4 +1,4 @@
-"""The trials of a store, and the table of them."""
+"""The trials of a store."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-from pyspark.sql import DataFrame, SparkSession
 
-from rebalance_lab.analysis.frames import table
-from rebalance_lab.analysis.tables.schemas import TRIALS
 from rebalance_lab.history.files import TRIAL_FILE, HistoryError, Trial, read_trial, trial_folders
 
 
@@ -55,11 +52,6 @@ def _cut_off(path: Path) -> tuple[str, ...]:
         return ()
     begun = {file.parent for file in path.glob("*/*.jsonl")}
     return tuple(sorted(folder.name for folder in begun if not (folder / TRIAL_FILE).is_file()))
-
-
-def trials_table(spark: SparkSession, trials: tuple[Trial, ...]) -> DataFrame:
-    """One row a trial, schema TRIALS."""
-    return table(spark, [trial_row(trial) for trial in trials], TRIALS)
 
 
 def trial_row(trial: Trial) -> dict[str, object]:

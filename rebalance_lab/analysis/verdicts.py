@@ -143,11 +143,15 @@ def _checks(row: Row) -> str:
 def _why_not_run(row: Row) -> str:
     if row["scenario"] is None:
         return str(row["waits_for"])
-    conditions = [
-        f"{each['parameter']} {each['operator']} {each['bound'] or each['text']}" for each in row["conditions"]
-    ]
+    conditions = [f"{each['parameter']} {each['operator']} {_bound(each)}" for each in row["conditions"]]
     where = f" with {' and '.join(conditions)}" if conditions else ""
     return f"no trial of {row['scenario']}{where} in this store"
+
+
+def _bound(condition: Row) -> str:
+    """As the ledger has it: text in quotes, but true and false."""
+    text = condition["text"]
+    return str(condition["bound"]) if text is None else text if text in ("true", "false") else f"'{text}'"
 
 
 def _counts(row: Row, role: str) -> str:

@@ -49,7 +49,8 @@ def analysis(store: Path, local_spark: object) -> Analysis:
 
 
 def verdict(analysis: Analysis, claim: str) -> Verdict:
-    (found,) = [each for each in analysis.verdicts if each.claim == claim]
+    """Of our own members."""
+    (found,) = [each for each in analysis.verdicts if (each.claim, each.reading) == (claim, "all")]
     return found
 
 
@@ -111,12 +112,15 @@ def test_intervals_of_a_trial_that_is_not_there_are_an_error(tmp_path: Path, spa
         analyse(tmp_path, intervals_for=["x"], spark=spark)
 
 
-def test_a_store_without_whole_trials_leaves_all_claims_not_run(tmp_path: Path, spark: SparkSession) -> None:
+def test_a_store_without_whole_trials_leaves_all_claims_not_run(tmp_path: Path, analysis: Analysis) -> None:
+    """Said without Spark, in the words that Spark has for a store without the trials of a claim."""
     (store_history(tmp_path, random_history("cut", 4)) / TRIAL_FILE).unlink()
-    found = analyse(tmp_path, spark=spark)
+    found = analyse(tmp_path)
     assert (found.outcomes, found.intervals, found.trials) == ((), (), ())
     assert found.cut_off == ("cut",)
     assert {each.status for each in found.verdicts} == {"not run"}
+    others = [each for each in analysis.verdicts if each.status == "not run"]
+    assert [each for each in found.verdicts if (each.claim, each.reading) != ("Z10", "all")] == others
 
 
 def test_a_history_that_cannot_be_read_is_told_in_our_words(tmp_path: Path, spark: SparkSession) -> None:

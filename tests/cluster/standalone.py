@@ -80,3 +80,25 @@ def _wait_for(ready: re.Pattern[str], log: Path, process: subprocess.Popen[bytes
             return found
         time.sleep(0.05)
     raise ClusterError(f"{process.args} is not ready; its log:\n{log.read_text('utf-8', 'replace')[-4000:]}")
+
+
+def processes_in(folder: Path) -> list[int]:
+    """The processes whose current folder is below this one: master and workers, each in its own,
+    and executors with their Python in a worker's."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdecimal() and Path(os.readlink(process / "cwd")).is_relative_to(folder):
+                found.append(int(process.name))
+        except OSError:
+            continue  # it has ended, or is somebody else's
+    return sorted(found)
+
+
+def wait_until_none_in(folder: Path) -> None:
+    """Return when no process is left below a folder. Raises ClusterError after a while."""
+    deadline = time.monotonic() + _LIMIT_S
+    while found := processes_in(folder):
+        if time.monotonic() > deadline:
+            raise ClusterError(f"processes {found} still run in {folder}")
+        time.sleep(0.05)

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from standalone import cluster
+from standalone import cluster, processes_in, wait_until_none_in
 
 from rebalance_lab.analysis.session import java_problem
 from rebalance_lab.cli.failures import exit_code
 from rebalance_lab.trials import api
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 
 #: Set in CI: there nothing is skipped in silence.
 REQUIRED = "REBALANCE_LAB_REQUIRE_CLUSTER"
@@ -29,13 +29,16 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     problem = java_problem()
     if problem is not None:
         (pytest.fail if os.environ.get(REQUIRED) else pytest.skip)(f"no cluster: {problem}")
-    with cluster(tmp_path_factory.mktemp("cluster")) as url:
+    folder = tmp_path_factory.mktemp("cluster")
+    with cluster(folder) as url:
+        assert len(processes_in(folder)) == 3  # a master and two workers
         yield url
+    wait_until_none_in(folder)  # executors neither
 
 
 def lab(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "rebalance_lab.cli.main", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, stdin=subprocess.DEVNULL)
+    return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL)
 
 
 def test_a_hundred_trials_have_the_same_hashes_as_on_local_processes(master: str, tmp_path: Path) -> None:

@@ -59,7 +59,12 @@ READINGS = StructType(
 
 def readings_table(spark: SparkSession, ledger: Ledger) -> DataFrame:
     """The ledger, schema READINGS."""
-    return table(spark, [_row(n, *reading) for n, reading in enumerate(ledger.readings())], READINGS)
+    return table(spark, reading_rows(ledger), READINGS)
+
+
+def reading_rows(ledger: Ledger) -> list[dict[str, object]]:
+    """The rows of READINGS."""
+    return [_row(n, *reading) for n, reading in enumerate(ledger.readings())]
 
 
 def _row(position: int, name: str, claim: Claim, reading: Reading) -> dict[str, object]:
