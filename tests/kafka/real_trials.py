@@ -25,7 +25,8 @@ SOUND = (
 def trial(
     name: str, members: str, store: Path, /, *, seed: int = 1, **settings: str
 ) -> tuple[History, api.TrialResult]:
-    """Run one and read it back."""
+    """Run one and read it back. Sessions are Kafka's default: a busy host loses none of them."""
+    settings = {"session_timeout_ms": "6000", **settings}
     plan = api.make_plan(name, world="processes", rules=members, seed=seed, settings=settings)
     result = api.run(plan, store)
     return load(result.folder), result

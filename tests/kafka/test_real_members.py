@@ -49,11 +49,11 @@ def test_what_the_logs_tell_is_what_the_registry_shows(tmp_path: Path) -> None:
 
 
 def test_a_real_member_paused_past_its_session_works_on_beside_its_successor(tmp_path: Path) -> None:
-    _, result = trial("zombie", "real", tmp_path)
+    _, result = trial("zombie", "real", tmp_path, pause_ms="10000")
     assert unsound(result) == {}
     for check in ("belief_overlap", "effect_overlap", "zombie_overlap"):
         assert result.findings[check].outcome == "violated", outcomes(result)[check]
-    _, harmless = trial("zombie", "real", tmp_path, pause_ms="500")
+    _, harmless = trial("zombie", "real", tmp_path, pause_ms="1500")
     assert unsound(harmless) == {}
     for check in ("belief_overlap", "effect_overlap", "zombie_overlap"):
         assert harmless.findings[check].outcome == "clean", outcomes(harmless)[check]
