@@ -9,6 +9,7 @@ goes with it; when its process dies before, also by kill -9, a child that outliv
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import socket
 import subprocess
@@ -90,6 +91,7 @@ class Engine:
     def __init__(self) -> None:
         self.client = _client()
         self.session = uuid.uuid4().hex
+        self._numbers = itertools.count(1)
         self._reaper = subprocess.Popen(
             [sys.executable, "-m", "rebalance_lab.world.containers.reaper", self.session],
             stdin=subprocess.PIPE,
@@ -102,8 +104,8 @@ class Engine:
         return {LABEL: self.session}
 
     def name(self, purpose: str) -> str:
-        """A name nobody else has."""
-        return f"rebalance-lab-{self.session[:12]}-{purpose}"
+        """A new name, which nobody else has: two ensembles of a session both have a z1."""
+        return f"rebalance-lab-{self.session[:12]}-{next(self._numbers)}-{purpose}"
 
     def image(self, ours: str) -> str:
         """The image to use: ours, or the one its variable names. Raises ContainersError: it is

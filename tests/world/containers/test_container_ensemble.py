@@ -160,6 +160,13 @@ def test_what_a_kernel_waits_for(ensemble: ContainerEnsemble) -> None:
         live.run(story(), "story")
 
 
+def test_a_session_may_have_several(ensemble: ContainerEnsemble, docker_engine: Engine, tmp_path: Path) -> None:
+    with ContainerEnsemble.start(docker_engine, tmp_path, nodes=1) as alone:
+        zxid = write(alone.connect_string, "/elsewhere")
+        assert [each.zxid for each in EnsembleLog(alone.data_dirs).poll() if each.path == "/elsewhere"] == [zxid]
+        assert not [each for each in EnsembleLog(ensemble.data_dirs).poll() if each.path == "/elsewhere"]
+
+
 def test_a_missing_image_is_named_with_what_to_do(docker_engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     variable = IMAGE_VARIABLES[ZOOKEEPER_IMAGE]
     monkeypatch.setenv(variable, "rebalance-lab/never-made")
