@@ -21,7 +21,6 @@ from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
-
 #: Its id stands before all others, so it owns something, however many members there are.
 FIRST = MemberOptions(properties={"consumer.id": "0"})
 

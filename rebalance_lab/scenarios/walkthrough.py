@@ -2,7 +2,8 @@
 
 On three partitions members 1, 2, 3 and 4 join; then 1, 2 and 3 leave. After each step the article
 says who owns what. The order of a member's first operations, and of release and claim in every
-rebalance, can be read from the same history. The control starts one member and lets time pass.
+rebalance, can be read from the same history. With `--set filter=true` members subscribe by a white
+list, and watch the list of topics too. The control starts one member and lets time pass.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from rebalance_lab.faults.join import join
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.trials.members import AS_PLANNED, MemberOptions
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 #: What the article says the living members own after each step, in the order they joined.
@@ -20,10 +22,12 @@ LEAVES = ("0|1|2", "0,1|2", "0,1,2")
 
 
 async def walkthrough(lab: Lab) -> None:
+    by_filter = MemberOptions(whitelist=lab.plan.text("topic"))
+    options = by_filter if lab.plan.parameters["filter"] else AS_PLANNED
     await lab.prepare()
     for number, row in enumerate(JOINS[:1] if lab.plan.control else JOINS):
         lab.phase(f"member {number + 1} joins", change="join", members=number, published=published(lab, row))
-        await join(lab)
+        await join(lab, options)
         await lab.rest(f"member {number + 1} joined")
     if lab.plan.control:
         await lab.sleep_ms(lab.plan.number("session_timeout_ms"))
@@ -52,7 +56,10 @@ SCENARIO = register(
         name="walkthrough",
         summary="members join one by one and leave again; after each step the article says who owns what",
         claims=("Z3", "Z5a", "Z6"),
-        parameters=common_parameters(partitions=3, members=4),
+        parameters=(
+            *common_parameters(partitions=3, members=4),
+            Parameter("filter", False, "", "members subscribe by a white list of the topic"),
+        ),
         script=walkthrough,
         expects=expects,
     )

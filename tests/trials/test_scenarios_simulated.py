@@ -59,3 +59,14 @@ def test_only_in_the_simulator_a_restart_takes_no_time() -> None:
     expected = scenario("fast-restart").expects
     assert expected(make_plan("fast-restart"))["non_convergence"] is Outcome.VIOLATED
     assert expected(make_plan("fast-restart", world="processes"))["non_convergence"] is None
+
+
+@pytest.mark.parametrize(("rules", "outcome"), [("described", Outcome.CLEAN), ("shipped", Outcome.VIOLATED)])
+def test_a_member_with_a_filter_starts_in_its_own_order(rules: str, outcome: Outcome) -> None:
+    history, _ = simulate(make_plan("walkthrough", rules=rules, settings={"filter": "true"}))
+    findings = judge(history)
+    assert findings["startup_order"].outcome is outcome
+    assert findings["published_rows"].outcome is Outcome.CLEAN
+    assert api.TrialResult(Path(), history.trial, findings).status == api.AS_EXPECTED
+    watched = [event for event in history.events if event.of("path") == "/brokers/topics" and event.of("watch")]
+    assert watched
