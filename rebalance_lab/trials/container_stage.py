@@ -43,12 +43,16 @@ class ContainerStage(LiveStage):
         while True:
             ended = [host for host in self._hosts.values() if host.container.exit_code is not None]
             self.poll()  # all that those have written
+            self._let_refused_end()
             for host in ended:
-                host.may_end = host.may_end or self.tracker.refused(host.members)
                 host.check()
             for _ in range(CHECK_EVERY):
                 self.poll()
                 await self.kernel.sleep(FOLLOW_PERIOD_US)
+
+    def _let_refused_end(self) -> None:
+        for host in self._hosts.values():
+            host.may_end = host.may_end or self.tracker.refused(host.members)
 
     def start_member(self, actor: str, options: MemberOptions) -> ContainerMember:
         """Start a member, in a container of its own or in one it shares. Raises TrialError,
@@ -70,6 +74,7 @@ class ContainerStage(LiveStage):
 
     def wait_for_processes(self) -> None:
         """Members have left: their containers end. Raises TrialError for one that ended badly."""
+        self._let_refused_end()
         for host in self._hosts.values():
             host.wait()
 

@@ -94,11 +94,16 @@ class LiveStage:
         while True:
             ended = [process for process in self.processes.values() if process.popen.poll() is not None]
             self.poll()  # all that those have written
+            self._let_refused_end()
             for process in ended:
-                process.may_end = process.may_end or self.tracker.refused(process.members)
                 process.check()
             self._brokers.check()
             await self.kernel.sleep(FOLLOW_PERIOD_US)
+
+    def _let_refused_end(self) -> None:
+        """Nobody asks a process to end in which all were refused, and it may take its time."""
+        for process in self.processes.values():
+            process.may_end = process.may_end or self.tracker.refused(process.members)
 
     def poll(self) -> None:
         """Read what is there now."""
@@ -170,6 +175,7 @@ class LiveStage:
 
     def wait_for_processes(self) -> None:
         """Members have left: their processes end. Raises TrialError for one that ended badly."""
+        self._let_refused_end()
         for process in self.processes.values():
             process.wait()
 

@@ -1,0 +1,41 @@
+"""A live stage and the processes that end."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from rebalance_lab.history.events import LAYER_OF, Event, Kind
+from rebalance_lab.trials.live_processes import Host
+from rebalance_lab.trials.live_stage import LiveStage
+from rebalance_lab.trials.rest import RestTracker
+
+
+def stage_of(members: list[str], told: dict[str, Kind]) -> tuple[LiveStage, SimpleNamespace]:
+    """A stage with one process, of which it knows what its members `told`; and the process, which
+    notes when it is waited for whether it might end by itself."""
+    stage = LiveStage.__new__(LiveStage)  # no servers, no sessions: only what is needed here
+    stage.tracker = RestTracker()
+    for actor, kind in told.items():
+        stage.tracker.feed(Event(actor=actor, n=0, at_us=0, layer=LAYER_OF[kind], kind=kind))
+    process = SimpleNamespace(members=members, may_end=False, seen=None)
+    process.wait = lambda: setattr(process, "seen", process.may_end)
+    stage.processes = {"p": cast("Host", process)}
+    return stage, process
+
+
+@pytest.mark.parametrize(
+    ("told", "may_end"),
+    [
+        ({"m1": Kind.MEMBER_REFUSED, "m2": Kind.MEMBER_REFUSED}, True),
+        ({"m1": Kind.MEMBER_REFUSED, "m2": Kind.MEMBER_STARTED}, False),
+        ({"m1": Kind.MEMBER_REFUSED}, False),
+    ],
+)
+def test_a_process_of_refused_members_may_end_after_the_script(told: dict[str, Kind], *, may_end: bool) -> None:
+    """On a busy machine its interpreter still ends when the script is over, and nobody asked it to."""
+    stage, process = stage_of(["m1", "m2"], told)
+    stage.wait_for_processes()
+    assert process.seen is may_end
