@@ -1,33 +1,41 @@
-"""`demo`: the zombie and the crash, live and simulated, and what Spark makes of them."""
+"""`demo`: the watch-driven group, as the articles have it and broken in four ways, live and
+simulated, and what Spark makes of it."""
 
 from __future__ import annotations
 
 import shlex
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import typer
 from rich.progress import Progress
 
+from rebalance_lab.analysis.claims import claim_status
 from rebalance_lab.analysis.results import Analysis
 from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.claims import NOT_RUN, show
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
 from rebalance_lab.cli.terminal import answer, progress
-from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.history.checks import CHECKS
+from rebalance_lab.history.checks.model import About, Outcome
 from rebalance_lab.report import shown_trials, write
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 
 #: Claims the demo puts to the test.
-CLAIMS = ("Z10", "Z1")
+CLAIMS = ("Z3", "Z5a", "Z6", "Z7a", "Z7b", "Z7c", "Z8", "Z9", "Z10")
+
+BOTH = ("described", "shipped")
+
+#: What the group is broken by, and what the demo shows of it.
+FAILURES = ("split-brain", "uncontrolled", "zombie")
 
 #: Live trials at a time. Members wait most of the time: for sessions, back-offs, the pause.
-LIVE_PROCESSES = 3
+LIVE_PROCESSES = 6
 
 SIMULATED_PROCESSES = 2
 
@@ -50,15 +58,44 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Trials of a scenario, seeds 1 to `seeds`."""
+    """Trials of a scenario, seeds 1 to `seeds`. `settings`: parameters that are not the default."""
 
     scenario: str
     seeds: int
+    rules: str = "described"
     control: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def plans(self, world: str) -> list[Plan]:
-        seeds = range(1, self.seeds + 1)
-        return [api.make_plan(self.scenario, world=world, seed=seed, control=self.control) for seed in seeds]
+        return [
+            api.make_plan(
+                self.scenario,
+                world=world,
+                rules=self.rules,
+                seed=seed,
+                control=self.control,
+                settings=dict(self.settings),
+            )
+            for seed in range(1, self.seeds + 1)
+        ]
+
+
+def by_both(scenario: str, seeds: int, **settings: str) -> tuple[Batch, ...]:
+    """A scenario under both rule sets, and one control of each."""
+    return tuple(
+        Batch(scenario, 1 if control else seeds, rules, control, settings)
+        for rules in BOTH
+        for control in (False, True)
+    )
+
+
+def failures(seeds: int, controls: int) -> tuple[Batch, ...]:
+    """Every failure, with controls."""
+    return tuple(
+        Batch(scenario, count, control=control)
+        for scenario in FAILURES
+        for count, control in ((seeds, False), (controls, True))
+    )
 
 
 def trials(world: str, *batches: Batch) -> Callable[[Demo], None]:
@@ -82,49 +119,56 @@ def verdicts(demo: Demo) -> None:
     page = write(analysis, demo.store, demo.store / "report.html")
     readings = [verdict for verdict in analysis.verdicts if verdict.claim in CLAIMS]
     show(readings)
-    for line in overlaps(analysis, demo.store):
+    for line in witnesses(analysis, demo.store):
         answer().print(line, soft_wrap=True, markup=False)
     answer().print(f"\nThe picture: {page.resolve()}", soft_wrap=True, markup=False)
     if shutil.which("rebalance-lab") is None:
         activate = shlex.quote(str(Path(sys.executable).with_name("activate")))
         answer().print(f"To have the command rebalance-lab: source {activate}", soft_wrap=True, markup=False)
-    demo.statuses = [reading.status for reading in readings]
+    # Real members do not run here: a claim was put to the test if any of its readings was.
+    demo.statuses = [claim_status(each.status for each in readings if each.claim == claim) for claim in CLAIMS]
 
 
-def overlaps(analysis: Analysis, store: Path) -> list[str]:
-    """For the first zombie of each world: who owned what together, how long, and how to see it
-    again."""
+def witnesses(analysis: Analysis, store: Path) -> list[str]:
+    """For the first live trial of each failure: what was found, and how to see it again."""
     lines = []
-    zombies = [each for each in analysis.trials if each.scenario == "zombie" and not each.control and not each.plant]
-    for world in sorted({trial.world for trial in zombies}):
-        trial = min((each for each in zombies if each.world == world), key=lambda each: (each.seed, each.id))
-        lines.append(f"\nTwo owners, {world}: {api.replay_command(store / trial.id)}")
+    for scenario in FAILURES:
+        found = [
+            each
+            for each in analysis.trials
+            if each.scenario == scenario and each.world == "processes" and not each.control and not each.plant
+        ]
+        if not found:
+            continue
+        trial = min(found, key=lambda each: (each.seed, each.id))
+        lines.append(f"\n{scenario}, live: {api.replay_command(store / trial.id)}")
         for outcome in analysis.outcomes:
-            if outcome.trial == trial.id and outcome.outcome == Outcome.VIOLATED:
+            anomaly = outcome.check in CHECKS and CHECKS[outcome.check].about is About.ANOMALY
+            if outcome.trial == trial.id and outcome.outcome == Outcome.VIOLATED and anomaly:
                 witness = ", ".join(f"{actor}#{number}" for actor, number in outcome.witness)
                 lines.append(f"  {outcome.check}: {outcome.why} (events {witness})")
     return lines
 
 
+#: Universal claims ask for five live trials and 200 simulated ones of each reading.
 STEPS: tuple[Step, ...] = (
     Step(
-        "Live: a real member is stopped past its ZooKeeper session, and wakes. Five more are killed. With controls.",
-        trials(
-            "processes",
-            Batch("zombie", 1),
-            Batch("zombie", 1, control=True),
-            Batch("crash", 5),
-            Batch("crash", 1, control=True),
-        ),
+        "Live, on a real ZooKeeper: members come and go one by one, and all the others run, by the"
+        " articles' rules and by Kafka's.",
+        trials("processes", *by_both("walkthrough", 5), *by_both("herd", 5, members="4")),
     ),
     Step(
-        "Simulated: 200 zombies and 200 crashes in virtual time, and 20 controls of each.",
+        "Live: two views at one moment; spent retries; a member that sleeps through its session. With controls.",
+        trials("processes", *failures(1, 1)),
+    ),
+    Step(
+        "Simulated: the same in virtual time, hundreds of times; herds of 4 to 32 members.",
         trials(
             "simulated",
-            Batch("zombie", 200),
-            Batch("zombie", 20, control=True),
-            Batch("crash", 200),
-            Batch("crash", 20, control=True),
+            *by_both("walkthrough", 200),
+            *by_both("herd", 200, members="4"),
+            *(Batch("herd", 7, rules, settings={"members": str(n)}) for n in (8, 16, 32) for rules in BOTH),
+            *failures(20, 5),
         ),
     ),
     Step("Spark turns the recordings into verdicts.", verdicts),
@@ -132,7 +176,7 @@ STEPS: tuple[Step, ...] = (
 
 
 def demo(*, store: StoreOption = DEFAULT_STORE) -> None:
-    """Watch two owners of one partition: live, simulated, and judged."""
+    """Watch a group work, and go wrong in four ways: live, simulated, and judged."""
     state = Demo(writable_store(store))
     console = answer()
     with spoken():
