@@ -12,7 +12,7 @@ from rebalance_lab.analysis.results import Verdict
 from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.failures import exit_code
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption
-from rebalance_lab.cli.terminal import answer, print_json, styled, table
+from rebalance_lab.cli.terminal import answer, print_json, styled
 
 NOT_RUN = "not run"
 
@@ -36,35 +36,51 @@ def seen(verdict: Verdict, world: str) -> str:
 
 
 def show(verdicts: Sequence[Verdict]) -> None:
-    """The readings that were tested as a table, surprises before all; the others by name."""
+    """Each claim that was tested with its readings, surprises before all; the others by name."""
     tested = sorted(
         (verdict for verdict in verdicts if verdict.status != NOT_RUN),
         key=lambda verdict: GRAVITY.index(verdict.status),  # stable: within a status as the ledger has them
     )
-    rows = [
-        (
-            verdict.claim,
-            escape(verdict.statement),
-            verdict.reading,
-            verdict.expected,
-            styled(verdict.verdict),
-            styled(verdict.status),
-            seen(verdict, "live"),
-            seen(verdict, "simulated"),
-            escape(verdict.why),
-        )
-        for verdict in tested
-    ]
     console = answer()
-    if rows:
-        console.print("In live and simulated trials: how many of those that decide it show the claim (95 % interval)")
-        columns = ("claim", "statement", "reading", "expected", "verdict", "status", "live", "simulated", "why")
-        console.print(table("Claims that were put to the test", columns, rows, numbers=("live", "simulated")))
-    for verdict in tested:
-        if verdict.replay:
-            console.print(f"{verdict.claim}, {verdict.reading}: {verdict.replay}", soft_wrap=True, markup=False)
-    if not tested:
+    if tested:
+        console.print("Of the trials that decide a reading, how many show it, with the 95 % interval of that share:")
+    else:
         console.print("Nothing was tested: the store holds no trial that a claim asks for.")
-    waiting = dict.fromkeys(verdict.claim for verdict in verdicts if verdict.status == NOT_RUN)
+    claim = None
+    for verdict in tested:
+        if verdict.claim != claim:
+            claim = verdict.claim
+            console.print(f"\n[bold]{claim}[/] {escape(verdict.statement)}")
+        for line in reading_lines(verdict):
+            console.print(f"  {line}", soft_wrap=True)
+    waiting = _not_run(verdicts)
     if waiting:
-        console.print(f"Not run: {', '.join(waiting)} (why: rebalance-lab claims --json)")
+        console.print(f"\nNot run: {', '.join(waiting)} (why: rebalance-lab claims --json)")
+
+
+def reading_lines(verdict: Verdict) -> list[str]:
+    """A reading: what came out of it, from how many trials, and how to see it; why, where it did
+    not come out as expected."""
+    counts = [f"{world} {seen(verdict, world)}" for world in ("live", "simulated") if seen(verdict, world)]
+    said = [f"{escape(verdict.reading)}: {styled(verdict.verdict)}, {styled(verdict.status)}", *counts]
+    lines = ["; ".join(said)]
+    if verdict.status != "as expected":
+        lines.append(f"  expected: {verdict.expected}. {escape(verdict.why)}")
+    if verdict.replay:
+        lines.append(f"  {escape(verdict.replay)}")
+    return lines
+
+
+def _not_run(verdicts: Sequence[Verdict]) -> list[str]:
+    """Claims of which no reading was run; and single readings of others."""
+    readings: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        readings.setdefault(verdict.claim, []).append(verdict)
+    found = []
+    for claim, those in readings.items():
+        waiting = [each.reading for each in those if each.status == NOT_RUN]
+        if len(waiting) == len(those):
+            found.append(claim)
+        else:
+            found += [f"{claim} ({reading})" for reading in waiting]
+    return found

@@ -60,8 +60,9 @@ def test_surprises_come_first_and_what_was_not_run_is_named(command: CommandLine
     monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED, UNKNOWN, NOT_RUN, DESCRIBED, SHIPPED))
     out = command("claims").out
     assert out.index("Z7b") < out.index("Z1 ") < out.index("Z10")
-    assert "Not run: E1, Z7b (" in out
-    assert "Z10, all: rebalance-lab replay trials/zombie-1" in out
+    assert "Not run: E1, Z7b (shipped) (why" in out
+    assert "  all: reproduced, as expected; live 1 of 1" in out
+    assert "    rebalance-lab replay trials/zombie-1\n" in out
 
 
 def test_claims_tell_how_often_with_the_interval(command: CommandLine, monkeypatch) -> None:
