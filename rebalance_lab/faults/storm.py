@@ -1,4 +1,4 @@
-"""A storm: many members come and go at one moment, or one flaps: it leaves and comes again and again.
+"""A storm: many members come and go within a moment, or one flaps: it leaves and comes again and again.
 
 Each coming and going is a fault of its own, with its own proof.
 """
@@ -14,13 +14,27 @@ from rebalance_lab.trials.members import AS_PLANNED, MemberOptions
 
 
 async def storm(
-    lab: Lab, joins: int, leaving: Sequence[MemberHandle], options: MemberOptions = AS_PLANNED
+    lab: Lab,
+    joins: int,
+    leaving: Sequence[MemberHandle],
+    spread_ms: int = 0,
+    options: MemberOptions = AS_PLANNED,
 ) -> list[MemberHandle]:
-    """`joins` members come while those `leaving` go, all begun at one moment. Returns those that came."""
+    """`joins` members come while those `leaving` go, begun evenly over `spread_ms`. Returns those that came."""
+    gap_ms = spread_ms // max(joins, len(leaving), 1)
+
+    async def come(number: int) -> MemberHandle:
+        await lab.sleep_ms(number * gap_ms)
+        return await join(lab, options)
+
+    async def go(number: int, member: MemberHandle) -> None:
+        await lab.sleep_ms(number * gap_ms)
+        await leave(lab, member)
+
     async with lab.tasks.scope("storm") as scope:
-        comers = [scope.spawn(join(lab, options), f"join {number}") for number in range(joins)]
-        for member in leaving:
-            scope.spawn(leave(lab, member), f"leave of {member.actor}")
+        comers = [scope.spawn(come(number), f"join {number}") for number in range(joins)]
+        for number, member in enumerate(leaving):
+            scope.spawn(go(number, member), f"leave of {member.actor}")
     return [comer.result() for comer in comers]
 
 

@@ -1,4 +1,4 @@
-"""The storm: many members come while others go, all at one moment.
+"""The storm: many members come while others go, all within a moment (`spread_ms`).
 
 Everybody's list is out of date when it is read. Attempts fail on members that vanished between the
 listing and the read (facts 8.6, F3), on partitions that their owners have not given up yet, and on
@@ -25,7 +25,8 @@ async def storm_over(lab: Lab) -> None:
     if lab.plan.control:
         await join(lab)
     else:
-        await storm(lab, lab.plan.number("joins"), lab.members[: lab.plan.number("leaves")])
+        leaving = lab.members[: lab.plan.number("leaves")]
+        await storm(lab, lab.plan.number("joins"), leaving, lab.plan.number("spread_ms"))
 
     lab.phase("recovery")
     await lab.rest("recovered")
@@ -42,11 +43,12 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="storm",
-        summary="many members come and go at one moment",
+        summary="many members come and go within a moment",
         claims=(),
         parameters=(
             *common_parameters(members=5, partitions=12, rebalance_max_retries=10),
             Parameter("joins", 4, "members", "members that come", 0),
+            Parameter("spread_ms", 100, "ms", "how long after the first the last comes or goes", 0),
             Parameter("leaves", 2, "members", "members that go", 0),
         ),
         script=storm_over,

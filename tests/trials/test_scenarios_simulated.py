@@ -70,3 +70,8 @@ def test_a_member_with_a_filter_starts_in_its_own_order(rules: str, outcome: Out
     assert api.TrialResult(Path(), history.trial, findings).status == api.AS_EXPECTED
     watched = [event for event in history.events if event.of("path") == "/brokers/topics" and event.of("watch")]
     assert watched
+
+
+def test_a_storm_shows_members_different_lists() -> None:
+    found = [judge(simulate(make_plan("storm", seed=seed))[0])["disagreement"].outcome for seed in range(1, 6)]
+    assert Outcome.VIOLATED in found
