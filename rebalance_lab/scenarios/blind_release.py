@@ -32,6 +32,7 @@ async def blind_release(lab: Lab) -> None:
         scope.spawn(join(lab), "join")
         if not lab.plan.control:
             await lab.until(lambda: victim.state.running > 0, f"a rebalance of {victim.actor}")
+            await lab.sleep_ms(lab.plan.number("stop_ms") // 2)  # its fetchers are stopping
             await pause(lab, victim, lab.plan.number("pause_ms"))
 
     lab.phase("recovery")
@@ -43,12 +44,14 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Two members work on what one of them has deleted the other's claim to."""
     if plan.control:
         return usual()
+    outlasts = plan.number("pause_ms") > plan.number("session_timeout_ms")
+    blind = Outcome.VIOLATED if outlasts and not plan.parameters["check_owner"] else Outcome.CLEAN
     return usual(
         belief_overlap=None,
         effect_overlap=None,
         zombie_overlap=None,
         disagreement=None,
-        registration=None,
+        registration=blind,
         unowned_window=None,
     )
 

@@ -49,8 +49,8 @@ SCENARIO = register(
         parameters=(
             *common_parameters(members=5, rebalance_max_retries=10),
             Parameter("times", 5, "times", "how often it comes and goes", 1),
-            Parameter("up_ms", 100, "ms", "how long it stays", 0),
-            Parameter("down_ms", 100, "ms", "how long it is away", 0),
+            Parameter("up_ms", 0, "ms", "how long it stays", 0),
+            Parameter("down_ms", 0, "ms", "how long it is away", 0),
         ),
         script=flapping,
         expects=expects,

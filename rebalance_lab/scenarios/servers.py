@@ -48,7 +48,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Sessions survive. An election that takes longer than a session may cost one."""
     if plan.control or plan.text("target") == "follower":
         return usual()
-    return usual(belief_overlap=None, effect_overlap=None, unowned_window=None)
+    return usual(belief_overlap=None, effect_overlap=None, zombie_overlap=None, unowned_window=None)
 
 
 SCENARIO = register(

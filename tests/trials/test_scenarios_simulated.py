@@ -8,6 +8,7 @@ import pytest
 
 from rebalance_lab.history.checks import judge
 from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.history.events import Kind
 from rebalance_lab.trials import api
 from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
 from rebalance_lab.trials.simulated import simulate
@@ -40,6 +41,7 @@ def test_a_scenario_comes_out_as_expected(name: str, rules: str, control: bool) 
         ("deadlock", "non_convergence", {"keep": "false"}),
         ("deadlock", "non_convergence", {"cure": "release-before-retry"}),
         ("deadlock", "non_convergence", {"cure": "release-on-watch"}),
+        ("blind-release", "registration", {"check_owner": "true"}),
         ("leftover-claims", "orphan_owner", {"undo": "true"}),
         ("duplicate-id", "registration", {"check_session": "true"}),
         ("duplicate-id", "registration", {"first_leaves": "true"}),
@@ -70,6 +72,12 @@ def test_a_member_with_a_filter_starts_in_its_own_order(rules: str, outcome: Out
     assert api.TrialResult(Path(), history.trial, findings).status == api.AS_EXPECTED
     watched = [event for event in history.events if event.of("path") == "/brokers/topics" and event.of("watch")]
     assert watched
+
+
+def test_flapping_costs_attempts_on_members_that_vanished() -> None:
+    histories = [simulate(make_plan("flapping", rules="shipped", seed=seed))[0] for seed in range(1, 6)]
+    failed = [event for history in histories for event in history.events if event.kind is Kind.ATTEMPT_FAILED]
+    assert any(str(event.of("why")).startswith("NoNode") for event in failed)
 
 
 def test_a_storm_shows_members_different_lists() -> None:
