@@ -80,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
         code = INTERRUPTED  # typer's own way with Ctrl-C is to return this
     if code == INTERRUPTED:
         print(
-            f"{NAME}: interrupted; a trial that was under way is left without its end and does not count",
+            f"{NAME}: interrupted; a trial that was under way, if any, is left without its end and does not count",
             file=sys.stderr,
         )
     return code if isinstance(code, int) else 0

@@ -17,7 +17,7 @@ from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, Tr
 from rebalance_lab.cli.results import shape, show
 from rebalance_lab.cli.terminal import pipeable, print_json, progress
 from rebalance_lab.history.compare import first_difference
-from rebalance_lab.history.files import History, Trial, load, read_trial
+from rebalance_lab.history.files import History, Trial, load
 from rebalance_lab.trials import api
 from rebalance_lab.trials.halting import Halt, halt_at
 
@@ -51,7 +51,7 @@ def replay(
         if until is not None:
             _stop(folder, until, tasks=tasks, as_json=as_json)
             return
-        before = read_trial(folder)
+        before = load(folder).trial  # whole: a history that was changed is not compared with
         plan = api.plan_of(folder)
         if before.world != "simulated":
             print("This trial ran on real processes: same parameters, but the schedule may differ.", file=sys.stderr)

@@ -1,15 +1,19 @@
-"""Trials' results as JSON and as tables."""
+"""Trials' results as JSON and as text."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from rich.markup import escape
 
-from rebalance_lab.cli.terminal import answer, seconds, styled, table
-from rebalance_lab.history.checks import CHECKS
+from rebalance_lab.cli.terminal import answer, seconds, styled
+from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials import api
 from rebalance_lab.trials.api import TrialResult, replay_command
+
+#: `<group>_host-<actor>-<ms>-<8 hex>`: see `zkconsumer.identifiers`.
+_CONSUMER_ID = re.compile(r"[^\s,]+_host-(m\d+)-\d{13}-[0-9a-f]{1,8}")
 
 
 def expectations(result: TrialResult) -> Mapping[str, str]:
@@ -51,16 +55,36 @@ def show(result: TrialResult) -> None:
     facts = [trial.scenario, trial.world, trial.rules, f"seed {trial.seed}"]
     facts += ["control"] if trial.control else []
     facts += [f"planted bug {trial.plant}"] if trial.plant else []
-    expected = expectations(result)
-    rows = []
-    for name, finding in result.findings.items():
-        longest = seconds(finding.measures["longest_us"]) if finding.measures.get("longest_us") else ""
-        layers = " / ".join(CHECKS[name].compares) if name in CHECKS else ""
-        rows.append((name, layers, styled(finding.outcome), expected.get(name, ""), longest, escape(finding.why)))
     console = answer()
-    columns = ("check", "compares", "outcome", "expected", "longest", "why")
-    console.print(table(" · ".join(facts), columns, rows, numbers=("longest",)))
+    console.print(f"[bold]{' · '.join(facts)}[/]")
+    for name, finding in result.findings.items():
+        if finding.outcome != Outcome.CLEAN or name in _missed(result):
+            for line in finding_lines(result, name):
+                console.print(line, soft_wrap=True)
+    clean = [name for name, each in result.findings.items() if each.outcome == Outcome.CLEAN]
+    console.print(f"{styled('clean')}    {', '.join(clean) or 'nothing'}")
     console.print(f"status   {styled(result.status)}")
     console.print(f"history  sha256 {trial.history_sha256}", soft_wrap=True)
     console.print(f"trial    {result.folder}", soft_wrap=True, markup=False)
     console.print(f"again    {replay_command(result.folder)}", soft_wrap=True, markup=False)
+
+
+def finding_lines(result: TrialResult, name: str) -> list[str]:
+    """A finding that is worth a look: its outcome, what was expected, and why."""
+    finding = result.findings[name]
+    expected = expectations(result).get(name)
+    said = "either may be" if expected is None else "as expected" if expected == finding.outcome else f"not {expected}!"
+    longest = finding.measures.get("longest_us")
+    told = f"{styled(finding.outcome)} {name} ({said}{f', longest {seconds(longest)}' if longest else ''})"
+    return [told, f"  {escape(_with_actors(finding.why))}"]
+
+
+def _missed(result: TrialResult) -> list[str]:
+    """Checks that are clean where something else was expected."""
+    expected = expectations(result)
+    return [name for name, each in result.findings.items() if expected.get(name, each.outcome) != each.outcome]
+
+
+def _with_actors(text: str) -> str:
+    """Consumer ids that the lab's hosts made are long; the member's actor is in them."""
+    return _CONSUMER_ID.sub(r"\1", text)

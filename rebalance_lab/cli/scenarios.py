@@ -11,7 +11,7 @@ from rebalance_lab.cli.failures import spoken
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import answer, print_json, table
 from rebalance_lab.trials.api import scenario, scenario_names
-from rebalance_lab.trials.plan import PLANTS
+from rebalance_lab.trials.plan import PLANTS, Parameter
 from rebalance_lab.trials.scenario import Scenario
 
 
@@ -43,11 +43,17 @@ def _shape(each: Scenario) -> dict[str, object]:
 
 def _show(each: Scenario) -> None:
     console = answer()
-    console.print(f"[bold]{each.name}[/] ({', '.join(each.claims)}): {escape(each.summary)}")
+    claims = f" ({', '.join(each.claims)})" if each.claims else ""
+    console.print(f"[bold]{each.name}[/]{claims}: {escape(each.summary)}")
     console.print(f"Worlds: {', '.join(each.worlds)}\n")
-    rows = [(one.name, str(one.default), one.unit, escape(one.help)) for one in each.parameters]
+    rows = [(one.name, str(one.default), one.unit, escape(_meaning(one))) for one in each.parameters]
     console.print(
         table("Settings, by --set NAME=VALUE", ("name", "default", "unit", "meaning"), rows, numbers=("default",))
     )
     plants = [(name, escape(meaning)) for name, meaning in PLANTS.items()]
     console.print(table("Planted bugs, by --set plant=NAME", ("name", "where: what"), plants))
+
+
+def _meaning(parameter: Parameter) -> str:
+    """What it is, and what it may be where that is not said by its type."""
+    return f"{parameter.help}: {', '.join(parameter.choices)}" if parameter.choices else parameter.help

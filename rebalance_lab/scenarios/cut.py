@@ -55,7 +55,7 @@ SCENARIO = register(
         parameters=(
             *common_parameters(),
             Parameter("cut_ms", 8000, "ms", "how long the first member is cut off", 1),
-            Parameter("way", "both", "", "what is lost: both, to_server or to_client", choices=tuple(WAYS)),
+            Parameter("way", "both", "", "what is lost", choices=tuple(WAYS)),
         ),
         script=cut_off,
         expects=expects,

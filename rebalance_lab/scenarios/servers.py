@@ -58,8 +58,8 @@ SCENARIO = register(
         claims=(),
         parameters=(
             *common_parameters(servers=3, session_timeout_ms=6000),
-            Parameter("fault", "kill", "", "kill, pause or rolling", choices=("kill", "pause", "rolling")),
-            Parameter("target", "leader", "", "leader or follower", choices=("leader", "follower")),
+            Parameter("fault", "kill", "", "what happens to it", choices=("kill", "pause", "rolling")),
+            Parameter("target", "leader", "", "which server", choices=("leader", "follower")),
             Parameter("down_ms", 2000, "ms", "how long a server is down", 1),
         ),
         script=servers,

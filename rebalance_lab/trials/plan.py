@@ -194,7 +194,7 @@ def common_parameters(**defaults: Value) -> tuple[Parameter, ...]:
             "ops",
             "auto",
             "",
-            "ZooKeeper operations in the history: all, counts, or auto (counts above 100 members)",
+            "ZooKeeper operations in the history; auto counts them above 100 members",
             choices=OPS,
         ),
         Parameter("latency_min_us", 200, "µs", "simulated: shortest way between member and server", 0),

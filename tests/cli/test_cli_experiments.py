@@ -59,14 +59,37 @@ def test_run_as_json(command: CommandLine, tmp_path) -> None:
     assert command("run", "zombie", "--seed", 7, *QUICK, "--store", tmp_path, "--json").json == shape
 
 
-def test_run_ends_with_a_table_and_the_replay_command(command: CommandLine, tmp_path) -> None:
+def test_run_ends_with_its_findings_and_the_replay_command(command: CommandLine, tmp_path) -> None:
     ended = command("run", "zombie", *QUICK, "--control", "--store", tmp_path)
     assert ended.code == 0
     assert "zombie · simulated · described · seed 1 · control" in ended.out
-    assert "belief_overlap" in ended.out
+    (clean,) = [line for line in ended.out.splitlines() if line.startswith("clean ")]
+    assert "belief_overlap" in clean
     (again,) = [line for line in ended.out.splitlines() if line.startswith("again ")]
     assert again.split()[1:3] == ["rebalance-lab", "replay"]
     assert command("replay", again.split()[3]).code == 0
+
+
+def test_findings_say_what_was_expected_and_name_members_by_actor(command: CommandLine, tmp_path) -> None:
+    lines = command("run", "zombie", "--store", tmp_path).out.splitlines()
+    index = next(number for number, line in enumerate(lines) if line.startswith("violated belief_overlap"))
+    assert lines[index].startswith("violated belief_overlap (as expected, longest ")
+    assert lines[index + 1].startswith("  m1 and m2 both believed for ")
+    assert any(line.startswith("violated churn (either may be") for line in lines)
+    surprise = command("run", "zombie", "--set", "plant=never-claim-last", "--store", tmp_path).out
+    assert "violated unowned_window (not clean!" in surprise
+
+
+def test_a_choice_is_named_with_what_it_may_be(command: CommandLine) -> None:
+    out = command("scenarios", "deadlock").out
+    assert "release-before-retry" in out
+
+
+def test_replay_refuses_a_history_that_was_changed(command: CommandLine, tmp_path) -> None:
+    trial = command("run", "zombie", *QUICK, "--store", tmp_path, "--json").json["trial"]
+    events = tmp_path / trial / "events.jsonl"
+    events.write_bytes(b"".join(events.read_bytes().splitlines(keepends=True)[:-5]))
+    assert "was changed after it was sealed" in command.refused("replay", trial, "--store", tmp_path)
 
 
 def test_the_world_is_not_told_on_stderr(command: CommandLine, tmp_path) -> None:
