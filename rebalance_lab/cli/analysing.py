@@ -43,3 +43,15 @@ def _analysed(store: Path, wanted: Wanted) -> Analysis:
             return analyse(store, intervals_for=wanted)
     except SparkStartError as error:
         raise Failure(str(error)) from error
+    except Exception as error:
+        if _was_interrupted(error):
+            raise KeyboardInterrupt from None
+        raise
+
+
+def _was_interrupted(error: BaseException) -> bool:
+    """Whether an error came while a Ctrl-C was handled: Spark answers one with errors of its own."""
+    behind: BaseException | None = error
+    while behind is not None and not isinstance(behind, KeyboardInterrupt):
+        behind = behind.__cause__ or behind.__context__
+    return behind is not None

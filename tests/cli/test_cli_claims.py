@@ -149,3 +149,16 @@ def test_claims_say_when_nothing_was_tested(command: CommandLine, monkeypatch) -
 def test_a_store_that_is_a_file_holds_no_trials(command: CommandLine, tmp_path) -> None:
     (tmp_path / "file").touch()
     assert "is not a folder" in command.refused("claims", "--store", tmp_path / "file")
+
+
+def test_an_interrupted_analysis_is_no_verdict(command: CommandLine, monkeypatch, tmp_path) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            raise RuntimeError("what Spark makes of it")  # noqa: B904
+
+    monkeypatch.setattr("rebalance_lab.analysis.analyse.analyse", interrupted)
+    ended = command("claims", "--store", tmp_path)
+    assert (ended.code, ended.out) == (130, "")
+    assert "Traceback" not in ended.err
