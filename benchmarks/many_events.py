@@ -166,7 +166,13 @@ def _summarise(parts: list[Part], folder: Path, cores: int, said: multiprocessin
     store = Store(folder, {each.name: each.base.folder for each in named}, trials, ())
     entries = {entry.trial: entry for part in parts for entry in part.entries}
     with session.start(cores=cores) as local:
-        analysis, _ = summarised(Parquet(local.session, store, folder, entries), read_ledger())
+        try:
+            analysis, _ = summarised(Parquet(local.session, store, folder, entries), read_ledger())
+        except Exception as error:  # told while Java lives: some errors ask it for their text
+            said.send(
+                [f"{error}; {local.folder / 'spark.log'} ends: {(local.folder / 'spark.log').read_text()[-2000:]}"]
+            )
+            return
     found = Counter((each.scenario, each.check, each.outcome) for each in analysis.outcomes)
     known = Counter(
         (each.base.trial.scenario, name, finding.outcome.value)
