@@ -153,13 +153,9 @@ def witnesses(analysis: Analysis, store: Path) -> list[str]:
 #: Universal claims ask for five live trials and 200 simulated ones of each reading.
 STEPS: tuple[Step, ...] = (
     Step(
-        "Live, on a real ZooKeeper: members come and go one by one, and all the others run, by the"
-        " articles' rules and by Kafka's.",
-        trials("processes", *by_both("walkthrough", 5), *by_both("herd", 5, members="4")),
-    ),
-    Step(
-        "Live: two views at one moment; spent retries; a member that sleeps through its session. With controls.",
-        trials("processes", *failures(1, 1)),
+        "Live, on a real ZooKeeper: two views at one moment; spent retries; a member that sleeps through its session;"
+        " and members that come and go one by one while all the others run, by the articles' rules and by Kafka's.",
+        trials("processes", *failures(1, 1), *by_both("walkthrough", 5), *by_both("herd", 5, members="4")),
     ),
     Step(
         "Simulated: the same in virtual time, hundreds of times; herds of 4 to 32 members.",
