@@ -11,9 +11,10 @@ from rebalance_lab.trials.lab import Lab, MemberHandle
 NAME = "lose-reply"
 
 
-async def lose_reply(lab: Lab, member: MemberHandle) -> None:
-    """Lose the reply to the member's next request. Done when that has happened: let the member
-    have something to ask for meanwhile."""
+async def lose_reply(lab: Lab, member: MemberHandle, created: str = "") -> None:
+    """Lose the reply to the member's next request; `created`: to its next create of a znode in whose
+    path this occurs. Done when that has happened: let the member have something to ask for meanwhile."""
     fault = Injection(lab, NAME, member)
-    fault.bit(await member.process.lose_next_reply())
+    proof = await member.process.lose_next_reply(created)
+    fault.bit(f"{proof}; it told of a znode created in {created}" if created else proof)
     fault.ended()

@@ -1,8 +1,8 @@
-"""The lost reply: ZooKeeper did what a member asked, and the connection broke before it said so.
+"""The lost reply: ZooKeeper made a member's owner znode, and the connection broke before it said so.
 
-The member asks again, and must tell its own first success from somebody else's znode: the owner
+The member claims again, and must tell its own first success from somebody else's znode: the owner
 znode holds its own thread id, so it counts as claimed (facts 1.5). A member joins meanwhile, so that
-the victim has something to ask for. In the control no reply is lost.
+the victim has something to claim. In the control no reply is lost.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.wire.paths import owners_path
 
 
 async def lost_reply(lab: Lab) -> None:
@@ -26,7 +27,7 @@ async def lost_reply(lab: Lab) -> None:
     lab.phase("control" if lab.plan.control else "a reply is lost")
     async with lab.tasks.scope("join and loss") as scope:
         if not lab.plan.control:
-            scope.spawn(lose_reply(lab, victim), "lost reply")
+            scope.spawn(lose_reply(lab, victim, created=owners_path(lab.plan.text("group"), "")), "lost reply")
         scope.spawn(join(lab), "join")
 
     lab.phase("recovery")
@@ -42,7 +43,7 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="lost-reply",
-        summary="the reply to a member's request is lost after the server has done it",
+        summary="the reply to a member's claim is lost after the server has made the owner znode",
         claims=(),
         parameters=common_parameters(),
         script=lost_reply,

@@ -136,5 +136,5 @@ class ContainerMember:
         await self._threads(own.heal, f"{self.actor} to be healed")
         return f"it had none until now, and is back at {own.address}"
 
-    async def lose_next_reply(self) -> str:
+    async def lose_next_reply(self, created: str = "") -> str:
         raise TrialError(f"{self.actor}: docker loses no single reply; use --world processes")

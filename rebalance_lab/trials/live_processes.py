@@ -208,9 +208,11 @@ class LiveMember:
         proof = f"{stuck} bytes were stuck, {unanswered} connections were not answered"
         return proof if stuck or unanswered else None
 
-    async def lose_next_reply(self) -> str:
-        lost = [proxy.lose_next_reply() for proxy in self._ways()]
+    async def lose_next_reply(self, created: str = "") -> str:
+        lost = [proxy.lose_next_reply(created) for proxy in self._ways()]
         index = await self._kernel.first(*lost)
+        for proxy in self._ways():
+            proxy.keep_replies()
         return f"proxy of {self.actor}: reply to request {lost[index].result()} swallowed, connection broken"
 
     def _ways(self) -> list[TcpProxy]:

@@ -57,14 +57,15 @@ class SimulatedMember:
         self._zookeeper.heal(self._process)
         return f"links of {self.actor} pass everything"
 
-    async def lose_next_reply(self) -> str:
+    async def lose_next_reply(self, created: str = "") -> str:
         session = self._session()
         give_up_us = self._kernel.now_us() + LIMIT_US
+        what = f"created in {created}" if created else "asked for"
         try:
-            self._zookeeper.lose_next_reply(session)
+            self._zookeeper.lose_next_reply(session, created)
             while self._zookeeper.loses_next_reply(session):
                 if self._kernel.now_us() > give_up_us:
-                    raise TrialError(f"{self.actor} asked for nothing within {LIMIT_US} µs: no reply could be lost")
+                    raise TrialError(f"{self.actor} {what} nothing within {LIMIT_US} µs: no reply could be lost")
                 await self._kernel.sleep(POLL_US)
         except NoSuchSession as error:
             raise TrialError(f"{self.actor}: {error}") from error

@@ -43,8 +43,9 @@ class ProcessHandle(Protocol):
         Returns what was lost; None: nothing, so that the cut cannot have had an effect."""
         ...
 
-    async def lose_next_reply(self) -> str:
-        """Done when a request was processed and its reply lost, with the connection."""
+    async def lose_next_reply(self, created: str = "") -> str:
+        """Done when a request was processed and its reply lost, with the connection. `created`: the
+        next request that creates a znode in whose path this occurs; else the next of any kind."""
         ...
 
     async def expire(self) -> str:

@@ -146,13 +146,15 @@ class TestTrials:
         assert f"what goes {ways[way]}; " in proof
         assert result.findings["zombie_overlap"].outcome is Outcome.VIOLATED
 
-    def test_who_loses_a_reply_asks_again(self, results: dict[str, api.TrialResult]) -> None:
+    def test_who_loses_the_reply_to_a_claim_claims_again(self, results: dict[str, api.TrialResult]) -> None:
         result = results[LOST_REPLY.trial_id]
         (proof,) = proofs(result, "lose-reply")
-        assert "swallowed, connection broken" in proof
+        assert proof.endswith("swallowed, connection broken; it told of a znode created in /consumers/g1/owners/")
         events = [event for event in load(result.folder).events if event.actor == "m1"]
         lost = next(index for index, event in enumerate(events) if event.kind is Kind.INFO)
         asked = next(event for event in events if event.id == ("m1", events[lost].of("of")))
+        assert asked.of("op") == "create"
+        assert asked.of("path").startswith("/consumers/g1/owners/t1/")
         assert any(
             event.kind is Kind.INVOKED and event.of("path") == asked.of("path") and event.of("op") == asked.of("op")
             for event in events[lost + 1 :]

@@ -8,6 +8,7 @@ import socket
 from dataclasses import dataclass
 
 from rebalance_lab.kernel import Future
+from rebalance_lab.world.live.codec import FRAME_LENGTH_BYTES, unpack_length
 from rebalance_lab.world.live.ports import HOST
 from rebalance_lab.world.live.proxy_connection import Connection
 
@@ -49,6 +50,7 @@ class TcpProxy:
         self._hanging = False
         self._loop = loop
         self._lost_reply: Future[int] | None = None
+        self._lost_part = ""
         self._connections: dict[Connection, None] = {}
         self._waiting: list[socket.socket] = []  # accepted, and neither read nor answered
         self._listener = socket.create_server((HOST, 0), backlog=_BACKLOG)
@@ -114,13 +116,19 @@ class TcpProxy:
         acknowledged. New connections that still wait go through."""
         self.silence(to_server=False, to_client=False)
 
-    def lose_next_reply(self) -> Future[int]:
+    def lose_next_reply(self, created: str = "") -> Future[int]:
         """Pass requests on, but swallow the next reply to one and break its connection. Done,
         with the xid of the reply, when that has happened. Pings, watch events and the answers
-        to a connect or to SetWatches do not count. Asked for twice, it is one reply."""
+        to a connect or to SetWatches do not count. `created`: not the next reply, but the next
+        to a create of a znode in whose path this occurs. Asked for twice, it is one reply."""
         if self._lost_reply is None:
+            self._lost_part = created
             self._lost_reply = Future(("a reply lost by the proxy on port", self.port))
         return self._lost_reply
+
+    def keep_replies(self) -> None:
+        """Lose none any more, if one was still to be lost."""
+        self._lost_reply = None
 
     def close(self) -> None:
         """Break all connections and stop listening."""
@@ -185,14 +193,21 @@ class TcpProxy:
         self.counters.stuck_to_server += to_server
         self.counters.stuck_to_client += to_client
 
-    def loses(self, xid: int) -> bool:
+    def loses(self, xid: int, error: int, body: bytes) -> bool:
         lost = self._lost_reply
-        if lost is None or xid <= 0:
+        if lost is None or xid <= 0 or (self._lost_part and not self._tells_of_it(error, body)):
             return False
         self._lost_reply = None
         self.counters.replies_lost += 1
         lost.set(xid)
         return True
+
+    def _tells_of_it(self, error: int, body: bytes) -> bool:
+        """Only the answer to a create is a path and nothing else."""
+        if error or len(body) < FRAME_LENGTH_BYTES:
+            return False
+        text = body[FRAME_LENGTH_BYTES:]
+        return unpack_length(body)[0] == len(text) and self._lost_part.encode() in text
 
 
 def _sent_by(client: socket.socket) -> bytes | None:

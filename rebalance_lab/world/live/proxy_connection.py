@@ -27,8 +27,8 @@ class Carrier(Protocol):
         """Bytes did not go on yet."""
         ...
 
-    def loses(self, xid: int) -> bool:
-        """Whether the reply with this xid is the one to lose."""
+    def loses(self, xid: int, error: int, body: bytes) -> bool:
+        """Whether this reply is the one to lose."""
         ...
 
     def ended(self, connection: Connection) -> None: ...
@@ -109,7 +109,9 @@ class Connection:
             if end > len(buffer):
                 break
             if self._welcomed and end - start >= FRAME_LENGTH_BYTES + REPLY_HEADER_BYTES:
-                self.over = self.proxy.loses(unpack_reply_header(buffer, start + FRAME_LENGTH_BYTES)[0])
+                body = start + FRAME_LENGTH_BYTES
+                xid, _, error = unpack_reply_header(buffer, body)
+                self.over = self.proxy.loses(xid, error, bytes(buffer[body + REPLY_HEADER_BYTES : end]))
             if not self.over:
                 self._welcomed = True
                 start = end

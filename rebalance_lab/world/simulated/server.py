@@ -147,8 +147,9 @@ class Server:
             link.to_client(PONG)
 
     def answer(self, link: Link, session: ServerSession, request: Request, value: Value, code: int = 0) -> None:
-        if session.loses_next_reply:
-            session.loses_next_reply = False
+        lost = session.loses_reply  # only the answer to a create is a text: its path
+        if lost is not None and (not lost or (isinstance(value, str) and lost in value)):
+            session.loses_reply = None
             link.cut()
             return
         link.to_client(Answer(request.xid, self.zxid, code, value))

@@ -25,9 +25,10 @@ class ServerSession:
     """What the server knows of a session.
 
     `heard_us`: when the server last heard of it. `expiry`: the armed timer, None while all is well.
+    `loses_reply`: which reply is lost next (see `SimulatedZooKeeper.lose_next_reply`), None for none.
     """
 
-    __slots__ = ("expiry", "heard_us", "id", "link", "loses_next_reply", "timeout_ms")
+    __slots__ = ("expiry", "heard_us", "id", "link", "loses_reply", "timeout_ms")
 
     def __init__(self, session_id: int, timeout_ms: int) -> None:
         self.id = session_id
@@ -35,7 +36,7 @@ class ServerSession:
         self.link: Link | None = None
         self.heard_us = 0
         self.expiry: Any | None = None
-        self.loses_next_reply = False
+        self.loses_reply: str | None = None
 
     @property
     def reachable(self) -> bool:

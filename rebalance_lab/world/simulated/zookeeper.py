@@ -138,14 +138,15 @@ class SimulatedZooKeeper:
         link.cut()
         return True
 
-    def lose_next_reply(self, session_id: int) -> None:
+    def lose_next_reply(self, session_id: int, created: str = "") -> None:
         """The session's next request is processed, then its connection breaks before the reply.
-        Raises NoSuchSession."""
-        self._session(session_id).loses_next_reply = True
+        `created`: not the next, but the next that creates a znode in whose path this occurs. Raises
+        NoSuchSession."""
+        self._session(session_id).loses_reply = created
 
     def loses_next_reply(self, session_id: int) -> bool:
         """Whether that has not happened yet. Raises NoSuchSession."""
-        return self._session(session_id).loses_next_reply
+        return self._session(session_id).loses_reply is not None
 
     def expire(self, session_id: int) -> None:
         """The server closes the session now, though its client lives. Raises NoSuchSession."""

@@ -55,8 +55,8 @@ def loses_the_request_with_the_reply(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def lossy(server: Server, link: Link, message: object) -> None:
         session = server._session_of.get(link)
-        if session is not None and session.loses_next_reply:
-            session.loses_next_reply = False
+        if session is not None and session.loses_reply is not None:
+            session.loses_reply = None
             link.cut()
         else:
             arrived(server, link, message)

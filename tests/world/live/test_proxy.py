@@ -92,6 +92,39 @@ def test_the_next_reply_is_lost_and_nothing_else(bench: Any) -> None:
     bench.run(story)
 
 
+def test_the_reply_to_a_create_in_some_place_is_lost_and_no_other(bench: Any) -> None:
+    async def story() -> None:
+        proxy = bench.proxy()
+        session = await bench.connected(proxy.connect_string)
+        lost = proxy.lose_next_reply("/owners/")
+        await session.create(f"{bench.root}/owners", b"")
+        await session.set(f"{bench.root}/owners", b"/owners/")
+        await session.get(f"{bench.root}/owners")  # data that looks like it, and a Stat
+        with pytest.raises(errors.NoNode):
+            await session.create(f"{bench.root}/nowhere/owners/0", b"")
+        assert not lost.done
+        with pytest.raises(errors.ConnectionLoss):
+            await session.create(f"{bench.root}/owners/0", b"")
+        assert await lost == 5
+        assert proxy.counters.replies_lost == 1
+        assert (await session.exists(f"{bench.root}/owners/0")).value is not None
+
+    bench.run(story)
+
+
+def test_replies_are_kept_again(bench: Any) -> None:
+    async def story() -> None:
+        proxy = bench.proxy()
+        session = await bench.connected(proxy.connect_string)
+        lost = proxy.lose_next_reply()
+        proxy.keep_replies()
+        await session.get(bench.root)
+        assert not lost.done
+        assert proxy.counters.replies_lost == 0
+
+    bench.run(story)
+
+
 def test_a_server_that_is_not_there(bench: Any) -> None:
     """The proxy accepts, finds nobody, and ends the connection."""
 

@@ -67,6 +67,24 @@ def test_a_lost_reply_was_applied_all_the_same() -> None:
     bench.run(main())
 
 
+def test_the_reply_to_a_create_in_some_place_is_lost_and_no_other() -> None:
+    bench = Bench()
+
+    async def main() -> None:
+        session = await bench.connected("m1")
+        bench.zookeeper.lose_next_reply(session.session_id, created="/owners/")
+        await session.create("/owners", b"")
+        await session.create("/other", b"")
+        assert (await session.exists("/owners")).value is not None
+        assert bench.zookeeper.loses_next_reply(session.session_id)
+        assert await outcome(session.create("/owners/0", b"")) == "ConnectionLoss"
+        assert bench.transactions[-1].path == "/owners/0"
+        assert not bench.zookeeper.loses_next_reply(session.session_id)
+        assert await outcome(session.create("/owners/0", b"")) == "NodeExists"
+
+    bench.run(main())
+
+
 def test_held_connections_hang_until_the_attempt_times_out() -> None:
     bench = Bench()
 
