@@ -89,6 +89,14 @@ def by_both(scenario: str, seeds: int, **settings: str) -> tuple[Batch, ...]:
     )
 
 
+def by_filter(seeds: int) -> tuple[Batch, ...]:
+    """The walk-through of members with a topic filter, and one control."""
+    return tuple(
+        Batch("walkthrough", 1 if control else seeds, control=control, settings={"filter": "true"})
+        for control in (False, True)
+    )
+
+
 def failures(seeds: int, controls: int) -> tuple[Batch, ...]:
     """Every failure, with controls."""
     return tuple(
@@ -155,13 +163,16 @@ STEPS: tuple[Step, ...] = (
     Step(
         "Live, on a real ZooKeeper: two views at one moment; spent retries; a member that sleeps through its session;"
         " and members that come and go one by one while all the others run, by the articles' rules and by Kafka's.",
-        trials("processes", *failures(1, 1), *by_both("walkthrough", 5), *by_both("herd", 5, members="4")),
+        trials(
+            "processes", *failures(1, 1), *by_both("walkthrough", 5), *by_filter(1), *by_both("herd", 5, members="4")
+        ),
     ),
     Step(
         "Simulated: the same in virtual time, hundreds of times; herds of 4 to 32 members.",
         trials(
             "simulated",
             *by_both("walkthrough", 200),
+            *by_filter(20),
             *by_both("herd", 200, members="4"),
             *(Batch("herd", 7, rules, settings={"members": str(n)}) for n in (8, 16, 32) for rules in BOTH),
             *failures(20, 5),

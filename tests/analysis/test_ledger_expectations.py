@@ -14,7 +14,15 @@ LEDGER = read_ledger()
     [
         ("Z3", {"described": "reproduced", "shipped": "reproduced", "real 0.8.2.2": "reproduced"}),
         ("Z5b", {"against Z3": "reproduced", "against range as shipped": "refuted", "real 0.8.2.2": "refuted"}),
-        ("Z6", {"described": "reproduced", "shipped": "refuted", "real 0.8.2.2": "refuted"}),
+        (
+            "Z6",
+            {
+                "described": "reproduced",
+                "described, with a topic filter": "reproduced",
+                "shipped": "refuted",
+                "real 0.8.2.2": "refuted",
+            },
+        ),
         ("Z7b", {"described": "reproduced", "shipped": "refuted", "real 0.8.2.2": "refuted"}),
         ("Z10", {"all": "reproduced", "real 0.8.2.2": "reproduced"}),
         ("Z12b", {"shipped": "refuted"}),

@@ -27,7 +27,11 @@ SIMULATED = {
 SEEDS, CONTROLS = (1, 2), (1,)
 
 #: What a reading's `where` asks for beside the scenario's defaults.
-SETTINGS = {("Z16", "described"): {"keep": "false"}, ("Z16", "shipped"): {"keep": "false"}}
+SETTINGS = {
+    ("Z6", "described, with a topic filter"): {"filter": "true"},
+    ("Z16", "described"): {"keep": "false"},
+    ("Z16", "shipped"): {"keep": "false"},
+}
 
 #: Group sizes of a trend.
 SIZES = (4, 8, 12, 16)
