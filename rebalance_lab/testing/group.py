@@ -132,9 +132,14 @@ class ConsumerGroup:
         for process in self._processes.values():
             process.check()
         owners, ids = self._owner_znodes(), self.consumer_ids()
-        whole = len(ids) == len(self._processes) and set(owners) == set(range(self.settings.partitions))
-        living = all(owner.rpartition("-")[0] in ids for owner, _ in owners.values())
-        return owners if whole and living else None
+        living = sorted(map(self._name_of, ids)) == sorted(self._processes)  # not as many: one may have died
+        whole = set(owners) == set(range(self.settings.partitions))
+        theirs = all(owner.rpartition("-")[0] in ids for owner, _ in owners.values())
+        return owners if living and whole and theirs else None
+
+    def _name_of(self, consumer_id: str) -> str:
+        """The member who registered an id (group_host-name-ms-uuid)."""
+        return consumer_id.removeprefix(f"{self.settings.group}_host-").partition("-")[0]
 
     # -- changes ----------------------------------------------------------------------------
 
@@ -164,12 +169,15 @@ class ConsumerGroup:
         return name
 
     def leave(self, member: str) -> None:
-        """Ask for a clean leave (SIGTERM); it has left on return."""
+        """Ask for a clean leave (SIGTERM); it has left on return. Raises TrialError: it did not, and
+        was killed (a paused one cannot leave)."""
         process = self._processes.pop(member)
         process.may_end = True
         process.popen.terminate()
-        process.wait()
-        process.end()
+        try:
+            process.wait()
+        finally:
+            process.end()
 
     def kill(self, member: str) -> None:
         """SIGKILL. Its session lives on until it expires."""
