@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, load
@@ -53,3 +57,18 @@ def of_kind(history: History, kind: Kind) -> list[Event]:
 def rules_of(history: History) -> Mapping[str, str]:
     """Actor -> its rules, from what members told when they started."""
     return {event.actor: str(event.of("rules")) for event in of_kind(history, Kind.MEMBER_STARTED)}
+
+
+def ledger(store: Path, claim: str) -> Mapping[str, Any]:
+    """What the command `claims` says of a claim by real members, from the trials of a store."""
+    # Its exit code tells of all other claims, too, which nobody has tried there.
+    said = subprocess.run(
+        [sys.executable, "-m", "rebalance_lab.cli.main", "claims", "--store", str(store), "--json"],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+    )
+    assert said.stdout.startswith("{"), said.stderr
+    found: Mapping[str, Any] = json.loads(said.stdout)[claim]["readings"]["real 0.8.2.2"]
+    return found

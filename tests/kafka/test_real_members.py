@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from real_trials import of_kind, outcomes, rules_of, trial, unsound
+from real_trials import ledger, of_kind, outcomes, rules_of, trial, unsound
 
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.views import beliefs, owners
@@ -27,6 +27,8 @@ def test_walkthrough_gives_the_published_rows_and_refutes_the_order_of_the_start
     assert "did not watch the brokers before its first rebalance" in found["startup_order"]  # Z6, as shipped
     assert history.trial.versions["kafka consumer"] == "0.8.2.2"
     assert history.trial.versions["kafka broker"] == "3.9.1"
+    reading = ledger(tmp_path, "Z6")
+    assert (reading["verdict"], reading["status"], reading["live"]) == ("refuted", "as expected", 1), reading["why"]
 
 
 def test_what_the_logs_tell_is_what_the_registry_shows(tmp_path: Path) -> None:
