@@ -4,12 +4,13 @@ STORE ?= trials
 LAB := .venv/bin/rebalance-lab
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test mixed report setup pins clean
+.PHONY: help demo test mixed images report setup pins clean
 
 help:
 	@echo "make demo     a group at work and broken in four ways, live and simulated, and the verdicts"
 	@echo "make test     every check: lint, types, rooms, tests of every tier that can run here"
 	@echo "make mixed    groups of ours and real 0.8.2.2 consumers, TIMES=20 in a row; needs Maven"
+	@echo "make images   the images of --world containers and the compose file; needs a docker engine"
 	@echo "make report   one HTML page of the trials in $(STORE)/"
 	@echo "make setup    only the set-up: .venv, Java, Chromium"
 	@echo "make pins     write constraints.txt from .venv, after a change of dependencies"
@@ -26,6 +27,10 @@ test:
 mixed:
 	@./scripts/setup demo
 	@STORE="$(STORE)" ./scripts/mixed $(or $(TIMES),20)
+
+images:
+	@./scripts/setup demo
+	@PYTHON=.venv/bin/python ./scripts/images
 
 report:
 	@./scripts/setup demo
