@@ -24,6 +24,7 @@ class PrivateNetwork:
     def __init__(self, engine: Engine, purpose: str) -> None:
         self.name = engine.name(purpose)
         self._given = _FIRST_ADDRESS
+        refused: docker.errors.APIError | None = None
         for _ in range(_ATTEMPTS):
             with told(f"cannot make the network {self.name}"):
                 free = engine.client.networks.create(self.name, labels=engine.labels)
@@ -37,10 +38,13 @@ class PrivateNetwork:
                 self._network = engine.client.networks.create(
                     self.name, ipam=IPAMConfig(pool_configs=[pool]), labels=engine.labels
                 )
-            except docker.errors.APIError:
-                continue  # somebody else was given it meanwhile
+            except docker.errors.APIError as error:
+                refused = error  # somebody else was given it meanwhile
+                continue
             return
-        raise ContainersError(f"cannot make the network {self.name}: {_ATTEMPTS} free subnets were taken by others")
+        raise ContainersError(
+            f"cannot make the network {self.name}: docker refused {_ATTEMPTS} subnets it had called free: {refused}"
+        ) from refused
 
     def new_address(self) -> str:
         """The next one that nobody has."""
