@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -165,12 +166,14 @@ class ContainerEnsemble(Ensemble[ContainerNode]):
     # -- end --------------------------------------------------------------------------------
 
     def stop(self) -> None:
-        """End and remove all of it; the logs stay. Harmless when ended."""
+        """End and remove the servers; their logs stay, and the networks until the engine's session
+        ends. Harmless when ended."""
         self.stop_asking()
-        for node in self.servers.values():
-            node.remove()
-        if self._lag is not None:
-            self._lag.close()
+        with contextlib.ExitStack() as each:  # whichever cannot be removed, the others are
+            if self._lag is not None:
+                each.callback(self._lag.close)
+            for node in self.servers.values():
+                each.callback(node.remove)
 
     def __enter__(self) -> ContainerEnsemble:
         return self
