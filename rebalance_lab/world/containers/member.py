@@ -10,6 +10,7 @@ from typing import Any
 import docker
 from docker.types import EndpointConfig
 
+from rebalance_lab.world.containers.contained import Contained
 from rebalance_lab.world.containers.engine import LAB_IMAGE, Engine, told
 from rebalance_lab.world.containers.networks import PrivateNetwork
 from rebalance_lab.world.live.processes import RunState
@@ -17,11 +18,8 @@ from rebalance_lab.world.live.processes import RunState
 #: Where a process in a container sees the trial's folder.
 TRIAL_DIR = Path("/trial")
 
-_LOG_TAIL_LINES = 30
-_STATES = {"running": RunState.ALIVE, "created": RunState.ALIVE, "paused": RunState.STOPPED}
 
-
-class ProcessContainer:
+class ProcessContainer(Contained):
     """One process, in a container with an address of its own; `folder` of this machine is its
     TRIAL_DIR, where it writes as the user who runs us. Methods block until docker has done it, and
     raise ContainersError."""
@@ -33,7 +31,7 @@ class ProcessContainer:
         self.address = network.new_address()
         self._network = network
         with told(f"cannot start {name}"):
-            self.container: Any = engine.client.containers.create(
+            self._container: Any = engine.client.containers.create(
                 engine.image(LAB_IMAGE),
                 list(command),
                 name=engine.name(name),
@@ -45,17 +43,15 @@ class ProcessContainer:
                 stdin_open=True,
                 labels=engine.labels,
             )
-            self._stdin: Any = self.container.attach_socket(params={"stdin": 1, "stream": 1})
-            self.container.start()
+            self._stdin: Any = self._container.attach_socket(params={"stdin": 1, "stream": 1})
+            self._container.start()
 
     # -- facts ------------------------------------------------------------------------------
 
     @property
-    def state(self) -> RunState:
-        """As the engine says."""
-        with told(f"cannot look at {self.name}"):
-            self.container.reload()
-        return _STATES.get(self.container.status, RunState.GONE)
+    def container(self) -> Any:
+        """Docker's handle of it."""
+        return self._container
 
     @property
     def exit_code(self) -> int | None:
@@ -67,12 +63,7 @@ class ProcessContainer:
         """Whether it has a network, as the engine says."""
         return self._network.has(self.container)
 
-    def log(self, lines: int = _LOG_TAIL_LINES) -> str:
-        """The end of what it wrote to stdout and stderr."""
-        with told(f"cannot read the log of {self.name}"):
-            return str(self.container.logs(tail=lines).decode("utf-8", "replace"))
-
-    # -- its process ------------------------------------------------------------------------
+    # -- its process; kill, pause and resume are `Contained`'s -------------------------------
 
     def tell(self, line: bytes) -> None:
         """Write to its standard input. Raises OSError when it has ended."""
@@ -82,24 +73,10 @@ class ProcessContainer:
         with told(f"cannot send {name} to {self.name}"):
             self.container.kill(name)
 
-    def kill(self) -> None:
-        """SIGKILL; done when it is gone."""
-        with told(f"cannot kill {self.name}"):
-            self.container.kill()
-            self.container.wait()
-
     def wait(self, timeout_s: float) -> None:
         """Done when it has ended."""
         with told(f"{self.name} did not end"):
             self.container.wait(timeout=timeout_s)
-
-    def pause(self) -> None:
-        with told(f"cannot pause {self.name}"):
-            self.container.pause()
-
-    def resume(self) -> None:
-        with told(f"cannot resume {self.name}"):
-            self.container.unpause()
 
     # -- its network ------------------------------------------------------------------------
 

@@ -16,9 +16,10 @@ from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.exceptions import ContainerStartException
 
+from rebalance_lab.world.containers.contained import Contained
 from rebalance_lab.world.containers.engine import Engine, told
 from rebalance_lab.world.containers.networks import PrivateNetwork
-from rebalance_lab.world.live.ensemble_node import Standing, ask, standing_of
+from rebalance_lab.world.live.ensemble_node import AskedNode
 from rebalance_lab.world.live.processes import RunState
 
 CLIENT_PORT = 2181
@@ -36,7 +37,6 @@ _HEAP_MB = 256
 _INIT_LIMIT_TICKS = 20
 _LOG_TAIL_LINES = 15
 _ANSWER_TIMEOUT_S = 1.0
-_STATES = {"running": RunState.ALIVE, "paused": RunState.STOPPED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class ServerContainer(DockerContainer):
         return self
 
 
-class ContainerNode:
+class ContainerNode(Contained, AskedNode):
     """A server in a container, which stays the same when it is killed and started again.
 
     It has two addresses: members and everybody else find it at `address`, its peers at
@@ -140,6 +140,10 @@ class ContainerNode:
         return f"{self.address}:{CLIENT_PORT}"
 
     @property
+    def client_address(self) -> tuple[str, int]:
+        return self.address, CLIENT_PORT
+
+    @property
     def secure_connect_string(self) -> str:
         """Of the secure port, if the settings open one."""
         return f"{self.address}:{SECURE_PORT}"
@@ -148,33 +152,6 @@ class ContainerNode:
     def transaction_dir(self) -> Path:
         """Its transaction log, which lies on this machine."""
         return self._datalog
-
-    @property
-    def state(self) -> RunState:
-        """Of its container, as the engine says."""
-        with told(f"cannot look at {self.name}"):
-            self.container.reload()
-        return _STATES.get(self.container.status, RunState.GONE)
-
-    def standing_now(self) -> Standing:
-        """Asks the node, and waits for its answer (a second at most)."""
-        state, answer = self.state, ""
-        if state is RunState.ALIVE:
-            try:
-                answer = self.command("srvr")
-            except OSError:
-                state = self.state
-        return standing_of(self.name, state, answer)
-
-    async def standing(self) -> Standing:
-        """The same without blocking the loop."""
-        state, answer = self.state, ""
-        if state is RunState.ALIVE:
-            try:
-                answer = await ask(self.address, CLIENT_PORT, "srvr")
-            except OSError:
-                state = self.state
-        return standing_of(self.name, state, answer)
 
     def command(self, word: str) -> str:
         """The answer to a four-letter word. Raises OSError."""
@@ -191,17 +168,9 @@ class ContainerNode:
 
     def last_words(self) -> str:
         """The last lines of its log, for the end of an error's message."""
-        with told(f"cannot read the log of {self.name}"):
-            lines = self.container.logs(tail=_LOG_TAIL_LINES).decode("utf-8", "replace")
-        return f"; the last lines of container {self.container.name}:\n{lines}"
+        return f"; the last lines of container {self.container.name}:\n{self.log(_LOG_TAIL_LINES)}"
 
-    # -- faults -----------------------------------------------------------------------------
-
-    def kill(self) -> None:
-        """SIGKILL; done when it is gone. Raises ContainersError, as all here."""
-        with told(f"cannot kill {self.name}"):
-            self.container.kill()
-            self.container.wait()
+    # -- faults; kill, pause and resume are `Contained`'s ------------------------------------
 
     def start(self) -> None:
         """Start it again, with its data and its addresses."""
@@ -212,15 +181,6 @@ class ContainerNode:
         """SIGTERM; done when it has ended, by force after ten seconds."""
         with told(f"cannot stop {self.name}"):
             self.container.stop()
-
-    def pause(self) -> None:
-        """Nothing of it runs until `resume`; its connections stand."""
-        with told(f"cannot pause {self.name}"):
-            self.container.pause()
-
-    def resume(self) -> None:
-        with told(f"cannot resume {self.name}"):
-            self.container.unpause()
 
     # -- end --------------------------------------------------------------------------------
 

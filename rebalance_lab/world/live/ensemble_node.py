@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,7 +72,47 @@ async def ask(host: str, port: int, word: str) -> str:
             writer.transport.abort()
 
 
-class EnsembleNode:
+class AskedNode(ABC):
+    """What a node says of itself, by its answer to a four-letter word; wherever it runs."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def state(self) -> RunState:
+        """Whether it runs, as whoever runs it says."""
+
+    @property
+    @abstractmethod
+    def client_address(self) -> tuple[str, int]:
+        """Host and port for clients."""
+
+    @abstractmethod
+    def command(self, word: str) -> str:
+        """The answer to a four-letter word. Raises OSError."""
+
+    def standing_now(self) -> Standing:
+        """Asks the node, and waits for its answer (two seconds at most)."""
+        state, answer = self.state, ""
+        if state is RunState.ALIVE:
+            try:
+                answer = self.command("srvr")
+            except OSError:
+                state = self.state
+        return standing_of(self.name, state, answer)
+
+    async def standing(self) -> Standing:
+        """The same without blocking the loop."""
+        state, answer = self.state, ""
+        if state is RunState.ALIVE:
+            try:
+                answer = await ask(*self.client_address, "srvr")
+            except OSError:
+                state = self.state
+        return standing_of(self.name, state, answer)
+
+
+class EnsembleNode(AskedNode):
     """`quorum_port` and `election_port` are for the other nodes."""
 
     def __init__(self, name: str, number: int, data_dir: Path, tick_ms: int) -> None:
@@ -127,6 +168,10 @@ class EnsembleNode:
         return f"{HOST}:{self.port}"
 
     @property
+    def client_address(self) -> tuple[str, int]:
+        return HOST, self.port
+
+    @property
     def transaction_dir(self) -> Path:
         """What a `TransactionLog` follows."""
         return self.data_dir
@@ -138,26 +183,6 @@ class EnsembleNode:
     def command(self, word: str) -> str:
         """The answer to a four-letter word. Raises OSError."""
         return self.process.command(word)
-
-    def standing_now(self) -> Standing:
-        """Asks the node, and waits for its answer (two seconds at most)."""
-        state, answer = self.state, ""
-        if state is RunState.ALIVE:
-            try:
-                answer = self.command("srvr")
-            except OSError:
-                state = self.state
-        return standing_of(self.name, state, answer)
-
-    async def standing(self) -> Standing:
-        """The same without blocking the loop."""
-        state, answer = self.state, ""
-        if state is RunState.ALIVE:
-            try:
-                answer = await ask(HOST, self.port, "srvr")
-            except OSError:
-                state = self.state
-        return standing_of(self.name, state, answer)
 
     def ended_by_itself(self) -> str | None:
         """Why nobody needs to wait for it any more: its process has ended, with its last words."""

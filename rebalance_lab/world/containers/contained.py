@@ -1,0 +1,55 @@
+"""What docker does to one container, whatever runs in it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from rebalance_lab.world.containers.engine import told
+from rebalance_lab.world.live.processes import RunState
+
+#: What was killed is gone in milliseconds, unless the machine is overloaded.
+KILL_TIMEOUT_S = 60
+
+LOG_TAIL_LINES = 30
+
+_STATES = {"running": RunState.ALIVE, "created": RunState.ALIVE, "paused": RunState.STOPPED}
+
+
+class Contained(ABC):
+    """`name` is for messages. Methods block until docker has done it, and raise ContainersError."""
+
+    name: str
+
+    @property
+    @abstractmethod
+    def container(self) -> Any:
+        """Docker's handle of it."""
+
+    @property
+    def state(self) -> RunState:
+        """Of its first process, as the engine says."""
+        with told(f"cannot look at {self.name}"):
+            self.container.reload()
+        return _STATES.get(self.container.status, RunState.GONE)
+
+    def log(self, lines: int = LOG_TAIL_LINES) -> str:
+        """The end of what it wrote to stdout and stderr."""
+        with told(f"cannot read the log of {self.name}"):
+            return str(self.container.logs(tail=lines).decode("utf-8", "replace"))
+
+    def kill(self) -> None:
+        """SIGKILL; done when it is gone."""
+        with told(f"cannot kill {self.name}"):
+            self.container.kill()
+            self.container.wait(timeout=KILL_TIMEOUT_S)
+
+    def pause(self) -> None:
+        """Nothing of it runs until `resume`; its connections stand."""
+        with told(f"cannot pause {self.name}"):
+            self.container.pause()
+
+    def resume(self) -> None:
+        """Undo `pause`."""
+        with told(f"cannot resume {self.name}"):
+            self.container.unpause()

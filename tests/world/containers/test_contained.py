@@ -1,0 +1,91 @@
+"""What is asked of docker, and what is said when it refuses. Needs no docker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import docker.errors
+import pytest
+import requests
+
+from rebalance_lab.world.containers.contained import KILL_TIMEOUT_S, Contained
+from rebalance_lab.world.containers.engine import ContainersError
+from rebalance_lab.world.live.processes import RunState
+
+
+class Handle:
+    """Docker's handle of a container, as far as it is asked."""
+
+    def __init__(self, status: str, refuses: Exception | None = None) -> None:
+        self.status = status
+        self.asked: list[tuple[str, object]] = []
+        self._refuses = refuses
+
+    def _done(self, what: str, detail: object = None) -> None:
+        self.asked.append((what, detail))
+        if self._refuses is not None:
+            raise self._refuses
+
+    def reload(self) -> None:
+        self._done("reload")
+
+    def kill(self) -> None:
+        self._done("kill")
+
+    def wait(self, timeout: float) -> None:
+        self._done("wait", timeout)
+
+    def pause(self) -> None:
+        self._done("pause")
+
+    def unpause(self) -> None:
+        self._done("unpause")
+
+    def logs(self, tail: int) -> bytes:
+        self._done("logs", tail)
+        return b"last words"
+
+
+class One(Contained):
+    def __init__(self, handle: Handle) -> None:
+        self.name = "z1"
+        self._handle = handle
+
+    @property
+    def container(self) -> Any:
+        return self._handle
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [("running", RunState.ALIVE), ("paused", RunState.STOPPED), ("exited", RunState.GONE), ("dead", RunState.GONE)],
+)
+def test_its_state_is_the_engine_s_word_of_now(status: str, state: RunState) -> None:
+    handle = Handle(status)
+    assert One(handle).state is state
+    assert handle.asked == [("reload", None)]
+
+
+def test_a_kill_waits_for_the_end_and_not_for_ever() -> None:
+    handle = Handle("running")
+    One(handle).kill()
+    assert handle.asked == [("kill", None), ("wait", KILL_TIMEOUT_S)]
+
+
+@pytest.mark.parametrize("refusal", [docker.errors.APIError("no such container"), requests.ReadTimeout("60 s")])
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda one: one.state, "cannot look at z1: "),
+        (lambda one: one.kill(), "cannot kill z1: "),
+        (lambda one: one.pause(), "cannot pause z1: "),
+        (lambda one: one.resume(), "cannot resume z1: "),
+        (lambda one: one.log(), "cannot read the log of z1: "),
+    ],
+)
+def test_a_refusal_names_the_container_and_keeps_the_reason(
+    refusal: Exception, ask: Callable[[Contained], object], said: str
+) -> None:
+    with pytest.raises(ContainersError, match=f"{said}{refusal}"):
+        ask(One(Handle("running", refusal)))
