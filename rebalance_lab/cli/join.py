@@ -42,7 +42,6 @@ REFUSALS = (
     InvalidFilter,
     NotSupported,
     UnsupportedFilter,
-    ZkTimeoutException,
     ConsumerRebalanceFailedException,
 )
 
@@ -211,6 +210,8 @@ def _run(spec: MemberSpec) -> None:
             subscription = subscription_of(spec)
             print(f"rebalance-lab: joining as {member.consumer_id}; Ctrl-C leaves", file=sys.stderr)
             live.run(member.run(subscription, closing), "member")
+        except ZkTimeoutException as error:
+            raise Failure(f"no ZooKeeper answers at {spec.properties[CONNECT]}: {error} ms") from error
         except REFUSALS as error:
             raise Failure(str(error)) from error
         finally:

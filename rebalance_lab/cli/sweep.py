@@ -37,8 +37,7 @@ from rebalance_lab.cli.terminal import answer, print_json, progress, seconds, st
 from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.files import Trial
 from rebalance_lab.trials import api
-from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.shrink import run_command
+from rebalance_lab.trials.plan import Plan, run_command
 
 log = structlog.get_logger()
 
@@ -70,7 +69,7 @@ def sweep(
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a scenario over settings and seeds; one line for each combination at the end.
+    """Run a scenario over settings and seeds; at the end, what the checks found of each combination.
 
     With --master the same trials run on Spark, with the same result: simulated ones have the same
     history. Its workers need this lab in the same Python, at the same path as here, and the store
@@ -160,18 +159,32 @@ def _show(scenario: str, keys: list[str], plans: list[Plan], results: list[api.T
     groups: dict[tuple[str, ...], list[api.TrialResult]] = {_values(keys, plan): [] for plan in plans}
     for result in results:
         groups[_values(keys, result.trial)].append(result)
-    rows = [
-        (*values, check, *_counts(group, check), _longest(group, check))
-        for values, group in groups.items()
-        for check in CHECKS
-        if any(check in result.findings for result in group)
-    ]
-    numbers = ("trials", "clean", "violated", "unknown", "longest")
     console = answer()
-    console.print(table(f"Sweep of {scenario}", (*keys, "check", *numbers), rows, numbers=numbers))
+    console.print(f"[bold]Sweep of {scenario}[/]")
+    for values, group in groups.items():
+        if keys:
+            chosen = ", ".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))
+            console.print(f"\n{chosen}", style="bold", soft_wrap=True, markup=False)
+        _show_group(group, console)
     tally = Counter(result.status for result in results)
     told = [f"{count} {styled(status)}" for status, count in sorted(tally.items())]
     console.print("status   " + ", ".join([*told, f"{failed} failed"] if failed else told))
+
+
+def _show_group(group: list[api.TrialResult], console: Console) -> None:
+    """The trials of one combination: a row for each check that has something to tell, and in one
+    line those that are clean in every trial they apply to."""
+    checks = [check for check in CHECKS if any(check in result.findings for result in group)]
+    rows = {check: (*_counts(group, check), _longest(group, check)) for check in checks}
+    clean = [check for check in checks if rows[check][0] == rows[check][1] and not rows[check][-1]]
+    numbers = ("trials", "clean", "violated", "unknown", "longest")
+    told = [(check, *rows[check]) for check in checks if check not in clean]
+    if told:
+        console.print(table("", ("check", *numbers), told, numbers=numbers))
+    if clean:
+        console.print(f"{styled('clean')}    {', '.join(clean)}")
+    if not group:
+        console.print("no trial came to its end")
 
 
 def _name_odd(keys: list[str], results: list[api.TrialResult], console: Console) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -51,8 +54,20 @@ PLANTS: dict[str, str] = {
 MEMBER_PLANTS = tuple(name for name, where in PLANTS.items() if where.startswith("member:"))
 
 
+#: How alike two names must be, from 0 to 1, for one to be meant by the other.
+NEAR = 0.7
+
+
 class PlanError(ValueError):
     """The plan cannot be carried out. The message says which part and what is possible."""
+
+
+def not_known(refusal: str, name: str, known: Iterable[str]) -> PlanError:
+    """The error for a name that is none of `known`: what was perhaps meant, then `refusal`."""
+    near = get_close_matches(name, list(known), n=1, cutoff=NEAR)
+    if not near:
+        return PlanError(refusal)
+    return PlanError(f"did you mean {near[0]}? {refusal[:1].upper()}{refusal[1:]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +163,24 @@ class Plan(msgspec.Struct, frozen=True):
         return "-".join(parts)
 
 
+def run_command(plan: Plan, store: Path | None = None) -> str:
+    """What a person types to run a plan; without `store`, into the usual one."""
+    words = ["rebalance-lab", "run", plan.scenario, "--world", plan.world]
+    words += ["--members" if plan.has_real_members else "--rules", plan.rules]
+    words += ["--seed", str(plan.seed)] + (["--control"] if plan.control else [])
+    settings = {name: value_text(plan.parameters[name]) for name in plan.changed}
+    if plan.plant:
+        settings["plant"] = plan.plant
+    for name, text in settings.items():
+        words += ["--set", f"{name}={text}"]
+    return shlex.join([*words, *([] if store is None else ["--store", str(store)])])
+
+
+def value_text(value: Value) -> str:
+    """A value as it is typed: `Parameter.parse` reads it back."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The parameters of a scenario, by name, in the order people read them."""
@@ -162,8 +195,9 @@ class Settings:
         """All values, and the names that differ from their defaults. Raises PlanError."""
         unknown = sorted(set(texts) - set(self.by_name))
         if unknown:
-            known = ", ".join(self.by_name)
-            raise PlanError(f"scenario {scenario} has no parameter {unknown[0]}; it has: {known}, plant")
+            known = (*self.by_name, "plant")
+            refusal = f"scenario {scenario} has no parameter {unknown[0]}; it has: {', '.join(known)}"
+            raise not_known(refusal, unknown[0], known)
         values = {
             each.name: each.parse(texts[each.name]) if each.name in texts else each.default for each in self.parameters
         }

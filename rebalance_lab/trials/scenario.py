@@ -22,6 +22,7 @@ from rebalance_lab.trials.plan import (
     Plan,
     PlanError,
     Settings,
+    not_known,
 )
 
 if TYPE_CHECKING:
@@ -92,10 +93,11 @@ def scenario_names() -> list[str]:
 
 
 def scenario(name: str) -> Scenario:
-    """The scenario of a name. Raises PlanError that lists the known ones."""
+    """The scenario of a name. Raises PlanError that names the nearest and lists all there are."""
     _load()
     if name not in _SCENARIOS:
-        raise PlanError(f"there is no scenario {name}; there are: {', '.join(sorted(_SCENARIOS))}")
+        known = sorted(_SCENARIOS)
+        raise not_known(f"there is no scenario {name}; there are: {', '.join(known)}", name, known)
     return _SCENARIOS[name]
 
 
@@ -182,4 +184,4 @@ def _within_ticks(plan: Plan) -> None:
 
 def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:
     if value not in known:
-        raise PlanError(f"there is no {what} {value}; there are: {', '.join(known)}")
+        raise not_known(f"there is no {what} {value}; there are: {', '.join(known)}", value, known)

@@ -14,7 +14,6 @@ the finding in a history with fewer events (or, at a default, no more): that is 
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
@@ -26,7 +25,7 @@ from rebalance_lab.history.checks import judge
 from rebalance_lab.history.files import Trial, load
 from rebalance_lab.trials.api import TrialResult, plan_of_trial, run
 from rebalance_lab.trials.lab import TrialError
-from rebalance_lab.trials.plan import Parameter, Plan, PlanError, Value
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError, Value, run_command, value_text
 from rebalance_lab.trials.scenario import make_plan, scenario
 from rebalance_lab.trials.simulated import simulate
 from rebalance_lab.trials.targets import Target, target_of
@@ -111,22 +110,6 @@ def changes(before: Plan, after: Plan) -> tuple[str, ...]:
     return tuple(said)
 
 
-def run_command(plan: Plan, store: Path) -> str:
-    """What a person types to run a plan."""
-    words = ["rebalance-lab", "run", plan.scenario, "--world", plan.world, "--rules", plan.rules]
-    words += ["--seed", str(plan.seed)] + (["--control"] if plan.control else [])
-    settings = {name: _text(plan.parameters[name]) for name in plan.changed}
-    if plan.plant:
-        settings["plant"] = plan.plant
-    for name, text in settings.items():
-        words += ["--set", f"{name}={text}"]
-    return shlex.join([*words, "--store", str(store)])
-
-
-def _text(value: Value) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 class _Spent(Exception):
     """No runs are left."""
 
@@ -203,9 +186,9 @@ class _Search:
     def _plan(self, parameter: Parameter | None = None, value: Value = 0, *, control: bool = False) -> Plan | None:
         """The best plan with one thing changed; None where that is no plan."""
         best = self.best
-        settings = {name: _text(each) for name, each in best.parameters.items()}
+        settings = {name: value_text(each) for name, each in best.parameters.items()}
         if parameter is not None:
-            settings[parameter.name] = _text(value)
+            settings[parameter.name] = value_text(value)
         try:
             return make_plan(
                 best.scenario,

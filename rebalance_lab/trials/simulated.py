@@ -15,7 +15,7 @@ from rebalance_lab.kernel import Flag, Kernel
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions, member_spec
-from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.plan import Plan, run_command
 from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.rest import RestTracker, TrackedSink
 from rebalance_lab.trials.scenario import play
@@ -113,13 +113,16 @@ def connect_string(names: tuple[str, ...]) -> str:
 
 def simulate(plan: Plan, on_event: OnEvent | None = None) -> tuple[History, bytes]:
     """Run a simulated trial; return its history and its canonical bytes. Raises TrialError, Deadlock, and what a
-    failing member raises; the message ends with the command that replays it."""
+    failing member raises, each with a note: the last line of a traceback is the command that runs the trial again."""
     simulation = Simulation(plan.seed)
     try:
         stage = SimulatedStage(plan, simulation, on_event)
         lab = Lab(plan, stage)
         simulation.run(play(lab), f"scenario {plan.scenario}")
         events = merge(stage.events)
+    except Exception as error:
+        error.add_note(f"again: {run_command(plan)}")
+        raise
     finally:
         simulation.close()
     body = canonical(events)

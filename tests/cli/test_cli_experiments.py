@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
 from cli_tools import CommandLine, Shell
 
+from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.files import digest, read_events, read_trial, seal
 
 QUICK = ["--set", "members=2", "--set", "partitions=2"]
@@ -148,13 +150,40 @@ def test_sweep_runs_every_combination_and_seed(command: CommandLine, tmp_path) -
     ended = command("sweep", "zombie", "--set", "pause_ms=5000,500", "--seeds", 3, *QUICK, "--store", tmp_path)
     assert ended.code == 0
     assert len(list(tmp_path.glob("*/trial.json"))) == 6
-    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in ended.out.splitlines() if "│" in line]
-    beliefs = [row for row in rows if "belief_overlap" in row]
-    assert [(row[0], row[4:8]) for row in beliefs] == [
-        ("5000", ["3", "0", "3", "0"]),
-        ("500", ["3", "3", "0", "0"]),
-    ]
+    _, long, short = ended.out.split("pause_ms=")
+    rows = {row[0]: row[1:] for row in cells(long)}
+    assert long.startswith("5000, members=2, ") and rows["belief_overlap"][:4] == ["3", "0", "3", "0"]
+    assert float(rows["belief_overlap"][4].removesuffix(" s")) > 1
+    assert short.startswith("500, members=2, ") and "belief_overlap" not in {row[0] for row in cells(short)}
+    assert "belief_overlap" in after(short, "clean    ")
     assert "status   6 as expected" in ended.out
+
+
+def cells(text: str) -> list[list[str]]:
+    """The rows of a table that was printed."""
+    return [[cell.strip() for cell in line.split("│")[1:-1]] for line in text.splitlines() if "│" in line]
+
+
+def after(text: str, word: str) -> list[str]:
+    """The names in the list that begins with `word`."""
+    return text[text.index(word) :].partition("status")[0].removeprefix(word).replace("\n", " ").split(", ")
+
+
+def test_a_sweep_is_legible_on_80_columns(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rebalance_lab.cli.terminal.PIPE_WIDTH", 80)
+    settings = ("--set", "pause_ms=5000,500", "--set", "rebalance_backoff_ms=250,500")
+    ended = command("sweep", "zombie", *settings, "--seeds", 1, *QUICK, "--store", tmp_path)
+    lines = ended.out.splitlines()
+    assert max(len(line) for line in lines) <= 80
+    assert [line.partition(", members")[0] for line in lines if line.startswith("pause_ms=")] == [
+        f"pause_ms={pause}, rebalance_backoff_ms={backoff}" for pause in (5000, 500) for backoff in (250, 500)
+    ]
+    named = [row[0] for row in cells(ended.out)]
+    assert "zombie_overlap" in named and set(named) <= set(CHECKS)
+    heads = [line for line in lines if "check" in line]
+    assert len(heads) == 4 and all("violated" in line and "longest" in line for line in heads)
 
 
 def test_sweep_as_json_gives_a_line_a_trial(command: CommandLine, tmp_path) -> None:
@@ -202,6 +231,7 @@ def test_a_trial_that_fails_is_named_and_the_others_go_on(command: CommandLine, 
     lines = [json.loads(line) for line in command(*sweep, "--json").out.splitlines()]
     assert sorted(line["status"] for line in lines) == ["as expected", "as expected", "failed", "failed"]
     assert all(line["why"].startswith("TrialError: ") for line in lines if line["status"] == "failed")
+    assert "fetcher_stop_ms=9000000\nno trial came to its end\n" in ended.out
 
 
 def test_a_surprise_can_be_made_smaller(command: CommandLine, tmp_path) -> None:

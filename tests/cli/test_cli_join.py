@@ -42,6 +42,13 @@ def test_what_cannot_be_is_refused(command: CommandLine, arguments: list[str], s
     assert says in command.refused(*arguments)
 
 
+def test_nobody_at_the_address_is_said_with_the_address(command: CommandLine) -> None:
+    ended = command(*OF_TOPIC, "--config", "zookeeper.connection.timeout.ms=100")
+    assert (ended.code, ended.out) == (2, "")
+    why = "Unable to connect to zookeeper server within timeout: 100 ms"
+    assert ended.err.splitlines()[-1] == f"rebalance-lab: no ZooKeeper answers at 127.0.0.1:1: {why}"
+
+
 def test_a_filter_hears_of_new_topics(
     command: CommandLine, fixture_zookeeper: EmbeddedZooKeeper, tmp_path: Path
 ) -> None:

@@ -39,10 +39,29 @@ def test_version(command: CommandLine) -> None:
 
 
 def test_an_unknown_scenario_lists_the_known_ones(command: CommandLine, tmp_path) -> None:
-    line = command.refused("run", "zomby", "--store", tmp_path)
-    known = line.removeprefix("there is no scenario zomby; there are: ").split(", ")
+    line = command.refused("run", "daisies", "--store", tmp_path)
+    known = line.removeprefix("there is no scenario daisies; there are: ").split(", ")
     assert {"crash", "leave", "zombie"} <= set(known)
     assert known == sorted(known)
+
+
+@pytest.mark.parametrize("name", ["run", "sweep", "scenarios"])
+def test_of_a_scenario_that_is_nearly_one_the_nearest_comes_first(command: CommandLine, name: str) -> None:
+    line = command.refused(name, "spilt-brain")
+    assert line.startswith("did you mean split-brain? There is no scenario spilt-brain; there are: blind-release, ")
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ("pause=3", "did you mean pause_ms? Scenario zombie has no parameter pause; it has: "),
+        ("plnt=two-owners", "did you mean plant? Scenario zombie has no parameter plnt; it has: "),
+        ("plant=two-owner", "did you mean two-owners? There is no planted bug two-owner; there are: "),
+        ("assignor=roundrobbin", "did you mean roundrobin? There is no assignor roundrobbin; there are: "),
+    ],
+)
+def test_so_does_the_nearest_of_other_names(command: CommandLine, setting: str, says: str) -> None:
+    assert command.refused("run", "zombie", "--set", setting).startswith(says)
 
 
 @pytest.mark.parametrize("name", ["run", "sweep"])

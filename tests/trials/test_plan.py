@@ -1,8 +1,10 @@
 """Plans are checked before anything starts."""
 
+from pathlib import Path
+
 import pytest
 
-from rebalance_lab.trials.plan import Plan, PlanError
+from rebalance_lab.trials.plan import Plan, PlanError, run_command
 from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
 
 
@@ -36,11 +38,14 @@ def test_the_same_plan_has_the_same_id_and_another_another() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "zombi"}, "there is no scenario zombi; there are: "),
+        ({"name": "zombi"}, "did you mean zombie[?] There is no scenario zombi; there are: "),
         ({"world": "moon"}, "there is no world moon; there are: simulated, processes"),
         ({"rules": "mine"}, "there is no rule set mine; there are: described, shipped"),
         ({"plant": "oops"}, "there is no planted bug oops; there are: "),
-        ({"settings": {"pause": "1"}}, "scenario zombie has no parameter pause; it has: group, topic"),
+        (
+            {"settings": {"pause": "1"}},
+            "did you mean pause_ms[?] Scenario zombie has no parameter pause; it has: group, topic",
+        ),
         ({"settings": {"pause_ms": "long"}}, "pause_ms=long: must be a whole number"),
         ({"settings": {"pause_ms": "0"}}, "pause_ms=0: must be at least 1 ms"),
         ({"settings": {"latency_min_us": "9", "latency_max_us": "8"}}, "latency_min_us is above"),
@@ -55,6 +60,25 @@ def test_the_same_plan_has_the_same_id_and_another_another() -> None:
 def test_what_is_wrong_is_said(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(PlanError, match=message.replace("(", r"\(")):
         make_plan(**{"name": "zombie", **arguments})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("plan", "command"),
+    [
+        (
+            make_plan("zombie", rules="shipped", seed=7, control=True),
+            "--world simulated --rules shipped --seed 7 --control",
+        ),
+        (make_plan("zombie", world="processes", rules="mixed"), "--world processes --members mixed --seed 1"),
+        (
+            make_plan("zombie", plant="two-owners"),
+            "--world simulated --rules described --seed 1 --set plant=two-owners",
+        ),
+    ],
+)
+def test_a_plan_can_be_typed(plan: Plan, command: str) -> None:
+    assert run_command(plan) == f"rebalance-lab run zombie {command}"
+    assert run_command(plan, Path("my trials")) == f"rebalance-lab run zombie {command} --store 'my trials'"
 
 
 def test_a_parameter_a_scenario_lacks_is_named() -> None:

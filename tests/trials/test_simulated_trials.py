@@ -6,6 +6,7 @@ import dataclasses
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, load, read_trial
 from rebalance_lab.history.recorder import RecorderFailed
 from rebalance_lab.trials import api
+from rebalance_lab.trials.lab import TrialError
 from rebalance_lab.trials.plan import PLANTS, Plan
 from rebalance_lab.trials.rest import TrackedSink
 from rebalance_lab.trials.scenario import make_plan, scenario
@@ -219,6 +221,17 @@ def test_an_event_that_cannot_be_written_ends_the_trial(monkeypatch: pytest.Monk
     monkeypatch.setattr(TrackedSink, "write", fail_once)
     with pytest.raises(RecorderFailed, match="No space left on device"):
         run("zombie")
+
+
+def test_an_error_ends_with_the_command_that_runs_the_trial_again() -> None:
+    never_left = {"fetcher_stop_ms": "9000000", "together": "true"}
+    plan = make_plan("leave", rules="shipped", seed=3, plant="ignore-watch", settings=never_left)
+    with pytest.raises(TrialError) as failed:
+        simulate(plan)
+    assert "".join(traceback.format_exception(failed.value)).splitlines()[-1] == (
+        "again: rebalance-lab run leave --world simulated --rules shipped --seed 3 "
+        "--set together=true --set fetcher_stop_ms=9000000 --set plant=ignore-watch"
+    )
 
 
 def test_a_scenario_must_expect_something_of_every_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
