@@ -6,10 +6,22 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from rebalance_lab.analysis.results import Analysis
+from rebalance_lab.analysis.results import Analysis, Verdict
 
 #: The statuses of a reading, the one that says most first.
 GRAVITY = ("surprise", "unknown", "as expected", "not run")
+
+
+#: What to know of readings whose members were built from the text that they confirm.
+BY_CONSTRUCTION = (
+    "Readings `described` confirm the text by construction: their members are built as the articles have it."
+)
+
+
+def by_construction(verdicts: Iterable[Verdict]) -> str | None:
+    """BY_CONSTRUCTION, where it has anything to say: a reading `described` was reproduced."""
+    confirmed = any(each.reading == "described" and each.verdict == "reproduced" for each in verdicts)
+    return BY_CONSTRUCTION if confirmed else None
 
 
 def claim_status(readings: Iterable[str]) -> str:

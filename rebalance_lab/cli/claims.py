@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import typer
 from rich.markup import escape
 
-from rebalance_lab.analysis.claims import GRAVITY, claims_json
+from rebalance_lab.analysis.claims import GRAVITY, by_construction, claims_json
 from rebalance_lab.analysis.results import Verdict
 from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.failures import exit_code
@@ -46,6 +46,8 @@ def show(verdicts: Sequence[Verdict]) -> None:
         console.print("Of the trials that decide a reading, how many show it, with the 95 % interval of that share:")
     else:
         console.print("Nothing was tested: the store holds no trial that a claim asks for.")
+    if note := by_construction(tested):
+        console.print(escape(note))
     claim = None
     for verdict in tested:
         if verdict.claim != claim:

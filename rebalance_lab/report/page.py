@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from rebalance_lab.analysis.claims import by_construction
 from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.history.files import History, Trial
 from rebalance_lab.report import text
@@ -94,6 +95,7 @@ def render(
             summary=summary(analysis),
             trials=len(analysis.trials),
             tested=[verdict for verdict in ordered if verdict.status != "not run"],
+            by_construction=by_construction(ordered),
             not_run=[verdict for verdict in ordered if verdict.status == "not run"],
             groups=[group for group in groups if not group.brief],
             experiments=[group for group in groups if group.brief],

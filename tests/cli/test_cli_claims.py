@@ -65,6 +65,14 @@ def test_surprises_come_first_and_what_was_not_run_is_named(command: CommandLine
     assert "    rebalance-lab replay trials/zombie-1\n" in out
 
 
+def test_what_is_confirmed_by_construction_is_said(command: CommandLine, monkeypatch) -> None:
+    said = "Readings `described` confirm the text by construction: their members are built as the articles have it."
+    confirmed = replace(DESCRIBED, verdict="reproduced", status="as expected")
+    for verdicts, lines in (((REPRODUCED, confirmed, SHIPPED), 1), ((REPRODUCED, DESCRIBED), 0), ((NOT_RUN,), 0)):
+        monkeypatch.setattr(claims, "analysed", lambda _store, verdicts=verdicts: analysis(*verdicts))
+        assert command("claims").out.splitlines().count(said) == lines
+
+
 def test_claims_tell_how_often_with_the_interval(command: CommandLine, monkeypatch) -> None:
     monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED))
     assert claims.seen(REPRODUCED, "live") == "1 of 1 (21–100 %)"

@@ -79,6 +79,14 @@ class TestVerdicts:
         (row,) = details.all("tbody")[0].all("tr")
         assert row.text == ("E1 all The first broker to create /controller is controller its scenario is not built yet")
 
+    def test_what_is_confirmed_by_construction_is_said(self, tree: Node) -> None:
+        assert tree.all("p", class_="by-construction") == []  # no reading is `described`
+        analysis = zombie_case().analysis
+        described = tuple(replace(each, reading="described") for each in analysis.verdicts)
+        noted = Tree(render(replace(analysis, verdicts=described), zombie_case().histories)).root
+        (said,) = noted.all("p", class_="by-construction")
+        assert said.text.startswith("Readings described confirm the text by construction: ")
+
     def test_the_summary_is_one_sentence(self, tree: Node) -> None:
         expected = (
             "Of 3 readings of claims put to the test, 1 surprising, 1 as expected and 1 unknown, "
