@@ -66,7 +66,7 @@ def consumer_group(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Callable[..., ConsumerGroup]]:
     """Makes groups: `consumer_group(members=3, partitions=6)`; settings as in
-    `testing.group.GroupSettings`. Each has a chroot of its own; all end with the test."""
+    `testing.group.GroupSettings`. Each has a chroot of its own; members end with the test."""
     from rebalance_lab.testing.group import GroupSettings, running_group  # noqa: PLC0415
 
     with ExitStack() as groups:
