@@ -36,6 +36,7 @@ from group_settles_members import TOPIC, Kind, Ours, Place, PyKafka, RealKafka
 from kazoo.client import KazooClient
 
 from rebalance_lab.history.transactions import Transaction, TransactionKind
+from rebalance_lab.testing.ensemble import wait_until
 from rebalance_lab.wire.payloads import read_broker, topic_payload
 from rebalance_lab.world.kafka.broker import KafkaBroker
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
@@ -158,13 +159,15 @@ def measure(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, in
             broker.wait_until_started()
             replicas = {number: [0] for number in range(options.partitions)}
             session.create(f"/brokers/topics/{TOPIC}", topic_payload(replicas))
-            while not session.exists(f"/brokers/topics/{TOPIC}/partitions/{options.partitions - 1}/state"):
-                time.sleep(0.05)
+            last = f"/brokers/topics/{TOPIC}/partitions/{options.partitions - 1}/state"
+            wait_until(lambda: session.exists(last) is not None, "a leader of every partition")
 
             def settled(group: str) -> None:
                 owners = f"/consumers/{group}/owners/{TOPIC}"
-                while not session.exists(owners) or len(session.get_children(owners)) < options.partitions:
-                    time.sleep(0.05)
+                wait_until(
+                    lambda: bool(session.exists(owners)) and len(session.get_children(owners)) == options.partitions,
+                    f"group {group} to own everything",
+                )
 
             found = read_broker(0, session.get("/brokers/ids/0")[0])
             for size in options.sizes:
