@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -58,11 +62,11 @@ def proofs(history: History) -> list[str]:
     return [str(event.of("proof")) for event in history.events if event.kind is Kind.FAULT_BIT]
 
 
-def containers_on(engine: Engine, folder: Path) -> list[str]:
-    """The containers that see something of `folder`."""
+def containers_on(engine: Engine, folder: Path) -> dict[str, str]:
+    """The containers that see something of `folder`, and the session of each."""
     found = engine.client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True)
-    sources = {each.name: [mount["Source"] for mount in each.attrs["Mounts"]] for each in found}
-    return [name for name, mounts in sources.items() if any(str(folder) in each for each in mounts)]
+    sources = {(each.name, each.labels[LABEL]): [mount["Source"] for mount in each.attrs["Mounts"]] for each in found}
+    return {name: session for (name, session), mounts in sources.items() if any(str(folder) in each for each in mounts)}
 
 
 @pytest.mark.parametrize("plan", PLANS[:-1], ids=lambda plan: plan.trial_id)
@@ -114,7 +118,42 @@ class TestProofs:
     def test_nothing_stays_behind(self, results: dict[str, api.TrialResult], docker_engine: Engine) -> None:
         assert len(results) == len(PLANS)
         store = results[HERD.trial_id].folder.parent
-        assert containers_on(docker_engine, store) == []
+        assert containers_on(docker_engine, store) == {}
+
+
+class TestInterrupted:
+    """A trial that is ended in its middle."""
+
+    pytestmark = TIER
+
+    def test_ctrl_c_leaves_no_container_no_network_and_no_folder(self, docker_engine: Engine, tmp_path: Path) -> None:
+        store = tmp_path / "store"
+        command = ["run", "zombie", "--world", "containers", "--store", str(store)]
+        lab = subprocess.Popen(
+            [sys.executable, "-m", "rebalance_lab.cli.main", *command],
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            give_up = time.monotonic() + 120
+            while not list(store.glob("*/m1.jsonl")):
+                assert lab.poll() is None, "it ended before any member started"
+                assert time.monotonic() < give_up, "no member ever started"
+                time.sleep(0.05)
+            (session,) = set(containers_on(docker_engine, store).values())
+            networks = docker_engine.client.networks
+            assert len(networks.list(filters={"label": f"{LABEL}={session}"})) == 2
+            os.killpg(lab.pid, signal.SIGINT)  # as a terminal does: the whole foreground group
+            _, errors = lab.communicate(timeout=120)
+        finally:
+            lab.kill()
+            lab.wait()
+        assert lab.returncode == 130, errors
+        assert "interrupted" in errors
+        assert containers_on(docker_engine, store) == {}
+        assert networks.list(filters={"label": f"{LABEL}={session}"}) == []
+        assert list(store.iterdir()) == []
 
 
 class TestWhatCannotBe:
@@ -143,4 +182,4 @@ class TestWhatCannotBe:
     ) -> None:
         with pytest.raises(TrialError, match="use --world processes"):
             api.run(contained(name, settings=settings), tmp_path)
-        assert containers_on(docker_engine, tmp_path) == [], "its members are gone"
+        assert containers_on(docker_engine, tmp_path) == {}, "its members are gone"
