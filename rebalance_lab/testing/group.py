@@ -56,7 +56,11 @@ class ConsumerGroup:
         self._make_chroot(zookeeper.connect_string, chroot)
         self._client = KazooClient(self.connect_string, timeout=_TIMEOUT_S)
         self._client.start(timeout=_TIMEOUT_S)
-        self._write_cluster()
+        try:
+            self._write_cluster()
+        except BaseException:
+            self.end()
+            raise
 
     @staticmethod
     def _make_chroot(connect: str, chroot: str) -> None:

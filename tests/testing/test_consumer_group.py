@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kazoo.exceptions import NodeExistsError
 
-from rebalance_lab.testing.ensemble import EMBEDDED, ZooKeeperEnsemble, running
-from rebalance_lab.testing.group import GroupSettings, running_group
+from rebalance_lab.testing.ensemble import EMBEDDED, ZooKeeperEnsemble, running, wait_until
+from rebalance_lab.testing.group import ConsumerGroup, GroupSettings, running_group
 
 
 @pytest.fixture
@@ -31,3 +32,15 @@ def test_a_dead_member_does_not_stand_for_one_that_has_not_come_yet(
         assert {owners[partition] for partition in dead}.isdisjoint({before[partition] for partition in dead})
         assert group.members == ("m2", successor)
         assert [len(group.partitions_of(name)) for name in ("m1", "m2", successor)] == [0, 1, 1]
+
+
+def test_a_group_that_cannot_be_made_leaves_no_connection(zookeeper: ZooKeeperEnsemble, tmp_path: Path) -> None:
+    def connections() -> int:
+        return zookeeper._ensemble.servers["z1"].command("cons").count("queued=")
+
+    settings = GroupSettings(members=0)
+    with running_group(zookeeper, "/twice", tmp_path, settings):
+        before = connections()
+        with pytest.raises(NodeExistsError):
+            ConsumerGroup(zookeeper, "/twice", tmp_path, settings)
+        wait_until(lambda: connections() == before, "the connections of what could not be made to end")
