@@ -41,7 +41,7 @@ async def cut_off(lab: Lab) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Past the session there are two owners; the registry itself is never wrong."""
     cut_ms, session_ms = plan.number("cut_ms"), plan.number("session_timeout_ms")
-    if plan.control or 2 * cut_ms <= session_ms:
+    if plan.control or 3 * cut_ms <= session_ms:  # as in `zombie`
         return usual()
     overlap = Outcome.VIOLATED if cut_ms > 3 * session_ms and plan.number("members") > 1 else None
     return usual(belief_overlap=overlap, effect_overlap=overlap, zombie_overlap=overlap, unowned_window=None)

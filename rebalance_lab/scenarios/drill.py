@@ -19,7 +19,7 @@ from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
-#: A pause of up to half the session never ends it.
+#: The session by this is a short pause: one of up to a third never ends it (`zombie`).
 SHORT = 4
 
 
