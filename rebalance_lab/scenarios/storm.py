@@ -1,8 +1,8 @@
 """The storm: many members come while others go, all within a moment (`spread_ms`).
 
-Everybody's list is out of date when it is read. Attempts fail on members that vanished between the
-listing and the read (facts 8.6, F3), on partitions that their owners have not given up yet, and on
-lists that differ. It settles, or members spend their retries. In the control one joins.
+Everybody's list is out of date when it is read. Attempts fail on partitions that their owners have not
+given up yet, and on lists that differ. It settles, or members spend their retries. In the control one
+joins. (Attempts that fail on members that vanished are `flapping`'s.)
 """
 
 from __future__ import annotations
