@@ -64,8 +64,10 @@ class ContainerHost:
 
     def end(self) -> None:
         """Keep what it said, and remove it."""
-        self._log.write_text(self.container.log())
-        self.container.remove()
+        try:
+            self._log.write_text(self.container.log("all"))
+        finally:
+            self.container.remove()
 
 
 class ContainerMember:

@@ -41,7 +41,7 @@ class ContainerStage(LiveStage):
     async def follow(self) -> None:
         """Read what members and servers write, for as long as the trial runs."""
         while True:
-            ended = [host for host in self._hosts.values() if host.container.exit_code is not None]
+            ended = await self._ended()
             self.poll()  # all that those have written
             self._let_refused_end()
             for host in ended:
@@ -49,6 +49,13 @@ class ContainerStage(LiveStage):
             for _ in range(CHECK_EVERY):
                 self.poll()
                 await self.kernel.sleep(FOLLOW_PERIOD_US)
+
+    def _ended(self) -> Future[list[ContainerHost]]:
+        """Who has ended: in a thread, as docker takes its time with each."""
+        hosts = list(self._hosts.values())
+        return self._in_thread(
+            lambda: [host for host in hosts if host.container.exit_code is not None], "docker to tell who has ended"
+        )
 
     def _let_refused_end(self) -> None:
         for host in self._hosts.values():

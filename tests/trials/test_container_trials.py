@@ -173,13 +173,12 @@ class TestWhatCannotBe:
         with pytest.raises(TrialError, match=r"needs docker: pip install 'rebalance-lab\[containers\]'"):
             api.run(contained("leave"), tmp_path)
 
+    def test_docker_loses_no_single_reply(self) -> None:
+        with pytest.raises(PlanError, match="lost-reply cannot be played in world containers; it needs simulated or"):
+            contained("lost-reply")
+
     @pytest.mark.docker
-    @pytest.mark.parametrize(
-        ("name", "settings"), [("cut", {"way": "to_server"}), ("lost-reply", {})], ids=["one way", "one reply"]
-    )
-    def test_what_docker_cannot_cut(
-        self, docker_engine: Engine, tmp_path: Path, name: str, settings: dict[str, str]
-    ) -> None:
+    def test_docker_cuts_no_single_way(self, docker_engine: Engine, tmp_path: Path) -> None:
         with pytest.raises(TrialError, match="use --world processes"):
-            api.run(contained(name, settings=settings), tmp_path)
+            api.run(contained("cut", settings={"way": "to_server"}), tmp_path)
         assert containers_on(docker_engine, tmp_path) == {}, "its members are gone"

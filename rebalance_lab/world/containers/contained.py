@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Literal
 
 from rebalance_lab.world.containers.engine import told
 from rebalance_lab.world.live.processes import RunState
@@ -33,8 +33,8 @@ class Contained(ABC):
             self.container.reload()
         return _STATES.get(self.container.status, RunState.GONE)
 
-    def log(self, lines: int = LOG_TAIL_LINES) -> str:
-        """The end of what it wrote to stdout and stderr."""
+    def log(self, lines: int | Literal["all"] = LOG_TAIL_LINES) -> str:
+        """The end of what it wrote to stdout and stderr, or all of it."""
         with told(f"cannot read the log of {self.name}"):
             return str(self.container.logs(tail=lines).decode("utf-8", "replace"))
 
