@@ -58,13 +58,21 @@ def _by_kind(history: History) -> dict[Kind, list[_Placed]]:
 
 
 def events_of(history: History, *kinds: Kind) -> list[Event]:
-    """The events of these kinds, in the history's order. Most of a history is reports and
-    operations: to look at the few others only makes a check several times faster."""
-    by_kind = _by_kind(history)
-    rows = [by_kind[kind] for kind in kinds if kind in by_kind]
-    if len(rows) == 1:
-        return [event for _, event in rows[0]]
-    return [event for _, event in sorted(chain.from_iterable(rows))]  # no two positions are equal
+    """The events of these kinds, in the history's order; the list is shared. Most of a history is
+    reports and operations: to look at the few others only makes a check several times faster."""
+    known = _chosen(history)
+    found = known.get(kinds)
+    if found is None:
+        by_kind = _by_kind(history)
+        rows = sorted(chain.from_iterable(by_kind[kind] for kind in kinds if kind in by_kind))
+        found = known[kinds] = [event for _, event in rows]  # no two positions are equal
+    return found
+
+
+@once
+def _chosen(_history: History) -> dict[tuple[Kind, ...], list[Event]]:
+    """What was asked for so far: some checks ask again for each change of a group."""
+    return {}
 
 
 @once
