@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ssl
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +25,8 @@ class BadSecurity(ValueError):
 
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Paths of PEM files. `ca`: who signs servers; `certificate` and `key`: our own, where the server
-    wants one. `server_name`: what its certificate must name; left out, the host of the connect string."""
+    wants one; without `key` the certificate's file holds its key, too. `server_name`: what the
+    server's certificate must name; left out, the host of the connect string."""
 
     ca: str
     certificate: str | None = None
@@ -60,12 +63,15 @@ class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
 
     @cached_property
     def context(self) -> ssl.SSLContext | None:
-        """For connections with TLS; None without. Raises OSError (ssl.SSLError is one)."""
+        """For connections with TLS; None without. Raises OSError, which names the path."""
         if self.tls is None:
             return None
-        context = ssl.create_default_context(cafile=self.tls.ca)
+        with _told("ca", self.tls.ca):
+            context = ssl.create_default_context(cafile=self.tls.ca)
         if self.tls.certificate is not None:
-            context.load_cert_chain(self.tls.certificate, self.tls.key)
+            key = "; without tls.key it must hold its key" if self.tls.key is None else f", with tls.key {self.tls.key}"
+            with _told("certificate", self.tls.certificate, key):
+                context.load_cert_chain(self.tls.certificate, self.tls.key)
         return context
 
     @property
@@ -82,19 +88,44 @@ def read_security(file: Path) -> Security:
     """A Security as a TOML file; paths in it are relative to it. Raises BadSecurity."""
     try:
         found = msgspec.toml.decode(file.read_bytes(), type=Security)
-        if found.tls is not None:
-            files = {
-                name: str(file.absolute().parent / path)
-                for name in ("ca", "certificate", "key")
-                if (path := getattr(found.tls, name)) is not None
-            }
-            found = msgspec.structs.replace(found, tls=msgspec.structs.replace(found.tls, **files))
-        if found.context is not None and found.tls is not None and found.tls.key is None and found.tls.certificate:
-            raise BadSecurity(f"{file}: tls.certificate needs tls.key")
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, UnicodeDecodeError, msgspec.MsgspecError) as error:
         raise BadSecurity(f"{file}: {error}") from error
-    if found.digest is not None and ":" not in found.digest:
-        raise BadSecurity(f'{file}: write digest = "user:password"')
-    if found.acl != "open" and found.digest is None and found.tls is None:
-        raise BadSecurity(f"{file}: acl = {found.acl!r} needs a digest, or a certificate: nobody would own the znodes")
+    if found.tls is not None:
+        paths = {name: str(file.absolute().parent / path) for name, path in _paths(found.tls)}
+        found = msgspec.structs.replace(found, tls=msgspec.structs.replace(found.tls, **paths))
+    try:
+        _check(found)
+    except (OSError, BadSecurity) as wrong:
+        raise BadSecurity(f"{file}: {wrong}") from wrong
     return found
+
+
+def _check(security: Security) -> None:
+    """What can be said before anybody connects. Raises BadSecurity, OSError."""
+    if security.digest is not None and ":" not in security.digest:
+        raise BadSecurity('write digest = "user:password"')
+    tls = security.tls
+    if tls is not None and tls.key is not None and tls.certificate is None:
+        raise BadSecurity("tls.key needs tls.certificate, which it is the key of")
+    if security.acl != "open" and security.digest is None and (tls is None or tls.certificate is None):
+        raise BadSecurity(f"acl = {security.acl!r} needs a digest, or a certificate: nobody would own the znodes")
+    if tls is not None:
+        for name, path in _paths(tls):
+            with _told(name, path):
+                open(path, "rb").close()
+        _ = security.context  # what is not a certificate, or not its key, is found out now
+
+
+def _paths(tls: Tls) -> list[tuple[str, str]]:
+    """Its fields that name files, and the files."""
+    fields = {"ca": tls.ca, "certificate": tls.certificate, "key": tls.key}
+    return [(name, path) for name, path in fields.items() if path is not None]
+
+
+@contextlib.contextmanager
+def _told(field: str, path: str, more: str = "") -> Iterator[None]:
+    """Have an OSError (ssl.SSLError is one) name the field and its file."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(f"tls.{field} {path}: {error.strerror or error}{more}") from error

@@ -3,6 +3,7 @@ tests/world/containers/test_secure_ensemble.py."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,8 @@ def test_a_file_is_read(tmp_path: Path) -> None:
         ('acl = "world"', "Invalid enum value 'world'"),
         ('user = "a"', "unknown field `user`"),
         ("digest", "security.toml"),
-        ('[tls]\nca = "none.pem"', "No such file or directory"),
+        ('acl = "creator"\n[tls]\nca = "ca.pem"', "needs a digest, or a certificate"),
+        ('[tls]\nca = "ca.pem"\nkey = "client.key"', "tls.key needs tls.certificate"),
         ("[tls]", "missing required field `ca`"),
     ],
 )
@@ -57,6 +59,54 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, text: str, complain
         read_security(file)
     assert str(caught.value).startswith(f"{file}: ")
     assert complaint in str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def pem(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """ca.pem with its key in ca.key; both.pem holds both; other.key is of none."""
+    folder = tmp_path_factory.mktemp("pem")
+    for name in ("ca", "other"):
+        made = ["-nodes", "-days", "2", "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.pem"]
+        command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", *made]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    (folder / "both.pem").write_text((folder / "ca.pem").read_text() + (folder / "ca.key").read_text())
+    (folder / "words.pem").write_text("no certificate")
+    return folder
+
+
+@pytest.mark.parametrize(
+    "tls",
+    ['ca = "ca.pem"\ncertificate = "both.pem"', 'ca = "ca.pem"\ncertificate = "ca.pem"\nkey = "ca.key"'],
+    ids=["its key in its file", "its key beside it"],
+)
+def test_a_certificate_is_an_identity(pem: Path, tls: str) -> None:
+    found = read_security(written(pem, f'acl = "creator"\n[tls]\n{tls}\n'))
+    assert found.context is not None
+    assert found.acls == CREATOR_ALL_ACL
+
+
+@pytest.mark.parametrize(
+    ("tls", "field", "complaint"),
+    [
+        ('ca = "none.pem"', "ca {}/none.pem", "No such file or directory"),
+        ('ca = "words.pem"', "ca {}/words.pem", "no certificate or crl found"),
+        ('ca = "."', "ca {}", "Is a directory"),
+        ('ca = "ca.pem"\ncertificate = "none.pem"', "certificate {}/none.pem", "No such file or directory"),
+        ('ca = "ca.pem"\ncertificate = "ca.pem"', "certificate {}/ca.pem", "without tls.key it must hold its key"),
+        ('ca = "ca.pem"\ncertificate = "ca.pem"\nkey = "none.key"', "key {}/none.key", "No such file or directory"),
+        (
+            'ca = "ca.pem"\ncertificate = "ca.pem"\nkey = "other.key"',
+            "certificate {}/ca.pem",
+            "with tls.key {}/other.key",
+        ),
+    ],
+)
+def test_a_file_of_tls_that_cannot_be_used_is_named(pem: Path, tls: str, field: str, complaint: str) -> None:
+    file = written(pem, f"[tls]\n{tls}\n")
+    with pytest.raises(BadSecurity) as caught:
+        read_security(file)
+    assert str(caught.value).startswith(f"{file}: tls.{field.format(pem)}: ")
+    assert complaint.format(pem) in str(caught.value)
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
