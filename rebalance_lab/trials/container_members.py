@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,6 +11,7 @@ import msgspec
 from rebalance_lab.hosts.spec import Command, Expire, Leave, MemberSpec, Start
 from rebalance_lab.kernel import Future
 from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.world.containers.contained import KILLED
 from rebalance_lab.world.containers.member import TRIAL_DIR, ProcessContainer
 from rebalance_lab.world.live.processes import RunState
 
@@ -19,8 +19,6 @@ T = TypeVar("T")
 
 #: Members that left have closed their sessions; their interpreter ends a moment later.
 END_LIMIT_S = 30.0
-
-_KILLED = 128 + signal.SIGKILL
 
 #: Runs what blocks in a thread, and gives a future of the kernel.
 Threads = Callable[[Callable[[], Any], str], Future[Any]]
@@ -54,7 +52,7 @@ class ContainerHost:
     def check(self) -> None:
         """Raise TrialError when it ended and nobody asked it to, or ended badly."""
         code = self.container.exit_code
-        if code is not None and (not self.may_end or code not in {0, _KILLED}):
+        if code is not None and (not self.may_end or code not in {0, KILLED}):
             raise TrialError(f"container {self.name} ended with {code}; its log ends:\n{self.container.log()}")
 
     def wait(self) -> None:
@@ -87,15 +85,26 @@ class ContainerMember:
 
     async def resume(self) -> str:
         own = self._own_container()
-        if own.state is not RunState.STOPPED:
-            raise TrialError(f"{self.actor} did not stay paused: somebody else woke {own.container.name}")
-        return await self._done(own.resume, RunState.ALIVE, "running")
+
+        def wake() -> None:
+            if own.state is not RunState.STOPPED:
+                raise TrialError(f"{self.actor} did not stay paused: somebody else woke {own.container.name}")
+            own.resume()
+
+        return await self._done(wake, RunState.ALIVE, "running")
 
     async def kill(self) -> str:
         own = self._own_container()
         self.host.may_end = True
-        await self._done(own.kill, RunState.GONE, "gone")
-        return f"docker: {own.container.name} ended with {own.exit_code}"
+
+        def end() -> str:
+            own.kill()
+            code = own.exit_code
+            if code != KILLED:
+                raise TrialError(f"{self.actor}: {own.container.name} ended with {code}, not by a kill ({KILLED})")
+            return f"docker: {own.container.name} ended with {code}"
+
+        return str(await self._threads(end, f"{self.actor} to be gone"))
 
     def ask_to_leave(self) -> None:
         self.host.may_end = True
@@ -115,12 +124,18 @@ class ContainerMember:
         return self.host.container
 
     async def _done(self, work: Callable[[], None], wanted: RunState, word: str) -> str:
-        """Have docker do it, and look."""
-        await self._threads(work, f"{self.actor} to be {word}")
+        """Have docker do it, and look; both in a thread."""
         own = self.host.container
-        if own.state is not wanted:
-            raise TrialError(f"{self.actor}: docker says {own.container.status} of {own.container.name}, not {word}")
-        return f"docker: {own.container.name} is {own.container.status}"
+
+        def do() -> str:
+            work()
+            if own.state is not wanted:
+                raise TrialError(
+                    f"{self.actor}: docker says {own.container.status} of {own.container.name}, not {word}"
+                )
+            return f"docker: {own.container.name} is {own.container.status}"
+
+        return str(await self._threads(do, f"{self.actor} to be {word}"))
 
     # -- its connections --------------------------------------------------------------------
 
@@ -133,10 +148,16 @@ class ContainerMember:
 
     async def heal(self) -> str | None:
         own = self._own_container()
-        if own.connected:
-            return None  # somebody else connected it again
-        await self._threads(own.heal, f"{self.actor} to be healed")
-        return f"it had none until now, and is back at {own.address}"
+
+        def back() -> bool:
+            """False: somebody else connected it again."""
+            if own.connected:
+                return False
+            own.heal()
+            return True
+
+        healed = await self._threads(back, f"{self.actor} to be healed")
+        return f"it had none until now, and is back at {own.address}" if healed else None
 
     async def lose_next_reply(self, created: str = "") -> str:
         raise TrialError(f"{self.actor}: docker loses no single reply; use --world processes")

@@ -6,11 +6,14 @@ from collections.abc import Callable
 
 from rebalance_lab.trials.container_members import Threads
 from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.world.containers.contained import KILLED
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
+from rebalance_lab.world.live.processes import RunState
 
 
 class ContainerServers:
-    """Docker does it; what it says is the proof. What cannot be raises ContainersError."""
+    """Docker does it; what it says then is the proof, or a TrialError. What cannot be raises
+    ContainersError."""
 
     def __init__(self, ensemble: ContainerEnsemble, threads: Threads) -> None:
         self._ensemble = ensemble
@@ -24,24 +27,24 @@ class ContainerServers:
         return await self._ensemble.leader()
 
     async def kill(self, name: str) -> str:
-        return await self._done(self._ensemble.kill, name)
+        return await self._done(self._ensemble.kill, name, RunState.GONE)
 
     async def start(self, name: str) -> str:
-        shown = await self._done(self._ensemble.start_node, name)
+        shown = await self._done(self._ensemble.start_node, name, RunState.ALIVE)
         await self._ensemble.serving(name)
         return shown
 
     async def pause(self, name: str) -> str:
-        return await self._done(self._ensemble.pause, name)
+        return await self._done(self._ensemble.pause, name, RunState.STOPPED)
 
     async def resume(self, name: str) -> str:
-        return await self._done(self._ensemble.resume, name)
+        return await self._done(self._ensemble.resume, name, RunState.ALIVE)
 
     async def partition(self, name: str) -> str:
-        return await self._done(self._ensemble.partition, name)
+        return await self._done(self._ensemble.partition, name, RunState.ALIVE, peers=False)
 
     async def rejoin(self, name: str) -> str:
-        return await self._done(self._ensemble.rejoin, name)
+        return await self._done(self._ensemble.rejoin, name, RunState.ALIVE, peers=True)
 
     async def lag(self, name: str, delay_ms: int) -> str:
         self._ensemble.lag(name, delay_ms)
@@ -57,10 +60,23 @@ class ContainerServers:
         """Whether it serves right now."""
         return (await self._ensemble.standings())[name].mode is not None
 
-    async def _done(self, work: Callable[[str], None], name: str) -> str:
-        await self._threads(lambda: work(name), f"{work.__name__} of {name}")
+    async def _done(
+        self, work: Callable[[str], None], name: str, wanted: RunState, *, peers: bool | None = None
+    ) -> str:
+        """Have docker do it, and look; both in a thread. `peers`: whether it is to have their network
+        then; None: nothing was done to that."""
         node = self._ensemble.servers[name]
-        networks = node.networks
-        on = [each for each in (networks.clients, networks.peers) if each.has(node.container)]
-        where = ", ".join(each.name for each in on) or "no network"
-        return f"docker: {node.container.name} is {node.container.status}, on {where}"
+
+        def do() -> str:
+            work(name)
+            on = [each for each in (node.networks.clients, node.networks.peers) if each.has(node.container)]
+            where = ", ".join(each.name for each in on) or "no network"
+            state, code = node.state, node.exit_code
+            shown = f"{node.container.name} is {node.container.status}, on {where}"
+            if state is not wanted or code not in (None, KILLED) or peers not in (None, node.networks.peers in on):
+                raise TrialError(
+                    f"server {name}: {work.__name__} did not take effect: docker says {shown}, exit code {code}"
+                )
+            return f"docker: {shown}"
+
+        return str(await self._threads(do, f"{work.__name__} of {name}"))

@@ -81,7 +81,6 @@ class TestScenario:
         history = load(results[plan.trial_id].folder)
         hosts = [event.detail or {} for event in history.events if event.kind is Kind.HOST_STARTED]
         assert len(hosts) >= plan.number("members")
-        assert {each["pid"] for each in hosts} == {1}, "each process is its container's first"
         assert {clock_of(each) for each in hosts} == {clock_of(identity())} == set(history.trial.boot_ids)
 
     def test_all_layers_are_recorded(self, results: dict[str, api.TrialResult], plan: Plan) -> None:

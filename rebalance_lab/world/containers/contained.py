@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from abc import ABC, abstractmethod
 from typing import Any, Literal
 
@@ -12,6 +13,9 @@ from rebalance_lab.world.live.processes import RunState
 KILL_TIMEOUT_S = 60
 
 LOG_TAIL_LINES = 30
+
+#: The exit code of what SIGKILL has ended.
+KILLED = 128 + signal.SIGKILL
 
 _STATES = {"running": RunState.ALIVE, "created": RunState.ALIVE, "paused": RunState.STOPPED}
 
@@ -32,6 +36,11 @@ class Contained(ABC):
         with told(f"cannot look at {self.name}"):
             self.container.reload()
         return _STATES.get(self.container.status, RunState.GONE)
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs; 128 and the signal's number when one has ended it."""
+        return int(self.container.attrs["State"]["ExitCode"]) if self.state is RunState.GONE else None
 
     def log(self, lines: int | Literal["all"] = LOG_TAIL_LINES) -> str:
         """The end of what it wrote to stdout and stderr, or all of it."""

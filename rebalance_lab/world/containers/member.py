@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import docker
-from docker.types import EndpointConfig
-
 from rebalance_lab.world.containers.contained import Contained
 from rebalance_lab.world.containers.engine import LAB_IMAGE, Engine, told
 from rebalance_lab.world.containers.networks import PrivateNetwork
@@ -39,7 +36,8 @@ class ProcessContainer(Contained):
                 user=f"{os.getuid()}:{os.getgid()}",
                 volumes={str(folder.absolute()): {"bind": str(TRIAL_DIR), "mode": "rw"}},
                 network=network.name,
-                networking_config={network.name: EndpointConfig(docker.__version__, ipv4_address=self.address)},
+                networking_config={network.name: engine.client.api.create_endpoint_config(ipv4_address=self.address)},
+                init=True,  # the kernel keeps from a first process each signal that it has no handler for (yet)
                 stdin_open=True,
                 labels=engine.labels,
             )
@@ -52,11 +50,6 @@ class ProcessContainer(Contained):
     def container(self) -> Any:
         """Docker's handle of it."""
         return self._container
-
-    @property
-    def exit_code(self) -> int | None:
-        """None while it runs; 128 and the signal's number when one has ended it."""
-        return int(self.container.attrs["State"]["ExitCode"]) if self.state is RunState.GONE else None
 
     @property
     def connected(self) -> bool:

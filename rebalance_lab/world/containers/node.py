@@ -10,8 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import docker
-from docker.types import EndpointConfig
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 from testcontainers.core.exceptions import ContainerStartException
@@ -110,7 +108,7 @@ class ContainerNode(Contained, AskedNode):
     def create(self, image: str, settings: ServerSettings, servers: str) -> None:
         """Make and start the container; do not wait for the server. Raises ContainersError."""
         self._datalog.mkdir(parents=True, exist_ok=True)
-        peers = self.networks.peers.name
+        peers, api = self.networks.peers.name, self._engine.client.api
         made = ServerContainer(image, name=self._engine.name(self.name))
         made.with_envs(**settings.environment(self.number, servers))
         made.with_volume_mapping(self._datalog.absolute(), "/datalog", "rw")
@@ -118,7 +116,7 @@ class ContainerNode(Contained, AskedNode):
             made.with_volume_mapping(folder.absolute(), where, "ro")
         made.with_kwargs(
             network=peers,
-            networking_config={peers: EndpointConfig(docker.__version__, ipv4_address=self.peer_address)},
+            networking_config={peers: api.create_endpoint_config(ipv4_address=self.peer_address)},
             hostname=self.name,
             labels=self._engine.labels,
         )

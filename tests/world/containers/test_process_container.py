@@ -1,0 +1,47 @@
+"""A process in a container: how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rebalance_lab.world.containers.contained import KILLED
+from rebalance_lab.world.containers.engine import Engine
+from rebalance_lab.world.containers.member import ProcessContainer
+from rebalance_lab.world.containers.networks import PrivateNetwork
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(120)]
+
+#: It has no handler for any signal, as every process has none when it begins.
+STANDS = ["python", "-c", "import time; time.sleep(1000)"]
+
+
+@pytest.fixture
+def process(docker_engine: Engine, tmp_path: Path) -> Iterator[ProcessContainer]:
+    made = ProcessContainer(docker_engine, "p1", PrivateNetwork(docker_engine, "clients"), tmp_path, STANDS)
+    yield made
+    made.remove()
+
+
+def test_a_signal_without_a_handler_is_not_lost(process: ProcessContainer) -> None:
+    assert process.exit_code is None
+    process.signal("SIGTERM")
+    process.wait(30)
+    assert process.exit_code == 143
+
+
+def test_a_kill_is_seen_as_one(process: ProcessContainer) -> None:
+    process.kill()
+    assert process.exit_code == KILLED
+
+
+def test_an_exit_code_of_its_own_is_kept(docker_engine: Engine, tmp_path: Path) -> None:
+    network = PrivateNetwork(docker_engine, "clients")
+    ended = ProcessContainer(docker_engine, "p2", network, tmp_path, ["python", "-c", "raise SystemExit(7)"])
+    try:
+        ended.wait(30)
+        assert ended.exit_code == 7
+    finally:
+        ended.remove()
