@@ -129,7 +129,7 @@ class Registry:
 def measured(kind: Kind, registry: Registry, size: int, partitions: int) -> dict[str, float]:
     """Step -> seconds, for one group of `size` members."""
     try:
-        kind.ready()
+        kind.ready(size)
         return {
             "start": registry.step(lambda: kind.start(size), size, partitions),
             "leave": registry.step(kind.leave, size - 1, partitions),
@@ -169,6 +169,9 @@ def measure(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, in
                     f"group {group} to own everything",
                 )
 
+            def empty(group: str) -> None:
+                wait_until(lambda: not session.get_children(f"/consumers/{group}/ids"), f"group {group} to be empty")
+
             found = read_broker(0, session.get("/brokers/ids/0")[0])
             for size in options.sizes:
                 for run in range(options.runs):
@@ -176,7 +179,7 @@ def measure(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, in
                     for name, make in several[run % len(several) :] + several[: run % len(several)]:
                         group = f"{name}-{size}-{run}"
                         address = f"{found.host}:{found.port}"
-                        place = Place(server.connect_string, address, group, folder, SETTINGS, settled)
+                        place = Place(server.connect_string, address, group, folder, SETTINGS, settled, empty)
                         registry = Registry(group, TransactionLog(server.transaction_dir))
                         yield name, size, measured(make(place), registry, size, options.partitions)
         finally:

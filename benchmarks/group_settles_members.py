@@ -1,7 +1,7 @@
 """Three kinds of members for `group_settles`: ours, Kafka 0.8.2.2's, pykafka's.
 
 Each kind starts its members at once in one process, and one more in a process of its own, to be killed.
-Before that both processes are up, and have had a member or two in another group: what an interpreter or a
+Before that as many members of these processes form another group and leave it: what an interpreter or a
 compiler does at its first time is not what is measured.
 """
 
@@ -30,12 +30,14 @@ TOPIC = "t1"
 #: A JVM for up to 64 members: each has half a dozen threads.
 _HEAP_MB = 768
 
-WARM_UPS = 5
+#: A JVM compiles what it runs often: several groups of the same size come before.
+WARM_UPS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a group lives and how it is set up. `settled`: wait until another group owns everything."""
+    """Where a group lives and how it is set up. `settled`: wait until another group owns everything;
+    `empty`: until nobody is in it."""
 
     zookeeper: str
     broker: str
@@ -43,6 +45,7 @@ class Place:
     folder: Path
     settings: Mapping[str, str]
     settled: Callable[[str], None]
+    empty: Callable[[str], None]
 
     @property
     def warm_up(self) -> str:
@@ -51,10 +54,10 @@ class Place:
 
 
 class Kind(Protocol):
-    """The members of one group. `ready` starts their processes; `start` returns when all members
-    have been told; `end` kills what still runs."""
+    """The members of one group. `ready` starts their processes, and lets so many form another group
+    and leave it; `start` returns when all members have been told; `end` kills what still runs."""
 
-    def ready(self) -> None: ...
+    def ready(self, count: int) -> None: ...
     def start(self, count: int) -> None: ...
     def leave(self) -> None: ...
     def join(self) -> None: ...
@@ -88,12 +91,19 @@ class Ours:
             operations="counts",
         )
 
-    def ready(self) -> None:
-        """One member of another group in each process; it stays, and has nothing to do."""
-        for name in ("many", "one"):
-            spec = self._spec(self._place.warm_up)
-            self._hosts.append(HostProcess(f"{self._place.group}-{name}", [spec], self._place.folder))
-        self._place.settled(self._place.warm_up)
+    def ready(self, count: int) -> None:
+        place = self._place
+        leaving = []
+        for name, members in (("many", count - 1), ("one", 1)):
+            stays = self._spec(f"{place.group}-stays")  # a process ends with its last member
+            specs = [self._spec(place.warm_up) for _ in range(members)]
+            host = HostProcess(f"{place.group}-{name}", [stays, *specs], place.folder)
+            self._hosts.append(host)
+            leaving += [(host, spec.actor) for spec in specs]
+        place.settled(place.warm_up)
+        for host, actor in leaving:
+            host.tell(Leave(actor))
+        place.empty(place.warm_up)
 
     def start(self, count: int) -> None:
         many, one = self._hosts
@@ -136,14 +146,12 @@ class RealKafka:
         }
         return jvm.connector(settings)
 
-    def ready(self) -> None:
-        """In each JVM two members form a group, several times: the compiler has had its turn."""
-        for jvm in self._jvms:
-            for _ in range(WARM_UPS):
-                pair = [self._connector(jvm, self._place.warm_up) for _ in range(2)]
-                _at_once([jvm.creating(each) for each in pair])
-                for each in pair:
-                    each.shutdown()
+    def ready(self, count: int) -> None:
+        where = [self._jvms[0]] * (count - 1) + [self._jvms[1]]
+        for _ in range(WARM_UPS):
+            members = [(jvm, self._connector(jvm, self._place.warm_up)) for jvm in where]
+            _at_once([jvm.creating(each) for jvm, each in members])
+            _at_once([threading.Thread(target=each.shutdown, daemon=True) for _, each in members])
 
     def start(self, count: int) -> None:
         many, one = self._jvms
@@ -230,7 +238,7 @@ class PyKafka:
         own = (place.settings["rebalance.backoff.ms"], place.settings["rebalance.max.retries"])
         with (place.folder / f"{place.group}.err").open("ab") as errors:
             host = subprocess.Popen(
-                [self._python, script, place.zookeeper, place.broker, place.group, TOPIC, *own],
+                [self._python, script, place.zookeeper, place.broker, TOPIC, *own],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -240,25 +248,24 @@ class PyKafka:
         self._hosts.append(host)
         return host
 
-    def ready(self) -> None:
-        for host in (self._host(), self._host()):
-            _tell(host, "start 0")
-            _answered(host)
+    def ready(self, count: int) -> None:
+        many, one = self._host(), self._host()
+        for group in (self._place.warm_up, self._place.group):
+            _tell({many: f"prepare {count - 1} {group}", one: f"prepare 1 {group}"})
+            if group == self._place.warm_up:
+                _tell({many: "start", one: "start"})
+                _tell({many: "stop", one: "stop"})
 
     def start(self, count: int) -> None:
-        many, one = self._hosts
-        _tell(many, f"start {count - 1}")
-        _tell(one, "start 1")
-        _answered(many)
-        _answered(one)
+        assert count > 1, "one of them in a process of its own"
+        _tell(dict.fromkeys(self._hosts, "start"))
 
     def leave(self) -> None:
-        _tell(self._hosts[0], "leave")
-        _answered(self._hosts[0])
+        _tell({self._hosts[0]: "leave"})
 
     def join(self) -> None:
-        _tell(self._hosts[0], "join")
-        _answered(self._hosts[0])
+        _tell({self._hosts[0]: f"prepare 1 {self._place.group}"})
+        _tell({self._hosts[0]: "start"})
 
     def kill(self) -> None:
         self._hosts[1].kill()
@@ -273,13 +280,13 @@ class PyKafka:
                     pipe.close()
 
 
-def _tell(host: subprocess.Popen[bytes], command: str) -> None:
-    assert host.stdin is not None
-    host.stdin.write(f"{command}\n".encode())
-    host.stdin.flush()
-
-
-def _answered(host: subprocess.Popen[bytes]) -> None:
-    assert host.stdout is not None
-    if host.stdout.readline().strip() != b"done":
-        sys.exit("pykafka's members ended; their .err file says why")
+def _tell(commands: Mapping[subprocess.Popen[bytes], str]) -> None:
+    """All at once; done when all have done it."""
+    for host, command in commands.items():
+        assert host.stdin is not None
+        host.stdin.write(f"{command}\n".encode())
+        host.stdin.flush()
+    for host in commands:
+        assert host.stdout is not None
+        if host.stdout.readline().strip() != b"done":
+            sys.exit("pykafka's members ended; their .err file says why")

@@ -1,7 +1,8 @@
 """Members of pykafka for `group_settles`: run with the Python of an environment that has pykafka.
 
-Reads commands from standard input, a word and perhaps a number a line: `start N` starts N members at
-once, `join` one more, `leave` stops the first. Answers each with the word `done`.
+Reads commands from standard input, one a line: `prepare N GROUP` makes N members that know the cluster and
+have not begun, `start` has all of these begin at once, `leave` stops the first that runs, `stop` all of them.
+Answers each with the word `done`.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pykafka import KafkaClient
@@ -16,11 +18,20 @@ from pykafka import KafkaClient
 TRIES = 200
 
 
-def main(zookeeper: str, broker: str, group: str, topic: str, backoff_ms: int, retries: int) -> None:
+def at_once(calls: Sequence[Callable[[], object]]) -> None:
+    threads = [threading.Thread(target=call) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def main(zookeeper: str, broker: str, topic: str, backoff_ms: int, retries: int) -> None:
+    prepared: list[Any] = []
     running: list[Any] = []
     clients: list[KafkaClient] = []  # a consumer keeps none: it would lose its cluster
 
-    def start() -> None:
+    def prepare(group: str) -> None:
         client = KafkaClient(hosts=broker)
         clients.append(client)
         for _ in range(TRIES):
@@ -35,21 +46,23 @@ def main(zookeeper: str, broker: str, group: str, topic: str, backoff_ms: int, r
             rebalance_max_retries=retries,
             auto_start=False,
         )
-        running.append(member)
-        member.start()
+        prepared.append(member)
 
     for line in sys.stdin:
-        word, _, number = line.strip().partition(" ")
-        if word == "leave":
-            running.pop(0).stop()
+        word, *rest = line.split()
+        if word == "prepare":
+            for _ in range(int(rest[0])):
+                prepare(rest[1])
+        elif word == "start":
+            at_once([member.start for member in prepared])
+            running += prepared
+            prepared.clear()
         else:
-            threads = [threading.Thread(target=start) for _ in range(int(number) if number else 1)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join()
+            count = 1 if word == "leave" else len(running)
+            at_once([member.stop for member in running[:count]])
+            del running[:count]
         print("done", flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:5], *(int(each) for each in sys.argv[5:7]))
+    main(*sys.argv[1:4], *(int(each) for each in sys.argv[4:6]))
