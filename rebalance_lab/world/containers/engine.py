@@ -33,6 +33,7 @@ IMAGE_VARIABLES = {
     "rebalance-lab/lab": "REBALANCE_LAB_IMAGE",
 }
 ZOOKEEPER_IMAGE, LAB_IMAGE = IMAGE_VARIABLES
+_OFFICIAL = "zookeeper:3.9"
 
 _CALL_TIMEOUT_S = 60
 _USUAL_HOST = "unix:///var/run/docker.sock"
@@ -61,9 +62,10 @@ def _client() -> docker.DockerClient:
     except (docker.errors.DockerException, requests.RequestException, OSError) as error:
         if client is not None:
             client.close()
-        raise ContainersError(
-            f"no docker engine answers ({error}): start one (Debian: apt-get install docker.io), or see DOCKER_HOST"
-        ) from error
+        remedy = "start one (Debian: apt-get install docker.io), or see DOCKER_HOST"
+        if isinstance(error, PermissionError):
+            remedy = "its socket is for the group docker: sudo usermod -aG docker $USER, and log in again"
+        raise ContainersError(f"no docker engine answers ({error}): {remedy}") from error
     return client
 
 
@@ -115,8 +117,12 @@ class Engine:
         try:
             self.client.images.get(named)
         except docker.errors.ImageNotFound as error:
-            how = "build it with scripts/images" if named == ours else f"pull it: docker pull {named}"
-            raise ContainersError(f"there is no image {named}: {how}, or name another with {variable}") from error
+            how = f"docker pull {named}, or name another with {variable}"
+            if named == ours:
+                how = f"build it with scripts/images of the lab's source, or name another with {variable}"
+                if ours == ZOOKEEPER_IMAGE:
+                    how += f"; the official one does: docker pull {_OFFICIAL}, {variable}={_OFFICIAL}"
+            raise ContainersError(f"there is no image {named}: {how}") from error
         return named
 
     def close(self) -> None:
