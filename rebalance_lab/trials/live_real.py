@@ -8,6 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import structlog
+
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.recorder import FileSink
 from rebalance_lab.hosts.real.attempts import MembersZxid
@@ -30,6 +32,8 @@ TERMINATED = 143
 FETCH_WAIT_MS = 100
 
 _POLL_US = 20_000
+
+_log = structlog.get_logger("rebalance_lab.trials")
 
 
 class RealHost:
@@ -80,6 +84,7 @@ class RealEvents:
     """The events of one real member: told from its log as that grows, and kept in its event file."""
 
     def __init__(self, spec: MemberSpec, host: RealHost, *, wall_offset_us: int, members_zxid: MembersZxid) -> None:
+        self._host = host
         self._file = LogFile(host.log)
         self._sink = FileSink(Path(spec.events))
         self._story = Story(
@@ -88,10 +93,12 @@ class RealEvents:
         self._story.host({**identity(), "pid": host.pid}, _wall_ms())
 
     def poll(self) -> list[Event]:
-        """The events of what was logged since the last call."""
+        """The events of what was logged since the last call. Once that says that the process stops by
+        itself, which it does when its first rebalance has failed, it may end."""
         for line in self._file.poll():
             self._story.feed(line)
-        self._story.pass_time(_wall_ms())
+        if self._story.stopping:
+            self._host.may_end = True
         return self._story.take()
 
     def close(self) -> None:
@@ -145,10 +152,15 @@ class RealBrokers:
                 raise TrialError(f"broker {broker.broker_id} ended with {broker.popen.returncode}:\n{broker.tail()}")
 
     def end(self) -> None:
-        """Kill them and forget their data: nobody will read it."""
+        """Kill them and forget their data: nobody will read it. What cannot be removed is told in the log."""
         for broker in self._brokers:
             broker.kill()
-            shutil.rmtree(broker.data_dir, ignore_errors=True)
+            try:
+                shutil.rmtree(broker.data_dir)
+            except FileNotFoundError:  # it ended before it had any
+                continue
+            except OSError as error:
+                _log.warning(f"the data of broker {broker.broker_id} stay in {broker.data_dir}: {error}")
 
 
 def _whitelist(spec: MemberSpec) -> str:
@@ -162,7 +174,6 @@ def _whitelist(spec: MemberSpec) -> str:
 
 def _setting(spec: MemberSpec) -> Setting:
     properties = spec.properties
-    retries, backoff_ms = int(properties["rebalance.max.retries"]), int(properties["rebalance.backoff.ms"])
     started: dict[str, object] = {
         "host": spec.host,
         "rules": REAL,
@@ -170,13 +181,13 @@ def _setting(spec: MemberSpec) -> Setting:
         "pattern": "white_list",
         "streams": {_whitelist(spec): 1},
         "session_timeout_ms": int(properties["zookeeper.session.timeout.ms"]),
-        "rebalance_backoff_ms": backoff_ms,
-        "rebalance_max_retries": retries,
+        "rebalance_backoff_ms": int(properties["rebalance.backoff.ms"]),
+        "rebalance_max_retries": int(properties["rebalance.max.retries"]),
         "work_period_ms": spec.work_period_ms,
         "fetcher_stop_ms": 0,
         "lab": [],
     }
-    return Setting(properties.get("group.id", ""), started, retries, backoff_ms, spec.work_period_ms)
+    return Setting(properties.get("group.id", ""), started, spec.work_period_ms)
 
 
 def _wall_ms() -> int:

@@ -16,12 +16,11 @@ from rebalance_lab.world.kafka.log_file import LogFile, LogLine
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 
-BACKOFF_MS = 500
 OFFSET_US = 1_000_000
 
 
-def story(retries: int = 10) -> Story:
-    setting = Setting("g1", {"rules": "real"}, retries, BACKOFF_MS, work_period_ms=50)
+def story() -> Story:
+    setting = Setting("g1", {"rules": "real"}, work_period_ms=50)
     return Story(
         "m1", setting, MemorySink(), wall_offset_us=OFFSET_US, members_zxid=lambda _group, reached: reached - 1
     )
@@ -38,7 +37,9 @@ def of_kind(events: Sequence[Event], *kinds: Kind) -> list[Event]:
     return [event for event in events if event.kind in kinds]
 
 
-@pytest.mark.parametrize("name", ["console_consumer_conflict.log", "console_consumer_expiry.log"])
+@pytest.mark.parametrize(
+    "name", ["console_consumer_conflict.log", "console_consumer_expiry.log", "console_consumer_used_up.log"]
+)
 def test_events_are_numbered_and_time_never_goes_back(name: str) -> None:
     events = told(name)
     assert [event.n for event in events] == list(range(len(events)))
@@ -141,28 +142,97 @@ def lines(*texts: tuple[int, str]) -> list[LogLine]:
     return [LogLine(ms, "INFO", "main", "ZookeeperConsumerConnector", f"[g1_c1], {text}") for ms, text in texts]
 
 
-def test_a_rebalance_that_used_up_its_retries_ends_one_back_off_later() -> None:
-    teller = story(retries=1)
-    texts = lines(
+def test_a_rebalance_that_used_up_its_retries_ends_where_its_caller_logs_that() -> None:
+    """One reason for all: an id that nobody can parse. The watcher, the handler of topics (t2 comes) and
+    that of a new session (after a pause) try twice each, with a back-off of 300 ms after each attempt."""
+    events = told("console_consumer_used_up.log")
+    began, ended = of_kind(events, Kind.REBALANCE_BEGAN), of_kind(events, Kind.REBALANCE_ENDED)
+    outcomes = [(first.of("by"), last.of("outcome")) for first, last in zip(began, ended, strict=True)]
+    assert outcomes == [
+        ("create", "ok"),
+        *[("watcher", "failed")] * 3,
+        ("topics", "failed"),
+        ("session", "failed"),
+        ("watcher", "ok"),  # the id is gone
+        ("watcher", "shutdown"),  # which waits for both attempts (F10)
+    ]
+    for end in ended:
+        if end.of("outcome") != "ok":
+            last = next(event for event in reversed(events[: end.n]) if event.kind is Kind.ATTEMPT_FAILED)
+            assert (end.of("attempts"), last.of("attempt")) == (2, 1)
+            assert end.at_us - last.at_us >= 300_000
+            assert events[end.n + 1].kind is Kind.WARNED  # the same line
+    whys = [str(event.of("why")) for event in of_kind(events, Kind.ATTEMPT_FAILED)]
+    assert sum("TopicCount : no json" in why for why in whys) == 2 * 5
+
+
+def test_a_member_whose_first_rebalance_fails_stops_by_itself() -> None:
+    teller = story()
+    log = LogFile(VECTORS / "console_consumer_stopped.log").poll()
+    at = next(number for number, line in enumerate(log) if "stopping consumer" in line.message)
+    for line in log[:at]:
+        teller.feed(line)
+    assert not teller.stopping
+    assert teller.take()[-1].kind is Kind.ATTEMPT_FAILED
+    for line in log[at:]:
+        teller.feed(line)
+    assert teller.stopping
+    ended, warned, closing, closed = teller.take()
+    assert ended.kind is Kind.REBALANCE_ENDED
+    assert ended.detail == {"outcome": "failed", "attempts": 2}
+    assert warned.of("message") == "Error processing message, stopping consumer: "
+    assert (closing.kind, closed.kind) == (Kind.MEMBER_CLOSING, Kind.MEMBER_CLOSED)
+
+
+def error(wall_ms: int, message: str, *, thread: str = "main") -> LogLine:
+    return LogLine(wall_ms, "ERROR", thread, "ZookeeperConsumerConnector", f"[g1_c1], {message}")
+
+
+def test_a_pause_in_the_last_back_off_ends_no_rebalance() -> None:
+    teller = story()
+    for line in lines(
         (1000, "Connecting to zookeeper instance at here"),
         (2000, "begin rebalancing consumer g1_c1 try #0"),
-        (2100, "exception during rebalance "),
-    )
-    more = LogLine(
-        2100, "", "main", "ZookeeperConsumerConnector", "java.lang.IllegalArgumentException: requirement failed"
-    )
-    for line in [*texts, more, *lines((2200, "end rebalancing consumer g1_c1 try #0"))]:
+        (2100, "end rebalancing consumer g1_c1 try #0"),
+        (11_100, "Topic info for path /brokers/topics/t1 changed to x, triggering rebalance"),
+    ):
         teller.feed(line)
-    failed = teller.take()[-1]
-    assert failed.kind is Kind.ATTEMPT_FAILED
-    assert failed.of("reason") == "error"
-    assert failed.of("why") == "java.lang.IllegalArgumentException: requirement failed"
-    teller.pass_time(2200 + BACKOFF_MS - 1)
-    assert teller.take() == []
-    teller.pass_time(2200 + BACKOFF_MS + 30)
-    (ended,) = teller.take()
+    assert of_kind(teller.take(), Kind.REBALANCE_ENDED) == []
+    teller.feed(error(11_150, "error during syncedRebalance", thread="another"))
+    assert of_kind(teller.take(), Kind.REBALANCE_ENDED) == []
+    teller.feed(error(11_200, "error during syncedRebalance"))
+    (ended,) = of_kind(teller.take(), Kind.REBALANCE_ENDED)
     assert ended.detail == {"outcome": "failed", "attempts": 1}
-    assert ended.at_us == (2200 + BACKOFF_MS) * 1000 - OFFSET_US
+    assert ended.at_us == 11_200_000 - OFFSET_US
+    teller.feed(error(11_300, "error during syncedRebalance"))
+    assert of_kind(teller.take(), Kind.REBALANCE_ENDED) == []  # once
+
+
+@pytest.mark.parametrize(
+    ("closing", "next_line", "outcome", "before"),
+    [
+        (False, "begin rebalancing consumer g1_c1 try #0", "failed", Kind.REBALANCE_BEGAN),
+        (True, "ZKConsumerConnector shutdown completed in 3 ms", "shutdown", Kind.MEMBER_CLOSED),
+    ],
+)
+def test_who_has_the_lock_next_may_log_first(*, closing: bool, next_line: str, outcome: str, before: Kind) -> None:
+    """Between the lock's release and the log of what was thrown another thread may come."""
+    teller = story()
+    for line in lines(
+        (1000, "Connecting to zookeeper instance at here"),
+        (2000, "begin rebalancing consumer g1_c1 try #0"),
+        (2100, "end rebalancing consumer g1_c1 try #0"),
+        *([(2200, "ZKConsumerConnector shutting down")] if closing else []),
+    ):
+        teller.feed(line)
+    teller.take()
+    teller.feed(LogLine(2600, "INFO", "another", "ZookeeperConsumerConnector", f"[g1_c1], {next_line}"))
+    ended, following = teller.take()[:2]
+    assert ended.kind is Kind.REBALANCE_ENDED
+    assert ended.of("outcome") == outcome
+    assert following.kind is before
+    teller.feed(error(2601, "error during syncedRebalance"))
+    assert of_kind(teller.take(), Kind.REBALANCE_ENDED) == []
 
 
 def test_no_brokers_is_a_rebalance_that_succeeds() -> None:

@@ -87,3 +87,18 @@ def test_every_change_in_a_herd_of_real_members_makes_all_rebalance(tmp_path: Pa
     assert herd.outcome == "clean", herd.why
     assert herd.measures["join_1_rebalances"] == 5
     assert herd.measures["broker_5_rebalances"] == 0  # Z7b: as shipped nobody watches the brokers
+
+
+def test_a_real_member_whose_first_rebalance_fails_leaves_by_itself(tmp_path: Path) -> None:
+    """It meets its ghost, which lives for two thirds of a session at least: time for a JVM to start."""
+    history, result = trial(
+        "fast-restart", "real", tmp_path, rebalance_max_retries="1", session_timeout_ms="12000", tick_ms="1000"
+    )
+    told = [event for event in history.events if event.actor == "m2"]
+    (ended,) = [event for event in told if event.kind is Kind.REBALANCE_ENDED]
+    assert ended.detail == {"outcome": "failed", "attempts": 1}
+    assert told[-1].kind is Kind.MEMBER_CLOSED
+    closing = next(event for event in of_kind(history, Kind.PHASE) if event.of("name") == "closing")
+    assert told[-1].at_us < closing.at_us  # nobody asked it to
+    assert not [event for event in told if event.kind is Kind.OWNED]  # it does not stay to become F9's ghost
+    assert result.findings["non_convergence"].outcome == "violated", outcomes(result)["non_convergence"]

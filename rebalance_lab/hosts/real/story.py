@@ -10,7 +10,8 @@ What a line of 0.8.2.2 tells, and when, against what ours record (facts 3):
 - *operations*: the ZooKeeper client logs replies only: an INVOKED is told with its reply. What was lost with a
   connection is not told.
 - a trigger is told when its listener is called, a moment before the flag is set.
-- a rebalance that used up its retries ends one back-off after its last attempt, which no line says.
+- a rebalance that used up its retries throws after its last back-off, and ends where its caller logs that; or, at
+  the latest, where somebody else is seen to have its lock: the next rebalance, or a shutdown.
 """
 
 from __future__ import annotations
@@ -42,6 +43,12 @@ _ABOUT = re.compile(r"(?:Children|Data) of (\S+) changed")
 _SESSION_KINDS = {"SyncConnected": Kind.CONNECTED, "Disconnected": Kind.DISCONNECTED, "Expired": Kind.EXPIRED}
 _TROUBLE = frozenset({"WARN", "ERROR", "FATAL"})
 _ASSIGNORS = frozenset({"RangeAssignor", "RoundRobinAssignor"})
+#: How 0.8.2.2 logs what a rebalance throws: the watcher, the handlers of a new session and of topics, and
+#: ConsoleConsumer's `main`, which ends after it.
+_THROWN = re.compile(
+    r"(?:error during syncedRebalance|^Error handling event ZkEvent\[.*|^error in handling child changes)$"
+)
+_STOPPING = "Error processing message, stopping consumer: "
 _BACKOFF_WARNING = "I wrote this conflicted ephemeral node"
 
 
@@ -51,8 +58,6 @@ class Setting:
 
     group: str
     started: Mapping[str, object]
-    max_retries: int
-    backoff_ms: int
     work_period_ms: int
 
 
@@ -72,6 +77,8 @@ class Story:
         self, actor: str, setting: Setting, sink: Sink, *, wall_offset_us: int, members_zxid: MembersZxid
     ) -> None:
         self.teller = Teller(actor, sink, wall_offset_us)
+        #: It has logged that it ends by itself: its first rebalance failed.
+        self.stopping = False
         self._setting = setting
         self._members_zxid = members_zxid
         self._fetches = Fetches(self.teller, setting.work_period_ms)
@@ -82,7 +89,8 @@ class Story:
         self._owned: list[tuple[str, int]] = []
         self._closing = False
         self._expects_error = False
-        self._ends_ms: int | None = None
+        self._rebalancing: str | None = None  # the thread that does
+        self._attempts = 0
         self._readers = {
             "ClientCnxn": self._client,
             "ZkClient": self._state,
@@ -99,12 +107,13 @@ class Story:
 
     def feed(self, line: LogLine) -> None:
         """Take one line in."""
-        self.pass_time(line.wall_ms)
         self.teller.at_ms = max(self.teller.at_ms, line.wall_ms)
         if not line.level:
             self._continued(line.message)
             return
         self._expects_error = False
+        if line.level == "ERROR":
+            self._trouble(line)
         if line.logger in _ASSIGNORS:
             if self._attempt is not None:
                 self._attempt.heard(line.message)
@@ -113,16 +122,15 @@ class Story:
         if (line.level in _TROUBLE or _BACKOFF_WARNING in line.message) and self.teller.member is not None:
             self.teller.tell(Kind.WARNED, {"message": line.message})
 
-    def pass_time(self, wall_ms: int) -> None:
-        """It is this late: a back-off may have ended that no line tells of."""
-        if self._ends_ms is not None and wall_ms >= self._ends_ms:
-            ends_ms, self._ends_ms = self._ends_ms, None
-            self.teller.at_ms = max(self.teller.at_ms, ends_ms)
-            self._ended("shutdown" if self._closing else "failed", self._setting.max_retries)
-
     def take(self) -> list[Event]:
         """The events told since the last call."""
         return self.teller.take()
+
+    def _trouble(self, line: LogLine) -> None:
+        stopping = line.message == _STOPPING
+        self.stopping = self.stopping or stopping
+        if self._rebalancing == line.thread and (stopping or _THROWN.search(line.message) is not None):
+            self._threw()
 
     # -- the ZooKeeper client ---------------------------------------------------------------
 
@@ -214,6 +222,7 @@ class Story:
             self.teller.tell(Kind.MEMBER_CLOSING)
         elif "ZKConsumerConnector shutdown completed" in message:
             self._disown()
+            self._threw()
             self.teller.tell(Kind.MEMBER_CLOSED)
         elif attempt is not None and ("successfully owned" in message or "waiting for the partition" in message):
             self._decided(attempt)
@@ -221,12 +230,15 @@ class Story:
 
     def _begin(self, number: int, thread: str) -> None:
         if number == 0:
+            self._threw()
+            self._rebalancing = thread
             by = "session" if self._new_session else "topics"
             by = "create" if thread == "main" else "watcher" if thread.endswith("_watcher_executor") else by
             cause = self._triggered if by == "watcher" else None
             if by == "watcher":
                 self._triggered = None
             self.teller.tell(Kind.REBALANCE_BEGAN, {"by": by}, cause=cause)
+        self._attempts = number + 1
         self.teller.tell(Kind.ATTEMPT_BEGAN, {"attempt": number})
         self._attempt = Attempt(number, self._setting.group)
 
@@ -236,11 +248,9 @@ class Story:
             return
         self._decided(attempt)
         if attempt.succeeded:
-            self._ended("ok", attempt.number + 1)
-            return
-        self.teller.tell(Kind.ATTEMPT_FAILED, attempt.failure(shutting_down=self._closing))
-        if attempt.number + 1 == self._setting.max_retries:
-            self._ends_ms = self.teller.at_ms + self._setting.backoff_ms
+            self._ended("ok")
+        else:
+            self.teller.tell(Kind.ATTEMPT_FAILED, attempt.failure(shutting_down=self._closing))
 
     def _decided(self, attempt: Attempt) -> None:
         if attempt.decided:
@@ -250,8 +260,14 @@ class Story:
             attempt.decided = True
             self.teller.tell(Kind.DECIDED, detail)
 
-    def _ended(self, outcome: str, attempts: int) -> None:
-        self.teller.tell(Kind.REBALANCE_ENDED, {"outcome": outcome, "attempts": attempts})
+    def _threw(self) -> None:
+        """The rebalance that went on, if one did, has used up its retries."""
+        if self._rebalancing is not None:
+            self._ended("shutdown" if self._closing else "failed")
+
+    def _ended(self, outcome: str) -> None:
+        self._rebalancing = None
+        self.teller.tell(Kind.REBALANCE_ENDED, {"outcome": outcome, "attempts": self._attempts})
 
     def _selected(self, text: str) -> None:
         self._disown()

@@ -1,0 +1,72 @@
+"""Real members and their brokers as the runner sees them, without a JVM."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from structlog.testing import capture_logs
+
+from rebalance_lab.history.events import Kind
+from rebalance_lab.trials.live_real import RealBrokers, RealEvents, RealHost
+from rebalance_lab.trials.members import AS_PLANNED, member_spec
+from rebalance_lab.trials.scenario import make_plan
+from rebalance_lab.world.kafka.broker import KafkaBroker
+
+#: The log of a member whose first rebalance failed.
+STOPPED = Path(__file__).parents[1] / "vectors" / "console_consumer_stopped.log"
+
+
+def test_a_process_may_end_once_its_log_says_that_its_consumer_stops(tmp_path: Path) -> None:
+    plan = make_plan("fast-restart", world="processes", rules="real")
+    spec = member_spec(plan, "m2", AS_PLANNED, connect="here", events=str(tmp_path / "m2.jsonl"))
+    host = SimpleNamespace(log=tmp_path / "m2.log", pid=os.getpid(), may_end=False)
+    events = RealEvents(spec, cast("RealHost", host), wall_offset_us=0, members_zxid=lambda _group, _reached: -1)
+    before, stopping, after = STOPPED.read_text().partition("Error processing message, stopping consumer: \n")
+    assert stopping
+    host.log.write_text(before)  # its last line is not complete
+    assert Kind.ATTEMPT_FAILED in {event.kind for event in events.poll()}
+    assert not host.may_end
+    with host.log.open("a") as log:
+        log.write(stopping + after)
+    assert events.poll()[-1].kind is Kind.MEMBER_CLOSED
+    assert host.may_end
+    events.close()
+
+
+def brokers(folder: Path) -> RealBrokers:
+    """One broker that has no process any more, and keeps its data in `folder`."""
+    stage = RealBrokers(folder, session_timeout_ms=2000)
+    gone = SimpleNamespace(broker_id=0, data_dir=folder / "broker-0", kill=lambda: None)
+    stage._brokers.append(cast("KafkaBroker", gone))
+    return stage
+
+
+def test_the_data_of_brokers_go_with_the_trial(tmp_path: Path) -> None:
+    data = tmp_path / "broker-0"
+    (data / "t1-0").mkdir(parents=True)
+    (data / "t1-0" / "0.log").write_bytes(b"x")
+    with capture_logs() as told:
+        brokers(tmp_path).end()
+        assert not data.exists()
+        brokers(tmp_path).end()  # one that never had any
+    assert told == []
+
+
+def test_data_that_cannot_be_removed_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = tmp_path / "broker-0"
+    data.mkdir()
+
+    def refuse(_folder: object) -> None:
+        raise PermissionError(13, "Permission denied", str(data / "t1-0"))
+
+    monkeypatch.setattr("rebalance_lab.trials.live_real.shutil.rmtree", refuse)
+    with capture_logs() as told:
+        brokers(tmp_path).end()
+    (line,) = told
+    assert line["log_level"] == "warning"
+    assert str(line["event"]).startswith(f"the data of broker 0 stay in {data}: ")
+    assert "Permission denied" in str(line["event"])
