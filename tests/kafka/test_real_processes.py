@@ -58,7 +58,18 @@ def test_a_broker_and_a_consumer_start_register_and_leave(tmp_path: Path) -> Non
 
 
 def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
-    broker = KafkaBroker(0, "127.0.0.1:1", tmp_path)
-    broker.kill()
-    with pytest.raises(KafkaUnavailable, match="broker 0 ended with -9 before it served"):
-        broker.wait_until_started()
+    """A second one in the folder of the first, whose log there says that it has started."""
+    with EmbeddedZooKeeper.start(tmp_path / "zookeeper") as server:
+        first = KafkaBroker(0, server.connect_string, tmp_path / "kafka")
+        try:
+            first.wait_until_started()
+            second = KafkaBroker(0, server.connect_string, tmp_path / "kafka")
+            try:
+                why = r"(?s)^broker 0 ended with 1 before it served; .*Failed to acquire lock on file \.lock in "
+                with pytest.raises(KafkaUnavailable, match=why):
+                    second.wait_until_started()
+            finally:
+                second.kill()
+            assert not first.ended
+        finally:
+            first.kill()

@@ -53,7 +53,7 @@ class KafkaBroker(JavaProgram):
 
     def started(self) -> bool:
         """Whether it serves. Raises KafkaUnavailable when it has ended instead."""
-        if self.log.exists() and _STARTED in self.log.read_text(errors="replace"):
+        if _STARTED in self.logged():
             return True
         if self.ended:
             raise KafkaUnavailable(

@@ -42,6 +42,7 @@ class JavaProgram:
         folder.mkdir(parents=True, exist_ok=True)
         self.log = folder / f"{name}.log"
         self.out = folder / f"{name}.out"
+        self._log_begins = self.log.stat().st_size if self.log.exists() else 0
         logging = folder / f"{name}.log4j"
         lines = {
             "log4j.rootLogger": "INFO, file",
@@ -96,13 +97,20 @@ class JavaProgram:
     def resume(self) -> None:
         os.kill(self.pid, signal.SIGCONT)
 
+    def logged(self) -> str:
+        """All it has logged. log4j appends: an earlier one of its name in the same folder may come before it
+        in the file."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(self._log_begins)
+                return file.read().decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+
     def tail(self) -> str:
         """The last lines of what it wrote: to its standard output, else to its log."""
-        for file in (self.out, self.log):
-            text = file.read_text(errors="replace").strip() if file.exists() else ""
-            if text:
-                return "\n".join(text.splitlines()[-_TAIL_LINES:])
-        return "it wrote nothing"
+        text = self.out.read_text(errors="replace").strip() or self.logged().strip()
+        return "\n".join(text.splitlines()[-_TAIL_LINES:]) or "it wrote nothing"
 
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> None:
