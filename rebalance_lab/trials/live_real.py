@@ -43,6 +43,11 @@ class RealHost:
         self.name = spec.actor
         self.members = [spec.actor]
         self.may_end = False
+        if spec.fetcher_stop_ms:
+            raise TrialError(
+                f"{spec.actor}: a real member stops its fetchers as fast as it can, not in {spec.fetcher_stop_ms} ms: "
+                "give the slow stop to one of ours"
+            )
         wait_ms = min(FETCH_WAIT_MS, spec.work_period_ms)
         properties = {**spec.properties, "fetch.wait.max.ms": str(wait_ms)}
         if spec.assignor is not None:

@@ -57,6 +57,32 @@ def test_a_broker_and_a_consumer_start_register_and_leave(tmp_path: Path) -> Non
     assert consumer.ended
 
 
+def test_on_this_java_a_blocked_read_does_not_hold_a_fetcher(tmp_path: Path) -> None:
+    """The broker stands still, and with it the read of a fetch: F2 says 30 s, for the Javas of 0.8's day."""
+    with EmbeddedZooKeeper.start(tmp_path / "zookeeper") as server:
+        session = KazooClient(server.connect_string)
+        session.start()
+        broker = KafkaBroker(0, server.connect_string, tmp_path / "kafka", session_timeout_ms=10_000)
+        consumers = []
+        try:
+            broker.wait_until_started()
+            session.create("/brokers/topics/t1", b'{"version":1,"partitions":{"0":[0]}}')
+            properties = {"group.id": "g1", "zookeeper.connect": server.connect_string, "auto.commit.enable": "false"}
+            consumer = ConsoleConsumer("t1", properties, folder=tmp_path / "kafka", name="m1")
+            consumers.append(consumer)
+            until(lambda: "of fetch request" in consumer.logged())
+            broker.pause()
+            session.create("/consumers/g1/ids/another", b"")  # makes it rebalance, which begins with this stop
+            until(lambda: "Shutdown completed" in consumer.logged())
+            assert "java.nio.channels.ClosedByInterruptException" in consumer.logged()
+            assert "SocketTimeoutException" not in consumer.logged()
+        finally:
+            for each in (*consumers, broker):
+                each.kill()
+            session.stop()
+            session.close()
+
+
 def test_a_broker_that_cannot_start_says_why(tmp_path: Path) -> None:
     """A second one in the folder of the first, whose log there says that it has started."""
     with EmbeddedZooKeeper.start(tmp_path / "zookeeper") as server:

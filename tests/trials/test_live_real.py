@@ -12,8 +12,9 @@ from structlog.testing import capture_logs
 
 from rebalance_lab.history.events import Kind
 from rebalance_lab.trials.live_real import RealBrokers, RealEvents, RealHost
-from rebalance_lab.trials.members import AS_PLANNED, member_spec
+from rebalance_lab.trials.members import AS_PLANNED, MemberOptions, member_spec
 from rebalance_lab.trials.scenario import make_plan
+from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.kafka.broker import KafkaBroker
 
 #: The log of a member whose first rebalance failed.
@@ -35,6 +36,14 @@ def test_a_process_may_end_once_its_log_says_that_its_consumer_stops(tmp_path: P
     assert events.poll()[-1].kind is Kind.MEMBER_CLOSED
     assert host.may_end
     events.close()
+
+
+def test_a_real_member_is_not_told_how_slowly_to_stop(tmp_path: Path) -> None:
+    plan = make_plan("uncontrolled", world="processes", rules="real")
+    spec = member_spec(plan, "m1", MemberOptions(fetcher_stop_ms=4000), connect="here", events="")
+    with pytest.raises(TrialError, match=r"^m1: .* as fast as it can, not in 4000 ms"):
+        RealHost(spec, tmp_path)
+    assert list(tmp_path.iterdir()) == []  # nothing was started
 
 
 def brokers(folder: Path) -> RealBrokers:
