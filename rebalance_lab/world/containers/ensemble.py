@@ -87,7 +87,7 @@ class ContainerEnsemble(Ensemble[ContainerNode]):
             if self._lag is not None and node.name in self.lag_nodes and other is not node:
                 host = self.networks.peers.gateway
                 quorum = self._lag.add(node.name, QUORUM_PORT, host=other.peer_address, listen=host)
-                election = self._lag.forward(ELECTION_PORT, host=other.peer_address, listen=host)
+                election = self._lag.forward(node.name, ELECTION_PORT, host=other.peer_address, listen=host)
             lines.append(f"server.{other.number}={host}:{quorum}:{election};{CLIENT_PORT}")
         return " ".join(lines)
 
@@ -115,11 +115,21 @@ class ContainerEnsemble(Ensemble[ContainerNode]):
     def partition(self, name: str) -> None:
         """Cut a node off from its peers; its clients still reach it. It gives up serving when it has
         heard nothing for the sync limit."""
-        self.networks.peers.disconnect(self.servers[name].container)
+        self._refuse(name, refused=True)  # from its clients' network it could reach its proxies
+        try:
+            self.networks.peers.disconnect(self.servers[name].container)
+        except ContainersError:
+            self._refuse(name, refused=False)
+            raise
 
     def rejoin(self, name: str) -> None:
         """Undo `partition`."""
         self.networks.peers.connect(self.servers[name].container, self.servers[name].peer_address)
+        self._refuse(name, refused=False)
+
+    def _refuse(self, name: str, *, refused: bool) -> None:
+        if self._lag is not None and name in self.lag_nodes:
+            self._lag.refuse(name, refused=refused)
 
     def cut_off(self, name: str) -> None:
         """Cut a node off from its clients; its peers still reach it."""
@@ -160,6 +170,7 @@ class ContainerEnsemble(Ensemble[ContainerNode]):
             if not self.networks.clients.has(node.container):
                 self.heal(name)
             if name in self.lag_nodes:
+                self._refuse(name, refused=False)  # also where somebody else has connected it again
                 self.lag(name, 0)
         self.wait_until_ready(START_TIMEOUT_S)
 

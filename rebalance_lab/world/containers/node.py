@@ -25,11 +25,13 @@ SECURE_PORT = 2281
 QUORUM_PORT = 2888
 ELECTION_PORT = 3888
 
-#: As embedded nodes have it: small, quick to start, and looking for a leader often.
+#: As embedded nodes have it: small, quick to start, and looking for a leader often. And one that starts
+#: without its peers' network does not give up: it binds its address there when it has it again.
 _FLAGS = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-Dzookeeper.fastleader.maxNotificationInterval=1000",
+    "-Dzookeeper.electionPortBindRetry=0",
 )
 _HEAP_MB = 256
 _INIT_LIMIT_TICKS = 20

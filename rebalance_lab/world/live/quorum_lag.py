@@ -38,12 +38,14 @@ _log = structlog.get_logger("rebalance_lab.world.live")
 @dataclass(frozen=True, slots=True)
 class LagSeen:
     """`held`: packets that wait now; `delayed`: packets that were let go late, in all;
-    `following`: whether a leader has brought the node up to date through a proxy here."""
+    `following`: whether a leader has brought the node up to date through a proxy here; `refused`:
+    connections of the node that were ended at once (`QuorumLag.refuse`), in all."""
 
     delay_ms: int
     held: int
     delayed: int
     following: bool
+    refused: int = 0
 
 
 class QuorumLag:
@@ -72,19 +74,25 @@ class QuorumLag:
         follower = self._followers.setdefault(name, _Follower(name))
 
         def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            follower.accepted(_Connection(follower, reader, writer, leader))
+            if not follower.refuses(writer):
+                follower.accepted(_Connection(follower, reader, writer, leader))
 
         server = await asyncio.start_server(accepted, listen, 0)
         self._servers.append(server)
         port: int = server.sockets[0].getsockname()[1]
         return port
 
-    def forward(self, port: int, *, host: str, listen: str) -> int:
-        """The port of the address `listen` that leads to `port` of `host`, as it is: for elections."""
-        return self._ask(self._forward(host, port, listen))
+    def forward(self, name: str, port: int, *, host: str, listen: str) -> int:
+        """The port of the address `listen` that leads node `name` to `port` of `host`, as it is: for
+        elections."""
+        return self._ask(self._forward(name, host, port, listen))
 
-    async def _forward(self, host: str, port: int, listen: str) -> int:
+    async def _forward(self, name: str, host: str, port: int, listen: str) -> int:
+        follower = self._followers.setdefault(name, _Follower(name))
+
         def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if follower.refuses(writer):
+                return
             task = self._loop.create_task(carry(reader, writer, host, port))
             self._carrying[task] = None
             task.add_done_callback(lambda ended: self._carrying.pop(ended, None))
@@ -93,6 +101,14 @@ class QuorumLag:
         self._servers.append(server)
         forwarded: int = server.sockets[0].getsockname()[1]
         return forwarded
+
+    def refuse(self, name: str, *, refused: bool) -> None:
+        """Whether what node `name` connects anew is ended at once. What it has already stays: who is
+        cut off hears nothing, and nobody is told."""
+        self._ask(self._refuse(name, refused))
+
+    async def _refuse(self, name: str, refused: bool) -> None:
+        self._followers[name].refused_now = refused
 
     def set_delay(self, name: str, delay_ms: int) -> None:
         """From now on: what waits already waits that long since it came. 0 lets all of it go."""
@@ -111,7 +127,7 @@ class QuorumLag:
         follower = self._followers[name]
         held = sum(connection.held_packets for connection in follower.connections)
         following = any(connection.up_to_date for connection in follower.connections)
-        return LagSeen(round(follower.delay_s * 1000), held, follower.delayed, following)
+        return LagSeen(round(follower.delay_s * 1000), held, follower.delayed, following, follower.refused)
 
     def _ask(self, work: Coroutine[Any, Any, T]) -> T:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_ANSWER_TIMEOUT_S)
@@ -167,7 +183,16 @@ class _Follower:
         self.name = name
         self.delay_s = 0.0
         self.delayed = 0
+        self.refused_now = False
+        self.refused = 0
         self.connections: dict[_Connection, None] = {}
+
+    def refuses(self, writer: asyncio.StreamWriter) -> bool:
+        """End a new connection, if it is to have none."""
+        if self.refused_now:
+            self.refused += 1
+            writer.transport.abort()
+        return self.refused_now
 
     def accepted(self, connection: _Connection) -> None:
         self.connections[connection] = None

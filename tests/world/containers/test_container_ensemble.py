@@ -25,7 +25,9 @@ pytestmark = [pytest.mark.docker, pytest.mark.timeout(240)]
 
 @pytest.fixture(scope="module")
 def whole(docker_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ContainerEnsemble]:
-    with ContainerEnsemble.start(docker_engine, tmp_path_factory.mktemp("ensemble"), lag_nodes=("z1",)) as ensemble:
+    with ContainerEnsemble.start(
+        docker_engine, tmp_path_factory.mktemp("ensemble"), lag_nodes=("z1", "z3")
+    ) as ensemble:
         yield ensemble
 
 
@@ -101,6 +103,20 @@ def test_a_partitioned_follower_gives_up_serving_until_it_rejoins(ensemble: Cont
     zxid = write(ensemble.connect_to(other), "/majority")
     ensemble.rejoin(name)
     eventually(lambda: (ensemble.servers[name].standing_now().zxid or 0) >= zxid, f"{name} did not learn of {zxid:#x}")
+
+
+def test_a_partitioned_node_that_may_lag_has_no_way_round(ensemble: ContainerEnsemble) -> None:
+    """Its proxies are on this machine, which it could reach from its clients' network, too. z3, as who
+    asks for an election with the highest number keeps the connection."""
+    before = ensemble.lag_seen("z3").refused
+    ensemble.partition("z3")
+    ensemble.kill("z3")
+    ensemble.start_node("z3")
+    eventually(lambda: ensemble.lag_seen("z3").refused >= before + 8, "z3 looked for no leader")
+    assert not serves(ensemble, "z3")
+    assert ensemble.servers["z3"].state is RunState.ALIVE
+    ensemble.rejoin("z3")
+    eventually(lambda: serves(ensemble, "z3"), "z3 never came back")
 
 
 def test_a_node_cut_off_from_clients_still_follows(ensemble: ContainerEnsemble) -> None:

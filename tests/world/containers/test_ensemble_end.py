@@ -29,7 +29,7 @@ def test_whichever_node_cannot_be_removed_the_others_are() -> None:
     nodes = {"z1": Node("z1"), "z2": Node("z2", "cannot remove z2: it is busy"), "z3": Node("z3")}
     unused: Any = None
     ensemble = ContainerEnsemble(unused, nodes, unused, lag_nodes=("z1",))  # type: ignore[arg-type]
-    port = ensemble._lag_of("z1").forward(1, host="127.0.0.1", listen="127.0.0.1")
+    port = ensemble._lag_of("z1").forward("z1", 1, host="127.0.0.1", listen="127.0.0.1")
     with pytest.raises(ContainersError, match="cannot remove z2: it is busy"):
         ensemble.stop()
     assert [node.removed for node in nodes.values()] == [True, False, True]

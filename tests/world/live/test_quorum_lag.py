@@ -171,3 +171,37 @@ def test_a_leader_that_does_not_listen_yet_is_waited_for() -> None:
                 leader.settimeout(10)
                 assert leader.recv(4) == b"here"
             lag.close()
+
+
+def test_a_node_that_is_refused_connects_nowhere_anew_and_keeps_what_it_has(pair: Pair) -> None:
+    with socket.create_server((HOST, 0)) as other:
+        other.settimeout(10)
+        port = other.getsockname()[1]
+        quorum, election = pair.lag.add("z1", port), pair.lag.forward("z1", port, host=HOST, listen=HOST)
+        of_another = pair.lag.add("z3", port)
+        pair.lag.refuse("z1", refused=True)
+        for proxy in (quorum, election):
+            with socket.create_connection((HOST, proxy), timeout=10) as refused:
+                assert ended(refused)
+        assert pair.lag.seen("z1").refused == 2
+        pair.leader.sendall(packet(PING))
+        assert pair.received(len(packet(PING))) == packet(PING)
+        assert leads_on(of_another, other)
+        pair.lag.refuse("z1", refused=False)
+        assert leads_on(quorum, other)
+        assert leads_on(election, other)
+
+
+def leads_on(proxy: int, leader: socket.socket) -> bool:
+    with socket.create_connection((HOST, proxy), timeout=10) as follower:
+        accepted, _ = leader.accept()
+        with accepted:
+            accepted.sendall(packet(PING))
+            return follower.recv(64) == packet(PING)
+
+
+def ended(connection: socket.socket) -> bool:
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
