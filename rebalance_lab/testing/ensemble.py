@@ -22,7 +22,7 @@ EMBEDDED, DOCKER = "embedded", "docker"
 WORLDS = (EMBEDDED, DOCKER)
 
 LIMIT_S = 90.0
-_POLL_S = 0.05
+POLL_S = 0.05
 _SESSION_MS = 10_000
 
 
@@ -32,14 +32,15 @@ def wait_until(condition: Callable[[], bool], what: str, limit_s: float = LIMIT_
     while not condition():
         if time.monotonic() > give_up:
             raise TimeoutError(f"{what}: not within {limit_s:g} s")
-        time.sleep(_POLL_S)
+        time.sleep(POLL_S)
 
 
 class ZooKeeperEnsemble:
     """What the fixture `zookeeper_ensemble` gives. Servers are named z1, z2, …."""
 
-    def __init__(self, world: str, ensemble: EmbeddedEnsemble | ContainerEnsemble) -> None:
+    def __init__(self, world: str, ensemble: EmbeddedEnsemble | ContainerEnsemble, tick_ms: int) -> None:
         self.world = world
+        self.tick_ms = tick_ms
         self._ensemble = ensemble
 
     @property
@@ -57,14 +58,19 @@ class ZooKeeperEnsemble:
 
     def leader(self) -> str:
         """Who leads, once somebody does. Raises TimeoutError."""
-        wait_until(lambda: self._ensemble.leader_now() is not None, "a leader")
-        leader = self._ensemble.leader_now()
-        return self.leader() if leader is None else leader
+        found: list[str] = []
+
+        def known() -> bool:
+            found.extend(filter(None, [self._ensemble.leader_now()]))
+            return bool(found)
+
+        wait_until(known, "a leader")
+        return found[0]
 
     def followers(self) -> tuple[str, ...]:
-        """The others."""
+        """The others that serve: not those that are killed, paused or cut off."""
         leader = self.leader()
-        return tuple(name for name in self.servers if name != leader)
+        return tuple(name for name in self.servers if name != leader and self.serves(name))
 
     def serves(self, server: str) -> bool:
         """Whether a server answers, and belongs to a majority."""
@@ -142,7 +148,7 @@ def running(world: str, folder: Path, nodes: int, tick_ms: int) -> Iterator[ZooK
     lag_nodes = tuple(f"z{number}" for number in range(1, nodes + 1)) if nodes > 1 else ()
     if world == EMBEDDED:
         with EmbeddedEnsemble.start(folder, nodes, tick_ms, lag_nodes) as embedded:
-            yield ZooKeeperEnsemble(world, embedded)
+            yield ZooKeeperEnsemble(world, embedded, tick_ms)
         return
     try:
         from rebalance_lab.world.containers.engine import Engine  # noqa: PLC0415 (not installed everywhere)
@@ -152,4 +158,4 @@ def running(world: str, folder: Path, nodes: int, tick_ms: int) -> Iterator[ZooK
             f"servers in containers need {missing.name}: pip install 'rebalance-lab[testing]'"
         ) from missing
     with Engine() as engine, ContainerEnsemble.start(engine, folder, nodes, tick_ms, lag_nodes) as contained:
-        yield ZooKeeperEnsemble(world, contained)
+        yield ZooKeeperEnsemble(world, contained, tick_ms)
