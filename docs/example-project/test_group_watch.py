@@ -33,8 +33,8 @@ def test_a_zombie_comes_back_as_a_member(consumer_group):
     group = consumer_group(members=2, partitions=4)
     group.wait_until_settled()
     group.pause("m1")
-    while len(group.consumer_ids()) == 2:
-        time.sleep(0.05)
+    group.wait_until_settled()
+    assert group.partitions_of("m1") == (), "its session has ended, and m2 has everything"
     group.resume("m1")
     group.wait_until_settled()
     assert len(group.partitions_of("m1")) == 2

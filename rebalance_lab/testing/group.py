@@ -7,31 +7,41 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
-
 from rebalance_lab.hosts.spec import MemberSpec
-from rebalance_lab.testing.ensemble import ZooKeeperEnsemble, wait_until
+from rebalance_lab.testing.ensemble import LIMIT_S, POLL_S, ZooKeeperEnsemble
+from rebalance_lab.testing.registry import Registry
+from rebalance_lab.testing.settling import Told, gave_up, in_registry, unsettled
 from rebalance_lab.trials.fixture import broker_znode
-from rebalance_lab.trials.live_processes import HostProcess
-from rebalance_lab.wire.paths import broker_path, members_path, owner_path, owners_path, topic_path
+from rebalance_lab.trials.lab import QUIET_LEAST_MS
+from rebalance_lab.trials.live_processes import EventFile, HostProcess
+from rebalance_lab.wire.paths import broker_path, topic_path
 from rebalance_lab.wire.payloads import topic_payload
-from rebalance_lab.world.live.processes import RunState, wait_for_state
+from rebalance_lab.world.live.processes import RunState, run_state, wait_for_state
 
 _SIGNAL_LIMIT_S = 10.0
-_TIMEOUT_S = 20.0
 
-#: A group that changed nothing for so long has nothing more to do.
+#: A group at rest stays so for this long before it is called settled (the runner's rule, too).
 _QUIET_BACKOFFS = 2
+
+#: Members that come at once take each other's partitions for a few attempts.
+_LEAST_RETRIES = 10
+
+#: A look at the registry that is begun in time may take so long, and so may a timeout's message.
+_LAST_LOOK_S = 2.0
+
+
+def _now_us() -> int:
+    """As members' events count: CLOCK_MONOTONIC."""
+    return time.monotonic_ns() // 1000
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
     """How a group is made. `rules`: `described` (the articles) or `shipped` (Kafka 0.8.2.2); times
-    in milliseconds, as Kafka names them."""
+    in milliseconds, as Kafka names them. `rebalance_max_retries`: None for as many as it takes, see `completed`."""
 
     group: str = "group"
     topic: str = "topic"
@@ -40,7 +50,20 @@ class GroupSettings:
     rules: str = "shipped"
     session_timeout_ms: int = 2000
     rebalance_backoff_ms: int = 300
-    rebalance_max_retries: int = 10
+    rebalance_max_retries: int | None = None
+
+    def completed(self, tick_ms: int) -> GroupSettings:
+        """With as many attempts as outlast a dead member's session, if none are given.
+
+        The last attempt starts (retries - 1) back-offs after the first (docs/defects.md, F1). A
+        session is granted 2 to 20 ticks, ends at a tick, and followers tell the leader of its
+        pings half a tick late: two ticks more cover both.
+        """
+        if self.rebalance_max_retries is not None:
+            return self
+        session_ms = min(max(self.session_timeout_ms, 2 * tick_ms), 20 * tick_ms)
+        backoffs = (session_ms + 2 * tick_ms) // max(1, self.rebalance_backoff_ms) + 1
+        return replace(self, rebalance_max_retries=max(_LEAST_RETRIES, backoffs + 1))
 
 
 class ConsumerGroup:
@@ -48,35 +71,25 @@ class ConsumerGroup:
     is alone in its ZooKeeper, with znodes as Kafka 0.8 has them."""
 
     def __init__(self, zookeeper: ZooKeeperEnsemble, chroot: str, folder: Path, settings: GroupSettings) -> None:
-        self.settings = settings
+        self.settings = settings.completed(zookeeper.tick_ms)
         self.connect_string = zookeeper.connect_string + chroot
         self._folder = folder
         self._processes: dict[str, HostProcess] = {}
+        self._told: dict[str, Told] = {}
         self._started = 0
-        self._make_chroot(zookeeper.connect_string, chroot)
-        self._client = KazooClient(self.connect_string, timeout=_TIMEOUT_S)
-        self._client.start(timeout=_TIMEOUT_S)
+        self._touched_us = 0
+        self._registry = Registry(zookeeper.connect_string, chroot)
         try:
             self._write_cluster()
         except BaseException:
             self.end()
             raise
 
-    @staticmethod
-    def _make_chroot(connect: str, chroot: str) -> None:
-        client = KazooClient(connect, timeout=_TIMEOUT_S)
-        client.start(timeout=_TIMEOUT_S)
-        try:
-            client.ensure_path(chroot)
-        finally:
-            client.stop()
-            client.close()
-
     def _write_cluster(self) -> None:
         """A broker, and the topic on it, as znodes."""
         replicas = {partition: [0] for partition in range(self.settings.partitions)}
-        self._client.create(broker_path(0), broker_znode(0), makepath=True)
-        self._client.create(topic_path(self.settings.topic), topic_payload(replicas), makepath=True)
+        self._registry.create(broker_path(0), broker_znode(0))
+        self._registry.create(topic_path(self.settings.topic), topic_payload(replicas))
 
     # -- facts ------------------------------------------------------------------------------
 
@@ -86,64 +99,83 @@ class ConsumerGroup:
         return tuple(self._processes)
 
     def consumer_ids(self) -> tuple[str, ...]:
-        """The ids that are registered, sorted."""
-        return tuple(sorted(self._children(members_path(self.settings.group))))
+        """The ids that are registered, sorted. Raises TimeoutError, as all that asks ZooKeeper."""
+        return self._registry.registered(self.settings.group).ids
 
     def owners(self) -> dict[int, str]:
-        """Partition -> consumer thread id, of those that have an owner."""
-        return {partition: data for partition, (data, _) in self._owner_znodes().items()}
+        """Partition -> consumer thread id, of those that have an owner. They are read one after
+        another: during a rebalance it may never have been so all at once."""
+        return self._registry.owners(self.settings.group, self.settings.topic)
 
     def partitions_of(self, member: str) -> tuple[int, ...]:
         """What the registry says a member owns, sorted."""
         mine = f"{self.settings.group}_host-{member}-"
         return tuple(sorted(partition for partition, owner in self.owners().items() if owner.startswith(mine)))
 
-    def _children(self, path: str) -> list[str]:
-        try:
-            return list(self._client.get_children(path))
-        except NoNodeError:
-            return []
-
-    def _owner_znodes(self) -> dict[int, tuple[str, int]]:
-        """Partition -> who owns it, and the zxid since when."""
-        found = {}
-        for name in self._children(owners_path(self.settings.group, self.settings.topic)):
-            try:
-                data, stat = self._client.get(owner_path(self.settings.group, self.settings.topic, int(name)))
-            except NoNodeError:
-                continue
-            found[int(name)] = (data.decode(), stat.czxid)
-        return found
-
     # -- waiting ----------------------------------------------------------------------------
 
-    def wait_until_settled(self) -> dict[int, str]:
-        """Wait until just the living are registered, every partition is owned by one of them, and
-        nothing has changed for two back-offs. Returns the owners. Raises TimeoutError."""
-        wait_until(self._settled, f"group {self.settings.group} to settle")
-        return self.owners()
+    def wait_until_settled(self, timeout_s: float = LIMIT_S) -> dict[int, str]:
+        """Wait until the group has nothing more to do. Returns the owners.
 
-    def _settled(self) -> bool:
-        """Looks twice: znodes that were deleted and made again have other zxids."""
-        before = self._complete()
-        if before is None:
-            return False
-        time.sleep(_QUIET_BACKOFFS * self.settings.rebalance_backoff_ms / 1000)
-        return self._complete() == before
+        Just the members that run are registered; each partition is owned by one of them; each has
+        dealt, and well, from the list of ids as it is, believes that it owns what the registry
+        says, and has nothing under way; and so it has been for two back-offs. A paused member
+        does not count, but the group is not settled before its session has ended.
 
-    def _complete(self) -> dict[int, tuple[str, int]] | None:
-        """The owners, if all is owned by members that live; None if not."""
-        for process in self._processes.values():
+        Raises TimeoutError, which says who is registered, who owns what and who gave up; and
+        TrialError when a member's process has ended by itself.
+        """
+        give_up = time.monotonic() + timeout_s
+        while True:
+            owners, why = self._settled(max(_LAST_LOOK_S, give_up - time.monotonic()))
+            if why is None:
+                return owners
+            if time.monotonic() > give_up:
+                raise TimeoutError(
+                    f"group {self.settings.group} did not settle within {timeout_s:g} s: {why}; {self._described()}"
+                )
+            time.sleep(POLL_S)
+
+    def _settled(self, limit_s: float) -> tuple[dict[int, str], str | None]:
+        """The owners, and why the group has not settled; None when it has."""
+        running, paused = self._looked_at()
+        for member in running:
+            why = member.unrest()
+            if why is not None:
+                return {}, f"{member.actor}: {why}"
+        changed_us = max([self._touched_us, *(member.last_change_us for member in running)])
+        quiet_ms = max(_QUIET_BACKOFFS * self.settings.rebalance_backoff_ms, QUIET_LEAST_MS)
+        if _now_us() - changed_us < quiet_ms * 1000:
+            return {}, f"something has changed less than {quiet_ms} ms ago"
+        try:
+            registered = self._registry.registered(self.settings.group, limit_s)
+            owners = self._registry.owners(self.settings.group, self.settings.topic, limit_s)
+        except TimeoutError as error:
+            return {}, str(error)
+        why = unsettled(running, paused, registered, owners, self.settings.partitions)
+        if why is None and any(member.poll() for member in running):
+            why = "a member did something while the owners were read"
+        return owners, why
+
+    def _looked_at(self) -> tuple[list[Told], list[Told]]:
+        """The members that run, and those that are paused, with all they have told."""
+        running: list[Told] = []
+        paused: list[Told] = []
+        for name, process in self._processes.items():
             process.check()
-        owners, ids = self._owner_znodes(), self.consumer_ids()
-        living = sorted(map(self._name_of, ids)) == sorted(self._processes)  # not as many: one may have died
-        whole = set(owners) == set(range(self.settings.partitions))
-        theirs = all(owner.rpartition("-")[0] in ids for owner, _ in owners.values())
-        return owners if living and whole and theirs else None
+            self._told[name].poll()
+            (paused if run_state(process.pid) is RunState.STOPPED else running).append(self._told[name])
+        return running, paused
 
-    def _name_of(self, consumer_id: str) -> str:
-        """The member who registered an id (group_host-name-ms-uuid)."""
-        return consumer_id.removeprefix(f"{self.settings.group}_host-").partition("-")[0]
+    def _described(self) -> str:
+        _, paused = self._looked_at()
+        told, settings = [self._told[name] for name in self._processes], self.settings
+        try:
+            registered = self._registry.registered(settings.group, _LAST_LOOK_S)
+            owners = self._registry.owners(settings.group, settings.topic, _LAST_LOOK_S)
+        except TimeoutError as error:
+            return f"{error}; {gave_up(told, paused)}"
+        return f"{in_registry(registered, owners, settings.partitions)}; {gave_up(told, paused)}"
 
     # -- changes ----------------------------------------------------------------------------
 
@@ -170,12 +202,14 @@ class ConsumerGroup:
             events=str(self._folder / f"{name}.jsonl"),
         )
         self._processes[name] = HostProcess(name, [spec], self._folder)
+        self._told[name] = Told(name, EventFile(Path(spec.events)))
+        self._touched_us = _now_us()
         return name
 
     def leave(self, member: str) -> None:
         """Ask for a clean leave (SIGTERM); it has left on return. Raises TrialError: it did not, and
         was killed (a paused one cannot leave)."""
-        process = self._processes.pop(member)
+        process = self._without(member)
         process.may_end = True
         process.popen.terminate()
         try:
@@ -185,12 +219,18 @@ class ConsumerGroup:
 
     def kill(self, member: str) -> None:
         """SIGKILL. Its session lives on until it expires."""
-        process = self._processes.pop(member)
+        process = self._without(member)
         process.popen.kill()
         process.end()
 
+    def _without(self, member: str) -> HostProcess:
+        process = self._processes.pop(member)
+        del self._told[member]
+        self._touched_us = _now_us()
+        return process
+
     def pause(self, member: str) -> None:
-        """SIGSTOP: past its session it becomes a zombie."""
+        """SIGSTOP: past its session it becomes a zombie, and `wait_until_settled` waits for that."""
         self._signal(member, signal.SIGSTOP, RunState.STOPPED)
 
     def resume(self, member: str) -> None:
@@ -200,14 +240,14 @@ class ConsumerGroup:
         pid = self._processes[member].pid
         os.kill(pid, number)
         wait_for_state(pid, wanted, _SIGNAL_LIMIT_S)
+        self._touched_us = _now_us()  # it needs a moment to find out what it has missed
 
     def end(self) -> None:
         """Kill who still lives."""
         for process in self._processes.values():
             process.end()
         self._processes.clear()
-        self._client.stop()
-        self._client.close()
+        self._registry.close()
 
 
 @contextmanager
