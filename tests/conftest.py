@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -34,11 +35,11 @@ DOCKER_REQUIRED = "REBALANCE_LAB_REQUIRE_DOCKER"
 def docker_engine() -> Iterator[Engine]:
     """A session with docker, for tests of the tier `docker`; they are skipped without an engine
     or without the images (scripts/images)."""
-    try:
-        engine = Engine()
-        for image in IMAGE_VARIABLES:
-            engine.image(image)
-    except ContainersError as error:
-        (pytest.fail if os.environ.get(DOCKER_REQUIRED) else pytest.skip)(f"no containers: {error}")
-    with engine:
+    with ExitStack() as session:
+        try:
+            engine = session.enter_context(Engine())
+            for image in IMAGE_VARIABLES:
+                engine.image(image)
+        except ContainersError as error:
+            (pytest.fail if os.environ.get(DOCKER_REQUIRED) else pytest.skip)(f"no containers: {error}")
         yield engine

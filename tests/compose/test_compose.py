@@ -22,6 +22,9 @@ FILE = Path(__file__).parents[2] / "compose" / "compose.yaml"
 REQUIRED = "REBALANCE_LAB_REQUIRE_DOCKER"
 SEEDS = 10
 
+#: Shorter than the tests': what hangs is then taken down by the fixture.
+LIMIT_S = 450
+
 
 def command() -> list[str]:
     """docker-compose as Debian 12 has it, or docker's newer plugin."""
@@ -57,6 +60,7 @@ class Compose:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            timeout=LIMIT_S,
         )
 
 

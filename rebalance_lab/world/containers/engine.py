@@ -14,6 +14,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from types import TracebackType
@@ -38,6 +39,9 @@ _OFFICIAL = "zookeeper:3.9"
 _CALL_TIMEOUT_S = 60
 _USUAL_HOST = "unix:///var/run/docker.sock"
 _REAPER_TIMEOUT_S = 30
+_LOOKS = 20
+_EMPTY_LOOKS = 2
+_LOOK_AGAIN_S = 2.0
 
 
 class ContainersError(EmbeddedServerError):
@@ -114,15 +118,16 @@ class Engine:
         not here."""
         variable = IMAGE_VARIABLES[ours]
         named = os.environ.get(variable) or ours
-        try:
-            self.client.images.get(named)
-        except docker.errors.ImageNotFound as error:
-            how = f"docker pull {named}, or name another with {variable}"
-            if named == ours:
-                how = f"build it with scripts/images of the lab's source, or name another with {variable}"
-                if ours == ZOOKEEPER_IMAGE:
-                    how += f"; the official one does: docker pull {_OFFICIAL}, {variable}={_OFFICIAL}"
-            raise ContainersError(f"there is no image {named}: {how}") from error
+        with told(f"cannot look at the image {named}"):
+            try:
+                self.client.images.get(named)
+            except docker.errors.ImageNotFound as error:
+                how = f"docker pull {named}, or name another with {variable}"
+                if named == ours:
+                    how = f"build it with scripts/images of the lab's source, or name another with {variable}"
+                    if ours == ZOOKEEPER_IMAGE:
+                        how += f"; the official one does: docker pull {_OFFICIAL}, {variable}={_OFFICIAL}"
+                raise ContainersError(f"there is no image {named}: {how}") from error
         return named
 
     def close(self) -> None:
@@ -131,9 +136,10 @@ class Engine:
             return
         try:
             remove_all(self.client, self.session)
+            self._reaper.stdin.write(b"removed")
         finally:
             self.client.close()
-            self._reaper.stdin.close()  # it finds nothing to do, and ends
+            self._reaper.stdin.close()
             self._reaper.wait(_REAPER_TIMEOUT_S)
 
     def __enter__(self) -> Engine:
@@ -145,25 +151,38 @@ class Engine:
         self.close()
 
 
-def remove_all(client: docker.DockerClient, session: str) -> None:
-    """Remove every container of a session, with its volumes, and then its networks. Raises
-    ContainersError."""
+def remove_all(client: docker.DockerClient, session: str) -> bool:
+    """Remove every container of a session, with its volumes, and then its networks. Returns whether
+    there was any. Raises ContainersError."""
     mine: dict[str, Any] = {"label": f"{LABEL}={session}"}
     with told(f"cannot remove the containers of session {session}"):
-        for container in client.containers.list(all=True, filters=mine, ignore_removed=True):
+        containers = client.containers.list(all=True, filters=mine, ignore_removed=True)
+        for container in containers:
             with contextlib.suppress(docker.errors.NotFound):
                 if container.status == "paused":
                     container.unpause()  # it could not be killed
                 container.remove(force=True, v=True)
-        for network in client.networks.list(filters=mine):
+        networks = client.networks.list(filters=mine)
+        for network in networks:
             with contextlib.suppress(docker.errors.NotFound):
                 network.remove()
+    return bool(containers or networks)
 
 
 def reap(session: str) -> None:
-    """`remove_all` for a session whose process has died."""
+    """`remove_all` for a session whose process has died, until nothing is found twice: docker still
+    makes what it was asked for last. Raises ContainersError: that has not come to an end."""
     client = _client()
+    empty, trouble = 0, ""
     try:
-        remove_all(client, session)
+        for _ in range(_LOOKS):
+            try:
+                empty = 0 if remove_all(client, session) else empty + 1
+            except ContainersError as error:  # a container came to be on a network that was to go
+                empty, trouble = 0, f": {error}"
+            if empty == _EMPTY_LOOKS:
+                return
+            time.sleep(_LOOK_AGAIN_S)
     finally:
         client.close()
+    raise ContainersError(f"something of session {session} is still there after {_LOOKS} looks{trouble}")

@@ -6,6 +6,7 @@ import ipaddress
 from typing import Any
 
 import docker.errors
+import requests
 from docker.types import IPAMConfig, IPAMPool
 
 from rebalance_lab.world.containers.engine import ContainersError, Engine, told
@@ -24,7 +25,7 @@ class PrivateNetwork:
     def __init__(self, engine: Engine, purpose: str) -> None:
         self.name = engine.name(purpose)
         self._given = _FIRST_ADDRESS
-        refused: docker.errors.APIError | None = None
+        refused: Exception | None = None
         for _ in range(_ATTEMPTS):
             with told(f"cannot make the network {self.name}"):
                 free = engine.client.networks.create(self.name, labels=engine.labels)
@@ -38,7 +39,9 @@ class PrivateNetwork:
                 self._network = engine.client.networks.create(
                     self.name, ipam=IPAMConfig(pool_configs=[pool]), labels=engine.labels
                 )
-            except docker.errors.APIError as error:
+            except (docker.errors.DockerException, requests.RequestException) as error:
+                if "overlap" not in str(error):
+                    raise ContainersError(f"cannot make the network {self.name}: {error}") from error
                 refused = error  # somebody else was given it meanwhile
                 continue
             return

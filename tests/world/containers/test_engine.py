@@ -78,3 +78,14 @@ def test_a_missing_image_that_was_named_is_pulled(no_images: Engine, monkeypatch
     monkeypatch.setenv("REBALANCE_LAB_ZOOKEEPER_IMAGE", "zookeeper:3.8")
     with pytest.raises(ContainersError, match=r"no image zookeeper:3.8: docker pull zookeeper:3.8, or name another"):
         no_images.image(ZOOKEEPER_IMAGE)
+
+
+def test_what_else_docker_says_of_an_image_is_told(no_images: Engine) -> None:
+    def get(name: str) -> None:
+        raise docker.errors.APIError(f"{name}: invalid reference format")
+
+    no_images.client.images.get = get
+    with pytest.raises(
+        ContainersError, match=r"cannot look at the image rebalance-lab/lab: .*invalid reference format"
+    ):
+        no_images.image(LAB_IMAGE)
