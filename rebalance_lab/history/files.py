@@ -34,7 +34,8 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
     - `boot_ids`: boot and time namespace of each clock the processes read; more than one makes the trial unknown.
     - `wall_offset_us`: wall clock minus `at_us` as the runner measured it, in microseconds;
       `wall_drift_us`: the same measured again at the end, minus it (0 when simulated).
-    - `versions`: of the lab, Python, ZooKeeper. `started_wall_ms`: epoch ms (0 when simulated).
+    - `versions`: of the lab, Python, libraries; live: ZooKeeper; in containers: the images' ids.
+    - `started_wall_ms`: epoch ms (0 when simulated).
     - `history_sha256`: `digest` of its events; empty where nobody sealed any.
     """
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import structlog
+
 from rebalance_lab.kernel import Future
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.trials.container_members import ContainerHost, ContainerMember
@@ -15,12 +17,15 @@ from rebalance_lab.trials.live_processes import EventFile
 from rebalance_lab.trials.live_stage import FOLLOW_PERIOD_US, LiveStage
 from rebalance_lab.trials.members import MemberOptions, member_spec
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.world.containers.engine import Engine
+from rebalance_lab.trials.versions import source_digest
+from rebalance_lab.world.containers.engine import LAB_IMAGE, ZOOKEEPER_IMAGE, Engine
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
 from rebalance_lab.world.containers.member import TRIAL_DIR, ProcessContainer
 
 #: Every so many looks at the files docker is asked whether every container still runs.
 CHECK_EVERY = 50
+
+_log = structlog.get_logger("rebalance_lab.trials")
 
 
 class ContainerStage(LiveStage):
@@ -34,6 +39,10 @@ class ContainerStage(LiveStage):
         self._engine = engine
         self._network = ensemble.networks.clients
         self._hosts: dict[str, ContainerHost] = {}
+
+    def versions(self) -> dict[str, str]:
+        """Also of the images."""
+        return super().versions() | image_versions(self._engine)
 
     def _in_thread(self, work: Callable[[], Any], label: str) -> Future[Any]:
         return self._ensemble.future(asyncio.to_thread(work), label)
@@ -90,3 +99,19 @@ class ContainerStage(LiveStage):
         super().end_processes()
         for host in self._hosts.values():
             host.end()
+
+
+def image_versions(engine: Engine) -> dict[str, str]:
+    """The images' ids, and which lab it is here and in the image. Warns where these differ."""
+    images = {ours: engine.image_facts(ours) for ours in (ZOOKEEPER_IMAGE, LAB_IMAGE)}
+    here, there = source_digest(), images[LAB_IMAGE][1] or "not told"
+    if here != there:
+        _log.warning(
+            "another_lab_in_the_image",
+            image=engine.image(LAB_IMAGE),
+            its_source=there[:12],
+            our_source=here[:12],
+            action="members run the image's lab; scripts/images lab makes one of this lab",
+        )
+    ids = {f"image {ours}": found for ours, (found, _) in images.items()}
+    return ids | {"lab source": here, "lab source in the image": there}

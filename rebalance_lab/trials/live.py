@@ -42,6 +42,7 @@ def perform(plan: Plan, folder: Path) -> Trial:
     started_wall_ms = time.time_ns() // 1_000_000
     with _set_up(plan, folder) as (live, stage):
         try:
+            world_versions = stage.versions()
             follower = live.kernel.host(stage.follow(), "follow")
             live.run(play(Lab(plan, stage)), f"scenario {plan.scenario}")
             stage.wait_for_processes()
@@ -59,6 +60,7 @@ def perform(plan: Plan, folder: Path) -> Trial:
         folder.name,
         digest(events),
         boot_ids=tuple(sorted(stage.boot_ids)),
+        world_versions=world_versions,
         wall_offset_us=stage.wall_offset_us,
         wall_drift_us=drift_us,
         started_wall_ms=started_wall_ms,

@@ -19,6 +19,7 @@ from rebalance_lab.trials.rest import RestTracker, TrackedSink
 from rebalance_lab.trials.stage import ProcessHandle, Servers, TrialError, prompt_servers
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
+from rebalance_lab.world.live.ensemble_node import server_version
 from rebalance_lab.world.live.environment import live_environment
 from rebalance_lab.world.live.processes import clock_of, identity, measure_wall_offset
 from rebalance_lab.world.live.proxy import TcpProxy
@@ -88,6 +89,11 @@ class LiveStage:
         self.recorder: RecorderPort = runner.recorder
         connect = self._connect(prompt_servers(self.servers.names))
         self.zookeeper: ZooKeeper = runner.zookeeper.open(connect, RUNNER_SESSION_TICKS * plan.number("tick_ms"))
+
+    def versions(self) -> dict[str, str]:
+        """Of what the world is made of beside the lab: asked of a server, before the trial begins."""
+        host, _, port = self._reach.connect_to(self.servers.names[0]).rpartition(":")
+        return {"zookeeper": server_version(host, int(port))}
 
     async def follow(self) -> None:
         """Read what members and servers write, for as long as the trial runs."""

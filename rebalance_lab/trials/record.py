@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rebalance_lab.history.files import Trial
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.versions import versions
@@ -14,11 +16,13 @@ def trial_record(
     history_sha256: str,
     *,
     boot_ids: tuple[str, ...],
+    world_versions: Mapping[str, str] | None = None,
     wall_offset_us: int,
     wall_drift_us: int = 0,
     started_wall_ms: int = 0,
 ) -> Trial:
-    """The record of a trial of `plan`. Times in their units; `started_wall_ms` is 0 in virtual time."""
+    """The record of a trial of `plan`. Times in their units; `started_wall_ms` is 0 in virtual time.
+    `world_versions`: of what the world is made of beside the lab."""
     return Trial(
         id=trial_id,
         scenario=plan.scenario,
@@ -32,7 +36,7 @@ def trial_record(
         boot_ids=boot_ids,
         wall_offset_us=wall_offset_us,
         wall_drift_us=wall_drift_us,
-        versions=versions() | (KAFKA_VERSIONS if plan.has_real_members else {}),
+        versions=versions() | (KAFKA_VERSIONS if plan.has_real_members else {}) | dict(world_versions or {}),
         started_wall_ms=started_wall_ms,
         history_sha256=history_sha256,
     )

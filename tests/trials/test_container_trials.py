@@ -17,7 +17,7 @@ from rebalance_lab.history.files import History, load
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan, PlanError
 from rebalance_lab.trials.stage import TrialError
-from rebalance_lab.world.containers.engine import LABEL, Engine
+from rebalance_lab.world.containers.engine import IMAGE_VARIABLES, LABEL, Engine
 from rebalance_lab.world.live.processes import clock_of, identity
 
 TIER = [pytest.mark.docker, pytest.mark.timeout(580)]
@@ -86,6 +86,20 @@ class TestScenario:
     def test_all_layers_are_recorded(self, results: dict[str, api.TrialResult], plan: Plan) -> None:
         history = load(results[plan.trial_id].folder)
         assert {event.layer for event in history.events} >= set(Layer) - {Layer.FAULT}
+
+
+class TestVersions:
+    """Of what members and servers ran."""
+
+    pytestmark = TIER
+
+    def test_the_images_and_the_server_are_named(
+        self, results: dict[str, api.TrialResult], docker_engine: Engine
+    ) -> None:
+        versions = load(results[PLANS[1].trial_id].folder).trial.versions
+        assert versions["zookeeper"].split(".")[0] == "3"
+        for image in IMAGE_VARIABLES:
+            assert versions[f"image {image}"] == docker_engine.client.images.get(docker_engine.image(image)).id
 
 
 class TestProofs:

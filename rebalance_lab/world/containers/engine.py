@@ -28,6 +28,9 @@ from rebalance_lab.world.live.java import EmbeddedServerError
 
 LABEL = "rebalance-lab.session"
 
+#: Of the lab's image: `trials.versions.source_digest` of the lab in it.
+SOURCE_LABEL = "rebalance-lab.source"
+
 #: Variables that name other images than these.
 IMAGE_VARIABLES = {
     "rebalance-lab/zookeeper": "REBALANCE_LAB_ZOOKEEPER_IMAGE",
@@ -129,6 +132,14 @@ class Engine:
                         how += f"; the official one does: docker pull {_OFFICIAL}, {variable}={_OFFICIAL}"
                 raise ContainersError(f"there is no image {named}: {how}") from error
         return named
+
+    def image_facts(self, ours: str) -> tuple[str, str]:
+        """The id of the image to use, and what its label SOURCE_LABEL says; empty: it has none. Raises
+        ContainersError."""
+        named = self.image(ours)
+        with told(f"cannot look at the image {named}"):
+            found = self.client.images.get(named)
+        return str(found.id), str((found.labels or {}).get(SOURCE_LABEL, ""))
 
     def close(self) -> None:
         """Remove all that the session made. Harmless when closed."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from rebalance_lab.world.containers.engine import Engine, told
 from rebalance_lab.world.containers.networks import PrivateNetwork
 from rebalance_lab.world.live.ensemble_node import AskedNode
 from rebalance_lab.world.live.processes import RunState
+from rebalance_lab.world.live.server_process import command
 
 CLIENT_PORT = 2181
 SECURE_PORT = 2281
@@ -36,7 +36,6 @@ _FLAGS = (
 _HEAP_MB = 256
 _INIT_LIMIT_TICKS = 20
 _LOG_TAIL_LINES = 15
-_ANSWER_TIMEOUT_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +154,7 @@ class ContainerNode(Contained, AskedNode):
 
     def command(self, word: str) -> str:
         """The answer to a four-letter word. Raises OSError."""
-        with socket.create_connection((self.address, CLIENT_PORT), timeout=_ANSWER_TIMEOUT_S) as connection:
-            connection.sendall(word.encode("ascii"))
-            parts = []
-            while part := connection.recv(65536):
-                parts.append(part)
-        return b"".join(parts).decode("utf-8", "replace")
+        return command(self.address, CLIENT_PORT, word)
 
     def ended_by_itself(self) -> str | None:
         """Why nobody needs to wait for it any more; None while its container is there."""

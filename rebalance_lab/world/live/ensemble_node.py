@@ -13,7 +13,7 @@ from pathlib import Path
 from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.ports import HOST, ReservedPort
 from rebalance_lab.world.live.processes import RunState
-from rebalance_lab.world.live.server_process import ServerProcess
+from rebalance_lab.world.live.server_process import ServerProcess, command
 
 #: A node looks again for a leader after 0.2 s, and then ever less often: a node that comes back
 #: must not be waited for up to a minute (ZooKeeper's default).
@@ -26,6 +26,7 @@ _INIT_LIMIT_TICKS = 20
 _ANSWER_TIMEOUT_S = 1.0
 
 _MODE = re.compile(r"^Mode: (\w+)", re.MULTILINE)
+_VERSION = re.compile(r"^Zookeeper version: ([^\s,-]+)", re.MULTILINE)
 _ZXID = re.compile(r"^Zxid: 0x([0-9a-f]+)", re.MULTILINE)
 
 
@@ -58,6 +59,15 @@ def standing_of(name: str, state: RunState, answer: str) -> Standing:
     if mode is None or zxid is None:
         return Standing(name, state, None, None)
     return Standing(name, state, mode[1], int(zxid[1], 16))
+
+
+def server_version(host: str, port: int) -> str:
+    """As the server tells it, without its build: 3.9.5. One that tells nobody what it is: not told."""
+    try:
+        found = _VERSION.search(command(host, port, "srvr"))
+    except OSError:
+        found = None
+    return "not told" if found is None else found[1]
 
 
 async def ask(host: str, port: int, word: str) -> str:

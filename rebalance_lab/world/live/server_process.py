@@ -49,6 +49,16 @@ rootLogger.appenderRef.log.ref = log
 """
 
 
+def command(host: str, port: int, word: str) -> str:
+    """The answer to a four-letter word (`srvr`, `conf`, `mntr`, …). Raises OSError."""
+    with socket.create_connection((host, port), timeout=_ANSWER_TIMEOUT_S) as connection:
+        connection.sendall(word.encode("ascii"))
+        parts = []
+        while part := connection.recv(65536):
+            parts.append(part)
+    return b"".join(parts).decode("utf-8", "replace")
+
+
 class ServerProcess:
     """One running server, whether or not it serves.
 
@@ -125,13 +135,8 @@ class ServerProcess:
         return run_state(self.pid) if self._process.poll() is None else RunState.GONE
 
     def command(self, word: str) -> str:
-        """The answer to a four-letter word (`srvr`, `conf`, `mntr`, …). Raises OSError."""
-        with socket.create_connection((HOST, self.port), timeout=_ANSWER_TIMEOUT_S) as connection:
-            connection.sendall(word.encode("ascii"))
-            parts = []
-            while part := connection.recv(65536):
-                parts.append(part)
-        return b"".join(parts).decode("utf-8", "replace")
+        """See `command`."""
+        return command(HOST, self.port, word)
 
     # -- faults -----------------------------------------------------------------------------
 
