@@ -24,6 +24,14 @@ DOUBLES = {Layer.BELIEF: "believe they own", Layer.EFFECT: "work on", Layer.REGI
 
 WORLDS = {"simulated": "simulated ZooKeeper", "processes": "real ZooKeeper", "containers": "ZooKeeper in containers"}
 
+#: Whose consumers take part.
+RULES = {
+    "described": "rules described",
+    "shipped": "rules shipped",
+    "real": "members: Kafka 0.8.2.2's own consumers",
+    "mixed": "members: ours and Kafka 0.8.2.2's own in turn",
+}
+
 #: Deeds told one by one; of more, how many of each kind there were.
 TOLD_SINGLY = 3
 #: Deeds within this are done at once.

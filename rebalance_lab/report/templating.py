@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rebalance_lab.report import glossary, text
 from rebalance_lab.report.cards import meaning
-from rebalance_lab.report.story import WORLDS
+from rebalance_lab.report.story import RULES, WORLDS
 from rebalance_lab.report.words import WORDS
 
 
@@ -33,5 +33,5 @@ def environment() -> Environment:
         statement_of=glossary.statement,
         meaning_of=meaning,
     )
-    found.globals.update(worlds=WORLDS, words=WORDS, panels=glossary.CHANGES)
+    found.globals.update(worlds=WORLDS, rules=RULES, words=WORDS, panels=glossary.CHANGES)
     return found

@@ -12,7 +12,7 @@ from rebalance_lab.history.intervals import ownership_intervals
 from rebalance_lab.report.findings import status_of
 from rebalance_lab.report.palette import textured
 from rebalance_lab.report.shown import Portrait, scene_of, show
-from rebalance_lab.report.story import WORLDS, about
+from rebalance_lab.report.story import RULES, WORLDS, about
 from rebalance_lab.report.templating import environment
 
 
@@ -32,12 +32,13 @@ def render_trial(history: History, folder: Path, *, home: str | None = None) -> 
         replay=f"rebalance-lab replay {shlex.quote(str(folder))}",
     )
     shown = show(portrait, scene_of(trial, history, intervals_of(history)), outcomes_of(history))
+    where = f"{WORLDS.get(trial.world, trial.world)}, {RULES.get(trial.rules, trial.rules)}"
     return (
         environment()
         .get_template("trial_page.html.j2")
         .render(
             shown=shown,
-            about=f"{about(trial)}. On a {WORLDS.get(trial.world, trial.world)}, rules {trial.rules}.",
+            about=f"{about(trial)}. On a {where}.",
             status=status_of((*shown.findings, *shown.statements)),
             home=home,
             textures=textured(),

@@ -182,3 +182,14 @@ class TestWords:
 
     def test_numbers_stay_with_their_unit(self) -> None:
         assert glued("for 2.41 s, or 30 ms later") == "for 2.41\u00a0s, or 30\u00a0ms later"
+
+
+@pytest.mark.parametrize(
+    ("rules", "says"),
+    [("shipped", "rules shipped"), ("real", "members: Kafka 0.8.2.2's own consumers"), ("mixed", "own in turn")],
+)
+def test_whose_consumers_they_were(rules: str, says: str) -> None:
+    ours = history("walkthrough")
+    trial = msgspec.structs.replace(ours.trial, rules=rules, world="processes")
+    text = Tree(render_trial(History(trial, ours.events), Path("trials") / trial.id, home="../report.html")).root.text
+    assert text.count(says) == 2, "under the title, and at the trial"
