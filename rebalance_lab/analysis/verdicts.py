@@ -213,7 +213,7 @@ def _missing(row: Row) -> str:
         if row[f"shows_{world}"] < row[f"minimum_{world}"]:
             pieces.append(_needs(row, world))
         if world in _asked(row) and row[f"clean_{world}"] == 0:
-            pieces.append(f"needs one clean {world} control")
+            pieces.append(f"needs one clean {world} control (the same with --control)")
         if world in _asked(row) and _is_trend(row) and not row[f"agrees_{world}"]:
             pieces.append(_needs_fit(row, world))
     return "; ".join(pieces)

@@ -64,7 +64,8 @@ def reading_lines(verdict: Verdict) -> list[str]:
     """A reading: what came out of it, from how many trials, and how to see it; why, where it did
     not come out as expected."""
     counts = [f"{world} {seen(verdict, world)}" for world in ("live", "simulated") if seen(verdict, world)]
-    said = [f"{escape(verdict.reading)}: {styled(verdict.verdict)}, {styled(verdict.status)}", *counts]
+    came_out = dict.fromkeys((verdict.verdict, verdict.status))  # both may be "unknown"
+    said = [f"{escape(verdict.reading)}: {', '.join(styled(each) for each in came_out)}", *counts]
     lines = ["; ".join(said)]
     if verdict.status != "as expected":
         lines.append(f"  expected: {verdict.expected}. {escape(verdict.why)}")

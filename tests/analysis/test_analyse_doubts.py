@@ -43,9 +43,11 @@ def test_one_world_is_not_enough(spark: SparkSession, store: Path) -> None:
     assert analysis.cut_off == ("cut",)
     z10 = verdict_of(analysis, "Z10")
     assert (z10.verdict, z10.status, z10.live, z10.simulated) == ("unknown", "unknown", 0, 1)
-    assert z10.why == "needs one live trial; needs one clean live control"
+    assert z10.why == "needs one live trial; needs one clean live control (the same with --control)"
     z1 = verdict_of(analysis, "Z1")
-    assert z1.why.startswith("needs 5 live trials; needs one clean live control; needs 199 more simulated trials")
+    assert z1.why.startswith(
+        "needs 5 live trials; needs one clean live control (the same with --control); needs 199 more simulated trials"
+    )
 
 
 def test_a_counter_example_is_a_surprise_that_can_be_replayed(spark: SparkSession, store: Path) -> None:

@@ -222,10 +222,10 @@ MANY_CLEAN = [*MANY_LIVE_CLEAN, *(row for n in range(200) for row in rows_of_tri
 UNKNOWN = {
     "live only": ([*LIVE, *CONTROLS], "needs one simulated trial"),
     "simulated only": ([*SIMULATED, *CONTROLS], "needs one live trial"),
-    "no control": ([*LIVE, *SIMULATED, *CONTROL_LIVE], "needs one clean simulated control"),
+    "no control": ([*LIVE, *SIMULATED, *CONTROL_LIVE], "needs one clean simulated control (the same with --control)"),
     "a control that is unknown": (
         [*LIVE, *SIMULATED, *CONTROL_LIVE, *rows_of_trial("c", "unknown", control=True, bitten=False)],
-        "needs one clean simulated control",
+        "needs one clean simulated control (the same with --control)",
     ),
     "dirty control": (
         [*LIVE, *SIMULATED, *CONTROLS, *rows_of_trial("bad", {"registration": "violated"}, control=True, bitten=False)],

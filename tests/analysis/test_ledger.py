@@ -36,7 +36,10 @@ def test_runs_ask_for_what_the_quantifier_needs() -> None:
     z1, z10 = LEDGER.claims["Z1"], LEDGER.claims["Z10"]
     assert (z1.quantifier, minimum_of(z1)) == (Quantifier.ALWAYS, Minimum(live=5, simulated=200))
     assert (z10.quantifier, minimum_of(z10)) == (Quantifier.EXISTS, Minimum(live=1, simulated=1))
-    assert z10.run.conditions == [Condition("pause_ms", ">", bound="session_timeout_ms")]
+    assert z10.run.conditions == [
+        Condition("pause_ms", ">", bound="session_timeout_ms"),
+        Condition("members", ">", bound="1"),  # alone it has no successor
+    ]
 
 
 def test_minima_follow_the_quantifier(tmp_path: Path) -> None:
