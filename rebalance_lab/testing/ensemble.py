@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance_lab.trials.scenario import one_of
 from rebalance_lab.world.live.connect_string import parse
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.java import EmbeddedServerError
@@ -36,7 +37,8 @@ def wait_until(condition: Callable[[], bool], what: str, limit_s: float = LIMIT_
 
 
 class ZooKeeperEnsemble:
-    """What the fixture `zookeeper_ensemble` gives. Servers are named z1, z2, …."""
+    """What the fixture `zookeeper_ensemble` gives. Servers are named z1, z2, …; methods that take
+    the name of one raise PlanError for another name."""
 
     def __init__(self, world: str, ensemble: EmbeddedEnsemble | ContainerEnsemble, tick_ms: int) -> None:
         self.world = world
@@ -53,7 +55,8 @@ class ZooKeeperEnsemble:
         return tuple(self._ensemble.servers)
 
     def connect_to(self, server: str) -> str:
-        """The connect string of one server. Raises KeyError."""
+        """The connect string of one server."""
+        self._check(server)
         return self._ensemble.connect_to(server)
 
     def leader(self) -> str:
@@ -74,7 +77,11 @@ class ZooKeeperEnsemble:
 
     def serves(self, server: str) -> bool:
         """Whether a server answers, and belongs to a majority."""
+        self._check(server)
         return self._ensemble.servers[server].standing_now().mode is not None
+
+    def _check(self, server: str) -> None:
+        one_of("server", server, self.servers)
 
     def __repr__(self) -> str:
         return f"<ZooKeeperEnsemble {self.world}: {self.connect_string}>"
@@ -82,7 +89,7 @@ class ZooKeeperEnsemble:
 
 class ZooKeeperFaults:
     """What the fixture `zookeeper_faults` gives. Each method returns when it has taken effect;
-    what a test leaves undone is healed at its end."""
+    what a test leaves undone is healed at its end. PlanError: there is no server of that name."""
 
     def __init__(self, ensemble: ZooKeeperEnsemble) -> None:
         self._of = ensemble
@@ -90,36 +97,47 @@ class ZooKeeperFaults:
 
     def kill(self, server: str) -> None:
         """SIGKILL. Its clients go to other servers, if their connect string names some."""
+        self._of._check(server)
         self._ensemble.kill(server)
 
     def start(self, server: str) -> None:
         """Start one that was killed; it serves on return. Raises TimeoutError."""
+        self._of._check(server)
         self._ensemble.start_node(server)
         wait_until(lambda: self._of.serves(server), f"{server} to serve")
 
     def pause(self, server: str) -> None:
         """It stands still, and its connections stand: a long garbage collection."""
+        self._of._check(server)
         self._ensemble.pause(server)
 
     def resume(self, server: str) -> None:
+        self._of._check(server)
         self._ensemble.resume(server)
 
     def lag(self, server: str, delay_ms: int) -> None:
         """A follower shows what is so much older, to sessions that live on; 0 ends it."""
+        self._of._check(server)
         self._ensemble.lag(server, delay_ms)
 
     def partition(self, server: str) -> None:
         """Cut a server off from its peers: it stops serving when it has noticed. Docker only;
         raises EmbeddedServerError."""
-        if self._of.world != DOCKER:
-            raise EmbeddedServerError("only docker cuts servers off from each other: --zookeeper-world docker")
+        self._check_cut(server)
         self._ensemble.partition(server)
         wait_until(lambda: not self._of.serves(server), f"{server} to notice")
 
     def rejoin(self, server: str) -> None:
-        """Undo `partition`; it serves on return. Raises TimeoutError."""
+        """Undo `partition`; it serves on return. Docker only; raises EmbeddedServerError, and
+        TimeoutError."""
+        self._check_cut(server)
         self._ensemble.rejoin(server)
         wait_until(lambda: self._of.serves(server), f"{server} to serve")
+
+    def _check_cut(self, server: str) -> None:
+        self._of._check(server)
+        if self._of.world != DOCKER:
+            raise EmbeddedServerError("only docker cuts servers off from each other: --zookeeper-world docker")
 
     def expire(self, session_id: int, password: bytes) -> None:
         """End a session while its client lives and is connected (kazoo: `client.client_id`).
@@ -155,7 +173,7 @@ def running(world: str, folder: Path, nodes: int, tick_ms: int) -> Iterator[ZooK
         from rebalance_lab.world.containers.ensemble import ContainerEnsemble  # noqa: PLC0415
     except ModuleNotFoundError as missing:
         raise EmbeddedServerError(
-            f"servers in containers need {missing.name}: pip install 'rebalance-lab[testing]'"
+            f"servers in containers need {missing.name}: install the lab with its extra `testing` (docs/testing.md)"
         ) from missing
     with Engine() as engine, ContainerEnsemble.start(engine, folder, nodes, tick_ms, lag_nodes) as contained:
         yield ZooKeeperEnsemble(world, contained, tick_ms)

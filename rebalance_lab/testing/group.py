@@ -17,9 +17,12 @@ from rebalance_lab.testing.settling import Told, gave_up, in_registry, unsettled
 from rebalance_lab.trials.fixture import broker_znode
 from rebalance_lab.trials.lab import QUIET_LEAST_MS
 from rebalance_lab.trials.live_processes import EventFile, HostProcess
+from rebalance_lab.trials.plan import PlanError, Settings, common_parameters, value_text
+from rebalance_lab.trials.scenario import legal_name, one_of, within_ticks
 from rebalance_lab.wire.paths import broker_path, topic_path
 from rebalance_lab.wire.payloads import topic_payload
 from rebalance_lab.world.live.processes import RunState, run_state, wait_for_state
+from zkconsumer.rules import RULE_SETS
 
 _SIGNAL_LIMIT_S = 10.0
 
@@ -31,6 +34,10 @@ _LEAST_RETRIES = 10
 
 #: A look at the registry that is begun in time may take so long, and so may a timeout's message.
 _LAST_LOOK_S = 2.0
+
+#: Settings that the command line has, too: its bounds hold here.
+_COMMON = Settings(common_parameters()).by_name
+_NUMBERS = ("partitions", "members", "session_timeout_ms", "rebalance_backoff_ms", "rebalance_max_retries")
 
 
 def _now_us() -> int:
@@ -53,22 +60,34 @@ class GroupSettings:
     rebalance_max_retries: int | None = None
 
     def completed(self, tick_ms: int) -> GroupSettings:
-        """With as many attempts as outlast a dead member's session, if none are given.
+        """With as many attempts as outlast a dead member's session, if none are given. Raises
+        PlanError for what cannot be, or would be another group than asked for.
 
         The last attempt starts (retries - 1) back-offs after the first (docs/defects.md, F1). A
-        session is granted 2 to 20 ticks, ends at a tick, and followers tell the leader of its
-        pings half a tick late: two ticks more cover both.
+        session ends at a tick, and followers tell the leader of its pings half a tick late: two
+        ticks more cover both.
         """
+        self._check(tick_ms)
         if self.rebalance_max_retries is not None:
             return self
-        session_ms = min(max(self.session_timeout_ms, 2 * tick_ms), 20 * tick_ms)
-        backoffs = (session_ms + 2 * tick_ms) // max(1, self.rebalance_backoff_ms) + 1
+        backoffs = (self.session_timeout_ms + 2 * tick_ms) // self.rebalance_backoff_ms + 1
         return replace(self, rebalance_max_retries=max(_LEAST_RETRIES, backoffs + 1))
+
+    def _check(self, tick_ms: int) -> None:
+        for name in ("group", "topic"):
+            legal_name(name, getattr(self, name))
+        one_of("rule set", self.rules, tuple(RULE_SETS))
+        for name in _NUMBERS:
+            number = getattr(self, name)
+            if number is not None:
+                _COMMON[name].parse(value_text(number))
+        within_ticks(tick_ms, self.session_timeout_ms)
 
 
 class ConsumerGroup:
     """What the fixture `consumer_group` makes. Members are named m1, m2, …; below `chroot` the group
-    is alone in its ZooKeeper, with znodes as Kafka 0.8 has them."""
+    is alone in its ZooKeeper, with znodes as Kafka 0.8 has them. Methods that take a member's name
+    raise PlanError when none of that name runs."""
 
     def __init__(self, zookeeper: ZooKeeperEnsemble, chroot: str, folder: Path, settings: GroupSettings) -> None:
         self.settings = settings.completed(zookeeper.tick_ms)
@@ -108,7 +127,9 @@ class ConsumerGroup:
         return self._registry.owners(self.settings.group, self.settings.topic)
 
     def partitions_of(self, member: str) -> tuple[int, ...]:
-        """What the registry says a member owns, sorted."""
+        """What the registry says a member owns, sorted; also one that was killed or has left. Raises
+        PlanError: none of that name ever came."""
+        self._check_came(member)
         mine = f"{self.settings.group}_host-{member}-"
         return tuple(sorted(partition for partition, owner in self.owners().items() if owner.startswith(mine)))
 
@@ -223,8 +244,19 @@ class ConsumerGroup:
         process.popen.kill()
         process.end()
 
+    def _check_came(self, member: str) -> None:
+        if member not in [f"m{number}" for number in range(1, self._started + 1)]:
+            one_of("member", member, self.members)
+
+    def _process(self, member: str) -> HostProcess:
+        self._check_came(member)
+        if member not in self._processes:
+            raise PlanError(f"{member} was killed or has left; there are: {', '.join(self.members) or 'none'}")
+        return self._processes[member]
+
     def _without(self, member: str) -> HostProcess:
-        process = self._processes.pop(member)
+        process = self._process(member)
+        del self._processes[member]
         del self._told[member]
         self._touched_us = _now_us()
         return process
@@ -237,7 +269,7 @@ class ConsumerGroup:
         self._signal(member, signal.SIGCONT, RunState.ALIVE)
 
     def _signal(self, member: str, number: signal.Signals, wanted: RunState) -> None:
-        pid = self._processes[member].pid
+        pid = self._process(member).pid
         os.kill(pid, number)
         wait_for_state(pid, wanted, _SIGNAL_LIMIT_S)
         self._touched_us = _now_us()  # it needs a moment to find out what it has missed
@@ -254,7 +286,8 @@ class ConsumerGroup:
 def running_group(
     zookeeper: ZooKeeperEnsemble, chroot: str, folder: Path, settings: GroupSettings
 ) -> Iterator[ConsumerGroup]:
-    """A group with its first members started, for as long as the context lasts."""
+    """A group with its first members started, for as long as the context lasts. Raises PlanError
+    for settings that cannot be."""
     group = ConsumerGroup(zookeeper, chroot, folder, settings)
     try:
         for _ in range(settings.members):

@@ -119,12 +119,12 @@ def make_plan(
 ) -> Plan:
     """A checked plan. `settings` are texts as from `--set`. Raises PlanError."""
     chosen = scenario(name)
-    _one_of("world", world, WORLDS)
+    one_of("world", world, WORLDS)
     if world not in chosen.worlds:
         raise PlanError(f"scenario {name} cannot be played in world {world}; it needs {' or '.join(chosen.worlds)}")
-    _one_of("rule set", rules, RULES)
+    one_of("rule set", rules, RULES)
     if plant is not None:
-        _one_of("planted bug", plant, tuple(PLANTS))
+        one_of("planted bug", plant, tuple(PLANTS))
     values, changed = Settings(chosen.parameters).values(name, settings or {})
     plan = Plan(
         scenario=name,
@@ -138,10 +138,10 @@ def make_plan(
     )
     if plan.number("latency_min_us") > plan.number("latency_max_us"):
         raise PlanError("latency_min_us is above latency_max_us")
-    _within_ticks(plan)
+    within_ticks(plan.number("tick_ms"), plan.number("session_timeout_ms"))
     _names(plan)
     _real_members(plan)
-    _one_of("size of an ensemble (servers)", plan.text("servers"), tuple(str(each) for each in SERVERS))
+    one_of("size of an ensemble (servers)", plan.text("servers"), tuple(str(each) for each in SERVERS))
     if plant == "two-owners" and world != "simulated":
         raise PlanError("plant two-owners sits in the simulated server; it needs --world simulated")
     return plan
@@ -150,11 +150,9 @@ def make_plan(
 def _names(plan: Plan) -> None:
     """What Kafka takes for the name of a group or topic, and an assignor there is."""
     for parameter in ("group", "topic"):
-        name = plan.text(parameter)
-        if not LEGAL_NAME.fullmatch(name):
-            raise PlanError(f"{parameter}={name}: a name of letters, digits, '.', '_' and '-' is needed")
+        legal_name(parameter, plan.text(parameter))
     if plan.text("assignor"):
-        _one_of("assignor", plan.text("assignor"), tuple(sorted(ASSIGNORS)))
+        one_of("assignor", plan.text("assignor"), tuple(sorted(ASSIGNORS)))
 
 
 def _real_members(plan: Plan) -> None:
@@ -174,14 +172,21 @@ def _real_members(plan: Plan) -> None:
         raise PlanError(f"assignor={plan.text('assignor')}: 0.8.2.2 knows range and roundrobin")
 
 
-def _within_ticks(plan: Plan) -> None:
-    """A server grants sessions of 2 to 20 ticks. Others would be other experiments than asked for."""
-    tick_ms, session_ms = plan.number("tick_ms"), plan.number("session_timeout_ms")
+def legal_name(parameter: str, name: str) -> None:
+    """Raises PlanError for what Kafka does not take for the name of a group or topic."""
+    if not LEGAL_NAME.fullmatch(name):
+        raise PlanError(f"{parameter}={name}: a name of letters, digits, '.', '_' and '-' is needed")
+
+
+def within_ticks(tick_ms: int, session_ms: int) -> None:
+    """A server grants sessions of 2 to 20 ticks. Others would be other experiments than asked for:
+    raises PlanError."""
     if not SESSION_TICKS[0] * tick_ms <= session_ms <= SESSION_TICKS[1] * tick_ms:
         least, most = (ticks * tick_ms for ticks in SESSION_TICKS)
         raise PlanError(f"session_timeout_ms={session_ms}: a server with tick_ms={tick_ms} grants {least} to {most} ms")
 
 
-def _one_of(what: str, value: str, known: tuple[str, ...]) -> None:
+def one_of(what: str, value: str, known: tuple[str, ...]) -> None:
+    """Raises PlanError for what is none of `known`: it names them, and what was perhaps meant."""
     if value not in known:
-        raise not_known(f"there is no {what} {value}; there are: {', '.join(known)}", value, known)
+        raise not_known(f"there is no {what} {value}; there are: {', '.join(known) or 'none'}", value, known)

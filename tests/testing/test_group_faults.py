@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,6 @@ from rebalance_lab.testing.ensemble import EMBEDDED, ZooKeeperEnsemble, ZooKeepe
 from rebalance_lab.testing.group import ConsumerGroup, GroupSettings, running_group
 from rebalance_lab.testing.registry import Registry
 from rebalance_lab.wire.paths import member_path, owner_path
-
-NOBODY = GroupSettings(members=0, partitions=1)
 
 
 @pytest.fixture(scope="module")
@@ -27,6 +26,16 @@ def faults(zookeeper: ZooKeeperEnsemble) -> Iterator[ZooKeeperFaults]:
     faults = ZooKeeperFaults(zookeeper)
     yield faults
     faults.heal()
+
+
+@contextmanager
+def without_members(zookeeper: ZooKeeperEnsemble, chroot: str, folder: Path) -> Iterator[ConsumerGroup]:
+    """The test is alone with the group's znodes."""
+    group = ConsumerGroup(zookeeper, chroot, folder, GroupSettings(partitions=1))
+    try:
+        yield group
+    finally:
+        group.end()
 
 
 def move_to(group: ConsumerGroup, connect: str) -> None:
@@ -49,7 +58,7 @@ def write(zookeeper: ZooKeeperEnsemble, group: ConsumerGroup, path: str, data: b
 def test_it_answers_whichever_server_is_killed(
     zookeeper: ZooKeeperEnsemble, faults: ZooKeeperFaults, tmp_path: Path
 ) -> None:
-    with running_group(zookeeper, "/killed", tmp_path, NOBODY) as group:
+    with without_members(zookeeper, "/killed", tmp_path) as group:
         write(zookeeper, group, owner_path("group", "topic", 0), b"somebody-0")
         for server in zookeeper.servers:
             faults.kill(server)
@@ -61,7 +70,7 @@ def test_it_answers_whichever_server_is_killed(
 def test_it_answers_when_its_server_stands_still(
     zookeeper: ZooKeeperEnsemble, faults: ZooKeeperFaults, tmp_path: Path
 ) -> None:
-    with running_group(zookeeper, "/stopped", tmp_path, NOBODY) as group:
+    with without_members(zookeeper, "/stopped", tmp_path) as group:
         write(zookeeper, group, owner_path("group", "topic", 0), b"somebody-0")
         paused, *others = zookeeper.followers()
         client = group._registry._client
@@ -75,7 +84,7 @@ def test_it_answers_when_its_server_stands_still(
 def test_it_tells_what_the_leader_has_though_its_server_lags(
     zookeeper: ZooKeeperEnsemble, faults: ZooKeeperFaults, tmp_path: Path
 ) -> None:
-    with running_group(zookeeper, "/lagging", tmp_path, NOBODY) as group:
+    with without_members(zookeeper, "/lagging", tmp_path) as group:
         behind = zookeeper.followers()[0]
         move_to(group, zookeeper.connect_to(behind))
         faults.lag(behind, 1000)
@@ -86,7 +95,7 @@ def test_it_tells_what_the_leader_has_though_its_server_lags(
 
 
 def test_without_a_majority_it_says_so(zookeeper: ZooKeeperEnsemble, faults: ZooKeeperFaults, tmp_path: Path) -> None:
-    with running_group(zookeeper, "/alone", tmp_path, NOBODY) as group:
+    with without_members(zookeeper, "/alone", tmp_path) as group:
         left, *killed = zookeeper.servers
         for server in killed:
             faults.kill(server)
