@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from rebalance_lab.testing.group import ConsumerGroup
 
 _WORLDS = ("embedded", "docker")
+
+
+class _Servers(NamedTuple):
+    world: str
+    nodes: int
+    tick_ms: int
+
+
+_SERVERS = pytest.StashKey[_Servers]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,6 +37,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("zookeeper_tick_ms", "their tickTime: sessions last 2 to 20 ticks", default="500")
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Wrong options end the run here, in one line, and not each test that asks for servers."""
+    world = config.getoption("--zookeeper-world") or str(config.getini("zookeeper_world"))
+    if world not in _WORLDS:
+        raise pytest.UsageError(f"zookeeper_world = {world}: it is one of {', '.join(_WORLDS)}")
+    config.stash[_SERVERS] = _Servers(world, _number(config, "zookeeper_nodes"), _number(config, "zookeeper_tick_ms"))
+
+
+def _number(config: pytest.Config, name: str) -> int:
+    text = str(config.getini(name))
+    if not text.isdecimal() or int(text) < 1:
+        raise pytest.UsageError(f"{name} = {text}: give a whole number from 1")
+    return int(text)
+
+
 @pytest.fixture(scope="session")
 def zookeeper_ensemble(
     pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
@@ -35,17 +59,9 @@ def zookeeper_ensemble(
     """Real ZooKeeper servers for all tests: see `testing.ensemble.ZooKeeperEnsemble`."""
     from rebalance_lab.testing.ensemble import running  # noqa: PLC0415
 
-    world = pytestconfig.getoption("--zookeeper-world") or str(pytestconfig.getini("zookeeper_world"))
-    if world not in _WORLDS:
-        raise pytest.UsageError(f"zookeeper_world = {world}: it is one of {', '.join(_WORLDS)}")
-    numbers = {}
-    for name in ("zookeeper_nodes", "zookeeper_tick_ms"):
-        text = str(pytestconfig.getini(name))
-        if not text.isdigit() or int(text) < 1:
-            raise pytest.UsageError(f"{name} = {text}: give a whole number from 1")
-        numbers[name] = int(text)
+    servers = pytestconfig.stash[_SERVERS]
     folder = tmp_path_factory.mktemp("zookeeper")
-    with running(world, folder, numbers["zookeeper_nodes"], numbers["zookeeper_tick_ms"]) as ensemble:
+    with running(servers.world, folder, servers.nodes, servers.tick_ms) as ensemble:
         yield ensemble
 
 

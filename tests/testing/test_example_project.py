@@ -42,13 +42,16 @@ def test_it_passes_in_containers() -> None:
     assert "5 passed" in done.stdout
 
 
-def test_a_world_that_there_is_not_is_refused() -> None:
-    done = run_example("-o", "zookeeper_world=moon", "-k", "session")
-    assert done.returncode == 1
-    assert "zookeeper_world = moon: it is one of embedded, docker" in done.stdout
-
-
-def test_a_number_that_is_none_is_refused() -> None:
-    done = run_example("-o", "zookeeper_nodes=three", "-k", "session")
-    assert done.returncode == 1
-    assert "zookeeper_nodes = three: give a whole number from 1" in done.stdout
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("zookeeper_world=moon", "zookeeper_world = moon: it is one of embedded, docker"),
+        ("zookeeper_nodes=three", "zookeeper_nodes = three: give a whole number from 1"),
+        ("zookeeper_nodes=²", "zookeeper_nodes = ²: give a whole number from 1"),
+        ("zookeeper_tick_ms=0", "zookeeper_tick_ms = 0: give a whole number from 1"),
+    ],
+)
+def test_an_option_that_cannot_be_ends_the_run_in_one_line(option: str, says: str) -> None:
+    done = run_example("-o", option)
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert (done.stdout.strip(), done.stderr.strip()) == ("", f"ERROR: {says}")
