@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import shlex
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -13,6 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
+
+import structlog
 
 from rebalance_lab.history.checks import CHECKS, judge
 from rebalance_lab.history.checks.model import Finding, Outcome
@@ -114,7 +118,9 @@ def run(plan: Plan, store: Path) -> TrialResult:
     """Run one trial and store it under `store`.
 
     A simulated trial's folder carries its plan in its name: running it again replaces it, with
-    the same content. A live one gets a new folder. Raises TrialError, PlanError, OSError.
+    the same content. A live one gets a new folder. Raises TrialError, PlanError, OSError,
+    EmbeddedServerError. The folder of a live trial that failed stays, unsealed, with its logs; not
+    if it was interrupted, nor if it failed before anything told of it (`_tells`).
     """
     store.mkdir(parents=True, exist_ok=True)
     if plan.world == "simulated":
@@ -125,11 +131,21 @@ def run(plan: Plan, store: Path) -> TrialResult:
         folder.mkdir()
         try:
             perform(plan, folder)
-        except KeyboardInterrupt:
-            shutil.rmtree(folder, ignore_errors=True)
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) or not _tells(folder):
+                shutil.rmtree(folder, ignore_errors=True)
             raise
         history = load(folder)
     return TrialResult(folder, history.trial, judge(history))
+
+
+#: What a trial that failed is looked up in: members' events, and the logs of processes.
+_TELLING = ("m[0-9]*.jsonl", "*.stderr", "**/*.log")
+
+
+def _tells(folder: Path) -> bool:
+    """Whether a member recorded an event there, or a process that was started left a log."""
+    return any(file.stat().st_size > 0 for pattern in _TELLING for file in folder.glob(pattern))
 
 
 def _store_simulated(store: Path, history: History, body: bytes) -> Path:
@@ -178,7 +194,7 @@ def _swept(plans: Iterable[Plan], each: Callable[[Plan], R], processes: int) -> 
         raise PlanError(f"cannot run trials on {processes} processes")
     context = multiprocessing.get_context("spawn")
     pending: set[Future[list[R]]] = set()
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=bind_worker, initargs=(os.getpid(),)) as pool:
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=_begin_worker, initargs=(os.getpid(),)) as pool:
         try:
             for batch in _batches(plans):
                 pending.add(pool.submit(_run_batch, each, batch))
@@ -197,6 +213,15 @@ def _swept(plans: Iterable[Plan], each: Callable[[Plan], R], processes: int) -> 
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _begin_worker(parent_pid: int) -> None:
+    """In each process of a sweep: its warnings are for stderr, as stdout is the answer."""
+    bind_worker(parent_pid)
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
 
 
 #: Simulated trials are short: several go to a process at once.

@@ -35,7 +35,7 @@ from rebalance_lab.world.live.processes import measure_wall_offset
 def perform(plan: Plan, folder: Path) -> Trial:
     """Run a live trial in `folder` (new, empty) and seal it.
 
-    Raises TrialError, EmbeddedServerError; the folder then stays, unsealed, with all logs.
+    Raises TrialError, EmbeddedServerError; the folder then has all logs, unsealed.
     """
     if plan.has_real_members:
         jars.fetch()

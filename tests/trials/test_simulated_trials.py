@@ -10,6 +10,7 @@ import traceback
 from pathlib import Path
 
 import pytest
+import structlog
 
 from rebalance_lab.history.checks import CHECKS, judge
 from rebalance_lab.history.checks.model import About, Outcome
@@ -240,3 +241,17 @@ def test_a_scenario_must_expect_something_of_every_check(tmp_path: Path, monkeyp
     monkeypatch.setattr(api, "scenario", lambda _name: forgetful)
     with pytest.raises(ValueError, match="look at: belief_overlap, belief_overlpa"):
         assert result.status
+
+
+def warn(plan: Plan) -> int:
+    structlog.get_logger("rebalance_lab.trials").info("of no use to anybody")
+    structlog.get_logger("rebalance_lab.trials").warning("of_use", seed=plan.seed)
+    return plan.seed
+
+
+def test_what_processes_of_a_sweep_warn_of_is_no_part_of_the_answer(capfd: pytest.CaptureFixture[str]) -> None:
+    assert list(api._swept([api.make_plan("leave", seed=7)], warn, 1)) == [7]
+    said = capfd.readouterr()
+    assert said.out == ""
+    assert "of_use" in said.err
+    assert "of no use" not in said.err
