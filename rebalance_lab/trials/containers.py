@@ -11,7 +11,7 @@ from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.trials.container_stage import ContainerStage
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import LAGGARD
-from rebalance_lab.world.containers.engine import Engine
+from rebalance_lab.world.containers.engine import LAB_IMAGE, Engine
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
 
 
@@ -20,9 +20,10 @@ def set_up(plan: Plan, folder: Path) -> Iterator[tuple[LiveKernel, ContainerStag
     """The plan's servers in containers, and a stage on them. Raises ContainersError."""
     nodes, tick_ms = plan.number("servers"), plan.number("tick_ms")
     laggards = (LAGGARD,) if nodes > 1 else ()
-    with (
-        Engine() as engine,
-        ContainerEnsemble.start(engine, folder / "zookeeper", nodes, tick_ms, laggards) as ensemble,
-        LiveKernel() as live,
-    ):
-        yield live, ContainerStage(plan, folder, live, engine, ensemble)
+    with Engine() as engine:
+        engine.image(LAB_IMAGE)  # before servers are started in vain
+        with (
+            ContainerEnsemble.start(engine, folder / "zookeeper", nodes, tick_ms, laggards) as ensemble,
+            LiveKernel() as live,
+        ):
+            yield live, ContainerStage(plan, folder, live, engine, ensemble)

@@ -17,7 +17,15 @@ from rebalance_lab.history.files import History, load
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan, PlanError
 from rebalance_lab.trials.stage import TrialError
-from rebalance_lab.world.containers.engine import IMAGE_VARIABLES, LABEL, Engine
+from rebalance_lab.world.containers.engine import (
+    IMAGE_VARIABLES,
+    LAB_IMAGE,
+    LABEL,
+    ZOOKEEPER_IMAGE,
+    ContainersError,
+    Engine,
+)
+from rebalance_lab.world.containers.ensemble import ContainerEnsemble
 from rebalance_lab.world.live.processes import clock_of, identity
 
 TIER = [pytest.mark.docker, pytest.mark.timeout(580)]
@@ -26,6 +34,9 @@ TIER = [pytest.mark.docker, pytest.mark.timeout(580)]
 def contained(name: str, **plan: object) -> Plan:
     return api.make_plan(name, world="containers", **plan)  # type: ignore[arg-type]
 
+
+#: The end of an archive, and nothing before it.
+EMPTY_TAR = bytes(10240)
 
 #: Sessions that a machine which stands still for a moment does not end.
 PATIENT = {"session_timeout_ms": "6000"}
@@ -67,6 +78,13 @@ def containers_on(engine: Engine, folder: Path) -> dict[str, str]:
     found = engine.client.containers.list(all=True, filters={"label": LABEL}, ignore_removed=True)
     sources = {(each.name, each.labels[LABEL]): [mount["Source"] for mount in each.attrs["Mounts"]] for each in found}
     return {name: session for (name, session), mounts in sources.items() if any(str(folder) in each for each in mounts)}
+
+
+def stands(engine: Engine, session: str, purpose: str) -> bool:
+    """Whether a container of a session is there, and docker has not begun to remove it."""
+    filters = {"label": f"{LABEL}={session}"}
+    found = engine.client.api.containers(all=True, filters=filters)
+    return any(each["Names"][0].endswith(f"-{purpose}") and each["State"] == "running" for each in found)
 
 
 @pytest.mark.parametrize("plan", PLANS[:-1], ids=lambda plan: plan.trial_id)
@@ -139,7 +157,11 @@ class TestInterrupted:
 
     pytestmark = TIER
 
-    def test_ctrl_c_leaves_no_container_no_network_and_no_folder(self, docker_engine: Engine, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("impatient", [False, True])
+    def test_ctrl_c_leaves_no_container_no_network_and_no_folder(
+        self, docker_engine: Engine, tmp_path: Path, impatient: bool
+    ) -> None:
+        """Also if it is pressed again while docker is at the first one."""
         store = tmp_path / "store"
         command = ["run", "zombie", "--world", "containers", "--store", str(store)]
         lab = subprocess.Popen(
@@ -158,6 +180,10 @@ class TestInterrupted:
             networks = docker_engine.client.networks
             assert len(networks.list(filters={"label": f"{LABEL}={session}"})) == 2
             os.killpg(lab.pid, signal.SIGINT)  # as a terminal does: the whole foreground group
+            if impatient:
+                while stands(docker_engine, session, "z1"):  # it is removed last
+                    assert lab.poll() is None, "it ended, and z1 stands"
+                os.killpg(lab.pid, signal.SIGINT)
             _, errors = lab.communicate(timeout=120)
         finally:
             lab.kill()
@@ -189,6 +215,32 @@ class TestWhatCannotBe:
     def test_docker_loses_no_single_reply(self) -> None:
         with pytest.raises(PlanError, match="lost-reply cannot be played in world containers; it needs simulated or"):
             contained("lost-reply")
+
+    @pytest.mark.docker
+    def test_an_image_of_something_else_is_named(
+        self, docker_engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        """And what has told nothing of itself leaves no folder."""
+        name, variable = "rebalance-lab/nothing-to-run", IMAGE_VARIABLES[ZOOKEEPER_IMAGE]
+        docker_engine.client.api.import_image_from_data(EMPTY_TAR, name)
+        monkeypatch.setenv(variable, name)
+        try:
+            with pytest.raises(ContainersError, match=f"cannot start z1 from the image {name} \\({variable}\\): "):
+                api.run(contained("leave"), tmp_path)
+        finally:
+            docker_engine.client.images.remove(name)
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.docker
+    def test_a_missing_image_of_members_is_missed_before_any_server(
+        self, docker_engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        assert docker_engine.session
+        monkeypatch.setenv(IMAGE_VARIABLES[LAB_IMAGE], "rebalance-lab/no-such-image")
+        monkeypatch.setattr(ContainerEnsemble, "start", None)
+        with pytest.raises(ContainersError, match="there is no image rebalance-lab/no-such-image: docker pull"):
+            api.run(contained("leave"), tmp_path)
+        assert list(tmp_path.iterdir()) == []
 
     @pytest.mark.docker
     def test_docker_cuts_no_single_way(self, docker_engine: Engine, tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ ZOOKEEPER_IMAGE, LAB_IMAGE = IMAGE_VARIABLES
 _OFFICIAL = "zookeeper:3.9"
 
 _CALL_TIMEOUT_S = 60
+_REMOVAL_LIMIT_S = 60
+_CONFLICT = 409
 _USUAL_HOST = "unix:///var/run/docker.sock"
 _REAPER_TIMEOUT_S = 30
 _LOOKS = 20
@@ -92,6 +94,12 @@ def told(what: str) -> Iterator[None]:
         yield
     except (docker.errors.DockerException, requests.RequestException) as error:
         raise ContainersError(f"{what}: {error}") from error
+
+
+def image_in_words(ours: str) -> str:
+    """The image that is used for ours, and the variable that names it."""
+    variable = IMAGE_VARIABLES[ours]
+    return f"the image {os.environ.get(variable) or ours} ({variable})"
 
 
 class Engine:
@@ -169,15 +177,26 @@ def remove_all(client: docker.DockerClient, session: str) -> bool:
     with told(f"cannot remove the containers of session {session}"):
         containers = client.containers.list(all=True, filters=mine, ignore_removed=True)
         for container in containers:
-            with contextlib.suppress(docker.errors.NotFound):
-                if container.status == "paused":
-                    container.unpause()  # it could not be killed
-                container.remove(force=True, v=True)
+            _remove(container)
         networks = client.networks.list(filters=mine)
         for network in networks:
             with contextlib.suppress(docker.errors.NotFound):
                 network.remove()
     return bool(containers or networks)
+
+
+def _remove(container: Any) -> None:
+    """Done when it is gone. A removal that a Ctrl-C has cut short goes on in the engine, which refuses
+    a second one: that is waited for."""
+    with contextlib.suppress(docker.errors.NotFound):
+        if container.status == "paused":
+            container.unpause()  # it could not be killed
+        try:
+            container.remove(force=True, v=True)
+        except docker.errors.APIError as refusal:
+            if refusal.status_code != _CONFLICT or "already in progress" not in str(refusal):
+                raise
+            container.wait(condition="removed", timeout=_REMOVAL_LIMIT_S)
 
 
 def reap(session: str) -> None:

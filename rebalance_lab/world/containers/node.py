@@ -14,7 +14,7 @@ from testcontainers.core.container import DockerContainer
 from testcontainers.core.exceptions import ContainerStartException
 
 from rebalance_lab.world.containers.contained import Contained
-from rebalance_lab.world.containers.engine import Engine, told
+from rebalance_lab.world.containers.engine import ZOOKEEPER_IMAGE, Engine, image_in_words, told
 from rebalance_lab.world.containers.networks import PrivateNetwork
 from rebalance_lab.world.live.ensemble_node import AskedNode
 from rebalance_lab.world.live.processes import RunState
@@ -122,7 +122,7 @@ class ContainerNode(Contained, AskedNode):
             labels=self._engine.labels,
         )
         self._testcontainer = made
-        with told(f"cannot start {self.name}"):
+        with told(f"cannot start {self.name} from {image_in_words(ZOOKEEPER_IMAGE)}"):
             made.start()
         self.networks.clients.connect(self.container, self.address)
 

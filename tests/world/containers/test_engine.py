@@ -16,6 +16,7 @@ from rebalance_lab.world.containers.engine import (
     ContainersError,
     Engine,
     engine_problem,
+    image_in_words,
 )
 
 
@@ -78,6 +79,13 @@ def test_a_missing_image_that_was_named_is_pulled(no_images: Engine, monkeypatch
     monkeypatch.setenv("REBALANCE_LAB_ZOOKEEPER_IMAGE", "zookeeper:3.8")
     with pytest.raises(ContainersError, match=r"no image zookeeper:3.8: docker pull zookeeper:3.8, or name another"):
         no_images.image(ZOOKEEPER_IMAGE)
+
+
+def test_the_image_in_use_is_told_with_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("REBALANCE_LAB_IMAGE", raising=False)
+    assert image_in_words(LAB_IMAGE) == "the image rebalance-lab/lab (REBALANCE_LAB_IMAGE)"
+    monkeypatch.setenv("REBALANCE_LAB_IMAGE", "debian:bookworm-slim")
+    assert image_in_words(LAB_IMAGE) == "the image debian:bookworm-slim (REBALANCE_LAB_IMAGE)"
 
 
 def test_what_else_docker_says_of_an_image_is_told(no_images: Engine) -> None:

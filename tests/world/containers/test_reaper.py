@@ -9,9 +9,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import requests
+from docker.errors import APIError
 
 from rebalance_lab.world.containers import engine, reaper
-from rebalance_lab.world.containers.engine import ContainersError, reap
+from rebalance_lab.world.containers.engine import ContainersError, reap, remove_all
 
 
 class Docker:
@@ -79,3 +81,41 @@ def test_a_session_that_is_closed_says_so(monkeypatch: pytest.MonkeyPatch, docke
     assert session._reaper.stdout is not None
     with session._reaper.stdout as said:
         assert said.read() == b"removed"
+
+
+class Going:
+    """A container whose removal was asked for before. `says`: what docker then says."""
+
+    status = "running"
+
+    def __init__(self, says: str) -> None:
+        self._says = says
+        self.waited_for: list[str] = []
+
+    def remove(self, **_: Any) -> None:
+        answer = requests.Response()
+        answer.status_code = 409
+        raise APIError("409 Client Error", answer, self._says)
+
+    def wait(self, *, condition: str, timeout: int) -> None:
+        assert timeout > 0
+        self.waited_for.append(condition)
+
+
+def client_of(container: Going) -> Any:
+    return SimpleNamespace(
+        containers=SimpleNamespace(list=lambda **_: [container]), networks=SimpleNamespace(list=lambda **_: [])
+    )
+
+
+def test_a_removal_that_was_cut_short_is_waited_for() -> None:
+    container = Going("removal of container 8f3 is already in progress")
+    assert remove_all(client_of(container), "s")
+    assert container.waited_for == ["removed"]
+
+
+def test_any_other_conflict_is_told() -> None:
+    container = Going("container 8f3 is in use")
+    with pytest.raises(ContainersError, match=r"cannot remove the containers of session s: .*8f3 is in use"):
+        remove_all(client_of(container), "s")
+    assert container.waited_for == []
