@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import structlog
 from kazoo.client import KazooClient
 
 from rebalance_lab.history.events import Kind
@@ -51,6 +52,7 @@ def test_a_trial_is_alone_below_a_znode_that_goes_with_it(
 def test_its_servers_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(TrialError, match=f"the servers are not the lab's \\({CONNECT_VARIABLE}\\)"):
         api.run(api.make_plan("servers", world="processes", settings={"members": "1", "servers": "1"}), tmp_path)
+    assert len(list(tmp_path.glob("*/m1.jsonl"))) == 1, "it had begun, and its logs stay"
 
 
 @pytest.mark.usefixtures("named")
@@ -58,6 +60,7 @@ def test_sessions_that_it_does_not_grant_are_another_experiment(tmp_path: Path) 
     settings = {"session_timeout_ms": "20000", "tick_ms": "2000"}  # of ticks of 500 ms it grants 20 at most
     with pytest.raises(EmbeddedServerError, match="grants sessions of 10000 ms where 20000 were asked for"):
         api.run(api.make_plan("leave", world="processes", settings=settings), tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
@@ -83,14 +86,34 @@ def test_without_the_variable_there_is_none(monkeypatch: pytest.MonkeyPatch) -> 
     assert ForeignZooKeeper.named("trial") is None
 
 
-def test_servers_that_never_serve_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_logs_that_cannot_be_read_are_refused_before_any_server_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "log.1").touch()
     monkeypatch.setenv(CONNECT_VARIABLE, "127.0.0.1:1")
-    monkeypatch.setenv(LOGS_VARIABLE, "/log")
-    monkeypatch.setattr(foreign, "READY_LIMIT_S", 0.1)
+    for nowhere in (tmp_path / "nowhere", tmp_path / "log.1"):
+        monkeypatch.setenv(LOGS_VARIABLE, str(nowhere))
+        store = tmp_path / "store"
+        with pytest.raises(EmbeddedServerError, match=f"{LOGS_VARIABLE}: {nowhere} is no folder that can be read here"):
+            api.run(api.make_plan("leave", world="processes"), store)
+        assert list(store.iterdir()) == []
+
+
+def test_servers_that_never_serve_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv(CONNECT_VARIABLE, "127.0.0.1:1")
+    monkeypatch.setenv(LOGS_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(foreign, "READY_LIMIT_S", 0.5)
+    monkeypatch.setattr(foreign, "TOLD_AFTER_S", 0)
     found = ForeignZooKeeper.named("trial")
     assert found is not None
-    with pytest.raises(EmbeddedServerError, match=r"127.0.0.1:1 .* serves nobody after 0.1 s: .*refused"):
+    with (
+        structlog.testing.capture_logs() as logged,
+        pytest.raises(EmbeddedServerError, match=r"127.0.0.1:1 .* serves nobody after 0.5 s: .*refused"),
+    ):
         found.prepare(2000)
+    (waiting,) = logged  # once, however often it looks
+    assert (waiting["log_level"], waiting["servers"]) == ("warning", "127.0.0.1:1")
+    assert "refused" in waiting["why"]
 
 
 def test_a_log_of_one_subtree(embedded_zookeeper: EmbeddedZooKeeper, client: KazooClient) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import structlog
 from kazoo.client import KazooClient
 
 from rebalance_lab.history.transactions import Transaction, TransactionKind
@@ -24,8 +25,12 @@ CONNECT_VARIABLE = "REBALANCE_LAB_ZOOKEEPER"
 LOGS_VARIABLE = "REBALANCE_LAB_ZOOKEEPER_LOGS"
 
 READY_LIMIT_S = 120.0
+#: Who waits longer than this is told what for.
+TOLD_AFTER_S = 3.0
 _POLL_S = 0.2
 _TIMEOUT_S = 10.0
+
+_log = structlog.get_logger("rebalance_lab.world.live")
 
 #: Below this znode each trial has one of its own.
 TRIALS = "/rebalance-lab-trials"
@@ -58,6 +63,12 @@ class ForeignZooKeeper:
                 f"{LOGS_VARIABLE} names {len(folders)} folders for {len(where.servers)} servers: the history of the"
                 " registry is read from the transaction logs of all (dataLogDir; dataDir, where there is none)"
             )
+        for folder in folders:
+            if not (os.path.isdir(folder) and os.access(folder, os.R_OK | os.X_OK)):
+                raise EmbeddedServerError(
+                    f"{LOGS_VARIABLE}: {folder} is no folder that can be read here; name the dataLogDir of each server"
+                    " (dataDir, where there is none)"
+                )
         return cls(where.servers, folders, trial)
 
     def connect_to(self, name: str) -> str:
@@ -90,16 +101,27 @@ class ForeignZooKeeper:
         return ",".join(str(each) for each in self.servers.values())
 
     def _granted_ms(self, asked_ms: int) -> int:
-        """The session timeout that it grants. Raises EmbeddedServerError when none of its servers
-        has served within READY_LIMIT_S."""
-        deadline = time.monotonic() + READY_LIMIT_S
+        """The session timeout that it grants. They may be about to start: that they are waited for is
+        said in the log, once. Raises EmbeddedServerError when none of its servers has served within
+        READY_LIMIT_S."""
+        began = time.monotonic()
         why: Exception | None = None
-        while time.monotonic() < deadline:
+        told = False
+        while time.monotonic() < began + READY_LIMIT_S:
             for server in self.servers.values():
                 try:
                     return _granted_by(server, asked_ms)
                 except (OSError, struct.error) as error:
                     why = error
+                if not told and time.monotonic() >= began + TOLD_AFTER_S:
+                    told = True
+                    _log.warning(
+                        "waiting_for_zookeeper",
+                        servers=self._connect,
+                        named_by=CONNECT_VARIABLE,
+                        why=str(why),
+                        action=f"start it, or end this with Ctrl-C; it is given {READY_LIMIT_S:g} s",
+                    )
             time.sleep(_POLL_S)
         raise EmbeddedServerError(
             f"{self._connect} ({CONNECT_VARIABLE}) serves nobody after {READY_LIMIT_S:g} s: {why}"
