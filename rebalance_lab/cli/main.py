@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Failure as failure:
         return _fail(str(failure))
     except TyperException as error:
-        return _fail(f"{error.format_message()} (see {NAME} --help)")
+        return _fail(f"{error.format_message() or 'no command was given'} (see {NAME} --help)")
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED  # typer's own way with Ctrl-C is to return this
     if code == INTERRUPTED:

@@ -36,7 +36,10 @@ StoreOption = Annotated[Path, typer.Option("--store", help="Where trials are kep
 WorldOption = Annotated[
     World, typer.Option("--world", help="Virtual time, OS processes on a real ZooKeeper, or containers.")
 ]
-RulesOption = Annotated[Rules, typer.Option("--rules", help="As the articles have it, or as Kafka 0.8.2.2 shipped it.")]
+_RULES_HELP = "As the articles have it, or as Kafka 0.8.2.2 shipped it."
+RulesOption = Annotated[Rules, typer.Option("--rules", help=_RULES_HELP)]
+#: None where nobody named any: see `rules_of`.
+TrialRulesOption = Annotated[Rules | None, typer.Option("--rules", help=_RULES_HELP, show_default=str(Rules.described))]
 MembersOption = Annotated[
     Members,
     typer.Option(
@@ -64,12 +67,12 @@ def trial_folder(trial: str, store: Path) -> Path:
     raise Failure(f"there is no trial {trial}, neither as a folder nor in the store {store}")
 
 
-def rules_of(rules: Rules, members: Members) -> str:
-    """The plan's rule set. What real members follow is no choice; beside them ours are as shipped.
-    Raises Failure for rules that are then in the way."""
+def rules_of(rules: Rules | None, members: Members) -> str:
+    """The plan's rule set, as described where none is named. What real members follow is no choice;
+    beside them ours are as shipped. Raises Failure for rules that are named then."""
     if members is Members.ours:
-        return rules
-    if rules is not Rules.described:
+        return rules or Rules.described
+    if rules is not None:
         raise Failure(f"--rules {rules} says nothing of real members; leave it out with --members {members}")
     return members
 

@@ -63,11 +63,13 @@ class PlanError(ValueError):
 
 
 def not_known(refusal: str, name: str, known: Iterable[str]) -> PlanError:
-    """The error for a name that is none of `known`: what was perhaps meant, then `refusal`."""
+    """The error for a name that is none of `known`. `refusal` is `<the fault>; <what there is>`: what
+    was perhaps meant comes between them."""
     near = get_close_matches(name, list(known), n=1, cutoff=NEAR)
     if not near:
         return PlanError(refusal)
-    return PlanError(f"did you mean {near[0]}? {refusal[:1].upper()}{refusal[1:]}")
+    fault, _, listing = refusal.rpartition("; ")
+    return PlanError(f"{fault}; did you mean {near[0]}? {listing[:1].upper()}{listing[1:]}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Parameter:
         if self.choices and text not in self.choices:
             raise PlanError(f"{self.name}={text}: must be one of {', '.join(self.choices)}")
         if self.minimum is not None and isinstance(value, (int, float)) and value < self.minimum:
-            raise PlanError(f"{self.name}={text}: must be at least {self.minimum} {self.unit}".rstrip())
+            raise PlanError(f"{self.name}={text}: must be {self.minimum} or more")
         return value
 
     def _typed(self, text: str) -> Value:

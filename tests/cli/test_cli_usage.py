@@ -38,6 +38,12 @@ def test_version(command: CommandLine) -> None:
     assert command("--version").out.startswith("rebalance-lab 0.")
 
 
+def test_without_a_command_that_is_said_beside_the_help(command: CommandLine) -> None:
+    ended = command()
+    assert (ended.code, ended.err) == (2, "rebalance-lab: no command was given (see rebalance-lab --help)\n")
+    assert " run " in ended.out
+
+
 def test_an_unknown_scenario_lists_the_known_ones(command: CommandLine, tmp_path) -> None:
     line = command.refused("run", "daisies", "--store", tmp_path)
     known = line.removeprefix("there is no scenario daisies; there are: ").split(", ")
@@ -46,18 +52,18 @@ def test_an_unknown_scenario_lists_the_known_ones(command: CommandLine, tmp_path
 
 
 @pytest.mark.parametrize("name", ["run", "sweep", "scenarios"])
-def test_of_a_scenario_that_is_nearly_one_the_nearest_comes_first(command: CommandLine, name: str) -> None:
+def test_of_a_scenario_that_is_nearly_one_the_nearest_is_named(command: CommandLine, name: str) -> None:
     line = command.refused(name, "spilt-brain")
-    assert line.startswith("did you mean split-brain? There is no scenario spilt-brain; there are: blind-release, ")
+    assert line.startswith("there is no scenario spilt-brain; did you mean split-brain? There are: blind-release, ")
 
 
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ("pause=3", "did you mean pause_ms? Scenario zombie has no parameter pause; it has: "),
-        ("plnt=two-owners", "did you mean plant? Scenario zombie has no parameter plnt; it has: "),
-        ("plant=two-owner", "did you mean two-owners? There is no planted bug two-owner; there are: "),
-        ("assignor=roundrobbin", "did you mean roundrobin? There is no assignor roundrobbin; there are: "),
+        ("pause=3", "scenario zombie has no parameter pause; did you mean pause_ms? It has: "),
+        ("plnt=two-owners", "scenario zombie has no parameter plnt; did you mean plant? It has: "),
+        ("plant=two-owner", "there is no planted bug two-owner; did you mean two-owners? There are: "),
+        ("assignor=roundrobbin", "there is no assignor roundrobbin; did you mean roundrobin? There are: "),
     ],
 )
 def test_so_does_the_nearest_of_other_names(command: CommandLine, setting: str, says: str) -> None:
@@ -67,20 +73,29 @@ def test_so_does_the_nearest_of_other_names(command: CommandLine, setting: str, 
 @pytest.mark.parametrize("name", ["run", "sweep"])
 def test_an_unknown_setting_lists_the_known_ones(command: CommandLine, tmp_path, name: str) -> None:
     line = command.refused(name, "zombie", "--set", "pause=3", "--store", tmp_path)
-    assert "has no parameter pause; it has: group, topic, partitions, " in line
+    assert "has no parameter pause; did you mean pause_ms? It has: group, topic, partitions, " in line
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["run", "zombie", "--set", "pause_ms=soon"], "pause_ms=soon: must be a whole number (ms)"),
-        (["run", "zombie", "--set", "members=0"], "members=0: must be at least 1 members"),
+        (["run", "zombie", "--set", "members=0"], "members=0: must be 1 or more"),
         (["run", "zombie", "--set", "pause_ms"], "--set pause_ms: write it as key=value"),
         (["run", "zombie", "--set", "members=2", "--set", "members=3"], "--set members is given twice"),
         (["run", "zombie", "--set", "plant=daisies"], "there is no planted bug daisies; there are: "),
         (["run", "zombie", "--world", "mars"], "'mars' is not one of"),
         (["run", "zombie", "--rules", "mine"], "'mine' is not one of"),
         (["run", "zombie", "--seed", "x"], "Invalid value for '--seed'"),
+        (["run", "zombie", "--seed", "-1"], "Invalid value for '--seed': Input should be greater than or equal to 0"),
+        (
+            ["run", "zombie", "--rules", "described", "--members", "real"],
+            "--rules described says nothing of real members; leave it out with --members real",
+        ),
+        (
+            ["sweep", "zombie", "--rules", "described", "--members", "mixed"],
+            "--rules described says nothing of real members; leave it out with --members mixed",
+        ),
         (["run"], "Missing argument 'SCENARIO'"),
         (["fly"], "No such command 'fly'"),
         (["sweep", "zombie", "--seeds", "0"], "greater than or equal to 1"),
@@ -123,7 +138,17 @@ def test_a_trial_that_was_cut_off(command: CommandLine, tmp_path) -> None:
 def test_java_missing(command: CommandLine, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert "needs Java 17 or later" in command.refused("zookeeper")
-    assert "needs Java 17 or later" in command.refused("run", "zombie", "--world", "processes", "--store", tmp_path)
+    store = tmp_path / "store"
+    assert "needs Java 17 or later" in command.refused("run", "zombie", "--world", "processes", "--store", store)
+    assert list(store.iterdir()) == [], "of a trial that never began"
+
+
+def test_no_docker_engine(command: CommandLine, monkeypatch, tmp_path) -> None:
+    pytest.importorskip("docker")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    store = tmp_path / "store"
+    assert "no docker engine answers" in command.refused("run", "zombie", "--world", "containers", "--store", store)
+    assert list(store.iterdir()) == [], "of a trial that never began"
 
 
 def test_no_command_waits_for_spark_unless_it_needs_it() -> None:

@@ -38,16 +38,16 @@ def test_the_same_plan_has_the_same_id_and_another_another() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"name": "zombi"}, "did you mean zombie[?] There is no scenario zombi; there are: "),
+        ({"name": "zombi"}, "there is no scenario zombi; did you mean zombie[?] There are: "),
         ({"world": "moon"}, "there is no world moon; there are: simulated, processes"),
         ({"rules": "mine"}, "there is no rule set mine; there are: described, shipped"),
         ({"plant": "oops"}, "there is no planted bug oops; there are: "),
         (
             {"settings": {"pause": "1"}},
-            "did you mean pause_ms[?] Scenario zombie has no parameter pause; it has: group, topic",
+            "scenario zombie has no parameter pause; did you mean pause_ms[?] It has: group, topic",
         ),
         ({"settings": {"pause_ms": "long"}}, "pause_ms=long: must be a whole number"),
-        ({"settings": {"pause_ms": "0"}}, "pause_ms=0: must be at least 1 ms"),
+        ({"settings": {"pause_ms": "0"}}, "pause_ms=0: must be 1 or more"),
         ({"settings": {"latency_min_us": "9", "latency_max_us": "8"}}, "latency_min_us is above"),
         (
             {"settings": {"session_timeout_ms": "999"}},

@@ -52,10 +52,12 @@ def test_what_real_members_cannot_do_is_said_before_anything_starts(
 
 def test_the_command_line_takes_rules_or_members() -> None:
     assert rules_of(Rules.shipped, Members.ours) == "shipped"
-    assert rules_of(Rules.described, Members.real) == "real"
-    assert rules_of(Rules.described, Members.mixed) == "mixed"
-    with pytest.raises(Failure, match="--rules shipped says nothing of real members"):
-        rules_of(Rules.shipped, Members.mixed)
+    assert rules_of(None, Members.ours) == "described"
+    assert rules_of(None, Members.real) == "real"
+    assert rules_of(None, Members.mixed) == "mixed"
+    for rules in Rules:
+        with pytest.raises(Failure, match=f"--rules {rules} says nothing of real members"):
+            rules_of(rules, Members.mixed)
 
 
 def test_a_list_of_members_is_as_old_as_its_last_change_that_the_server_had_seen() -> None:
