@@ -22,6 +22,7 @@ from rebalance_lab.world.ports import (
     Reply,
     SessionEvent,
     SessionEventKind,
+    SessionState,
     Stat,
     WriteOperation,
     WriteResult,
@@ -52,6 +53,7 @@ class CountedZooKeeper(RecordedZooKeeper):
         self._unknown = 0
         self._since_us = 0
         self._timer: Timer | None = None
+        self._over = False
         self._on_end = self._ended
 
     # -- operations -------------------------------------------------------------------------
@@ -85,9 +87,12 @@ class CountedZooKeeper(RecordedZooKeeper):
         return self._counted("multi_read", self._inner.multi_read(reads))
 
     def close(self) -> Future[None]:
-        """Counts that wait are told before the close, which is recorded like any other."""
+        """Counts that wait are told before the close, which is recorded like any other; what it failed
+        is told with it. After that nothing is: whoever closes may end, and its record with it."""
         self._flush()
-        return super().close()
+        closed = super().close()
+        closed.on(self._end)
+        return closed
 
     # -- counting ---------------------------------------------------------------------------
 
@@ -125,9 +130,16 @@ class CountedZooKeeper(RecordedZooKeeper):
         return outer
 
     def _arm(self) -> None:
-        if not self._tasks.closed:
-            self._since_us = self._tasks.now_us()
-            self._timer = self._tasks.call_at(self._since_us + FLUSH_AFTER_US, self._flush)
+        if self._over or self._tasks.closed:
+            return
+        # What fails with an expired session fails at once, and its member may end soon.
+        later_us = 0 if self._inner.state is SessionState.EXPIRED else FLUSH_AFTER_US
+        self._since_us = self._tasks.now_us()
+        self._timer = self._tasks.call_at(self._since_us + later_us, self._flush)
+
+    def _end(self, _closed: Future[None]) -> None:
+        self._flush()
+        self._over = True
 
     def _flush(self) -> None:
         """Tell what was counted since the last time, if anything was."""

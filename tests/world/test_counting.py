@@ -105,6 +105,31 @@ def test_counts_that_wait_are_told_before_the_close(counting: Counting) -> None:
     assert counting.sink.events[-1].of("op") == "close"
 
 
+def test_what_the_close_fails_is_told_with_it_and_nothing_later(counting: Counting) -> None:
+    """The record of a member ends with it, while others of its process live on: a count told a tenth of
+    a second later ended all of them."""
+    asked = 0
+
+    async def main(session: ZooKeeper) -> None:
+        nonlocal asked
+        counting.world.zookeeper.break_connection(session.session_id)
+        while session.state is SessionState.CONNECTED:
+            await counting.kernel.sleep(100)
+        waiting = [session.get("/") for _ in range(3)]
+        asked = len(waiting)
+        closed = session.close()
+        await closed
+        session.get("/")  # nobody sends this
+        told = len(counting.sink.events)
+        assert all(each.done for each in waiting)
+        await counting.kernel.sleep(500_000)
+        assert len(counting.sink.events) == told
+
+    counting.run(main)
+    told = [(event.of("failed"), event.of("unknown")) for event in counting.counted()]
+    assert asked == sum(count for pair in told for count in pair if isinstance(count, int))
+
+
 def test_lost_and_expired_operations_are_told_apart(counting: Counting) -> None:
     async def main(session: ZooKeeper) -> None:
         counting.world.zookeeper.break_connection(session.session_id)
