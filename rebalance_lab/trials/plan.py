@@ -62,13 +62,13 @@ class PlanError(ValueError):
     """The plan cannot be carried out. The message says which part and what is possible."""
 
 
-def not_known(refusal: str, name: str, known: Iterable[str]) -> PlanError:
-    """The error for a name that is none of `known`. `refusal` is `<the fault>; <what there is>`: what
-    was perhaps meant comes between them."""
-    near = get_close_matches(name, list(known), n=1, cutoff=NEAR)
+def not_known(fault: str, name: str, known: Iterable[str], has: str = "there are") -> PlanError:
+    """The error for a name that is none of `known`: what is wrong, what was perhaps meant, what there is."""
+    names = list(known)
+    listing = f"{has}: {', '.join(names) or 'none'}"
+    near = get_close_matches(name, names, n=1, cutoff=NEAR)
     if not near:
-        return PlanError(refusal)
-    fault, _, listing = refusal.rpartition("; ")
+        return PlanError(f"{fault}; {listing}")
     return PlanError(f"{fault}; did you mean {near[0]}? {listing[:1].upper()}{listing[1:]}")
 
 
@@ -198,8 +198,7 @@ class Settings:
         unknown = sorted(set(texts) - set(self.by_name))
         if unknown:
             known = (*self.by_name, "plant")
-            refusal = f"scenario {scenario} has no parameter {unknown[0]}; it has: {', '.join(known)}"
-            raise not_known(refusal, unknown[0], known)
+            raise not_known(f"scenario {scenario} has no parameter {unknown[0]}", unknown[0], known, "it has")
         values = {
             each.name: each.parse(texts[each.name]) if each.name in texts else each.default for each in self.parameters
         }

@@ -96,8 +96,7 @@ def scenario(name: str) -> Scenario:
     """The scenario of a name. Raises PlanError that names the nearest and lists all there are."""
     _load()
     if name not in _SCENARIOS:
-        known = sorted(_SCENARIOS)
-        raise not_known(f"there is no scenario {name}; there are: {', '.join(known)}", name, known)
+        raise not_known(f"there is no scenario {name}", name, sorted(_SCENARIOS))
     return _SCENARIOS[name]
 
 
@@ -189,4 +188,4 @@ def within_ticks(tick_ms: int, session_ms: int) -> None:
 def one_of(what: str, value: str, known: tuple[str, ...]) -> None:
     """Raises PlanError for what is none of `known`: it names them, and what was perhaps meant."""
     if value not in known:
-        raise not_known(f"there is no {what} {value}; there are: {', '.join(known) or 'none'}", value, known)
+        raise not_known(f"there is no {what} {value}", value, known)
