@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rebalance_lab.trials.scenario import one_of
 from rebalance_lab.world.live.connect_string import parse
@@ -18,6 +18,8 @@ from rebalance_lab.world.live.usurper import Credentials, end_session
 if TYPE_CHECKING:
     from rebalance_lab.world.containers.ensemble import ContainerEnsemble
 
+T = TypeVar("T")
+
 #: Where servers run: child processes of the tests, or docker.
 EMBEDDED, DOCKER = "embedded", "docker"
 WORLDS = (EMBEDDED, DOCKER)
@@ -27,13 +29,15 @@ POLL_S = 0.05
 _SESSION_MS = 10_000
 
 
-def wait_until(condition: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> None:
-    """Ask again and again until it is so. Raises TimeoutError, which says `what`."""
+def wait_until(ask: Callable[[], T | None], what: str, limit_s: float = LIMIT_S) -> T:
+    """Ask again and again until there is an answer that is neither None nor false, and return that.
+    Raises TimeoutError, which says `what`."""
     give_up = time.monotonic() + limit_s
-    while not condition():
+    while not (answer := ask()):
         if time.monotonic() > give_up:
             raise TimeoutError(f"{what}: not within {limit_s:g} s")
         time.sleep(POLL_S)
+    return answer
 
 
 class ZooKeeperEnsemble:
@@ -61,14 +65,7 @@ class ZooKeeperEnsemble:
 
     def leader(self) -> str:
         """Who leads, once somebody does. Raises TimeoutError."""
-        found: list[str] = []
-
-        def known() -> bool:
-            found.extend(filter(None, [self._ensemble.leader_now()]))
-            return bool(found)
-
-        wait_until(known, "a leader")
-        return found[0]
+        return wait_until(self._ensemble.leader_now, "a leader")
 
     def followers(self) -> tuple[str, ...]:
         """The others that serve: not those that are killed, paused or cut off."""
