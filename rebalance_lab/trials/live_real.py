@@ -165,7 +165,7 @@ class RealBrokers:
             except FileNotFoundError:  # it ended before it had any
                 continue
             except OSError as error:
-                _log.warning(f"the data of broker {broker.broker_id} stay in {broker.data_dir}: {error}")
+                _log.warning("broker_data_stay", broker=broker.broker_id, folder=str(broker.data_dir), why=str(error))
 
 
 def _whitelist(spec: MemberSpec) -> str:

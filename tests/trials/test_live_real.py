@@ -76,6 +76,6 @@ def test_data_that_cannot_be_removed_are_told_of(tmp_path: Path, monkeypatch: py
     with capture_logs() as told:
         brokers(tmp_path).end()
     (line,) = told
-    assert line["log_level"] == "warning"
-    assert str(line["event"]).startswith(f"the data of broker 0 stay in {data}: ")
-    assert "Permission denied" in str(line["event"])
+    assert (line["log_level"], line["event"]) == ("warning", "broker_data_stay")
+    assert (line["broker"], line["folder"]) == (0, str(data))
+    assert "Permission denied" in str(line["why"])
