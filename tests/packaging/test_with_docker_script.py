@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -42,9 +44,24 @@ def last_words(folder: Path, pid: int) -> str:
     return ended.stderr
 
 
-def test_an_engine_that_runs_keeps_its_pid_file(tmp_path: Path) -> None:
+@pytest.fixture
+def engine_pid(tmp_path: Path) -> Iterator[int]:
+    """Of a process that is called dockerd, and does nothing."""
+    program = tmp_path / "dockerd"
+    shutil.copy(shutil.which("sleep") or "", program)
+    process = subprocess.Popen([program, "600"])
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+def test_an_engine_that_runs_keeps_its_pid_file(tmp_path: Path, engine_pid: int) -> None:
     """It hangs, or another was asked: that another one finds the file ends that one."""
-    assert "docker.pid" in last_words(tmp_path, os.getpid())
+    assert "docker.pid" in last_words(tmp_path, engine_pid)
+
+
+def test_a_process_that_has_the_number_of_a_killed_engine_is_none(tmp_path: Path) -> None:
+    assert "docker.pid" not in last_words(tmp_path, os.getpid())
 
 
 def test_what_a_killed_engine_left_is_removed(tmp_path: Path, ended_pid: int) -> None:
