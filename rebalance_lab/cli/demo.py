@@ -15,13 +15,13 @@ from rich.progress import Progress
 
 from rebalance_lab.analysis.claims import claim_status
 from rebalance_lab.analysis.results import Analysis
+from rebalance_lab.checks import CHECKS
+from rebalance_lab.checks.model import About, Outcome
 from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.claims import NOT_RUN, show
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
 from rebalance_lab.cli.terminal import answer, progress
-from rebalance_lab.history.checks import CHECKS
-from rebalance_lab.history.checks.model import About, Outcome
 from rebalance_lab.report import shown_trials, write
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan

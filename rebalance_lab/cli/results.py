@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from rich.markup import escape
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.cli.terminal import answer, seconds, styled
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials import api
 from rebalance_lab.trials.api import TrialResult, replay_command
 

@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from rebalance_lab.checks import CHECKS
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
@@ -33,7 +34,6 @@ from rebalance_lab.cli.options import (
 )
 from rebalance_lab.cli.results import shape
 from rebalance_lab.cli.terminal import answer, print_json, progress, seconds, styled, table
-from rebalance_lab.history.checks import CHECKS
 from rebalance_lab.history.files import Trial
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan, run_command

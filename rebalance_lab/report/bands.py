@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rebalance_lab.history.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.report.scene import Fault, Scene
 from rebalance_lab.report.text import exact_moment, seconds

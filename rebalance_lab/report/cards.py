@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.analysis.results import TrialOutcome
-from rebalance_lab.history.checks import CHECKS
+from rebalance_lab.checks import CHECKS
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.report import glossary
 from rebalance_lab.report.findings import Finding

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.analysis.results import TrialOutcome
-from rebalance_lab.history.checks import CHECKS
-from rebalance_lab.history.checks.model import About, Outcome
+from rebalance_lab.checks import CHECKS
+from rebalance_lab.checks.model import About, Outcome
 from rebalance_lab.history.files import Trial
 from rebalance_lab.trials.api import expectation
 from rebalance_lab.trials.plan import PlanError

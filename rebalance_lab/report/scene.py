@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rebalance_lab.analysis.results import Interval
-from rebalance_lab.history.checks.faults import TOLERANCE_US
-from rebalance_lab.history.checks.faults import faults as checked_faults
+from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.faults import faults as checked_faults
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History, Trial
 from rebalance_lab.history.intervals import KILL, PAUSE

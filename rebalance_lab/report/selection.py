@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rebalance_lab.analysis.results import Analysis, Verdict
-from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.files import Trial
 
 #: Verdicts in the order people want them.

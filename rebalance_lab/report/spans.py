@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rebalance_lab.analysis.results import Interval
-from rebalance_lab.history.checks import overlaps as checked
-from rebalance_lab.history.checks.stretches import Stretch, gaps, union
+from rebalance_lab.checks import overlaps as checked
+from rebalance_lab.checks.stretches import Stretch, gaps, union
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.history.intervals import sort_key

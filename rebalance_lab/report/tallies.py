@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from rebalance_lab.analysis.results import Analysis, TrialOutcome
-from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.report.findings import is_statement
 
 

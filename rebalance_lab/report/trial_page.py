@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from rebalance_lab.analysis.results import Interval, TrialOutcome
-from rebalance_lab.history.checks import judge
+from rebalance_lab.checks import judge
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import ownership_intervals
 from rebalance_lab.report.findings import status_of

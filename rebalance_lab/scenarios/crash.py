@@ -7,8 +7,8 @@ sees them gone. The control kills nobody.
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual

@@ -8,8 +8,8 @@ its session has expired. A cut far shorter than the session does no harm. In the
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.cut import cut
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters

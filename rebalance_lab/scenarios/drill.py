@@ -10,11 +10,11 @@ Sessions are as long as Kafka's default, so that a busy host loses none of them.
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.pause import pause
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual

@@ -9,10 +9,10 @@ is an id of one's own, which is also the control; as Kafka 0.9 does it, the seco
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.duplicate_id import join_as
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters

@@ -6,8 +6,8 @@ until its new-session handler's rebalance stops it. In the control nothing is ex
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.expire import expire
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual

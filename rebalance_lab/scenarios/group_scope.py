@@ -8,8 +8,8 @@ In the control nobody else comes.
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Plan, common_parameters

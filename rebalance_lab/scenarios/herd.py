@@ -11,11 +11,11 @@ retries is set explicitly: with many members a round is longer than the default 
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.cluster import add_broker, remove_broker
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters

@@ -10,9 +10,9 @@ nobody's share in between still stand. Cure: undo whatever interrupts the claims
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.obstacle import Obstacle
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters

@@ -7,9 +7,9 @@ the victim has something to claim. In the control no reply is lost.
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.lose_reply import lose_reply
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Plan, common_parameters

@@ -7,8 +7,8 @@ is one rule for all (`--set second=range`), which is also the control.
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters

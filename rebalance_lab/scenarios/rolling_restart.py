@@ -6,9 +6,9 @@ settled group of n: each leave stops the n-1 others, each join all n. The contro
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual

@@ -9,8 +9,8 @@ The control has one member, which owns everything by either.
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual

@@ -7,8 +7,8 @@ elected nobody is served. In the control all servers live.
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.server import kill_server, pause_server, restart_servers
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual

@@ -14,9 +14,9 @@ the list two lags later, as it was one lag before. The second join comes between
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.lag import Lag
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab, MemberHandle
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters

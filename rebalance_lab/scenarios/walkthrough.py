@@ -8,9 +8,9 @@ list, and watch the list of topics too. The control starts one member and lets t
 
 from __future__ import annotations
 
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.history.checks.model import Outcome
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters

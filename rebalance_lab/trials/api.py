@@ -18,8 +18,8 @@ from typing import TypeVar
 
 import structlog
 
-from rebalance_lab.history.checks import CHECKS, judge
-from rebalance_lab.history.checks.model import Finding, Outcome
+from rebalance_lab.checks import CHECKS, judge
+from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.files import History, Trial, load, read_trial, seal
 from rebalance_lab.trials.live import perform
 from rebalance_lab.trials.plan import Plan, PlanError

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rebalance_lab.assignors import ASSIGNORS
-from rebalance_lab.history.checks import CHECKS
-from rebalance_lab.history.checks.model import About, Outcome
+from rebalance_lab.checks import CHECKS
+from rebalance_lab.checks.model import About, Outcome
 from rebalance_lab.trials.plan import (
     MEMBER_PLANTS,
     PLANTS,

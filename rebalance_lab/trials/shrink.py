@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from rebalance_lab.history.checks import judge
+from rebalance_lab.checks import judge
 from rebalance_lab.history.files import Trial, load
 from rebalance_lab.trials.api import TrialResult, plan_of_trial, run
 from rebalance_lab.trials.lab import TrialError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rebalance_lab.history.checks import CHECKS, judge
-from rebalance_lab.history.checks.model import Finding, Outcome
+from rebalance_lab.checks import CHECKS, judge
+from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.trials.api import expectation

@@ -15,7 +15,7 @@ from rebalance_lab.analysis.analyse import analyse
 from rebalance_lab.analysis.claims import claim_status, claims_json
 from rebalance_lab.analysis.ledger import read_ledger
 from rebalance_lab.analysis.results import Analysis, Interval, Verdict
-from rebalance_lab.history.checks import judge
+from rebalance_lab.checks import judge
 from rebalance_lab.history.files import TRIAL_FILE, HistoryError, load, seal, trial_folders
 from rebalance_lab.history.intervals import ownership_intervals
 from rebalance_lab.trials import api

@@ -9,7 +9,7 @@ from rebalance_lab.analysis.analyse import analyse
 from rebalance_lab.analysis.ledger import Claim, Ledger, Minimum, Reading, Run, read_ledger, run_of
 from rebalance_lab.analysis.results import Verdict
 from rebalance_lab.analysis.session import LocalSpark
-from rebalance_lab.history.checks import CHECKS
+from rebalance_lab.checks import CHECKS
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import REAL, Plan
 

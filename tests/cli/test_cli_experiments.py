@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from cli_tools import CommandLine, Shell
 
-from rebalance_lab.history.checks import CHECKS
+from rebalance_lab.checks import CHECKS
 from rebalance_lab.history.files import digest, read_events, read_trial, seal
 
 QUICK = ["--set", "members=2", "--set", "partitions=2"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_lab.history.checks import CHECKS
+from rebalance_lab.checks import CHECKS
 from rebalance_lab.trials.scenario import make_plan
 from zkconsumer.lab_settings import CURES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from history_story import Story
 
-from rebalance_lab.history.checks import CHECKS, Outcome
+from rebalance_lab.checks import CHECKS, Outcome
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, merge
 from rebalance_lab.history.transactions import (

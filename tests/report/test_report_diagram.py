@@ -7,8 +7,8 @@ from itertools import pairwise
 
 import pytest
 
-from rebalance_lab.history.checks import judge
-from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.checks import judge
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.report.scene import Scene, build_scene

@@ -11,8 +11,8 @@ from page_tree import Tree
 from zombie_story import Case, analysed, case_with_sister, trial_of, verdict, zombie_case
 
 from rebalance_lab.analysis.results import Analysis
-from rebalance_lab.history.checks import CHECKS
-from rebalance_lab.history.checks.model import About
+from rebalance_lab.checks import CHECKS
+from rebalance_lab.checks.model import About
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.report import glossary, render, shown_trials

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from page_tree import Node, Tree
 
-from rebalance_lab.history.checks import CHECKS
-from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.checks import CHECKS
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.files import History
 from rebalance_lab.report import glossary, render_trial, trace_of
 from rebalance_lab.report.bands import Scale, bands_of

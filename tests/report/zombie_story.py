@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from rebalance_lab.analysis.results import Analysis, Interval, TrialOutcome, Verdict
-from rebalance_lab.history.checks import judge
+from rebalance_lab.checks import judge
 from rebalance_lab.history.events import LAYER_OF, Event, Kind, session_text
 from rebalance_lab.history.files import History, Trial, digest, merge
 from rebalance_lab.history.intervals import ownership_intervals

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.files import History, load
 from rebalance_lab.trials import api

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from lab_stories import Script, of_kind, played
 
+from rebalance_lab.checks import CHECKS
+from rebalance_lab.checks.faults import faults
+from rebalance_lab.checks.overlaps import overlaps
 from rebalance_lab.faults.cluster import add_broker, remove_broker, set_topic
 from rebalance_lab.faults.duplicate_id import join_as
 from rebalance_lab.faults.expire import expire
@@ -13,9 +16,6 @@ from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.storm import flap, storm
-from rebalance_lab.history.checks import CHECKS
-from rebalance_lab.history.checks.faults import faults
-from rebalance_lab.history.checks.overlaps import overlaps
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, Trial
 from rebalance_lab.history.intervals import belief_intervals

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_lab.history.checks.disturbances import disturbance
-from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.checks.disturbances import disturbance
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.files import load
 from rebalance_lab.trials import api

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_lab.history.checks import judge
-from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.checks import judge
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.events import Kind
 from rebalance_lab.trials import api
 from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names

@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from rebalance_lab.history.checks import judge
-from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.checks import judge
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.files import load, seal
 from rebalance_lab.trials import api, shrink, targets
 from rebalance_lab.trials import scenario as scenarios

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import structlog
 
-from rebalance_lab.history.checks import CHECKS, judge
-from rebalance_lab.history.checks.model import About, Outcome
+from rebalance_lab.checks import CHECKS, judge
+from rebalance_lab.checks.model import About, Outcome
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, load, read_trial
 from rebalance_lab.history.recorder import RecorderFailed

@@ -25,8 +25,8 @@ from rebalance_lab.analysis.tables.cost_fits import FITS
 from rebalance_lab.analysis.tables.schemas import column
 from rebalance_lab.analysis.tables.trend_fits import trend_fits
 from rebalance_lab.analysis.verdicts import verdict_row
-from rebalance_lab.history.checks import CHECKS
-from rebalance_lab.history.checks.model import About
+from rebalance_lab.checks import CHECKS
+from rebalance_lab.checks.model import About
 
 #: How many of the decided trials of a world showed it, with Wilson's 95 % interval.
 FREQUENCY = StructType(

@@ -1,5 +1,5 @@
 """Trial outcomes: what every check says of every trial. The trial function is
-`history.checks.judge`, the same that judges a single trial elsewhere."""
+`checks.judge`, the same that judges a single trial elsewhere."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ from rebalance_lab.analysis.tables.trial_outcomes import FINDINGS
 from rebalance_lab.analysis.trialwise.episodes import episodes
 from rebalance_lab.analysis.trialwise.herd_costs import herd_costs
 from rebalance_lab.analysis.workers import settle_worker
-from rebalance_lab.history.checks import judge
-from rebalance_lab.history.checks.faults import faults
+from rebalance_lab.checks import judge
+from rebalance_lab.checks.faults import faults
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History, HistoryError, Trial
 

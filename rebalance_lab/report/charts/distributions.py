@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 import altair
 
 from rebalance_lab.analysis.results import Analysis
-from rebalance_lab.history.checks import CHECKS
-from rebalance_lab.history.checks.model import Outcome
+from rebalance_lab.checks import CHECKS
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.report import glossary
 from rebalance_lab.report.charts.chart import Chart, Record, colours, data, finished, world_name
 

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.history.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spacetime.beats import Beat

@@ -1,0 +1,48 @@
+"""O1, belief overlap: two members believe at once that they own one partition.
+
+Belief intervals (`history.intervals`) of two members are compared on the host's one clock (or
+virtual time), exactly; the overlap must have a length. Claim Z10 stands on it. An overlap is
+no bug by itself: where nothing fences a member, its least length is the time to notice.
+
+Witness: the two OWNED events, and the event that ended the belief which ended first (DISOWNED,
+MEMBER_CLOSED or a kill; left out where the history ends first). As histories are complete,
+these three prove that both believed from the second OWNED to the third event.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.checks.faults import not_violated, seconds, violated
+from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.overlaps import longest, measures, overlaps
+from rebalance_lab.history.events import Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import beliefs
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, `longest_us`, `total_us` (see `overlaps.measures`)."""
+    intervals = beliefs(history)
+    found = overlaps(intervals, closed=False)
+    numbers = measures(found)
+    if not found:
+        nothing = None if intervals else "no member ever believed that it owned a partition"
+        return not_violated(
+            history, "no two members believed at once that they owned one partition", numbers, vacuous=nothing
+        )
+    worst = longest(found)
+    first, second = worst.first, worst.second
+    ended = first.end if first.end_us <= second.end_us else second.end
+    return violated(
+        f"{worst.names} both believed for {seconds(worst.length_us)} that they owned {first.topic}/{first.partition}",
+        (first.begin, second.begin, ended),
+        numbers,
+    )
+
+
+CHECK = Check(
+    name="belief_overlap",
+    compares=(Layer.BELIEF,),
+    meaning="Two members believed at the same time that they owned the same partition.",
+    plants=("ignore-claim-conflict",),
+    judge=judge,
+)

@@ -1,0 +1,52 @@
+"""Z7b: every broker that comes or goes makes every member rebalance.
+
+Judged as `missed_watch` judges members: each znode below /brokers/ids that comes or goes from the
+first rest until the phase `closing`, and each member that was registered and undisturbed until the
+deadline. 0.8.2 as shipped watches brokers only after a rebalance that found none, so there the
+statement fails.
+
+Witness: the change, and the late REBALANCE_BEGAN if there is one.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.checks.groups import membership_changes
+from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.reactions import judge_reactions, reactions
+from rebalance_lab.checks.scope import changes_scope
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.files import History
+
+
+def judge(history: History) -> Finding:
+    """Measures: see `reactions.judge_reactions`; `changes` are brokers that came or went."""
+    found = reactions(history, _changes(history), group=False)
+    clean = "every member began a rebalance after every change of brokers"
+    nothing = None if found else "no member was registered when a broker came or went"
+    return judge_reactions(history, found, clean=clean, nothing=nothing)
+
+
+def _changes(history: History) -> list[Event]:
+    scope = changes_scope(history)
+    if scope is None:
+        return []
+    return [
+        event
+        for event in membership_changes(history)
+        if str(event.of("path")).startswith("/brokers/ids/") and event.kind is not Kind.CHANGED and scope.holds(event)
+    ]
+
+
+def _applies(history: History) -> bool:
+    return bool(_changes(history))
+
+
+CHECK = Check(
+    name="broker_change_noticed",
+    compares=(Layer.REGISTRY, Layer.OP),
+    meaning="A broker came or went, and a member that lived and was connected did not rebalance for it.",
+    plants=("ignore-watch",),
+    judge=judge,
+    about=About.STATEMENT,
+    applies=_applies,
+)

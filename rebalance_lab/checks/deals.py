@@ -1,0 +1,189 @@
+"""Deals: what members decided in an attempt, and from which view; and rounds of deals that overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rebalance_lab.checks.groups import subscription_of
+from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
+from rebalance_lab.checks.scope import Scope
+from rebalance_lab.history.events import Event, Kind, order
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of, once
+
+#: (topic, partition)
+Partition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a member dealt from. `subscription`: its own topics or filter, as text; `zxid`: the
+    pzxid of the list of members; `digest`: of the members and the partitions of its own topics."""
+
+    subscription: str
+    zxid: int
+    digest: str
+
+    def apart(self, other: View) -> bool:
+        """Whether the two saw different members, or different partitions."""
+        if self.subscription != other.subscription:
+            return self.zxid != other.zxid  # the digests are over different topics
+        return self.digest != other.digest
+
+
+@dataclass(frozen=True, slots=True)
+class Deal:
+    """One attempt that came to a decision. `members`: how many were registered, by its view;
+    `ended`: the end of the attempt, or of the last one that went on with its claims (with
+    keep.claims.on.conflict), None where the history ends first."""
+
+    member: str
+    group: str
+    attempt: Attempt
+    decided: Event
+    view: View
+    members: int
+    wants: tuple[Partition, ...]
+    ended: Event | None
+    end_us: int
+
+    @property
+    def actor(self) -> str:
+        return self.decided.actor
+
+    @property
+    def succeeded(self) -> bool:
+        return self.ended is not None and self.ended.kind is Kind.REBALANCE_ENDED
+
+    @property
+    def in_conflict(self) -> bool:
+        return self.attempt.failed is not None and self.attempt.failed.of("reason") == "conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Deals of one group whose attempts overlap in time, one with the next."""
+
+    deals: Sequence[Deal]
+
+    @property
+    def end_us(self) -> int:
+        return max(deal.end_us for deal in self.deals)
+
+
+@dataclass(frozen=True, slots=True)
+class Apart:
+    """Two deals of one group from different views: `later` was decided while `former` was under
+    way, or from an older list than `former` had been."""
+
+    former: Deal
+    later: Deal
+
+    @property
+    def stale(self) -> Deal | None:
+        """The one from the older list of members; None where the lists are the same."""
+        if self.former.view.zxid == self.later.view.zxid:
+            return None
+        return min(self.former, self.later, key=lambda deal: deal.view.zxid)
+
+
+def deals_in(history: History, scope: Scope) -> list[Deal]:
+    """Every deal of the scope, by the time its attempt began."""
+    end_us = history.events[-1].at_us if history.events else 0
+    subscriptions = _subscriptions(history)
+    found = [
+        deal
+        for life in lives(history)
+        for rebalance in life.rebalances
+        for index, attempt in enumerate(rebalance.attempts)
+        if scope.holds(attempt.began) and (deal := _deal(life, rebalance, index, subscriptions, end_us)) is not None
+    ]
+    return sorted(found, key=lambda deal: order(deal.attempt.began))
+
+
+def apart(deals: Iterable[Deal]) -> list[Apart]:
+    """Of each deal the first other one that it is apart from, by the time it was decided."""
+    found: list[Apart] = []
+    newest: dict[str, Deal] = {}  # of each group, from the newest list
+    active: dict[str, dict[View, Deal]] = {}  # of each group and view the one that ends last
+    for deal in sorted(deals, key=lambda deal: order(deal.decided)):
+        former = newest.get(deal.group)
+        views = active.setdefault(deal.group, {})
+        for view in [view for view, other in views.items() if other.end_us <= deal.decided.at_us]:
+            del views[view]
+        others = [other for view, other in views.items() if view.apart(deal.view) and other.actor != deal.actor]
+        if former is not None and former.view.zxid > deal.view.zxid and former.actor != deal.actor:
+            others.insert(0, former)
+        if others:
+            found.append(Apart(others[0], deal))
+        if former is None or former.view.zxid < deal.view.zxid:
+            newest[deal.group] = deal
+        last = views.get(deal.view)
+        if last is None or last.end_us <= deal.end_us:
+            views[deal.view] = deal
+    return found
+
+
+def rounds_of(deals: Iterable[Deal]) -> list[Round]:
+    """Deals, by the time they began, as rounds of each group."""
+    found: list[Round] = []
+    latest: dict[str, list[Deal]] = {}
+    until_us: dict[str, int] = {}
+    for deal in deals:
+        if deal.group not in latest or deal.attempt.began.at_us >= until_us[deal.group]:
+            latest[deal.group] = []
+            until_us[deal.group] = 0
+            found.append(Round(latest[deal.group]))
+        latest[deal.group].append(deal)
+        until_us[deal.group] = max(until_us[deal.group], deal.end_us)
+    return found
+
+
+def _deal(
+    life: Life, rebalance: Rebalance, index: int, subscriptions: Mapping[tuple[str, str], str], end_us: int
+) -> Deal | None:
+    attempt = rebalance.attempts[index]
+    decided = attempt.decided
+    if decided is None or (attempt.failed is not None and attempt.failed.of("reason") == "shutdown"):
+        return None  # of a member that was shutting down nothing followed
+    zxid, members, wants = (decided.of(name) for name in ("members_zxid", "members", "wants"))
+    pairs = wants if isinstance(wants, list | tuple) else ()
+    ended = _end(rebalance, index)
+    subscription = subscriptions.get((life.group, life.member), "")
+    return Deal(
+        member=life.member,
+        group=life.group,
+        attempt=attempt,
+        decided=decided,
+        view=View(subscription, zxid if isinstance(zxid, int) else -1, str(decided.of("view"))),
+        members=members if isinstance(members, int) else 0,
+        wants=tuple((str(topic), int(partition)) for topic, partition in pairs),
+        ended=ended,
+        end_us=end_us if ended is None else ended.at_us,
+    )
+
+
+def _end(rebalance: Rebalance, index: int) -> Event | None:
+    """The end of an attempt, and of those that go on with what it holds."""
+    for attempt, following in pairwise([*rebalance.attempts[index:], None]):
+        assert attempt is not None
+        held = attempt.failed is not None and attempt.failed.of("holds") is not None
+        if not held or following is None or following.decided is not None:
+            return attempt.ended
+    return None
+
+
+@once
+def _subscriptions(history: History) -> dict[tuple[str, str], str]:
+    """(group, member) -> its topics or filter, as text, from its registration."""
+    found: dict[tuple[str, str], str] = {}
+    for event in events_of(history, Kind.CREATED):
+        if event.member is None or event.partition is not None:
+            continue
+        told = subscription_of(str(event.of("data") or ""))
+        if told is not None:
+            how = "" if told.pattern is None else f"~{told.allows}~"  # never the name of a topic
+            found[event.group or "", event.member] = how + " ".join(sorted(told.streams))
+    return found

@@ -1,0 +1,88 @@
+"""Z14: a member that names no group joins the default group.
+
+Members that name none say so when they start, or are refused for it. None may be refused, and all
+that register must do so in one group, whatever its name. 0.8.2 as shipped requires group.id, so there
+the statement fails. One such member alone cannot show that its group is the default one.
+
+Witness: the refusal; or the registrations of two in different groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rebalance_lab.checks.faults import not_violated, violated
+from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of, once
+
+
+def judge(history: History) -> Finding:
+    """Measures: `members` that named no group, of them `refused` and `registered`; `groups` they
+    are in; `count` of the refused and of the groups beyond the first."""
+    refused, started = _refused(history), _started(history)
+    registered = _registered(history, started)
+    firsts: dict[str, Event] = {}
+    for event in registered:
+        firsts.setdefault(str(event.group), event)
+    numbers = {
+        "count": len(refused) + max(0, len(firsts) - 1),
+        "members": len(refused) + len(started),
+        "refused": len(refused),
+        "registered": len(registered),
+        "groups": len(firsts),
+    }
+    if refused:
+        first = refused[0]
+        return violated(f"{first.actor} named no group and was refused: {first.of('error')}", (first.id,), numbers)
+    if len(firsts) > 1:
+        one, other = list(firsts.values())[:2]
+        why = f"{one.member} and {other.member} named no group, and are in groups {one.group} and {other.group}"
+        return violated(why, (one.id, other.id), numbers)
+    why = f"{len(registered)} members that named no group are all in group {', '.join(firsts)}"
+    return not_violated(history, why, numbers, vacuous=_doubt(started, registered))
+
+
+def _doubt(started: Sequence[Event], registered: Sequence[Event]) -> str | None:
+    """Why it cannot be told which group is the default one."""
+    if len(registered) < len(started):
+        return f"of {len(started)} members that named no group {len(registered)} registered"
+    return None if len(registered) > 1 else "one member alone named no group: others may have another"
+
+
+@once
+def _refused(history: History) -> list[Event]:
+    """Who was refused because it named no group."""
+    refused = events_of(history, Kind.MEMBER_REFUSED)
+    return [event for event in refused if event.of("group_given") is False and "group.id" in str(event.of("error"))]
+
+
+@once
+def _started(history: History) -> list[Event]:
+    return [event for event in events_of(history, Kind.MEMBER_STARTED) if event.of("group_given") is False]
+
+
+def _registered(history: History, started: Sequence[Event]) -> list[Event]:
+    """The first registration of each of these members, in the registry's words."""
+    members = {event.member for event in started}
+    found: dict[str | None, Event] = {}
+    for event in events_of(history, Kind.CREATED):
+        if event.member in members and event.partition is None:
+            found.setdefault(event.member, event)
+    return list(found.values())
+
+
+def _applies(history: History) -> bool:
+    return bool(_refused(history) or _started(history))
+
+
+CHECK = Check(
+    name="default_group",
+    compares=(Layer.OP, Layer.REGISTRY),
+    meaning="Members that named no group were refused, or are not all in one group.",
+    plants=("group-of-its-own",),
+    judge=judge,
+    about=About.STATEMENT,
+    applies=_applies,
+)

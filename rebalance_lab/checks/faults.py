@@ -1,0 +1,184 @@
+"""Which faults bit, and why a history proves no absence.
+
+A check that found nothing says *clean* only if the history could have shown something. These
+are the causes that turn clean into unknown; a violation that was seen stays a violation.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rebalance_lab.checks.model import Finding, Outcome
+from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of, once
+
+#: Registry events carry the server's wall ms, mapped by a measured offset: across layers two
+#: moments closer than this have no order.
+TOLERANCE_US = 2_000
+
+#: Faults that are done at once, or are no harm to a member: what follows them is theirs, and a
+#: group has to cope with it.
+DEEDS = frozenset({"kill", "leave", "join", "topic", "broker", "expire", "duplicate-id"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One fault of a trial with its proof of effect.
+
+    `bit`: the FAULT_BIT that names it. `closed`: the registry's SESSION_CLOSED of the victim's
+    session between begin and end, 2 ms either way; looked for only where the fault
+    `must_outlast_session`.
+    """
+
+    began: Event
+    bit: Event | None
+    ended: Event | None
+    must_outlast_session: bool
+    closed: Event | None
+
+    @property
+    def why_not_bitten(self) -> str | None:
+        """None for a fault that bit, else what is missing."""
+        name = f"{self.began.of('fault')} of {self.began.of('target')} ({self.began.actor}/{self.began.n})"
+        if self.bit is None:
+            return f"{name} has no proof that it bit"
+        if self.must_outlast_session and self.closed is None:
+            return f"{name} did not outlast session {self.began.of('session')}"
+        return None
+
+
+@once
+def faults(history: History) -> list[Fault]:
+    """The trial's faults in the order they began."""
+    bit: dict[object, Event] = {}
+    ended: dict[object, Event] = {}
+    began: list[Event] = []
+    closed: list[Event] = []
+    kinds = (Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED, Kind.SESSION_CLOSED)
+    for event in events_of(history, *kinds):
+        match event.kind:
+            case Kind.FAULT_BEGAN:
+                began.append(event)
+            case Kind.FAULT_BIT:
+                bit.setdefault((event.actor, event.of("of")), event)
+            case Kind.FAULT_ENDED:
+                ended.setdefault((event.actor, event.of("of")), event)
+            case Kind.SESSION_CLOSED:
+                closed.append(event)
+    return [_fault(event, bit.get(event.id), ended.get(event.id), closed) for event in began]
+
+
+def under_way(history: History, moment: Event) -> bool:
+    """Whether a fault disturbs the group at a moment: one that goes on for a while, and has not ended."""
+    return any(
+        fault.began.at_us <= moment.at_us
+        and fault.began.of("fault") not in DEEDS
+        and (fault.ended is None or fault.ended.at_us > moment.at_us)
+        for fault in faults(history)
+    )
+
+
+def undisturbed(history: History, begin_us: int, end_us: int) -> bool:
+    """Whether no fault that goes on for a while did so at any moment of a stretch."""
+    return all(
+        fault.began.of("fault") in DEEDS
+        or fault.began.at_us > end_us
+        or (fault.ended is not None and fault.ended.at_us < begin_us)
+        for fault in faults(history)
+    )
+
+
+def _fault(began: Event, bit: Event | None, ended: Event | None, closed: list[Event]) -> Fault:
+    must = began.of("must_outlast_session") is True
+    found = None
+    if must:
+        for event in closed:
+            late = ended is not None and event.at_us > ended.at_us + TOLERANCE_US
+            if event.session == began.of("session") and event.at_us >= began.at_us - TOLERANCE_US and not late:
+                found = event
+                break
+    return Fault(began, bit, ended, must, found)
+
+
+def clock_drifted(history: History) -> bool:
+    """The wall clock moved against `at_us` during the trial by more than the tolerance: the
+    registry's times, mapped by one offset, cannot be compared with those of other layers."""
+    return abs(history.trial.wall_drift_us) > TOLERANCE_US
+
+
+def unknown_causes(history: History, *, across_layers: bool = False) -> list[str]:
+    """Why this history proves no absence; empty when it may be called clean.
+
+    `across_layers`: the check compares the registry's times with another layer's, so that a
+    clock that drifted is a cause. It is one for every check where a fault had to outlast its
+    session: that is shown by comparing such times.
+    """
+    causes = list(_incomplete(history))
+    boots = sorted(set(history.trial.boot_ids))
+    if len(boots) > 1:
+        causes.append(f"its processes ran under {len(boots)} boot ids: their clocks do not compare")
+    missed = events_of(history, Kind.REST_MISSED)
+    if missed:
+        causes.append(f"rest was missed: {missed[0].of('why')}")
+    elif not events_of(history, Kind.REST_REACHED):
+        causes.append("it never came to rest")
+    tried = faults(history)
+    causes.extend(why for fault in tried if (why := fault.why_not_bitten) is not None)
+    if clock_drifted(history) and (across_layers or any(fault.must_outlast_session for fault in tried)):
+        drift_us = history.trial.wall_drift_us
+        causes.append(f"its wall clock drifted by {drift_us} us: registry times cannot be mapped to the others")
+    return causes
+
+
+@once
+def _incomplete(history: History) -> list[str]:
+    """What the history lacks to be whole: an event, its end, or the fault it is about."""
+    counts: dict[str, list[int]] = {}
+    for event in history.events:
+        counts.setdefault(event.actor, []).append(event.n)
+    causes = [why for actor, ns in sorted(counts.items()) if (why := _not_whole(actor, sorted(ns))) is not None]
+    if not events_of(history, Kind.TRIAL_ENDED):
+        causes.append("the runner never said that the trial ended")
+    if not history.trial.control and not events_of(history, Kind.FAULT_BEGAN):
+        causes.append("it is no control, and no fault ever began")
+    return causes
+
+
+def _not_whole(actor: str, ns: list[int]) -> str | None:
+    """The first n (of `ns`, ascending) that is missing or repeated."""
+    for expected, n in enumerate(ns):
+        if n > expected:
+            return f"{actor}'s event {expected} is missing"
+        if n < expected:
+            return f"{actor}'s event {n} is there more than once"
+    return None
+
+
+def violated(why: str, witness: tuple[EventId | None, ...], measures: dict[str, int]) -> Finding:
+    """A violation; the witness keeps the order given, each id once (None is the history's end)."""
+    ids = tuple(dict.fromkeys(event for event in witness if event is not None))
+    return Finding(Outcome.VIOLATED, why, ids, measures)
+
+
+def not_violated(
+    history: History,
+    why: str,
+    measures: dict[str, int],
+    *,
+    vacuous: str | None = None,
+    across_layers: bool = False,
+) -> Finding:
+    """Clean, or unknown with every cause. `vacuous`: why the check had nothing to look at;
+    `across_layers`: see `unknown_causes`."""
+    causes = unknown_causes(history, across_layers=across_layers)
+    if vacuous is not None:
+        causes.append(vacuous)
+    if causes:
+        return Finding(Outcome.UNKNOWN, "; ".join(causes), (), measures)
+    return Finding(Outcome.CLEAN, why, (), measures)
+
+
+def seconds(time_us: int) -> str:
+    """Microseconds as people read them in a finding."""
+    return f"{time_us / 1_000_000:.3f} s"

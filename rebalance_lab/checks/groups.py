@@ -1,0 +1,214 @@
+"""What the registry said of its groups at a moment: who was registered for what, who owned what,
+and which topics there were."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
+
+from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.scope import changes_scope, rests_of
+from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import owner_claim
+from rebalance_lab.history.views import events_of, once, registry
+
+#: (group, topic, partition)
+Place = tuple[str, str, int]
+
+#: (group, member)
+Registered = tuple[str, str]
+
+#: Topics that a filter does not take (the only internal one of 0.8.2).
+INTERNAL_TOPICS = ("__consumer_offsets",)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a registration asks for: topic -> streams, or a filter of topics."""
+
+    streams: Mapping[str, int]
+    pattern: re.Pattern[str] | None = None
+    allows: bool = True
+
+    def topics(self, existing: Iterable[str]) -> list[str]:
+        """The topics it means, of those that exist."""
+        if self.pattern is None:
+            return [topic for topic in existing if topic in self.streams]
+        matches = self.pattern.fullmatch
+        return [each for each in existing if each not in INTERNAL_TOPICS and bool(matches(each)) == self.allows]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsState:
+    """The registry at one moment.
+
+    `ids`: who is registered -> the CREATED (or CHANGED) of it. `owners`: place -> the event that
+    made its owner one. `freed`: place without owner -> the DELETED that left it so. `topics`:
+    name -> the event that gave it its partitions, and these. `brokers`: path -> its event.
+    """
+
+    ids: Mapping[Registered, Event]
+    owners: Mapping[Place, Event]
+    freed: Mapping[Place, Event]
+    topics: Mapping[str, tuple[Event, tuple[int, ...]]]
+    brokers: Mapping[str, Event]
+
+
+@once
+def states_at_rests(history: History) -> Sequence[tuple[Event, GroupsState]]:
+    """Every rest before the phase `closing` with the state then."""
+    return [(rest, state_at(history, rest)) for rest in rests_of(history)]
+
+
+def state_at(history: History, moment: Event) -> GroupsState:
+    """The state at a rest, or at a phase, which follows one. It is preceded by a quiet time, so a
+    change within 2 ms of it, which two clocks leave in doubt, came after it."""
+    return _states(history)[moment.id]
+
+
+@once
+def _states(history: History) -> Mapping[EventId, GroupsState]:
+    found: dict[EventId, GroupsState] = {}
+    ahead = list(reversed(events_of(history, Kind.REST_REACHED, Kind.PHASE)))
+    replay = _Replay()
+    for event in registry(history):
+        while ahead and event.at_us > ahead[-1].at_us - TOLERANCE_US:
+            found[ahead.pop().id] = replay.state()
+        replay.take(event)
+    found.update((moment.id, replay.state()) for moment in ahead)
+    return found
+
+
+@once
+def membership_changes(history: History) -> Sequence[Event]:
+    """Registry events that members may watch for, in the registry's order: an id, a broker or a
+    topic comes, goes or changes."""
+    return [event for event in registry(history) if event.kind in _CHANGES and _watched(str(event.of("path") or ""))]
+
+
+def unrested(history: History) -> str | None:
+    """Why what checks see at rests is not all of it: something changed, and no rest followed until
+    the phase `closing`. None where the last rest came last."""
+    scope, rests = changes_scope(history), rests_of(history)
+    if scope is None:
+        return None
+    late = [event for event in membership_changes(history) if scope.holds(event) and event.at_us > rests[-1].at_us]
+    return f"no rest followed the change of {late[0].of('path')}" if late else None
+
+
+def _watched(path: str) -> bool:
+    match path.split("/"):
+        case ["", "consumers", _, "ids", _] | ["", "brokers", "ids" | "topics", _]:
+            return True
+    return False
+
+
+@once
+def topic_changes(history: History) -> Sequence[tuple[str, Event]]:
+    """Every change of a topic's znode with the topic's name, in the registry's order."""
+    return [(topic, event) for event in registry(history) if (topic := _topic_of(event)) is not None]
+
+
+def _topic_of(event: Event) -> str | None:
+    if event.topic is None or event.partition is not None or event.kind not in _CHANGES:
+        return None
+    return event.topic if event.of("path") == f"/brokers/topics/{event.topic}" else None
+
+
+class _Replay:
+    """The registry as its events are taken in, in its own order."""
+
+    def __init__(self) -> None:
+        self._ids: dict[Registered, Event] = {}
+        self._owners: dict[Place, Event] = {}
+        self._freed: dict[Place, Event] = {}
+        self._topics: dict[str, tuple[Event, tuple[int, ...]]] = {}
+        self._brokers: dict[str, Event] = {}
+
+    def state(self) -> GroupsState:
+        return GroupsState(
+            dict(self._ids), dict(self._owners), dict(self._freed), dict(self._topics), dict(self._brokers)
+        )
+
+    def take(self, event: Event) -> None:
+        if event.kind not in _CHANGES:
+            return
+        there = event.kind is not Kind.DELETED
+        claim = owner_claim(event)
+        if claim is not None:
+            self._owner(claim[:3], event, there)
+        elif event.member is not None:
+            self._registration((event.group or "", event.member), event, there)
+        elif (topic := _topic_of(event)) is not None:
+            self._topic(topic, event, there)
+        elif str(event.of("path")).startswith("/brokers/ids/"):
+            self._broker(str(event.of("path")), event, there)
+
+    def _owner(self, place: Place, event: Event, there: bool) -> None:
+        if there:
+            self._owners[place] = event
+            self._freed.pop(place, None)
+        else:
+            self._owners.pop(place, None)
+            self._freed[place] = event
+
+    def _registration(self, member: Registered, event: Event, there: bool) -> None:
+        if there:
+            self._ids[member] = event
+        else:
+            self._ids.pop(member, None)
+
+    def _broker(self, path: str, event: Event, there: bool) -> None:
+        if there:
+            self._brokers[path] = event
+        else:
+            self._brokers.pop(path, None)
+
+    def _topic(self, topic: str, event: Event, there: bool) -> None:
+        if there:
+            self._topics[topic] = (event, partitions_of(str(event.of("data") or "")))
+        else:
+            self._topics.pop(topic, None)
+
+
+_CHANGES = frozenset({Kind.CREATED, Kind.CHANGED, Kind.DELETED})
+
+
+@lru_cache(maxsize=4096)
+def partitions_of(data: str) -> tuple[int, ...]:
+    """The partitions in a topic's payload, ascending; none where it is not one."""
+    fields = _object(data)
+    partitions = fields.get("partitions")
+    names = partitions if isinstance(partitions, dict) else {}
+    return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
+
+
+@lru_cache(maxsize=4096)
+def subscription_of(data: str) -> Subscription | None:
+    """What a registration's payload asks for; None where it cannot be told. A filter is taken for
+    a regular expression of Python's: where Java's differ, so may the topics."""
+    fields = _object(data)
+    wanted = fields.get("subscription")
+    if not isinstance(wanted, dict):
+        return None
+    streams = {topic: count for topic, count in wanted.items() if isinstance(count, int)}
+    if fields.get("pattern") not in ("white_list", "black_list") or not streams:
+        return Subscription(streams)
+    text = re.sub(r"\s", "", next(iter(streams))).replace(",", "|").strip("\"'")
+    try:
+        return Subscription(streams, re.compile(text), fields["pattern"] == "white_list")
+    except (re.error, OverflowError, RecursionError):
+        return None
+
+
+def _object(data: str) -> dict[str, object]:
+    try:
+        fields = msgspec.json.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return fields if isinstance(fields, dict) else {}

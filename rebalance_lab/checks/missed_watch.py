@@ -1,0 +1,46 @@
+"""O10, missed watch: a membership change after which a member did not begin a rebalance.
+
+Every id znode that comes or goes from the first rest until the phase `closing` must make every other
+member of the group begin a rebalance (facts 8.2) that was registered before and, until the deadline,
+lived, was connected and had no fault about it. The deadline is a rebalance and an attempt (`bounds`:
+it may be busy), or the first rest after the change (`reactions`).
+
+Witness: the change, and the late REBALANCE_BEGAN if there is one.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.checks.groups import membership_changes
+from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.reactions import judge_reactions, reactions
+from rebalance_lab.checks.scope import NO_REST, changes_scope
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import once
+
+
+def judge(history: History) -> Finding:
+    """Measures: see `reactions.judge_reactions`; `changes` are ids that came or went."""
+    nothing = NO_REST if changes_scope(history) is None else None
+    found = reactions(history, member_changes(history), group=True)
+    clean = "every member began a rebalance after every change of members"
+    return judge_reactions(history, found, clean=clean, nothing=nothing)
+
+
+@once
+def member_changes(history: History) -> list[Event]:
+    """Ids that came or went, in the scope of checks about changes."""
+    scope = changes_scope(history)
+    if scope is None:
+        return []
+    changes = membership_changes(history)
+    return [each for each in changes if each.member is not None and each.kind is not Kind.CHANGED and scope.holds(each)]
+
+
+CHECK = Check(
+    name="missed_watch",
+    compares=(Layer.REGISTRY, Layer.OP),
+    meaning="A member came or went, and another that lived and was connected did not rebalance for it.",
+    plants=("ignore-watch",),
+    judge=judge,
+)

@@ -1,0 +1,194 @@
+"""O6, non-convergence: the group does not come to agree, though nothing disturbs it any more.
+
+Four kinds, each looked for until the phase `closing`:
+
+- *never at rest*: REST_MISSED, when no fault was under way and the last change from outside
+  (membership, brokers, topics, a session's end, a fault's end) was longer ago than expiry, two
+  rebalances (one under way, and the one that it may have pending) and the quiet that rest asks for.
+  Elsewhere it makes a trial unknown; here it is evidence.
+- *retries exhausted*: a rebalance that ended as failed after the first rest, whatever came later: its
+  application was told so, or nobody was (facts 3.6; F1, F9). Before the first rest, or without any, one
+  that no other rebalance of the member followed by then.
+- *hold and wait*: members that each failed for a conflict while they went on holding partitions, and
+  each waits for what the next one holds (claim Z16). As 0.8.2 gives up what it claimed before it
+  waits, this takes members that do not.
+- *flapping*: a member that ran more than ROUNDS_PER_CHANGE rebalances for each change between two rests.
+  One change costs each member one rebalance; its own expiry and return, which are two, three (facts
+  8.2), or four, when the watch of the old session has fired before its end was known.
+
+Witness: of a missed rest the last change and the REST_MISSED; of exhausted retries the
+REBALANCE_BEGAN and its end; of hold and wait the ATTEMPT_FAILED of each; of flapping the two rests
+and the last REBALANCE_BEGAN.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.checks.bounds import bounds, lacking
+from rebalance_lab.checks.faults import TOLERANCE_US, not_violated, seconds, under_way, violated
+from rebalance_lab.checks.groups import membership_changes
+from rebalance_lab.checks.lives import Rebalance, lives
+from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.scope import closing_us, rests_of
+from rebalance_lab.checks.waits import wait_cycles
+from rebalance_lab.history.events import Event, EventId, Kind, Layer, order
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of, once
+
+#: One would do, and for a member's own expiry and return, two changes, two each: the rest is patience.
+ROUNDS_PER_CHANGE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Trouble:
+    kind: str
+    why: str
+    witness: tuple[EventId | None, ...]
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, of these `never_at_rest`, `retries_exhausted`, `hold_and_wait`,
+    `flapping`; `rounds_most`, of one member between two rests; `conflicts`, attempts that failed for one."""
+    found = [
+        *_missed(history),
+        *_exhausted(history),
+        *_deadlocks(history),
+        *_flapping(history),
+    ]
+    kinds = ("never_at_rest", "retries_exhausted", "hold_and_wait", "flapping")
+    failed = events_of(history, Kind.ATTEMPT_FAILED)
+    numbers = {
+        "count": len(found),
+        **{kind: sum(trouble.kind == kind for trouble in found) for kind in kinds},
+        "rounds_most": max((len(rounds) for rounds in _rounds(history).values()), default=0),
+        "conflicts": sum(event.of("reason") == "conflict" for event in failed),
+    }
+    if found:
+        worst = min(found, key=lambda trouble: _RANK.index(trouble.kind))
+        return violated(worst.why, worst.witness, numbers)
+    nothing = None if events_of(history, Kind.REBALANCE_BEGAN) else "no member ever rebalanced"
+    return not_violated(history, "every change ended at rest, with every member through", numbers, vacuous=nothing)
+
+
+#: What explains most is told first.
+_RANK = ("hold_and_wait", "retries_exhausted", "flapping", "never_at_rest")
+
+
+# -- never at rest ------------------------------------------------------------------------------
+
+
+def _missed(history: History) -> list[_Trouble]:
+    limits = bounds(history)
+    bound_us = limits.expiry_us + 2 * limits.rebalance_us + limits.quiet_us
+    found: list[_Trouble] = []
+    if lacking(history) is not None:
+        return found
+    for missed in events_of(history, Kind.REST_MISSED):
+        last = _last_change(history, missed)
+        if last is None or missed.at_us - last.at_us <= bound_us or under_way(history, missed):
+            continue
+        why = (
+            f"the group was not at rest {seconds(missed.at_us - last.at_us)} after the last change: "
+            f"{missed.of('why')}; the bound is {seconds(bound_us)}"
+        )
+        found.append(_Trouble("never_at_rest", why, (last.id, missed.id)))
+    return found
+
+
+def _last_change(history: History, before: Event) -> Event | None:
+    """The last that was done to the group from outside."""
+    kinds = (Kind.MEMBER_STARTED, Kind.MEMBER_CLOSING, Kind.FAULT_BEGAN, Kind.FAULT_ENDED, Kind.SESSION_CLOSED)
+    events = [event for event in events_of(history, *kinds) if event.at_us <= before.at_us]
+    changes = [event for event in membership_changes(history) if event.at_us <= before.at_us]
+    return max([*events[-1:], *changes[-1:]], key=order, default=None)
+
+
+# -- retries exhausted --------------------------------------------------------------------------
+
+
+def _exhausted(history: History) -> list[_Trouble]:
+    rests = rests_of(history)
+    end_us, _ = closing_us(history)
+    assembled_us = rests[0].at_us if rests else end_us
+    found = []
+    for life in lives(history):
+        for index, rebalance in enumerate(life.rebalances):
+            if rebalance.outcome != "failed" or rebalance.ended is None or rebalance.ended.at_us > end_us:
+                continue
+            after = life.rebalances[index + 1 :]
+            if rebalance.ended.at_us <= assembled_us and _resumed(after, assembled_us):
+                continue  # mended while the group was assembled
+            why = f"{life.member} gave up after {rebalance.ended.of('attempts')} attempts"
+            stands = _stands(rests, rebalance, after)
+            if stands is not None:
+                why += ", and stood at rest with nothing"
+            witness = (rebalance.began.id, rebalance.ended.id, None if stands is None else stands.id)
+            found.append(_Trouble("retries_exhausted", why, witness))
+    return found
+
+
+def _resumed(after: Sequence[Rebalance], by_us: int) -> bool:
+    return any(later.began.at_us <= by_us for later in after)
+
+
+def _stands(rests: Sequence[Event], failed: Rebalance, after: Sequence[Rebalance]) -> Event | None:
+    """The first rest after the failure, if no rebalance of the member stands between."""
+    assert failed.ended is not None
+    rest = next((rest for rest in rests if rest.at_us >= failed.ended.at_us), None)
+    return None if rest is None or _resumed(after, rest.at_us) else rest
+
+
+# -- hold and wait ------------------------------------------------------------------------------
+
+
+def _deadlocks(history: History) -> list[_Trouble]:
+    end_us, _ = closing_us(history)
+    found = []
+    for cycle in wait_cycles(history, end_us):
+        names = ", ".join(f"{wait.member} holds {wait.holds} and waits for {wait.waits_for}" for wait in cycle)
+        found.append(_Trouble("hold_and_wait", names, tuple(wait.failed.id for wait in cycle)))
+    return found
+
+
+# -- flapping -----------------------------------------------------------------------------------
+
+
+def _flapping(history: History) -> list[_Trouble]:
+    rests = rests_of(history)
+    times = [rest.at_us for rest in rests]
+    # A rest follows a quiet time: what the registry tells of within 2 ms before it came after it.
+    changes = Counter(bisect_right(times, event.at_us + TOLERANCE_US) for event in membership_changes(history))
+    found = []
+    for (life, index), rounds in _rounds(history).items():
+        told = changes[index]
+        if len(rounds) > ROUNDS_PER_CHANGE * max(1, told):
+            why = f"{life} rebalanced {len(rounds)} times between two rests, for {told} changes"
+            witness = (rests[index - 1].id, rounds[-1].began.id, rests[index].id)
+            found.append(_Trouble("flapping", why, witness))
+    return found
+
+
+@once
+def _rounds(history: History) -> dict[tuple[str, int], list[Rebalance]]:
+    """(member, i): its rebalances after rest i-1 and until rest i."""
+    times = [rest.at_us for rest in rests_of(history)]
+    found: dict[tuple[str, int], list[Rebalance]] = {}
+    for life in lives(history):
+        for rebalance in life.rebalances:
+            index = bisect_right(times, rebalance.began.at_us)
+            if 0 < index < len(times):
+                found.setdefault((life.member, index), []).append(rebalance)
+    return found
+
+
+CHECK = Check(
+    name="non_convergence",
+    compares=(Layer.OP, Layer.REGISTRY),
+    meaning="The group did not come to agree: a member gave up, some held and waited, or it never came to rest.",
+    plants=("ignore-watch",),
+    judge=judge,
+)

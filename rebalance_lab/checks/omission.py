@@ -1,0 +1,135 @@
+"""O5, omission: at rest the owners are not exactly a partition of what the group subscribes to.
+
+At every REST_REACHED before the phase `closing`, by the registry (its transaction log, not what the
+observer saw): each partition of each topic that a registered living member subscribes to must have
+an owner, and each owner must be such a member that subscribes to the topic, of a partition that
+exists. Subscriptions are those of the registrations' payloads, wildcards included; topics and their
+partitions those of /brokers/topics. Told apart are partitions without an owner and those with a
+foreign one. Two owners at once are `registry_overlap`'s affair.
+
+Witness: what left the partition as it is (the DELETED of its last owner, or the topic's znode; the
+CREATED of the foreign owner), and the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
+from rebalance_lab.checks.groups import (
+    GroupsState,
+    Place,
+    Registered,
+    states_at_rests,
+    subscription_of,
+    unrested,
+)
+from rebalance_lab.checks.lives import lives
+from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.history.events import Event, Layer
+from rebalance_lab.history.files import History
+
+
+@dataclass(frozen=True, slots=True)
+class _Breach:
+    """A partition without owner, or with a foreign one, at a rest. `left`: what left it so."""
+
+    place: Place
+    foreign: bool
+    left: Event | None
+    rest: Event
+
+    @property
+    def why(self) -> str:
+        _, topic, partition = self.place
+        if not self.foreign:
+            return f"{topic}/{partition} had no owner at rest"
+        owner = None if self.left is None else self.left.member
+        return f"{topic}/{partition} was owned at rest by {owner}, which is no member that subscribes to it"
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """What one rest shows: `places` that must have an owner, and the `breaches`."""
+
+    places: int
+    breaches: list[_Breach]
+
+
+def judge(history: History) -> Finding:
+    """Measures: `rests` looked at, `partitions` that had to have an owner, over all of them;
+    `unowned` and `foreign` of these, `count` both."""
+    gone = _gone_us(history)
+    seen = [_look(rest, state, gone) for rest, state in states_at_rests(history)]
+    found = [] if clock_drifted(history) else [breach for one in seen for breach in one.breaches]
+    numbers = {
+        "count": len(found),
+        "unowned": sum(not breach.foreign for breach in found),
+        "foreign": sum(breach.foreign for breach in found),
+        "rests": len(seen),
+        "partitions": sum(one.places for one in seen),
+    }
+    if found:
+        return _violated(found, numbers)
+    nothing = unrested(history) if numbers["partitions"] else "at no rest was a member subscribed to a partition"
+    why = "at every rest each partition had one living owner that subscribes to it"
+    return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
+
+
+def _violated(found: Sequence[_Breach], numbers: dict[str, int]) -> Finding:
+    first = found[0]
+    others = sum(breach.rest is first.rest for breach in found) - 1
+    more = f" (and {others} more partitions then)" if others else ""
+    left = None if first.left is None else first.left.id
+    return violated(first.why + more, (left, first.rest.id), numbers)
+
+
+def _gone_us(history: History) -> dict[str, int]:
+    """When the last process of each name was gone, of those of which none is left."""
+    found: dict[str, list[Event | None]] = {}
+    for life in lives(history):
+        found.setdefault(life.member, []).append(life.gone)
+    return {name: max(each.at_us for each in ends if each) for name, ends in found.items() if all(ends)}
+
+
+def _look(rest: Event, state: GroupsState, gone: dict[str, int]) -> _Rest:
+    living = {who: event for who, event in state.ids.items() if not _gone(who, gone, rest)}
+    topics = {who: _topics(event, state) for who, event in living.items()}
+    wanted = _wanted(topics, state)
+    unowned = [
+        _Breach(place, False, state.freed.get(place, state.topics[place[1]][0]), rest)
+        for place in wanted
+        if place not in state.owners
+    ]
+    foreign = [
+        _Breach(place, True, owner, rest)
+        for place, owner in sorted(state.owners.items())
+        if place not in wanted or place[1] not in topics.get((place[0], owner.member or ""), ())
+    ]
+    return _Rest(len(wanted), unowned + foreign)
+
+
+def _gone(who: Registered, gone: dict[str, int], rest: Event) -> bool:
+    """What is as late as the rest follows it: a rest needs a quiet time."""
+    return who[1] in gone and gone[who[1]] < rest.at_us
+
+
+def _wanted(topics: dict[Registered, list[str]], state: GroupsState) -> dict[Place, None]:
+    """The places that must have an owner, in order."""
+    pairs = sorted({(group, topic) for (group, _), its in topics.items() for topic in its})
+    return dict.fromkeys((group, topic, each) for group, topic in pairs for each in state.topics[topic][1])
+
+
+def _topics(registration: Event, state: GroupsState) -> list[str]:
+    found = subscription_of(str(registration.of("data") or ""))
+    return [] if found is None else found.topics(state.topics)
+
+
+CHECK = Check(
+    name="omission",
+    compares=(Layer.REGISTRY, Layer.OP),
+    meaning="At rest a partition had no owner, or one that is no living member subscribed to its topic.",
+    plants=("never-claim-last",),
+    judge=judge,
+)

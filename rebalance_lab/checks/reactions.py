@@ -1,0 +1,151 @@
+"""Who rebalanced after a change, and who had to and did not: for checks of watches."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.checks.bounds import bounds, lacking
+from rebalance_lab.checks.faults import (
+    DEEDS,
+    TOLERANCE_US,
+    clock_drifted,
+    faults,
+    not_violated,
+    seconds,
+    under_way,
+    violated,
+)
+from rebalance_lab.checks.lives import Life, lives
+from rebalance_lab.checks.model import Finding
+from rebalance_lab.checks.scope import closing_us, rests_of
+from rebalance_lab.checks.znodes import Znode, znodes_of
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """What one member did about one change. `registered`: its id, which stood then. `began`: its
+    first REBALANCE_BEGAN after the change, by the deadline or later; None where there is none.
+    `missed`: it had to by the deadline, and did not; `known`: that much can be said."""
+
+    change: Event
+    life: Life
+    registered: Znode
+    began: Event | None
+    missed: bool
+    known: bool
+
+    @property
+    def after_us(self) -> int:
+        """From the change to the rebalance; 0 where none began."""
+        return 0 if self.began is None else max(0, self.began.at_us - self.change.at_us)
+
+
+def bound_us(history: History) -> int:
+    """How long a member may take to begin: it may be busy with a rebalance that goes through all
+    its attempts, and a notification costs some requests, fewer than an attempt."""
+    limits = bounds(history)
+    return limits.rebalance_us + limits.attempt_us
+
+
+def reactions(history: History, changes: Iterable[Event], *, group: bool) -> list[Reaction]:
+    """Of each change each member that was registered before it and that it is not about; with
+    `group` only those of the change's group.
+
+    The deadline is the bound, counted from the change or from the end of what disturbed the group then
+    (a server that lags or stands still), or the first rest that comes a quiet time after the change,
+    if that is earlier and no fault was under way: then nothing is left that would make the member
+    begin. A member must begin only if until then it lived, was connected and undisturbed.
+    """
+    starts = {life.who: [one.began.at_us for one in life.rebalances] for life in lives(history)}
+    registered = _registered(history)
+    rests = [rest.at_us for rest in rests_of(history) if not under_way(history, rest)]
+    end_us, _ = closing_us(history)
+    found = []
+    for change in changes:
+        deadline_us = _deadline_us(history, change, rests)
+        for life in lives(history):
+            if life.member == change.member or (group and life.group != change.group):
+                continue
+            znode = next((one for one in registered.get(life.who, ()) if _there(one, change)), None)
+            if znode is None:
+                continue
+            index = bisect_right(starts[life.who], change.at_us - TOLERANCE_US)
+            began = life.rebalances[index].began if index < len(life.rebalances) else None
+            in_time = began is not None and began.at_us <= deadline_us + TOLERANCE_US
+            had_to = deadline_us <= end_us and life.undisturbed(change.at_us, deadline_us)
+            found.append(Reaction(change, life, znode, began, not in_time and had_to, in_time or had_to))
+    return found
+
+
+def judge_reactions(history: History, found: Sequence[Reaction], *, clean: str, nothing: str | None) -> Finding:
+    """The finding of a check that members react. `clean`: why it is; `nothing`: why there was
+    nothing to look at.
+
+    Measures: `changes` that somebody had to react to; `count`, times a member did not, of `reactions`
+    that could be told; `longest_us` from a change to a member's rebalance; `bound_us`.
+    """
+    missing = lacking(history)
+    if missing is not None:
+        return not_violated(history, "", {}, vacuous=missing)
+    missed = [] if clock_drifted(history) else [one for one in found if one.missed]
+    known = [one for one in found if one.known]
+    numbers = {
+        "count": len(missed),
+        "changes": len({one.change.id for one in found}),
+        "reactions": len(known),
+        "longest_us": max((one.after_us for one in known), default=0),
+        "bound_us": bound_us(history),
+    }
+    if missed:
+        return _violated(missed[0], numbers)
+    if found and not known:
+        nothing = "of no change it can be told whether a member noticed it"
+    return not_violated(history, clean, numbers, vacuous=nothing, across_layers=True)
+
+
+def _violated(first: Reaction, numbers: dict[str, int]) -> Finding:
+    did = "came" if first.change.kind is Kind.CREATED else "went"
+    late = "began no rebalance after" if first.began is None else f"began a rebalance {seconds(first.after_us)} after"
+    witness = (first.change.id, None if first.began is None else first.began.id)
+    return violated(f"{first.life.member} {late} {first.change.of('path')} {did}", witness, numbers)
+
+
+def _deadline_us(history: History, change: Event, rests: Sequence[int]) -> int:
+    bound = _undisturbed_from_us(history, change) + bound_us(history)
+    index = bisect_right(rests, change.at_us + bounds(history).quiet_us - TOLERANCE_US)
+    return min(bound, rests[index]) if index < len(rests) else bound
+
+
+def _registered(history: History) -> dict[tuple[str, str], list[Znode]]:
+    """(actor, member) -> the ids that it made by its sessions: another process may bear its name."""
+    actors = {event.session: event.actor for event in events_of(history, Kind.CONNECTED)}
+    found: dict[tuple[str, str], list[Znode]] = {}
+    for znode in znodes_of(history)[0]:
+        if znode.is_id and znode.created.session in actors:
+            found.setdefault((actors[znode.created.session], znode.member), []).append(znode)
+    return found
+
+
+def _undisturbed_from_us(history: History, change: Event) -> int:
+    """The change, or the end of the last fault that met the bound after it and was for no member
+    (those of members count for these alone); without an end it is the history's."""
+    begin_us, end_us = change.at_us, change.at_us + bound_us(history)
+    actors = {life.actor for life in lives(history)}
+    ends = [begin_us]
+    for fault in faults(history):
+        began = fault.began
+        if began.of("fault") in DEEDS or began.of("target") in actors or began.at_us > end_us:
+            continue
+        ends.append(history.events[-1].at_us if fault.ended is None else fault.ended.at_us)
+    return max(ends)
+
+
+def _there(znode: Znode, change: Event) -> bool:
+    """Whether the id stood when the change was made, by the registry's own order."""
+    at = change.zxid or 0
+    return znode.rank < at and (znode.deleted is None or (znode.deleted.zxid or 0) > at)

@@ -1,0 +1,51 @@
+"""O2, registry overlap: the registry held two owners of one partition at once.
+
+ZooKeeper cannot do that: an owner is one znode. So this check is about the recorder, and the
+sound of an alarm is a hole in the transaction log or a broken tap. Registry intervals are
+compared in the registry's own order (zxid, then log order), never by time.
+
+Witness: the event that made the first member owner, and the one that made the second owner
+although no deletion of the first stands between them.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.checks.faults import not_violated, violated
+from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.overlaps import longest, measures, overlaps
+from rebalance_lab.history.events import Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import Interval
+from rebalance_lab.history.views import owners, registry
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, `longest_us`, `total_us` (see `overlaps.measures`), by the server's clock."""
+    intervals = owners(history)
+    rank = {event.id: position for position, event in enumerate(registry(history))}
+
+    def span(interval: Interval) -> tuple[int, int]:
+        return (rank[interval.begin], len(rank) if interval.end is None else rank[interval.end])
+
+    found = overlaps(intervals, span=span, closed=False)
+    numbers = measures(found)
+    if not found:
+        nothing = None if intervals else "the registry never held an owner"
+        return not_violated(history, "each partition had at most one owner at any zxid", numbers, vacuous=nothing)
+    worst = longest(found)
+    first, second = worst.first, worst.second
+    return violated(
+        f"{second.member} became owner of {first.topic}/{first.partition} while {first.member} was: "
+        "no ZooKeeper does that, so the recorder lost an event",
+        (first.begin, second.begin),
+        numbers,
+    )
+
+
+CHECK = Check(
+    name="registry_overlap",
+    compares=(Layer.REGISTRY,),
+    meaning="The registry held two owners of one partition at once; ZooKeeper cannot, so the recorder is at fault.",
+    plants=("recorder-loses-releases", "two-owners"),
+    judge=judge,
+)

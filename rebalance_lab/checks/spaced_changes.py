@@ -1,0 +1,209 @@
+"""Spaced changes: one change of a group with a rest before and after it, and what it cost.
+
+A PHASE with `change` (join, leave, crash, broker, topic) and `members` (the group's size before)
+says that one comes. Costs are those of the group's members until the rest that ends the phase. As a
+rest follows a quiet time, what the registry tells of within 2 ms before one came after it.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.groups import membership_changes
+from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
+from rebalance_lab.checks.payloads import payload_bytes
+from rebalance_lab.checks.scope import next_rest
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of, once
+
+#: Operations that read, and those that write. Of a multi-read each read counts.
+READS = ("get", "children", "exists", "reads")
+WRITES = ("create", "set", "delete")
+
+#: Paths below which the one change of each kind is seen.
+_PLACES = {"broker": "/brokers/ids/", "topic": "/brokers/topics/"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What members did: `notifications` of the change (fired watches; not that of a leaver about
+    itself, which a server may send while it closes the session), rebalances begun, reads and
+    writes sent to ZooKeeper. `bytes`: of payload that the reads brought; None where operations are
+    only counted, and where no formula tells it."""
+
+    notifications: int
+    rebalances: int
+    reads: int
+    writes: int
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SpacedChange:
+    """From `phase` to `rest`. `event`: the one change in the registry. `members`: the group's
+    lives that were there in it. `why_not`: why its cost says nothing, None where it does."""
+
+    index: int
+    phase: Event
+    rest: Event
+    event: Event | None
+    members: Sequence[Life]
+    why_not: str | None
+
+    @property
+    def kind(self) -> str:
+        return str(self.phase.of("change"))
+
+    @property
+    def before(self) -> int:
+        told = self.phase.of("members")
+        return told if isinstance(told, int) else 0
+
+    @property
+    def name(self) -> str:
+        """What its measures are called by."""
+        return f"{self.kind}_{self.index}"
+
+    def left(self, life: Life) -> bool:
+        """Whether a member was gone at the rest."""
+        return life.gone is not None and life.gone.at_us < self.rest.at_us
+
+    def attempts(self) -> list[tuple[Life, Attempt]]:
+        """The attempts of its rebalances, with who made them."""
+        return [
+            (life, attempt)
+            for life in self.members
+            for rebalance in life.rebalances
+            if self.phase.at_us <= rebalance.began.at_us < self.rest.at_us
+            for attempt in rebalance.attempts
+        ]
+
+
+def announced(history: History) -> list[Event]:
+    """The phases that say that a spaced change comes."""
+    phases = events_of(history, Kind.PHASE)
+    return [event for event in phases if event.of("change") is not None and isinstance(event.of("members"), int)]
+
+
+def spaced_changes(history: History) -> list[SpacedChange]:
+    """Every spaced change that came to rest, numbered from 1."""
+    found: list[SpacedChange] = []
+    for phase in announced(history):
+        rest = next_rest(history, phase)
+        if rest is not None:
+            found.append(_spaced(history, len(found) + 1, phase, rest))
+    return found
+
+
+def _spaced(history: History, index: int, phase: Event, rest: Event) -> SpacedChange:
+    kind = str(phase.of("change"))
+    begin_us, end_us = phase.at_us - TOLERANCE_US, rest.at_us - TOLERANCE_US
+    changes = [
+        event
+        for event in membership_changes(history)
+        if begin_us <= event.at_us < end_us and (event.member is None or event.group == phase.group)
+    ]
+    members = [
+        life
+        for life in lives(history)
+        if life.group == phase.group
+        and life.started.at_us < rest.at_us
+        and (life.gone is None or life.gone.at_us >= phase.at_us)
+    ]
+    event = changes[0] if len(changes) == 1 and _is(kind, changes[0]) else None
+    return SpacedChange(index, phase, rest, event, members, _why_not(history, phase, rest, event, members))
+
+
+def _is(kind: str, event: Event) -> bool:
+    """Whether a change in the registry is of the kind that was announced."""
+    if kind == "join":
+        return event.member is not None and event.kind is Kind.CREATED
+    if kind in ("leave", "crash"):
+        return event.member is not None and event.kind is Kind.DELETED
+    return str(event.of("path")).startswith(_PLACES.get(kind, "\0"))
+
+
+def _why_not(history: History, phase: Event, rest: Event, event: Event | None, members: Sequence[Life]) -> str | None:
+    name = f"{phase.of('change')} announced by {phase.actor}/{phase.n}"
+    if event is None:
+        return f"the {name} is not the one change until the next rest"
+    actors = {life.actor for life in members if life.gone is None or life.gone.at_us >= rest.at_us}
+    for lost in events_of(history, Kind.DISCONNECTED, Kind.EXPIRED):
+        if phase.at_us <= lost.at_us < rest.at_us and lost.actor in actors:
+            return f"{lost.actor} lost its connection in the {name}"
+    found = (_odd(life, rebalance, phase, rest) for life in members for rebalance in life.rebalances)
+    return next((f"{why} in the {name}" for why in found if why is not None), None)
+
+
+def _odd(life: Life, rebalance: Rebalance, phase: Event, rest: Event) -> str | None:
+    """What makes a rebalance cost something else than the formulas tell of; None where nothing does,
+    or it is none of the change's."""
+    begin_us = rebalance.began.at_us
+    end_us = rest.at_us if rebalance.ended is None else rebalance.ended.at_us
+    if begin_us >= rest.at_us or end_us < phase.at_us:
+        return None
+    killed = life.left_us is not None and life.left_us < rest.at_us  # perhaps in the middle of one
+    if begin_us < phase.at_us or (end_us >= rest.at_us and not killed):
+        return f"{life.member} rebalanced across the beginning or the end"
+    if rebalance.outcome == "failed":
+        return f"{life.member} gave up"
+    if any(one.failed is not None and one.failed.of("reason") == "error" for one in rebalance.attempts):
+        return f"an attempt of {life.member} broke off"
+    return None
+
+
+def cost(history: History, change: SpacedChange) -> Cost:
+    """What the change cost its group, as recorded."""
+    begin_us, end_us = change.phase.at_us, change.rest.at_us
+    actors = {life.actor for life in change.members}
+    path = "" if change.event is None else str(change.event.of("path"))
+    watched = (path, path.rpartition("/")[0])
+    fired = _within(events_of(history, Kind.WATCH_FIRED), begin_us, end_us)
+    counts = _counts(history, actors, begin_us, end_us)
+    rebalances = [one for life in change.members for one in life.rebalances]
+    others = {life.actor for life in change.members if change.event is None or life.member != change.event.member}
+    return Cost(
+        notifications=sum(event.actor in others and event.of("path") in watched for event in fired),
+        rebalances=sum(begin_us <= one.began.at_us < end_us for one in rebalances),
+        reads=sum(counts.get(name, 0) for name in READS),
+        writes=sum(counts.get(name, 0) for name in WRITES),
+        bytes=_bytes(history, actors, begin_us, end_us),
+    )
+
+
+def _bytes(history: History, actors: set[str], begin_us: int, end_us: int) -> int | None:
+    if events_of(history, Kind.OPERATIONS):
+        return None
+    answers = _within(events_of(history, Kind.OK), begin_us, end_us)
+    return payload_bytes(history, (event for event in answers if event.actor in actors))
+
+
+def _counts(history: History, actors: set[str], begin_us: int, end_us: int) -> Mapping[str, int]:
+    """Operations by name: recorded singly, or counted."""
+    found: dict[str, int] = {}
+    for event in _within(_operations(history), begin_us, end_us):
+        if event.actor not in actors:
+            continue
+        told = event.of("counts") if event.kind is Kind.OPERATIONS else _single(event)
+        for name, number in (told if isinstance(told, dict) else {}).items():
+            found[name] = found.get(name, 0) + int(number)
+    return found
+
+
+def _single(event: Event) -> dict[str, int]:
+    operation, parts = str(event.of("op")), event.of("parts")
+    return {"reads": len(parts)} if operation == "multi_read" and isinstance(parts, list | tuple) else {operation: 1}
+
+
+@once
+def _operations(history: History) -> list[Event]:
+    return events_of(history, Kind.INVOKED, Kind.OPERATIONS)
+
+
+def _within(events: Sequence[Event], begin_us: int, end_us: int) -> Sequence[Event]:
+    begin = bisect_left(events, begin_us, key=lambda event: event.at_us)
+    return events[begin : bisect_left(events, end_us, key=lambda event: event.at_us)]

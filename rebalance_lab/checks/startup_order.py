@@ -1,0 +1,117 @@
+"""Z6: the order in which a member starts.
+
+It registers, watches the ids of its group, watches /brokers/ids, with a topic filter also watches
+/brokers/topics, and then forces its first rebalance. Told by the member's own operations, as it asks
+for them: the first create of its id, the first read of each path that sets a watch, and its first
+REBALANCE_BEGAN. 0.8.2 as shipped watches /brokers/ids only after a rebalance that found no broker, so
+there the statement fails. Nothing is said of a history that only counts operations, or that does not
+tell of any read whether it sets a watch.
+
+Witness: the two steps in the wrong order; of a step that is missing, the steps around its place.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from rebalance_lab.checks.faults import not_violated, violated
+from rebalance_lab.checks.lives import Life, lives
+from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of, once
+
+BROKERS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+
+#: What a registration with a filter has for its pattern.
+FILTERS = ("white_list", "black_list")
+
+#: A step of the start: what it is, and the event, None where it did not happen before the last.
+_Step = tuple[str, Event | None]
+
+
+def judge(history: History) -> Finding:
+    """Measures: `members` that registered and rebalanced; `count` of those in another order."""
+    found = [(life, steps) for life in lives(history) if (steps := _steps(history, life))]
+    broken = [(life, steps) for life, steps in found if _wrong(steps)]
+    numbers = {"count": len(broken), "members": len(found)}
+    if broken:
+        return _violated(*broken[0], numbers)
+    nothing = None if found else "no member registered and rebalanced"
+    return not_violated(history, "every member started in the order told", numbers, vacuous=nothing)
+
+
+def _violated(life: Life, steps: Sequence[_Step], numbers: dict[str, int]) -> Finding:
+    index = _wrong(steps)
+    name, event = steps[index]
+    before = [step for _, step in steps[:index] if step is not None][-1]
+    after = next(step for _, step in steps[index:] if step is not None)
+    if event is None:
+        return violated(f"{life.member} did not {name} before its first rebalance", (before.id, after.id), numbers)
+    why = f"{life.member} did {name} before it did {steps[index - 1][0]}"
+    return violated(why, (event.id, before.id), numbers)
+
+
+def _wrong(steps: Sequence[_Step]) -> int:
+    """The place of the first step that is missing, or comes before the one above it; 0 where all
+    is in order (the first step is always there)."""
+    for index in range(1, len(steps)):
+        former, event = steps[index - 1][1], steps[index][1]
+        if event is None or (former is not None and event.n < former.n):
+            return index
+    return 0
+
+
+def _steps(history: History, life: Life) -> list[_Step]:
+    """The steps in the order they should have; none for a member that did not get so far."""
+    ids = f"/consumers/{life.group}/ids"
+    registered = _first(history, life, f"create {ids}/{life.member}")
+    if registered is None or not life.rebalances:
+        return []
+    first = life.rebalances[0].began
+    paths = [("watch the ids", ids), ("watch the brokers", BROKERS)]
+    if life.started.of("pattern") in FILTERS:
+        paths.append(("watch the topics", TOPICS))
+    watched = [(name, _first(history, life, f"watch {path}")) for name, path in paths]
+    steps: list[_Step] = [("register", registered)]
+    steps += [(name, event if event is not None and event.n < first.n else None) for name, event in watched]
+    return [*steps, ("rebalance", first)]
+
+
+def _first(history: History, life: Life, deed: str) -> Event | None:
+    """The first of the life: a process may have several, one after another."""
+    found = _deeds(history).get((life.actor, deed), [])
+    index = bisect_right(found, life.started.n, key=lambda event: event.n)
+    return found[index] if index < len(found) else None
+
+
+@once
+def _deeds(history: History) -> dict[tuple[str, str], list[Event]]:
+    """(actor, deed) -> when it asked for it: `create PATH`, or `watch PATH`."""
+    found: dict[tuple[str, str], list[Event]] = {}
+    for event in events_of(history, Kind.INVOKED):
+        path = event.of("path")
+        if event.of("watch") is True:
+            found.setdefault((event.actor, f"watch {path}"), []).append(event)
+        elif event.of("op") == "create":
+            found.setdefault((event.actor, f"create {path}"), []).append(event)
+    return found
+
+
+def _watches_told(history: History) -> bool:
+    """Whether the operations of members are recorded, and say of reads that they set a watch."""
+    actors = {life.actor for life in lives(history)}
+    return any(event.actor in actors and event.of("watch") is True for event in events_of(history, Kind.INVOKED))
+
+
+CHECK = Check(
+    name="startup_order",
+    compares=(Layer.OP,),
+    meaning="A member did not register, watch ids, brokers and topics, and rebalance, in this order.",
+    plants=("ignore-watch",),
+    judge=judge,
+    about=About.STATEMENT,
+    applies=_watches_told,
+)

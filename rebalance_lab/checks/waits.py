@@ -1,0 +1,135 @@
+"""Who waits for whom: members that failed for a conflict and hold partitions meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.lives import lives
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import Interval
+from rebalance_lab.history.views import events_of, once, owners
+
+#: (topic, partition) of the member's own group.
+_Partition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """From `failed`, an ATTEMPT_FAILED, until the member's next attempt ends it has `held`, and
+    waits for `wanted`, partition -> who owns it."""
+
+    member: str
+    group: str
+    failed: Event
+    held: tuple[_Partition, ...]
+    wanted: Mapping[_Partition, str]
+
+    @property
+    def holds(self) -> str:
+        return ", ".join(f"{topic}/{partition}" for topic, partition in self.held)
+
+    @property
+    def waits_for(self) -> str:
+        return ", ".join(f"{topic}/{partition}" for topic, partition in self.wanted)
+
+
+def wait_cycles(history: History, until_us: int) -> list[tuple[Wait, ...]]:
+    """Each set of members that wait in a circle which lasts, once, as the waits that closed it.
+    A circle that one of them breaks, by letting go before the next rest, is none."""
+    found: dict[tuple[str, ...], tuple[Wait, ...]] = {}
+    waiting: dict[str, Wait] = {}
+    for event, member, group in _ends_of_attempts(history):
+        if event.at_us > until_us:
+            break
+        waiting.pop(member, None)
+        wait = _wait(history, event, member, group)
+        if wait is None:
+            continue
+        waiting[member] = wait
+        cycle = _cycle(wait, waiting)
+        if cycle and _lasts(history, cycle, until_us):
+            found.setdefault(tuple(sorted(each.member for each in cycle)), cycle)
+    return list(found.values())
+
+
+def _ends_of_attempts(history: History) -> list[tuple[Event, str, str]]:
+    ends = [
+        (attempt.ended, life.member, life.group)
+        for life in lives(history)
+        for rebalance in life.rebalances
+        for attempt in rebalance.attempts
+        if attempt.ended is not None
+    ]
+    return sorted(ends, key=lambda row: (row[0].at_us, row[0].actor, row[0].n))
+
+
+def _wait(history: History, failed: Event, member: str, group: str) -> Wait | None:
+    """What the member holds beyond doubt when its attempt has failed for a conflict."""
+    conflicts = failed.of("conflicts")
+    if failed.of("reason") != "conflict" or not isinstance(conflicts, list | tuple):
+        return None
+    by_member, by_place = _owners(history)
+    mine = [one for one in by_member.get(member, ()) if _there(one, failed.at_us)]
+    if not mine:
+        return None
+    wanted = {}
+    for topic, partition in conflicts:
+        for one in by_place.get((group, str(topic), int(partition)), ()):
+            if one.member != member and _there(one, failed.at_us):
+                wanted[one.topic, one.partition] = one.member
+    held = tuple((one.topic, one.partition) for one in mine)
+    return Wait(member, group, failed, held, wanted) if wanted else None
+
+
+def _there(one: Interval, moment_us: int) -> bool:
+    return one.begin_us <= moment_us and one.end_us > moment_us + TOLERANCE_US
+
+
+@once
+def _owners(history: History) -> tuple[Mapping[str, list[Interval]], Mapping[tuple[str, str, int], list[Interval]]]:
+    """The registry's owners by member, and by partition."""
+    by_member: dict[str, list[Interval]] = {}
+    by_place: dict[tuple[str, str, int], list[Interval]] = {}
+    for one in owners(history):
+        by_member.setdefault(one.member, []).append(one)
+        by_place.setdefault(one.place, []).append(one)
+    return by_member, by_place
+
+
+def _lasts(history: History, cycle: tuple[Wait, ...], until_us: int) -> bool:
+    """Whether each still holds what the one before it waits for when the group rests next, or the
+    runner gives up waiting for that; `until_us` where neither comes."""
+    closed_us = max(wait.failed.at_us for wait in cycle)
+    rests = events_of(history, Kind.REST_REACHED, Kind.REST_MISSED)
+    rest_us = min(next((rest.at_us for rest in rests if rest.at_us > closed_us), until_us), until_us)
+    by_place = _owners(history)[1]
+    return all(
+        any(
+            one.member == holder and one.begin_us <= closed_us and one.end_us >= rest_us
+            for (topic, partition), holder in wait.wanted.items()
+            if holder == following.member
+            for one in by_place.get((wait.group, topic, partition), ())
+        )
+        for wait, following in zip(cycle, (*cycle[1:], cycle[0]), strict=True)
+    )
+
+
+def _cycle(wait: Wait, waiting: Mapping[str, Wait]) -> tuple[Wait, ...]:
+    """The fewest waits that lead from `wait` round to itself; none where nobody waits for its
+    member in turn."""
+    trails: list[tuple[Wait, ...]] = [(wait,)]
+    seen = {wait.member: True}
+    for trail in trails:  # which grows meanwhile, by each member once
+        for partition, holder in trail[-1].wanted.items():
+            other = waiting.get(holder)
+            if other is None or other.group != wait.group or partition not in other.held:
+                continue
+            if other is wait:
+                return trail
+            if holder not in seen:
+                seen[holder] = True
+                trails.append((*trail, other))
+    return ()

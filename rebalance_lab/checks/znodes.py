@@ -1,0 +1,187 @@
+"""Lives of the znodes that a member's session holds: ids and owners (for claim Z1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import KILL, owner_claim, registry_order
+from rebalance_lab.history.views import once
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """One breach of Z1. `rank`: the zxid that created the znode; the earliest is reported.
+    `by_time`: it compares the registry's time with another layer's, not zxids."""
+
+    why: str
+    witness: tuple[EventId, ...]
+    rank: int
+    by_time: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Znode:
+    """One life of a znode (a path may live several times). `created` is its CREATED; `deleted`
+    ended it, and is None where the history ends first."""
+
+    path: str
+    group: str
+    member: str
+    is_id: bool
+    created: Event
+    deleted: Event | None = None
+
+    @property
+    def rank(self) -> int:
+        return self.created.zxid or 0
+
+    def surely_there_at(self, moment: Event) -> bool:
+        """It existed at `moment`, beyond the doubt that two clocks leave."""
+        return _done_by(self.created, moment) and (self.deleted is None or _done_after(self.deleted, moment))
+
+    def surely_gone_by(self, moment: Event) -> bool:
+        return self.deleted is not None and _done_by(self.deleted, moment)
+
+    def maybe_there_at(self, moment: Event) -> bool:
+        return not self.surely_gone_by(moment) and not _done_after(self.created, moment)
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """The kill of `member`. `znodes`: all that its process made; `registered`: its last id that
+    existed by then, None if it had not registered; `owned`: it surely owned a partition then;
+    `rest`: the last REST_REACHED after the kill, None if none followed."""
+
+    member: str
+    began: Event
+    znodes: Sequence[Znode]
+    registered: Znode | None
+    owned: bool
+    rest: Event | None
+
+    @property
+    def gone_us(self) -> int | None:
+        """From the kill to the end of the id, by the server's clock."""
+        deleted = None if self.registered is None else self.registered.deleted
+        return None if deleted is None else max(0, deleted.at_us - self.began.at_us)
+
+
+@once
+def znodes_of(history: History) -> tuple[list[Znode], list[Violation]]:
+    """`lifetimes` of a history's znodes."""
+    return lifetimes(history.events)
+
+
+def lifetimes(events: Sequence[Event]) -> tuple[list[Znode], list[Violation]]:
+    """Ids and owner znodes in the order in which they ended, those that never did last; and
+    what breaks rules 1 (ephemeral), 2 (goes with its session) and 3 (not before it)."""
+    alive: dict[str, Znode] = {}
+    ended: list[Znode] = []
+    violations: list[Violation] = []
+    closed: Event | None = None
+    for event in registry_order(events):
+        if closed is not None and event.zxid != closed.zxid:
+            violations += _outlived(closed, alive)
+            closed = None
+        if event.kind is Kind.SESSION_CLOSED:
+            closed = event
+            continue
+        path = str(event.of("path"))
+        if event.kind is Kind.CREATED:
+            znode = _znode(path, event)
+            if znode is None:
+                continue
+            if path in alive:  # its deletion is missing in the history: registry_overlap's affair
+                ended.append(_end(alive.pop(path), event))
+            alive[path] = znode
+            if event.of("ephemeral") is not True:
+                violations.append(Violation(f"{path} was created, but not as ephemeral", (event.id,), znode.rank))
+        elif event.kind is Kind.DELETED and path in alive:
+            znode = _end(alive.pop(path), event)
+            ended.append(znode)
+            if event.session != znode.created.session:
+                why = f"{path} of session {znode.created.session} was deleted by session {event.session}"
+                violations.append(Violation(why, (znode.created.id, event.id), znode.rank))
+    if closed is not None:
+        violations += _outlived(closed, alive)
+    return [*ended, *alive.values()], violations
+
+
+def kills(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Kill]:
+    """Every kill of the trial, bitten or not."""
+    rests = [event for event in events if event.kind is Kind.REST_REACHED]
+    sessions = sessions_of(events)
+    found: list[Kill] = []
+    for began in events:
+        if began.kind is not Kind.FAULT_BEGAN or began.of("fault") != KILL:
+            continue
+        its = sessions.get(str(began.of("target")))  # None: not known, so that its name must do
+        own = [one for one in znodes if one.member == began.member and (its is None or one.created.session in its)]
+        ids = [one for one in own if one.is_id and one.maybe_there_at(began)]
+        owned = any(one.surely_there_at(began) for one in own if not one.is_id)
+        after = [rest for rest in rests if rest.at_us > began.at_us]
+        registered = max(ids, key=lambda one: one.rank, default=None)
+        found.append(Kill(str(began.member), began, own, registered, owned, after[-1] if after else None))
+    return found
+
+
+def sessions_of(events: Sequence[Event]) -> dict[str, set[str]]:
+    """Process -> the sessions in which it was connected."""
+    found: dict[str, set[str]] = {}
+    for event in events:
+        if event.kind is Kind.CONNECTED and event.session is not None:
+            found.setdefault(event.actor, set()).add(event.session)
+    return found
+
+
+def idle_crashes(crashes: Sequence[Kill]) -> list[str]:
+    """Kills of registered members that surely owned nothing: doubts, not violations."""
+    return [
+        f"{crash.member} did not surely own a partition when it was killed: nothing of it could vanish"
+        for crash in crashes
+        if crash.registered is not None and not crash.owned
+    ]
+
+
+def _znode(path: str, created: Event) -> Znode | None:
+    """An id or owner znode that begins to live; None for any other path."""
+    match path.split("/"):
+        case ["", "consumers", group, "ids", member]:
+            return Znode(path, group, member, True, created)
+    claim = owner_claim(created)
+    return None if claim is None else Znode(path, claim[0], claim[3], False, created)
+
+
+def _end(znode: Znode, event: Event) -> Znode:
+    return Znode(znode.path, znode.group, znode.member, znode.is_id, znode.created, event)
+
+
+def _outlived(closed: Event, alive: dict[str, Znode]) -> list[Violation]:
+    """Znodes of a session that its end did not take along. (Persistent ones are told already.)"""
+    return [
+        Violation(
+            f"{path} outlived its session {closed.session}, which closed at zxid {closed.zxid:#x}",
+            (znode.created.id, closed.id),
+            znode.rank,
+        )
+        for path, znode in alive.items()
+        if znode.created.session == closed.session and znode.created.of("ephemeral") is True
+    ]
+
+
+def _done_by(change: Event, moment: Event) -> bool:
+    """The registry made the change before `moment`: by the zxid of an observer's reply, which
+    holds all that was done up to it, else by time."""
+    if change.zxid is not None and moment.zxid is not None:
+        return change.zxid <= moment.zxid
+    return change.at_us + TOLERANCE_US < moment.at_us
+
+
+def _done_after(change: Event, moment: Event) -> bool:
+    if change.zxid is not None and moment.zxid is not None:
+        return change.zxid > moment.zxid
+    return moment.at_us + TOLERANCE_US < change.at_us

@@ -1,0 +1,157 @@
+"""Z10, zombie: a member that outlived its session went on beside its successor.
+
+A member whose session the registry closed while it lived, and had not begun to leave, is a zombie
+from then on, until it first owns something in a new session: it was paused, or cut off, or its session
+was ended behind its back (facts 8.4, S2). Meanwhile it goes on believing that it owns a partition that
+another member believes to own (belief), or works on one on which another does (effect). `belief_overlap`
+and `effect_overlap` look at any two members; this one ties the overlap to the session that ended. The
+registry's moment counts from 2 ms before.
+
+Witness: the FAULT_BEGAN of the fault in which the session ended, if there was one; the SESSION_CLOSED;
+and the two events that began what overlaps.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, faults, not_violated, seconds, violated
+from rebalance_lab.checks.lives import Life, lives
+from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.overlaps import Overlap, overlaps
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import beliefs, effects, events_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Zombie:
+    """`life` outlived its session, which ended with `closed`; at `again_us` it first believed to
+    own something in a new one (None: never). `fault`: the FAULT_BEGAN of what it ended in."""
+
+    life: Life
+    closed: Event
+    again_us: int | None
+    fault: Event | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What a zombie and its successor did at once, from `begin_us`, in one layer."""
+
+    zombie: _Zombie
+    overlap: Overlap
+    begin_us: int
+
+    @property
+    def length_us(self) -> int:
+        return max(0, self.overlap.end_us - self.begin_us)
+
+
+def judge(history: History) -> Finding:
+    """Measures: `zombies`; `count` of overlaps; `longest_us` of any; `longest_belief_us`,
+    `longest_effect_us`; `total_belief_us` and `total_effect_us`, in partition-microseconds."""
+    zombies = _zombies(history)
+    belief = _beside(zombies, overlaps(beliefs(history), closed=False), least_us=1)
+    effect = _beside(zombies, overlaps(effects(history), closed=True), least_us=0)
+    numbers = {
+        "count": len(belief) + len(effect),
+        "zombies": len(zombies),
+        "longest_us": _longest_us([*belief, *effect]),
+        "longest_belief_us": _longest_us(belief),
+        "longest_effect_us": _longest_us(effect),
+        "total_belief_us": sum(one.length_us for one in belief),
+        "total_effect_us": sum(one.length_us for one in effect),
+    }
+    if (belief or effect) and not clock_drifted(history):
+        worst = max(effect or belief, key=lambda one: one.length_us)
+        return _violated(worst, numbers)
+    why = "no member that outlived its session went on beside a successor"
+    nothing = None if beliefs(history) or effects(history) else "no member ever believed that it owned a partition"
+    return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
+
+
+def _violated(worst: _Beside, numbers: dict[str, int]) -> Finding:
+    zombie, first, second = worst.zombie, worst.overlap.first, worst.overlap.second
+    other = second.member if (first.actor, first.member) == zombie.life.who else first.member
+    within = "" if zombie.fault is None else f" ({zombie.fault.of('fault')})"
+    why = (
+        f"{zombie.life.member} outlived its session {zombie.closed.session}{within}, and went "
+        f"on beside {other}: belief for {seconds(numbers['longest_belief_us'])}, "
+        f"work for {seconds(numbers['longest_effect_us'])}"
+    )
+    began = None if zombie.fault is None else zombie.fault.id
+    return violated(why, (began, zombie.closed.id, first.begin, second.begin), numbers)
+
+
+def _zombies(history: History) -> list[_Zombie]:
+    """Members whose session ended while they lived, by the time it ended."""
+    owned: dict[tuple[str, str | None], list[int]] = {}
+    for event in events_of(history, Kind.OWNED):
+        owned.setdefault((event.actor, event.member), []).append(event.at_us)
+    sessions = _sessions(history)
+    found = []
+    for closed in events_of(history, Kind.SESSION_CLOSED):
+        life = sessions.get(closed.session)
+        if life is None or (life.left_us is not None and life.left_us <= closed.at_us + TOLERANCE_US):
+            continue
+        times = owned.get(life.who, [])
+        again = bisect_right(times, closed.at_us)
+        again_us = times[again] if again < len(times) else None
+        found.append(_Zombie(life, closed, again_us, _fault(history, life, closed)))
+    return found
+
+
+def _sessions(history: History) -> dict[str | None, Life]:
+    """Whose each session was."""
+    begun = {life.started.id: life for life in lives(history)}
+    current: dict[str, Life] = {}
+    found: dict[str | None, Life] = {}
+    for event in events_of(history, Kind.MEMBER_STARTED, Kind.CONNECTED):
+        if event.kind is Kind.MEMBER_STARTED:
+            current[event.actor] = begun[event.id]
+        elif event.actor in current:
+            found.setdefault(event.session, current[event.actor])
+    return found
+
+
+def _fault(history: History, life: Life, closed: Event) -> Event | None:
+    """The fault in which the session ended: one about the member, else the latest about anything else."""
+    during = [
+        fault.began
+        for fault in faults(history)
+        if fault.began.at_us <= closed.at_us + TOLERANCE_US
+        and (fault.ended is None or fault.ended.at_us >= closed.at_us - TOLERANCE_US)
+    ]
+    own = [began for began in during if began.of("target") == life.actor]
+    return next(reversed(own or during), None)
+
+
+def _beside(zombies: Sequence[_Zombie], found: Sequence[Overlap], *, least_us: int) -> list[_Beside]:
+    """The overlaps of zombies with others while they were zombies, of at least this length."""
+    by_who: dict[tuple[str, str], list[Overlap]] = {}
+    for overlap in found:
+        for one in (overlap.first, overlap.second):
+            by_who.setdefault((one.actor, one.member), []).append(overlap)
+    beside = []
+    for zombie in zombies:
+        for overlap in by_who.get(zombie.life.who, ()):
+            begin_us = max(overlap.begin_us, zombie.closed.at_us - TOLERANCE_US)
+            if overlap.end_us - begin_us >= least_us and (zombie.again_us is None or begin_us < zombie.again_us):
+                beside.append(_Beside(zombie, overlap, begin_us))
+    return beside
+
+
+def _longest_us(found: Sequence[_Beside]) -> int:
+    return max((one.length_us for one in found), default=0)
+
+
+CHECK = Check(
+    name="zombie_overlap",
+    compares=(Layer.BELIEF, Layer.EFFECT, Layer.REGISTRY),
+    meaning="A member that outlived its session went on believing or working beside its successor.",
+    plants=("pause-that-overstays",),
+    judge=judge,
+)

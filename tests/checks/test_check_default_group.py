@@ -1,0 +1,86 @@
+"""The default group (Z14): tiny histories, findings in full."""
+
+from __future__ import annotations
+
+from group_story import GroupStory
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.history.events import Kind
+
+CHECK = CHECKS["default_group"]
+NO_GROUP = "requirement failed: Missing required property 'group.id'"
+
+
+def joined(*groups: str) -> GroupStory:
+    """m1, m2, … name no group, and register in these."""
+    story = GroupStory()
+    for number, group in enumerate(groups, 1):
+        story.comes(number, f"m{number}", group=group, group_given=False)
+        story.registers(10 + number, f"m{number}", group=group)
+    story.rest(1000)
+    return story
+
+
+def numbers(**told: int) -> dict[str, int]:
+    return {"count": 0, "members": 2, "refused": 0, "registered": 2, "groups": 1, **told}
+
+
+def test_all_are_in_one_group() -> None:
+    story = joined("default", "default")
+    story.joins(20, "m3")  # which names its group
+    assert CHECK.applies(story.history())
+    why = "2 members that named no group are all in group default"
+    assert CHECK.judge(story.history()) == Finding(Outcome.CLEAN, why, (), numbers())
+
+
+def test_they_are_in_two() -> None:
+    story = joined("one", "other")
+    assert CHECK.judge(story.history()) == Finding(
+        Outcome.VIOLATED,
+        "one_m1 and other_m2 named no group, and are in groups one and other",
+        (("zookeeper", 0), ("zookeeper", 1)),
+        numbers(count=1, groups=2),
+    )
+
+
+def test_as_shipped_one_is_refused() -> None:
+    story = joined()
+    refused = story.add(5, "m1", Kind.MEMBER_REFUSED, group=None, detail={"error": NO_GROUP, "group_given": False})
+    assert CHECK.judge(story.history()) == Finding(
+        Outcome.VIOLATED,
+        f"m1 named no group and was refused: {NO_GROUP}",
+        (refused,),
+        numbers(count=1, members=1, refused=1, registered=0, groups=0),
+    )
+
+
+def test_one_alone_may_be_in_a_group_of_its_own() -> None:
+    finding = CHECK.judge(joined("default").history())
+    assert (finding.outcome, finding.why) == (
+        Outcome.UNKNOWN,
+        "one member alone named no group: others may have another",
+    )
+
+
+def test_one_that_never_registered_leaves_it_open() -> None:
+    story = joined("default", "default")
+    story.comes(500, "m3", group="default", group_given=False)
+    finding = CHECK.judge(story.history())
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "of 3 members that named no group 2 registered")
+
+
+def test_who_registers_again_after_its_expiry_is_one_member() -> None:
+    story = joined("default", "default")
+    story.goes(500, "m1", group="default")
+    story.registers(600, "m1", group="default", session="0x9")
+    assert CHECK.judge(story.history()).measures == numbers()
+
+
+def test_it_does_not_apply_where_all_name_a_group_or_are_refused_for_something_else() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    detail = {"error": "NumberFormatException: x", "group_given": False}
+    story.add(5, "m2", Kind.MEMBER_REFUSED, group=None, detail=detail)
+    detail = {"error": "client.id ! is illegal", "group_given": True}
+    story.add(5, "m3", Kind.MEMBER_REFUSED, group=None, detail=detail)
+    assert not CHECK.applies(story.history())

@@ -1,0 +1,247 @@
+"""Non-convergence (O6; Z9, Z16): tiny histories, findings in full."""
+
+from __future__ import annotations
+
+import pytest
+from group_story import GroupStory
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.history.events import EventId, Kind
+
+CHECK = CHECKS["non_convergence"]
+
+#: Of a story's settings: a session and two ticks, twice 4 * 500 ms, and 1 s of quiet.
+BOUND_MS = 3000 + 2 * 2000 + 1000
+
+
+def two_at_rest(**told: object) -> GroupStory:
+    """m1 and m2 at rest at 1000 ms (runner/0)."""
+    story = GroupStory(**told)  # type: ignore[arg-type]
+    for ms, actor in ((0, "m1"), (100, "m2")):
+        story.joins(ms, actor)
+        story.rebalances(ms + 10, ms + 50, actor)
+    story.rest(1000)
+    return story
+
+
+def ended(story: GroupStory, ms: float = 20_000) -> GroupStory:
+    story.rest(ms)
+    story.phase(ms, "closing")
+    return story
+
+
+def numbers(**told: int) -> dict[str, int]:
+    kinds = dict.fromkeys(("never_at_rest", "retries_exhausted", "hold_and_wait", "flapping"), 0)
+    return {"count": sum(told.get(kind, 0) for kind in kinds), **kinds, "rounds_most": 0, "conflicts": 0, **told}
+
+
+def test_a_change_that_ends_at_rest() -> None:
+    story = two_at_rest()
+    story.joins(2000, "m3")
+    for actor in ("m1", "m2", "m3"):
+        story.rebalances(2010, 2030, actor)
+    assert CHECK.judge(ended(story).history()) == Finding(
+        Outcome.CLEAN, "every change ended at rest, with every member through", (), numbers(rounds_most=1)
+    )
+
+
+def test_nobody_ever_rebalanced() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    finding = CHECK.judge(ended(story).history())
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "no member ever rebalanced")
+
+
+# -- never at rest ------------------------------------------------------------------------------
+
+
+def missed(ms: float, **told: object) -> tuple[GroupStory, EventId, EventId]:
+    """m3 joins at 2000 ms, the last change, and rest is missed at `ms`."""
+    story = two_at_rest(**told)
+    change = story.joins(2000, "m3")
+    return story, change, story.rest_missed(ms, "m3: it rebalances")
+
+
+def test_a_group_that_does_not_rest_though_nothing_happens() -> None:
+    story, change, rest = missed(2000 + BOUND_MS + 0.001)
+    assert CHECK.judge(story.history()) == Finding(
+        Outcome.VIOLATED,
+        "the group was not at rest 8.000 s after the last change: m3: it rebalances; the bound is 8.000 s",
+        (change, rest),
+        numbers(never_at_rest=1),
+    )
+
+
+def test_within_the_bound_it_may_still_come_to_rest() -> None:
+    story, _, _ = missed(2000 + BOUND_MS)
+    finding = CHECK.judge(story.history())
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "rest was missed: m3: it rebalances")
+
+
+@pytest.mark.parametrize("kind", [Kind.MEMBER_CLOSING, Kind.MEMBER_STARTED])
+def test_what_is_done_to_the_group_begins_the_time_anew(kind: Kind) -> None:
+    story, _, _ = missed(2000 + BOUND_MS + 1000)
+    story.member(4000, "m2" if kind is Kind.MEMBER_CLOSING else "m9", kind)
+    assert CHECK.judge(story.history()).outcome is Outcome.UNKNOWN
+
+
+def test_a_topic_a_session_and_a_fault_begin_it_anew() -> None:
+    for what in ("topic", "session", "fault"):
+        story, _, _ = missed(2000 + BOUND_MS + 1000)
+        if what == "topic":
+            story.topic(4000, "t", 9, Kind.CHANGED)
+        elif what == "session":
+            story.session_closed(4000, "0x2")
+        else:
+            story.paused(2100, 4000, "m1")
+        assert CHECK.judge(story.history()).outcome is Outcome.UNKNOWN, what
+
+
+def test_while_a_fault_is_under_way_nobody_can_rest() -> None:
+    story, _, _ = missed(2000 + BOUND_MS + 1000)
+    began = story.fault(2000, "pause", "m1")
+    story.bit(2000, "pause", "m1", began)
+    assert CHECK.judge(story.history()).outcome is Outcome.UNKNOWN
+
+
+def test_without_settings_there_is_no_bound() -> None:
+    story, _, _ = missed(2000 + BOUND_MS + 1000, tick_ms=None)
+    assert CHECK.judge(story.history()).outcome is Outcome.UNKNOWN
+
+
+# -- retries exhausted --------------------------------------------------------------------------
+
+
+def test_a_member_that_gave_up_stands_at_rest_with_nothing() -> None:
+    story = two_at_rest()
+    story.joins(2000, "m3")
+    began = story.begins(2010, "m3")
+    story.fails(2020, "m3", conflicts=[0])
+    gave_up = story.ends(4010, "m3", "failed", attempts=4)
+    rest = story.rest(6000)
+    assert CHECK.judge(ended(story).history()) == Finding(
+        Outcome.VIOLATED,
+        "g_m3 gave up after 4 attempts, and stood at rest with nothing",
+        (began, gave_up, rest),
+        numbers(retries_exhausted=1, rounds_most=1, conflicts=1),
+    )
+
+
+def test_one_that_gave_up_and_was_called_again_gave_up_all_the_same() -> None:
+    story = two_at_rest()
+    story.joins(2000, "m3")
+    began = story.begins(2010, "m3")
+    gave_up = story.ends(4010, "m3", "failed", attempts=4)
+    story.rebalances(5000, 5010, "m3")
+    finding = CHECK.judge(ended(story).history())
+    assert (finding.outcome, finding.why) == (Outcome.VIOLATED, "g_m3 gave up after 4 attempts")
+    assert finding.witness == (began, gave_up)
+
+
+@pytest.mark.parametrize(
+    ("again_ms", "rests", "outcome"),
+    [
+        (2500, True, Outcome.CLEAN),  # mended before the group first rested
+        (3500, True, Outcome.VIOLATED),
+        (None, True, Outcome.VIOLATED),
+        (2500, False, Outcome.UNKNOWN),
+        (None, False, Outcome.VIOLATED),
+    ],
+)
+def test_while_a_group_is_assembled_only_what_is_not_mended_counts(
+    again_ms: float | None, rests: bool, outcome: Outcome
+) -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.rebalances(10, 2000, "m1", "failed")
+    if again_ms is not None:
+        story.rebalances(again_ms, again_ms + 10, "m1")
+    if rests:
+        story.rest(3000)
+    story.phase(9000, "closing")
+    assert CHECK.judge(story.history()).outcome is outcome
+
+
+def test_who_gives_up_because_it_leaves_did_not_fail() -> None:
+    story = two_at_rest()
+    story.begins(2000, "m1")
+    story.ends(2500, "m1", "shutdown")
+    assert CHECK.judge(ended(story).history()).outcome is Outcome.CLEAN
+
+
+def test_what_fails_while_the_group_is_taken_down_is_not_looked_at() -> None:
+    story = ended(two_at_rest(), 3000)
+    story.rebalances(3010, 5000, "m1", "failed")
+    assert CHECK.judge(story.history()).outcome is Outcome.CLEAN
+
+
+# -- hold and wait ------------------------------------------------------------------------------
+
+
+def hold_and_wait(*, lasts: bool) -> tuple[GroupStory, EventId, EventId]:
+    """m1 holds t/0 and wants t/1, m2 the other way round; both wait from 2050 ms on."""
+    story = two_at_rest()
+    story.begins(2000, "m1")
+    story.begins(2000, "m2")
+    story.claims(2010, "m1", 0)
+    story.claims(2010, "m2", 1)
+    first = story.fails(2040, "m1", conflicts=[1])
+    second = story.fails(2050, "m2", conflicts=[0])
+    if not lasts:
+        story.releases(2060, "m1", 0)
+    for actor in ("m1", "m2"):
+        story.attempts(2550, actor)
+        story.ends(2600, actor)
+    return story, first, second
+
+
+def test_two_that_hold_what_the_other_waits_for() -> None:
+    story, first, second = hold_and_wait(lasts=True)
+    assert CHECK.judge(ended(story).history()) == Finding(
+        Outcome.VIOLATED,
+        "g_m2 holds t/1 and waits for t/0, g_m1 holds t/0 and waits for t/1",
+        (second, first),
+        numbers(hold_and_wait=1, rounds_most=1, conflicts=2),
+    )
+
+
+def test_who_gives_back_what_it_won_waits_for_nobody_that_waits_for_it() -> None:
+    story, _, _ = hold_and_wait(lasts=False)
+    finding = CHECK.judge(ended(story).history())
+    assert (finding.outcome, finding.measures["conflicts"]) == (Outcome.CLEAN, 2)
+
+
+# -- flapping -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("rounds", "changes", "outcome"), [
+    (3, 0, Outcome.CLEAN), (4, 0, Outcome.VIOLATED), (3, 1, Outcome.CLEAN), (4, 1, Outcome.VIOLATED),
+    (6, 2, Outcome.CLEAN), (7, 2, Outcome.VIOLATED),
+])  # fmt: skip
+def test_three_rounds_for_each_change_and_no_more(rounds: int, changes: int, outcome: Outcome) -> None:
+    story = two_at_rest()
+    for number in range(changes):
+        story.joins(2000 + number, f"m{7 + number}")
+    last = [story.rebalances(3000 + 100 * number, 3050 + 100 * number, "m1") for number in range(rounds)][-1]
+    finding = CHECK.judge(ended(story).history())
+    assert (finding.outcome, finding.measures["rounds_most"]) == (outcome, rounds)
+    if outcome is Outcome.VIOLATED:
+        assert finding.why == f"g_m1 rebalanced {rounds} times between two rests, for {changes} changes"
+        assert finding.witness == (("runner", 0), last, ("runner", 1))
+
+
+def test_a_change_that_the_registry_tells_of_2_ms_too_early_counts_after_the_rest() -> None:
+    story = two_at_rest()
+    story.goes(998, "m1")
+    story.registers(2000, "m1")
+    for number in range(4):
+        story.rebalances(3000 + 100 * number, 3050 + 100 * number, "m1")
+    assert CHECK.judge(ended(story).history()).outcome is Outcome.CLEAN
+
+
+def test_the_assembling_is_no_flapping() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    for number in range(9):
+        story.rebalances(100 * number, 100 * number + 50, "m1")
+    assert CHECK.judge(ended(story).history()).outcome is Outcome.CLEAN

@@ -1,0 +1,133 @@
+"""Published rows (Z3): tiny histories, findings in full."""
+
+from __future__ import annotations
+
+from group_story import GroupStory
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.history.events import Kind
+
+CHECK = CHECKS["published_rows"]
+
+
+def two_members(published: list[list[list[object]]]) -> GroupStory:
+    """m1 and m2 at rest at 2 s; what they own is published, and looked at by the test."""
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.rest(1000)
+    story.announces(1000, "member 2 joins", published=published)  # runner/1
+    story.joins(1010, "m2")
+    return story
+
+
+ROW: list[list[list[object]]] = [[["t", 0], ["t", 1]], [["t", 2]]]
+
+
+def test_the_row_that_is_published() -> None:
+    story = two_members(ROW)
+    story.owners_seen(1990, {2: "m2", 0: "m1", 1: "m1"})
+    story.rest(2000)
+    assert CHECK.applies(story.history())
+    assert CHECK.judge(story.history()) == Finding(
+        Outcome.CLEAN, "at each rest members owned what is published", (), {"count": 0, "rows": 1}
+    )
+
+
+def test_another_row() -> None:
+    story = two_members(ROW)
+    seen = story.owners_seen(1990, {0: "m1", 1: "m2", 2: "m2"})
+    rest = story.rest(2000)
+    assert CHECK.judge(story.history()) == Finding(
+        Outcome.VIOLATED,
+        "at rest after phase member 2 joins members own {t/0} {t/1, t/2}; published: {t/0, t/1} {t/2}",
+        (("runner", 1), seen, rest),
+        {"count": 1, "rows": 1},
+    )
+
+
+def test_rows_are_those_of_the_members_in_the_order_in_which_they_joined() -> None:
+    """Ids in another order change nothing: m2 joined after m9."""
+    story = GroupStory()
+    story.joins(0, "m9")
+    story.announces(5, "joining", published=ROW)
+    story.joins(10, "m2")
+    story.owners_seen(990, {0: "m9", 1: "m9", 2: "m2"})
+    story.rest(1000)
+    assert CHECK.judge(story.history()).outcome is Outcome.CLEAN
+
+
+def test_an_idle_member_has_an_empty_row() -> None:
+    story = two_members([[["t", 0]], []])
+    story.owners_seen(1990, {0: "m1"})
+    story.rest(2000)
+    assert CHECK.judge(story.history()).outcome is Outcome.CLEAN
+
+
+def test_a_member_that_is_not_published_is_one_too_many() -> None:
+    story = two_members([[["t", 0]]])
+    story.owners_seen(1990, {0: "m1"})
+    story.rest(2000)
+    assert CHECK.judge(story.history()).why == (
+        "at rest after phase member 2 joins members own {t/0} {}; published: {t/0}"
+    )
+
+
+def test_who_has_left_has_no_row_and_who_starts_at_the_rest_has_none_yet() -> None:
+    story = two_members([[["t", 0]]])
+    story.member(1500, "m1", Kind.MEMBER_CLOSED)
+    story.owners_seen(1990, {0: "m2"})
+    story.rest(2000)
+    story.joins(2000, "m3")  # of the same microsecond, and before the runner's events in the history
+    assert CHECK.judge(story.history()).outcome is Outcome.CLEAN
+
+
+def test_an_owner_that_does_not_live_is_a_stranger() -> None:
+    story = two_members([[["t", 0]], []])
+    story.owners_seen(1990, {0: "m1", 1: "m7"})
+    story.rest(2000)
+    finding = CHECK.judge(story.history())
+    assert finding.outcome is Outcome.VIOLATED
+    assert finding.why.endswith("published: {t/0} {}; g_m7 owns a partition too")
+
+
+def test_other_groups_are_of_no_concern() -> None:
+    story = two_members(ROW)
+    story.comes(1020, "m3", group="h")
+    story.owners_seen(1980, {0: "m3", 1: "m3"}, group="h")
+    story.owners_seen(1990, {0: "m1", 1: "m1", 2: "m2"})
+    story.rest(2000)
+    assert CHECK.judge(story.history()).outcome is Outcome.CLEAN
+
+
+def test_the_last_look_before_the_rest_counts() -> None:
+    story = two_members(ROW)
+    story.owners_seen(1500, {0: "m1"})
+    story.owners_seen(1990, {0: "m1", 1: "m1", 2: "m2"})
+    story.rest(2000)
+    assert CHECK.judge(story.history()).outcome is Outcome.CLEAN
+
+
+def test_nobody_looked() -> None:
+    story = two_members(ROW)
+    story.rest(2000)
+    finding = CHECK.judge(story.history())
+    assert (finding.outcome, finding.measures) == (Outcome.UNKNOWN, {"count": 0, "rows": 0})
+    assert finding.why == "no rest with an observation followed a published row"
+
+
+def test_a_rest_that_was_missed_says_nothing_of_its_row() -> None:
+    story = two_members(ROW)
+    story.owners_seen(1990, {0: "m1"})
+    story.rest_missed(2000, "m2: it rebalances")
+    story.announces(2000, "member 3 joins")
+    story.owners_seen(2990, {0: "m1"})
+    story.rest(3000)
+    finding = CHECK.judge(story.history())
+    assert (finding.outcome, finding.measures["rows"]) == (Outcome.UNKNOWN, 0)
+
+
+def test_without_a_published_row_it_does_not_apply() -> None:
+    story = GroupStory()
+    story.announces(0, "member 1 joins", change="join", members=0)
+    story.rest(1000)
+    assert not CHECK.applies(story.history())

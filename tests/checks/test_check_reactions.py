@@ -1,0 +1,299 @@
+"""Missed watches (O10), brokers that are noticed (Z7b), a group that is global (Z15a)."""
+
+from __future__ import annotations
+
+import pytest
+from group_story import GroupStory
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.checks.model import About
+from rebalance_lab.history.events import EventId, Kind
+
+MISSED, BROKERS, GLOBAL = CHECKS["missed_watch"], CHECKS["broker_change_noticed"], CHECKS["group_is_global"]
+
+#: Of a story's settings: 4 * 500 ms, and nothing for requests in a simulated world without latency.
+BOUND_MS = 2000
+
+
+def two_at_rest(**told: object) -> GroupStory:
+    """m1 and m2 at rest at 1000 ms (runner/0)."""
+    story = GroupStory(**told)  # type: ignore[arg-type]
+    for ms, actor in ((0, "m1"), (100, "m2")):
+        story.joins(ms, actor)
+        story.rebalances(ms + 10, ms + 50, actor)
+    story.rest(1000)
+    return story
+
+
+def ended(story: GroupStory, ms: float = 10_000) -> GroupStory:
+    story.rest(ms)
+    story.phase(ms, "closing")
+    return story
+
+
+def numbers(**told: int) -> dict[str, int]:
+    return {"count": 0, "changes": 1, "reactions": 2, "longest_us": 0, "bound_us": BOUND_MS * 1000, **told}
+
+
+def third_joins(story: GroupStory, *rebalances: tuple[str, float], ms: float = 2000) -> EventId:
+    """m3 registers; who rebalances when."""
+    change = story.joins(ms, "m3")
+    for actor, at_ms in rebalances:
+        story.rebalances(at_ms, at_ms + 20, actor)
+    return change
+
+
+def test_all_others_rebalance_for_a_join() -> None:
+    story = two_at_rest()
+    third_joins(story, ("m3", 2010), ("m1", 2010), ("m2", 2030))
+    assert MISSED.judge(ended(story).history()) == Finding(
+        Outcome.CLEAN, "every member began a rebalance after every change of members", (), numbers(longest_us=30_000)
+    )
+
+
+def test_one_does_not() -> None:
+    story = two_at_rest()
+    change = third_joins(story, ("m3", 2010), ("m1", 2010))
+    assert MISSED.judge(ended(story).history()) == Finding(
+        Outcome.VIOLATED,
+        "g_m2 began no rebalance after /consumers/g/ids/g_m3 came",
+        (change,),
+        numbers(count=1, longest_us=10_000),
+    )
+
+
+def test_one_does_too_late() -> None:
+    story = two_at_rest()
+    change = third_joins(story, ("m1", 2010))
+    late = story.rebalances(4010, 4020, "m2")
+    finding = MISSED.judge(ended(story).history())
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (change, late))
+    assert finding.why == "g_m2 began a rebalance 2.010 s after /consumers/g/ids/g_m3 came"
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "outcome"),
+    [(1998.001, Outcome.CLEAN), (1998, Outcome.VIOLATED), (4002, Outcome.CLEAN), (4002.001, Outcome.VIOLATED)],
+)
+def test_two_clocks_leave_2_ms(at_ms: float, outcome: Outcome) -> None:
+    story = two_at_rest()
+    third_joins(story, ("m1", 2010), ("m2", at_ms))
+    assert MISSED.judge(ended(story).history()).outcome is outcome
+
+
+def test_a_rest_is_a_deadline_too() -> None:
+    story = two_at_rest()
+    third_joins(story, ("m1", 2010), ("m2", 3500))
+    story.rest(3100)  # the quiet is 1 s
+    assert MISSED.judge(ended(story).history()).outcome is Outcome.VIOLATED
+
+
+def test_a_rest_within_the_quiet_of_the_change_is_none_of_it() -> None:
+    story = two_at_rest()
+    third_joins(story, ("m1", 2010), ("m2", 3500))
+    story.rest(2990)  # the change was not in the registry yet, by the runner's clock
+    assert MISSED.judge(ended(story).history()).outcome is Outcome.CLEAN
+
+
+def test_a_leave_is_a_change_and_not_for_who_leaves() -> None:
+    story = two_at_rest()
+    change = story.goes(2000, "m1")
+    story.closed(2000, "m1")
+    finding = MISSED.judge(ended(story).history())
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (change,))
+    assert finding.why == "g_m2 began no rebalance after /consumers/g/ids/g_m1 went"
+
+
+def test_other_groups_do_not_count() -> None:
+    story = two_at_rest()
+    story.joins(2000, "m3", group="h")
+    finding = MISSED.judge(ended(story).history())
+    assert (finding.outcome, finding.measures["changes"]) == (Outcome.CLEAN, 0)
+
+
+def test_assembling_and_dissolving_are_not_judged() -> None:
+    story = GroupStory()
+    for ms, actor in ((0, "m1"), (100, "m2")):
+        story.joins(ms, actor)
+    ended(story, 1000)
+    story.goes(1100, "m1")
+    finding = MISSED.judge(story.history())
+    assert (finding.outcome, finding.measures) == (Outcome.CLEAN, numbers(changes=0, reactions=0))
+
+
+def test_who_is_paused_cut_off_or_leaving_need_not() -> None:
+    for disturbed in ("pause", "cut", "closing", "expired", "killed"):
+        story = two_at_rest()
+        third_joins(story, ("m1", 2010))
+        if disturbed in ("pause", "cut"):
+            story.fault(1900, disturbed, "m2")
+        elif disturbed == "closing":
+            story.member(2500, "m2", Kind.MEMBER_CLOSING)
+        elif disturbed == "expired":
+            story.add(1950, "m2", Kind.EXPIRED)
+        else:
+            story.killed(3900, "m2")
+        finding = MISSED.judge(ended(story).history())
+        assert finding.outcome is not Outcome.VIOLATED, disturbed
+        assert finding.measures["reactions"] == 1, disturbed
+
+
+def test_a_server_that_lags_gives_its_members_time() -> None:
+    story = two_at_rest()
+    began = story.add(1500, "runner", Kind.FAULT_BEGAN, detail={"fault": "lag", "target": "z1"})
+    story.add(1500, "runner", Kind.FAULT_BIT, detail={"of": began[1]})
+    third_joins(story, ("m1", 2010), ("m2", 4500))
+    story.add(3000, "runner", Kind.FAULT_ENDED, detail={"of": began[1]})
+    assert MISSED.judge(ended(story).history()).outcome is Outcome.CLEAN
+    again = two_at_rest()
+    third_joins(again, ("m1", 2010), ("m2", 4500))
+    assert MISSED.judge(ended(again).history()).outcome is Outcome.VIOLATED
+
+
+def test_who_registers_after_the_change_or_is_gone_before_it_need_not() -> None:
+    story = two_at_rest()
+    story.comes(1900, "m3")
+    story.goes(1950, "m2")
+    story.joins(2000, "m4")
+    story.registers(2000, "m3")
+    story.rebalances(2010, 2020, "m1")
+    finding = MISSED.judge(ended(story).history())
+    assert finding.measures["reactions"] == 4  # m1 three times, m4 once
+    assert finding.why == "g_m4 began no rebalance after /consumers/g/ids/g_m3 came"
+
+
+def test_another_process_of_the_same_name_is_not_registered() -> None:
+    story = two_at_rest()
+    story.add(1200, "m9", Kind.MEMBER_STARTED, member="g_m2", detail={"rules": "shipped"})
+    story.add(1200, "m9", Kind.CONNECTED, group=None, session="0x9")
+    third_joins(story, ("m1", 2010), ("m2", 2010))
+    finding = MISSED.judge(ended(story).history())
+    assert (finding.outcome, finding.measures["reactions"]) == (Outcome.CLEAN, 2)
+
+
+def test_a_group_that_never_rested_and_one_whose_members_were_all_disturbed_say_nothing() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.phase(1000, "closing")
+    finding = MISSED.judge(story.history())
+    assert finding.outcome is Outcome.UNKNOWN
+    assert finding.why.endswith("the group never came to rest, so no change was looked at")
+    story = two_at_rest()
+    story.goes(2000, "m1")
+    story.paused(1990, 9000, "m2")
+    finding = MISSED.judge(ended(story).history())
+    assert (finding.outcome, finding.measures["reactions"]) == (Outcome.UNKNOWN, 0)
+    assert finding.why == "of no change it can be told whether a member noticed it"
+
+
+def test_a_history_that_ends_before_the_deadline_says_nothing() -> None:
+    story = two_at_rest()
+    third_joins(story)
+    story.phase(3999, "closing")
+    finding = MISSED.judge(story.history())
+    assert finding.why == "of no change it can be told whether a member noticed it"
+
+
+def test_without_settings_there_is_no_bound() -> None:
+    story = two_at_rest(rebalance_backoff_ms=None)
+    third_joins(story)
+    finding = MISSED.judge(ended(story).history())
+    assert finding.why == "its parameters lack rebalance_backoff_ms"
+    assert finding.outcome is Outcome.UNKNOWN
+
+
+def test_a_clock_that_drifted_leaves_it_open() -> None:
+    story = two_at_rest(wall_drift_us=2_001)
+    third_joins(story)
+    assert MISSED.judge(ended(story).history()).outcome is Outcome.UNKNOWN
+
+
+# -- brokers ------------------------------------------------------------------------------------
+
+
+def test_a_broker_that_comes_makes_every_group_rebalance() -> None:
+    story = two_at_rest()
+    story.joins(200, "m3", group="h")
+    story.broker(2000, 1)
+    for actor, group in (("m1", "g"), ("m2", "g"), ("m3", "h")):
+        story.rebalances(2010, 2020, actor, group=group)
+    assert BROKERS.applies(story.history())
+    assert BROKERS.judge(ended(story).history()) == Finding(
+        Outcome.CLEAN,
+        "every member began a rebalance after every change of brokers",
+        (),
+        numbers(reactions=3, longest_us=10_000),
+    )
+
+
+@pytest.mark.parametrize(("kind", "did"), [(Kind.CREATED, "came"), (Kind.DELETED, "went")])
+def test_as_shipped_a_broker_is_not_noticed(kind: Kind, did: str) -> None:
+    story = two_at_rest()
+    change = story.broker(2000, 1, kind)
+    finding = BROKERS.judge(ended(story).history())
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (change,))
+    assert finding.why == f"g_m1 began no rebalance after /brokers/ids/1 {did}"
+    assert finding.measures == numbers(count=2)
+
+
+def test_of_brokers_that_stay_nothing_is_said() -> None:
+    story = two_at_rest()
+    story.broker(500, 1)  # before the first rest
+    story.broker(2000, 1, Kind.CHANGED)
+    third_joins(story, ms=2500)
+    assert not BROKERS.applies(ended(story).history())
+
+
+def test_a_broker_without_members_proves_nothing() -> None:
+    story = GroupStory()
+    story.rest(1000)
+    story.broker(2000, 1)
+    finding = BROKERS.judge(ended(story).history())
+    assert (finding.outcome, finding.why) == (
+        Outcome.UNKNOWN,
+        "no member was registered when a broker came or went",
+    )
+
+
+# -- topics of one group ------------------------------------------------------------------------
+
+
+def readers(*streams: dict[str, int], pattern: str = "static") -> GroupStory:
+    """m1, m2, … read these topics, and are at rest at 1000 ms."""
+    story = GroupStory()
+    for number, each in enumerate(streams, 1):
+        story.joins(number, f"m{number}", streams=each, pattern=pattern)
+    story.rest(1000)
+    return story
+
+
+def test_readers_of_other_topics_rebalance_too() -> None:
+    story = readers({"a": 1}, {"b": 1})
+    story.joins(2000, "m3", streams={"b": 1})
+    story.rebalances(2005, 2010, "m1")
+    assert GLOBAL.about is About.STATEMENT
+    assert GLOBAL.applies(story.history())
+    assert GLOBAL.judge(ended(story).history()) == Finding(
+        Outcome.CLEAN,
+        "members rebalanced for others with whom they share no topic",
+        (),
+        numbers(reactions=1, longest_us=5_000),  # m2 shares one, and did not
+    )
+
+
+def test_they_do_not() -> None:
+    story = readers({"a": 1}, {"b": 1})
+    change = story.goes(2000, "m2")
+    finding = GLOBAL.judge(ended(story).history())
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (change,))
+    assert finding.why == "g_m1 began no rebalance after /consumers/g/ids/g_m2 went"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "pattern"),
+    [({"a": 1}, {"a": 2, "b": 1}, "static"), ({"a.*": 1}, {"b.*": 1}, "white_list")],
+)
+def test_who_shares_a_topic_or_may_is_of_no_concern(one: dict[str, int], other: dict[str, int], pattern: str) -> None:
+    story = readers(one, other, pattern=pattern)
+    story.goes(2000, "m2")
+    assert not GLOBAL.applies(ended(story).history())

@@ -1,0 +1,108 @@
+"""Registration (Z1): what a history cannot show, for want of ownership or of a steady clock."""
+
+from __future__ import annotations
+
+import pytest
+from history_story import Story, joined
+
+from rebalance_lab.checks import Finding, Outcome
+from rebalance_lab.checks.registration import CHECK
+
+
+def judge(story: Story) -> Finding:
+    return CHECK.judge(story.history())
+
+
+# -- a killed member that owned nothing ------------------------------------------------------------
+
+
+def _owned_until(released_ms: float | None, claimed_ms: float | None) -> Story:
+    """m1 is killed at 1 s; all it has goes with its session at 3 s, seen from outside."""
+    story = Story()
+    story.created_id(100, "m1", "0x1")
+    if claimed_ms is not None:
+        story.created(claimed_ms, "m1")
+    if released_ms is not None:
+        story.deleted(released_ms, "m1")
+    story.observed(500, "m1")
+    story.killed(1_000, "m1")
+    story.session_closed(3_000, "0x1", zxid=9)
+    story.deleted_id(3_000, "m1", "0x1", zxid=9)
+    if claimed_ms is not None and released_ms is None:
+        story.deleted(3_000, "m1", zxid=9)
+    story.observed(5_000)
+    story.rest(5_000)
+    return story
+
+
+def test_a_killed_member_that_owned_a_partition_shows_that_ownership_goes() -> None:
+    assert judge(_owned_until(None, 200)).outcome is Outcome.CLEAN
+    assert judge(_owned_until(None, 997)).outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(("released_ms", "claimed_ms"), [(None, None), (400, 200), (1_002, 200), (None, 998)])
+def test_a_killed_member_that_did_not_surely_own_anything_shows_nothing_of_ownership(
+    released_ms: float | None, claimed_ms: float | None
+) -> None:
+    finding = judge(_owned_until(released_ms, claimed_ms))
+    assert finding.outcome is Outcome.UNKNOWN
+    assert finding.why == "g_m1 did not surely own a partition when it was killed: nothing of it could vanish"
+
+
+def test_another_member_s_ownership_is_not_the_victim_s() -> None:
+    story = _owned_until(None, None)
+    story.created(200, "m2", session="0x2", zxid=3)
+    assert judge(story).outcome is Outcome.UNKNOWN
+
+
+# -- a wall clock that drifted: what rests on time is unknown, what rests on zxid is not ------------
+
+DRIFTED = "its wall clock drifted by 2001 us: registry times cannot be mapped to the others"
+
+
+def test_a_drifted_clock_does_not_tell_what_outlived_a_kill() -> None:
+    story = joined(wall_drift_us=2_001)
+    story.killed(1_000, "m1")
+    story.rest(5_000)
+    finding = judge(story)
+    assert finding.outcome is Outcome.UNKNOWN
+    assert finding.why.startswith(DRIFTED)
+    assert (finding.witness, finding.measures["count"]) == ((), 0)
+
+
+@pytest.mark.parametrize(("zxid", "outcome"), [(None, Outcome.UNKNOWN), (2, Outcome.VIOLATED)])
+def test_a_drifted_clock_tells_only_by_zxid_what_the_observer_should_have_seen(
+    zxid: int | None, outcome: Outcome
+) -> None:
+    story = joined(wall_drift_us=2_001)
+    story.observed(600, "m1", zxid=zxid)  # m2 is there, by time and by zxid
+    story.rest(700)
+    assert judge(story).outcome is outcome
+
+
+@pytest.mark.parametrize(("zxid", "outcome"), [(None, Outcome.UNKNOWN), (1, Outcome.VIOLATED)])
+def test_a_drifted_clock_tells_only_by_zxid_what_the_observer_should_not_have_seen(
+    zxid: int | None, outcome: Outcome
+) -> None:
+    story = Story(wall_drift_us=2_001)
+    story.started(0, "m1")
+    story.created_id(500, "m1", "0x1", zxid=2)
+    story.observed(100, "m1", zxid=zxid)
+    story.rest(700)
+    assert judge(story).outcome is outcome
+
+
+def test_a_member_that_never_registered_needs_no_clock() -> None:
+    story = joined(wall_drift_us=2_001)
+    story.started(0, "m3")
+    story.observed(600, "m1", "m2", "m3")
+    story.rest(700)
+    assert judge(story).witness == (("runner", 1),)
+
+
+def test_a_drifted_clock_leaves_the_registry_s_own_order() -> None:
+    story = Story(wall_drift_us=2_001)
+    story.created_id(100, "m1", "0x1", ephemeral=False)
+    story.rest(200)
+    finding = judge(story)
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 0),))

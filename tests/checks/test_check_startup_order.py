@@ -1,0 +1,121 @@
+"""Start-up order (Z6): tiny histories, findings in full."""
+
+from __future__ import annotations
+
+import pytest
+from group_story import GroupStory
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.history.events import EventId
+
+CHECK = CHECKS["startup_order"]
+
+ID = ("create", "/consumers/g/ids/g_m1")
+IDS = ("exists", "/consumers/g/ids")
+BROKERS = ("children", "/brokers/ids")
+TOPICS = ("exists", "/brokers/topics")
+REBALANCE = ("rebalance", "")
+
+TOLD = [ID, IDS, BROKERS, REBALANCE]
+
+
+def story_of(steps: list[tuple[str, str]], *, pattern: str = "static") -> tuple[GroupStory, dict[str, EventId]]:
+    """m1 takes these steps, 10 ms apart; where each is in the history, by its path."""
+    story = GroupStory()
+    story.comes(0, "m1", pattern=pattern)
+    found: dict[str, EventId] = {}
+    for number, (op, path) in enumerate(steps, 1):
+        if op == "rebalance":
+            found[op] = story.rebalances(10 * number, 10 * number + 5, "m1")
+        else:
+            found[path] = story.asks(10 * number, "m1", op, path, watch=op != "create")
+    story.rest(1000)
+    return story, found
+
+
+def judge(steps: list[tuple[str, str]], *, pattern: str = "static") -> Finding:
+    return CHECK.judge(story_of(steps, pattern=pattern)[0].history())
+
+
+def test_the_order_told() -> None:
+    why = "every member started in the order told"
+    assert judge(TOLD) == Finding(Outcome.CLEAN, why, (), {"count": 0, "members": 1})
+    assert judge([ID, IDS, BROKERS, TOPICS, REBALANCE], pattern="white_list").outcome is Outcome.CLEAN
+
+
+def test_as_shipped_brokers_are_not_watched() -> None:
+    story, found = story_of([ID, IDS, REBALANCE, BROKERS])
+    assert CHECK.judge(story.history()) == Finding(
+        Outcome.VIOLATED,
+        "g_m1 did not watch the brokers before its first rebalance",
+        (found[IDS[1]], found["rebalance"]),
+        {"count": 1, "members": 1},
+    )
+
+
+def test_two_steps_in_the_wrong_order() -> None:
+    story, found = story_of([IDS, ID, BROKERS, REBALANCE])
+    assert CHECK.judge(story.history()) == Finding(
+        Outcome.VIOLATED,
+        "g_m1 did watch the ids before it did register",
+        (found[IDS[1]], found[ID[1]]),
+        {"count": 1, "members": 1},
+    )
+
+
+@pytest.mark.parametrize("pattern", ["white_list", "black_list"])
+def test_with_a_filter_topics_are_watched_too(pattern: str) -> None:
+    assert judge(TOLD, pattern=pattern).why == "g_m1 did not watch the topics before its first rebalance"
+
+
+@pytest.mark.parametrize("missing", [IDS, BROKERS])
+def test_a_watch_that_is_missing(missing: tuple[str, str]) -> None:
+    assert judge([step for step in TOLD if step != missing]).outcome is Outcome.VIOLATED
+
+
+def test_a_read_that_sets_no_watch_is_no_step() -> None:
+    story = GroupStory()
+    story.comes(0, "m1")
+    for ms, (op, path) in enumerate(TOLD[:3], 1):
+        story.asks(ms, "m1", op, path, watch=path == IDS[1])
+    story.rebalances(10, 15, "m1")
+    story.rest(1000)
+    assert CHECK.judge(story.history()).why == "g_m1 did not watch the brokers before its first rebalance"
+
+
+def test_a_process_may_live_twice() -> None:
+    """With restart.after.failure: the watches of the first life are not the second's."""
+    story, _ = story_of(TOLD)
+    story.closed(100, "m1")
+    story.comes(200, "m1", group="g_again")
+    for ms, (op, path) in enumerate(TOLD[:3], 201):
+        story.asks(ms, "m1", op, path.replace("/g/", "/g_again/").replace("g_m1", "g_again_m1"), watch=op != "create")
+    story.rebalances(210, 215, "m1", group="g_again")
+    finding = CHECK.judge(story.history())
+    assert (finding.outcome, finding.measures) == (Outcome.CLEAN, {"count": 0, "members": 2})
+
+
+def test_who_never_rebalanced_shows_nothing() -> None:
+    for steps in ([ID, IDS, BROKERS], [IDS, BROKERS, REBALANCE]):  # in the second it never registered
+        finding = judge(steps)
+        assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "no member registered and rebalanced")
+
+
+def test_a_recorder_that_does_not_tell_of_watches_tells_no_order() -> None:
+    story = GroupStory()
+    story.comes(0, "m1")
+    for ms, (op, path) in enumerate(TOLD[:3], 1):
+        story.asks(ms, "m1", op, path)
+    story.rebalances(10, 15, "m1")
+    story.asks(20, "runner", "children", "/brokers/ids", watch=True)
+    assert not CHECK.applies(story.history())
+
+
+def test_operations_that_are_only_counted_tell_no_order() -> None:
+    story = GroupStory()
+    story.comes(0, "m1")
+    story.counted(100, "m1", create=1, exists=2, children=2)
+    story.rebalances(110, 120, "m1")
+    story.asks(900, "m1", "close", "")
+    assert not CHECK.applies(story.history())
+    assert CHECK.applies(story_of(TOLD)[0].history())

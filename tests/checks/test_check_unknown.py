@@ -1,0 +1,234 @@
+"""What turns clean into unknown, and that a violation stays one."""
+
+from __future__ import annotations
+
+import pytest
+from history_story import Story
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome, judge
+from rebalance_lab.checks.faults import Fault, faults, unknown_causes
+from rebalance_lab.history.files import History
+
+#: The checks of overlaps, windows and registrations, which one story can break all at once. Others
+#: have their doubts in their own tests.
+BASIC = ("belief_overlap", "effect_overlap", "registration", "registry_overlap", "unowned_window")
+
+
+def judge_basic(history: History) -> dict[str, Finding]:
+    found = judge(history)
+    return {name: found[name] for name in BASIC}
+
+
+def test_a_quiet_history_has_no_cause_to_doubt_it() -> None:
+    story = Story()
+    story.rest(10)
+    assert unknown_causes(story.history()) == []
+
+
+def test_no_rest_is_a_cause() -> None:
+    assert unknown_causes(Story().history()) == ["it never came to rest"]
+
+
+def test_a_missed_rest_is_a_cause_though_another_was_reached() -> None:
+    story = Story()
+    story.rest(10)
+    story.rest_missed(20, "m2: it rebalances")
+    assert unknown_causes(story.history()) == ["rest was missed: m2: it rebalances"]
+
+
+def test_two_boot_ids_are_a_cause() -> None:
+    story = Story(boot_ids=("a", "b", "a"))
+    story.rest(10)
+    assert unknown_causes(story.history()) == ["its processes ran under 2 boot ids: their clocks do not compare"]
+
+
+def test_a_hole_in_an_actor_s_events_is_a_cause() -> None:
+    story = Story()
+    for ms in (1, 2, 3):
+        story.owned(ms, "m1")
+    story.rest(10)
+    del story.events[1]
+    assert unknown_causes(story.history()) == ["m1's event 1 is missing"]
+
+
+def test_events_lost_at_an_actor_s_beginning_are_a_cause() -> None:
+    story = Story()
+    for ms in (1, 2):
+        story.owned(ms, "m1")
+        story.owned(ms, "m2")
+    story.rest(10)
+    story.events = [event for event in story.events if event.id not in {("m1", 0), ("m2", 0)}]
+    assert unknown_causes(story.history()) == ["m1's event 0 is missing", "m2's event 0 is missing"]
+
+
+def test_an_event_told_twice_is_a_cause() -> None:
+    story = Story()
+    story.owned(1, "m1")
+    story.disowned(2, "m1")
+    story.rest(10)
+    story.events.append(story.events[0])
+    assert unknown_causes(story.history()) == ["m1's event 0 is there more than once"]
+
+
+def test_events_may_stand_in_another_order_than_they_were_counted() -> None:
+    """The server's wall clock may step back: its order is that of zxids."""
+    story = Story()
+    story.created(5, "m1")
+    story.deleted(4, "m1")
+    story.rest(10)
+    assert unknown_causes(story.history()) == []
+
+
+def test_a_trial_that_never_ended_is_a_cause() -> None:
+    story = Story(ended=False)
+    story.rest(10)
+    assert unknown_causes(story.history()) == ["the runner never said that the trial ended"]
+
+
+def test_a_trial_without_its_fault_is_a_cause_unless_it_is_a_control() -> None:
+    story = Story(control=False)
+    story.rest(10)
+    assert unknown_causes(story.history()) == ["it is no control, and no fault ever began"]
+    story.paused(5, 8, "m1")
+    assert unknown_causes(story.history()) == []
+
+
+def test_a_fault_without_proof_is_a_cause() -> None:
+    story = Story()
+    began = story.fault(5, "pause", "m1")
+    story.ended(8, "pause", "m1", began)
+    story.rest(10)
+    assert unknown_causes(story.history()) == ["pause of m1 (runner/0) has no proof that it bit"]
+
+
+def test_one_fault_s_proof_is_not_another_s() -> None:
+    story = Story()
+    story.paused(1, 2, "m1")
+    began = story.fault(5, "pause", "m1")
+    story.ended(8, "pause", "m1", began)
+    story.rest(10)
+    assert unknown_causes(story.history()) == ["pause of m1 (runner/3) has no proof that it bit"]
+
+
+def _long_pause(closed_ms: float | None, session: str = "0x1", **told: object) -> Story:
+    """A pause from 10 to 20 ms that must outlast session 0x1."""
+    story = Story(**told)
+    began = story.fault(10, "pause", "m1", outlast=True)
+    story.bit(10, "pause", "m1", began)
+    story.ended(20, "pause", "m1", began)
+    if closed_ms is not None:
+        story.session_closed(closed_ms, session)
+    story.rest(30)
+    return story
+
+
+@pytest.mark.parametrize("closed_ms", [8, 10, 15, 20, 22])
+def test_a_session_closed_within_the_pause_or_2_ms_of_it_proves_it(closed_ms: float) -> None:
+    assert unknown_causes(_long_pause(closed_ms).history()) == []
+
+
+@pytest.mark.parametrize(("closed_ms", "session"), [(7.999, "0x1"), (22.001, "0x1"), (15, "0x2"), (None, "")])
+def test_a_pause_that_did_not_outlast_its_session_is_a_cause(closed_ms: float | None, session: str) -> None:
+    causes = unknown_causes(_long_pause(closed_ms, session).history())
+    assert causes == ["pause of m1 (runner/0) did not outlast session 0x1"]
+
+
+def test_a_pause_that_never_ended_may_be_outlasted_at_any_time() -> None:
+    story = Story()
+    began = story.fault(10, "pause", "m1", outlast=True)
+    story.bit(10, "pause", "m1", began)
+    story.session_closed(9_000, "0x1")
+    story.rest(9_500)
+    [fault] = faults(story.history())
+    assert isinstance(fault, Fault)
+    assert fault.closed is not None
+    assert fault.ended is None
+
+
+DRIFTED = "its wall clock drifted by {} us: registry times cannot be mapped to the others"
+
+
+@pytest.mark.parametrize("drift_us", [2_001, -2_001])
+def test_a_drift_is_a_cause_only_where_layers_are_compared(drift_us: int) -> None:
+    story = Story(wall_drift_us=drift_us)
+    story.rest(10)
+    assert unknown_causes(story.history()) == []
+    assert unknown_causes(story.history(), across_layers=True) == [DRIFTED.format(drift_us)]
+
+
+@pytest.mark.parametrize("drift_us", [2_000, -2_000])
+def test_a_drift_within_the_tolerance_is_none(drift_us: int) -> None:
+    story = Story(wall_drift_us=drift_us)
+    story.rest(10)
+    assert unknown_causes(story.history(), across_layers=True) == []
+
+
+def test_a_drift_leaves_it_open_whether_a_pause_outlasted_its_session() -> None:
+    story = _long_pause(15, wall_drift_us=2_001)
+    assert unknown_causes(story.history()) == [DRIFTED.format(2_001)]
+
+
+def _sound(**told: object) -> Story:
+    """A group of one member that every check calls clean; it is alive until 5 s."""
+    story = Story(**told)
+    story.started(0, "m1")
+    story.created_id(50, "m1", "0x1")
+    story.created(90, "m1")
+    story.owned(90, "m1")
+    story.worked("m1", 100, 150)
+    story.rebalanced(100, "m1")
+    story.observed(4_000, "m1")
+    story.rest(4_000)
+    story.phase(5_000, "closing")
+    return story
+
+
+def test_a_drift_concerns_the_checks_that_compare_the_registry_with_another_layer() -> None:
+    outcomes = {name: finding.outcome for name, finding in judge_basic(_sound().history()).items()}
+    assert outcomes == dict.fromkeys(BASIC, Outcome.CLEAN)
+    findings = judge_basic(_sound(wall_drift_us=2_001).history())
+    concerned = {name: finding.why for name, finding in findings.items() if finding.outcome is Outcome.UNKNOWN}
+    assert concerned == dict.fromkeys(("registration", "unowned_window"), DRIFTED.format(2_001))
+    assert {findings[name].outcome for name in set(BASIC) - set(concerned)} == {Outcome.CLEAN}
+
+
+def test_a_drift_hides_no_overlap_within_a_layer() -> None:
+    story = _sound(wall_drift_us=9_000)
+    story.created(200, "m2")
+    story.owned(110, "m2")
+    story.worked("m2", 120)
+    findings = judge_basic(story.history())
+    violated = {name for name, finding in findings.items() if finding.outcome is Outcome.VIOLATED}
+    assert violated == {"belief_overlap", "effect_overlap", "registry_overlap"}
+
+
+def test_every_cause_is_named() -> None:
+    story = Story(boot_ids=("a", "b"))
+    story.owned(1, "m1")
+    story.fault(5, "kill", "m1")
+    finding = CHECKS["belief_overlap"].judge(story.history())
+    assert finding.outcome is Outcome.UNKNOWN
+    assert finding.why == (
+        "its processes ran under 2 boot ids: their clocks do not compare; it never came to rest; "
+        "kill of m1 (runner/0) has no proof that it bit"
+    )
+    assert finding.witness == ()
+
+
+def test_violated_beats_unknown_in_every_check() -> None:
+    """One broken history with every cause to doubt it, which still shows the basic anomalies."""
+    story = Story(boot_ids=("a", "b"))
+    for actor in ("m1", "m2"):
+        story.started(0, actor)
+        story.owned(10, actor)
+        story.worked(actor, 10)
+        story.created(10, actor)
+        story.rebalanced(10, actor)
+    story.created_id(20, "m1", "0x1", ephemeral=False)
+    story.changed(25, "m2")
+    story.deleted(30, "m2")
+    story.fault(40, "pause", "m1")
+    story.rest_missed(90_000, "m1: it rebalances")
+    findings = judge_basic(story.history())
+    assert {name: finding.outcome for name, finding in findings.items()} == dict.fromkeys(BASIC, Outcome.VIOLATED)
+    assert all(finding.witness for finding in findings.values())

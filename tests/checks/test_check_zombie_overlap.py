@@ -1,0 +1,204 @@
+"""Zombies (Z10): tiny histories, findings in full."""
+
+from __future__ import annotations
+
+import pytest
+from group_story import GroupStory
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.history.events import EventId, Kind
+
+NONE = {
+    "count": 0,
+    "zombies": 0,
+    "longest_us": 0,
+    "longest_belief_us": 0,
+    "longest_effect_us": 0,
+    "total_belief_us": 0,
+    "total_effect_us": 0,
+}
+
+
+def judge(story: GroupStory) -> Finding:
+    story.rest(9_000)
+    return CHECKS["zombie_overlap"].judge(story.history())
+
+
+def two(**told: object) -> GroupStory:
+    """m1 and m2; m1 believes that it owns t/0."""
+    story = GroupStory(**told)
+    story.comes(10, "m1")  # m1/0, m1/1
+    story.comes(20, "m2")  # m2/0, m2/1
+    story.owned(100, "m1")  # m1/2
+    return story
+
+
+def paused(story: GroupStory) -> tuple[EventId, EventId]:
+    """m1 is paused from 1 s to 5 s; its session ends at 3 s. The pause, and the session's end."""
+    began = story.paused(1_000, 5_000, "m1")
+    return began, story.session_closed(3_000, "0x1")
+
+
+def test_a_zombie_that_believes_on_beside_its_successor_is_violated() -> None:
+    story = two()
+    began, closed = paused(story)
+    story.owned(3_100, "m2")
+    story.disowned(5_100, "m1")
+    assert judge(story) == Finding(
+        Outcome.VIOLATED,
+        "g_m1 outlived its session 0x1 (pause), and went on beside g_m2: belief for 2.000 s, work for 0.000 s",
+        (began, closed, ("m1", 2), ("m2", 2)),
+        {**NONE, "count": 1, "zombies": 1, "longest_us": 2_000_000}
+        | {"longest_belief_us": 2_000_000, "total_belief_us": 2_000_000},
+    )
+
+
+def test_work_weighs_more_than_belief() -> None:
+    story = two()
+    began, closed = paused(story)
+    story.owned(3_100, "m2")  # m2/2
+    story.worked("m2", 3_200, 3_300, 3_400)  # m2/3, …
+    story.worked("m1", 3_350)  # m1/3
+    story.disowned(5_100, "m1")
+    finding = judge(story)
+    assert finding.witness == (began, closed, ("m2", 3), ("m1", 3))
+    assert finding.measures["longest_effect_us"] == 0
+    assert finding.measures["count"] == 2
+
+
+def test_a_zombie_without_a_successor_harms_nobody() -> None:
+    story = two()
+    paused(story)
+    story.disowned(5_100, "m1")
+    why = "no member that outlived its session went on beside a successor"
+    assert judge(story) == Finding(Outcome.CLEAN, why, (), {**NONE, "zombies": 1})
+
+
+def test_an_overlap_of_two_that_live_in_their_sessions_is_no_zombie_s() -> None:
+    story = two()
+    story.owned(200, "m2")
+    finding = judge(story)
+    assert (finding.outcome, finding.measures["zombies"]) == (Outcome.CLEAN, 0)
+
+
+def test_an_overlap_of_two_others_is_not_the_zombie_s() -> None:
+    story = two()
+    paused(story)
+    story.comes(30, "m3")
+    story.owned(3_100, "m2", 1)
+    story.owned(3_100, "m3", 1)
+    assert judge(story).outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(("until_ms", "outcome"), [(2_998, Outcome.CLEAN), (2_998.001, Outcome.VIOLATED)])
+def test_it_is_one_from_2_ms_before_the_registry_says_so(until_ms: float, outcome: Outcome) -> None:
+    story = two()
+    paused(story)
+    story.owned(2_000, "m2")
+    story.disowned(until_ms, "m1")
+    assert judge(story).outcome is outcome
+
+
+def test_once_it_owns_something_again_it_is_none_any_more() -> None:
+    for again_ms, outcome in ((5_500, Outcome.CLEAN), (5_700, Outcome.VIOLATED)):
+        story = two()
+        paused(story)
+        story.owned(again_ms, "m1", 3)
+        story.owned(5_600, "m2")
+        story.disowned(6_000, "m1")
+        assert judge(story).outcome is outcome
+
+
+def test_without_a_fault_the_session_s_end_is_witness_enough() -> None:
+    """An election that took longer than the session, say."""
+    story = two()
+    closed = story.session_closed(3_000, "0x1")
+    story.owned(3_100, "m2")
+    finding = judge(story)
+    assert finding.witness == (closed, ("m1", 2), ("m2", 2))
+    assert finding.why.startswith("g_m1 outlived its session 0x1, and went on beside g_m2: ")
+
+
+def test_a_fault_about_something_else_is_named_where_none_is_about_the_member() -> None:
+    story = two()
+    began = story.fault(2_000, "server-kill", "z1")
+    story.bit(2_000, "server-kill", "z1", began)
+    story.session_closed(3_000, "0x1")
+    story.ended(4_000, "server-kill", "z1", began)
+    story.owned(3_100, "m2")
+    assert judge(story).witness[0] == began
+
+
+def test_a_fault_that_was_over_is_not_named() -> None:
+    story = two()
+    story.paused(1_000, 2_000, "m1")
+    story.session_closed(3_000, "0x1")
+    story.owned(3_100, "m2")
+    assert "(pause)" not in judge(story).why
+
+
+@pytest.mark.parametrize("kind", [Kind.MEMBER_CLOSING, Kind.MEMBER_CLOSED])
+def test_who_leaves_outlives_nothing(kind: Kind) -> None:
+    story = two()
+    story.member(2_900, "m1", kind)
+    story.session_closed(3_000, "0x1")
+    story.owned(2_950, "m2")
+    assert judge(story).measures["zombies"] == 0
+
+
+def test_who_was_killed_outlives_nothing() -> None:
+    story = two()
+    story.killed(2_000, "m1")
+    story.session_closed(3_000, "0x1")
+    story.owned(3_100, "m2")
+    assert judge(story).measures["zombies"] == 0
+
+
+def test_a_second_session_of_a_member_is_its_own() -> None:
+    """It came back in session 0x9, owned again, and lost that too."""
+    story = two()
+    story.session_closed(1_000, "0x1")
+    story.disowned(1_500, "m1")
+    story.add(1_400, "m1", Kind.EXPIRED, session="0x1")
+    story.add(1_450, "m1", Kind.CONNECTED, session="0x9")
+    story.owned(2_000, "m1")
+    closed = story.session_closed(3_000, "0x9")
+    story.owned(3_100, "m2")
+    finding = judge(story)
+    assert (finding.outcome, finding.measures["zombies"]) == (Outcome.VIOLATED, 2)
+    assert finding.witness[0] == closed
+
+
+def test_a_double_of_its_name_is_not_the_zombie() -> None:
+    story = two()
+    paused(story)
+    story.disowned(2_000, "m1")
+    story.add(2_500, "m3", Kind.MEMBER_STARTED, member="g_m1")
+    story.add(3_200, "m3", Kind.OWNED, member="g_m1", topic="t", partition=0)
+    story.owned(3_300, "m2")
+    assert judge(story).outcome is Outcome.CLEAN
+
+
+# -- doubts -----------------------------------------------------------------------------------
+
+
+def test_a_pause_that_did_not_outlast_the_session_leaves_it_open() -> None:
+    story = two()
+    began = story.fault(1_000, "pause", "m1", "0x1", outlast=True)
+    story.bit(1_000, "pause", "m1", began)
+    story.ended(5_000, "pause", "m1", began)
+    assert judge(story).outcome is Outcome.UNKNOWN
+
+
+def test_a_group_that_owned_nothing_is_unknown() -> None:
+    story = GroupStory()
+    story.comes(10, "m1")
+    finding = judge(story)
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "no member ever believed that it owned a partition")
+
+
+def test_a_clock_that_drifted_leaves_it_open() -> None:
+    story = two(wall_drift_us=2_001)
+    paused(story)
+    story.owned(3_100, "m2")
+    assert judge(story).outcome is Outcome.UNKNOWN

@@ -1,0 +1,134 @@
+"""A live trial that the machine disturbed: what looks violated there is unknown."""
+
+from __future__ import annotations
+
+import pytest
+from history_story import Story
+
+from rebalance_lab.checks import judge
+from rebalance_lab.checks.bounds import bounds
+from rebalance_lab.checks.disturbances import disturbance
+from rebalance_lab.checks.model import Outcome
+from rebalance_lab.history.events import Kind
+
+
+def overlapping(world: str = "processes") -> Story:
+    """m1 and m2 both believe that they own a partition, from 100 to 300 ms."""
+    story = Story(world=world)
+    story.started(0, "m1")
+    story.started(0, "m2")
+    story.owned(50, "m1")
+    story.owned(100, "m2")
+    story.disowned(300, "m1")
+    return story
+
+
+def lost(story: Story, ms: float, actor: str = "m1", kind: Kind = Kind.DISCONNECTED) -> None:
+    story.add(ms, actor, kind, session="0x1")
+
+
+def outcome(story: Story) -> Outcome:
+    story.rest(5000)
+    return judge(story.history())["belief_overlap"].outcome
+
+
+@pytest.mark.parametrize("kind", [Kind.DISCONNECTED, Kind.EXPIRED])
+def test_a_connection_that_nobody_meant_to_break_makes_a_violation_unknown(kind: Kind) -> None:
+    story = overlapping()
+    lost(story, 200, kind=kind)
+    assert outcome(story) is Outcome.UNKNOWN
+    finding = judge(story.history())["belief_overlap"]
+    assert "no fault was to do that" in finding.why
+    assert finding.witness
+    assert finding.measures["count"] == 1
+
+
+def test_what_is_clean_stays_clean() -> None:
+    story = overlapping()
+    story.created(50, "m1")
+    lost(story, 200)
+    story.rest(5000)
+    assert judge(story.history())["registry_overlap"].outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(("ms", "expected"), [(2300, Outcome.UNKNOWN), (2301, Outcome.VIOLATED)])
+def test_what_was_shown_a_session_before_stays_violated(ms: float, expected: Outcome) -> None:
+    """Its last witness is the end of the overlap, at 300 ms; a session lasts two seconds."""
+    story = overlapping()
+    lost(story, ms)
+    assert outcome(story) is expected
+
+
+def test_undisturbed_it_is_violated() -> None:
+    assert outcome(overlapping()) is Outcome.VIOLATED
+
+
+def test_a_simulated_machine_is_never_too_busy() -> None:
+    story = overlapping("simulated")
+    lost(story, 200)
+    assert outcome(story) is Outcome.VIOLATED
+
+
+@pytest.mark.parametrize(
+    ("fault", "target", "disturbs"),
+    [
+        ("pause", "m1", False),
+        ("lose-reply", "m1", False),
+        ("server-kill", "z2", False),
+        ("pause", "m2", True),  # somebody else's
+        ("join", "m1", True),
+        ("topic", "t1", True),
+    ],
+)
+def test_a_fault_of_the_member_or_of_a_server_is_a_cause(fault: str, target: str, *, disturbs: bool) -> None:
+    story = overlapping()
+    began = story.fault(60, fault, target)
+    story.ended(150, fault, target, began)
+    lost(story, 200)
+    story.rest(5000)
+    assert (disturbance(story.history()) is not None) is disturbs
+
+
+@pytest.mark.parametrize(("ms", "disturbs"), [(40, True), (200, False), (600, True)])
+def test_a_fault_is_a_cause_until_the_rest_that_follows_it(ms: float, *, disturbs: bool) -> None:
+    story = overlapping()
+    began = story.fault(60, "pause", "m1")
+    story.ended(150, "pause", "m1", began)
+    story.rest(500)
+    lost(story, ms)
+    story.rest(5000)
+    assert (disturbance(story.history()) is not None) is disturbs
+
+
+def test_the_runner_and_the_end_do_not_count() -> None:
+    story = overlapping()
+    lost(story, 200, "runner")
+    story.rest(1000)
+    story.phase(2000, "closing")
+    lost(story, 2100)
+    assert disturbance(story.history()) is None
+
+
+# -- bounds ---------------------------------------------------------------------------------------
+
+
+def attempted(world: str = "processes") -> Story:
+    """One attempt, of 700 ms."""
+    story = Story(world=world, partitions=1, members=1, brokers=1)
+    story.started(0, "m1")
+    story.member(100, "m1", Kind.REBALANCE_BEGAN)
+    story.member(100, "m1", Kind.ATTEMPT_BEGAN)
+    story.member(800, "m1", Kind.REBALANCE_ENDED, detail={"outcome": "ok"})
+    return story
+
+
+def test_live_an_attempt_may_take_as_long_as_the_longest_did() -> None:
+    assert bounds(attempted().history()).attempt_us == 700_000
+    assert bounds(attempted("simulated").history()).attempt_us == 0
+
+
+def test_but_not_as_long_as_one_that_a_fault_disturbed() -> None:
+    story = attempted()
+    began = story.fault(200, "pause", "m1")
+    story.ended(700, "pause", "m1", began)
+    assert bounds(story.history()).attempt_us == 16 * 5_000
