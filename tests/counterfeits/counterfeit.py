@@ -1,0 +1,78 @@
+"""What a counterfeit is: a world, a member or a history in which a claim is false in a way a person
+could believe, while everything else is right; and its honest twin, in which the claim holds.
+
+One small file each (`z1_server_keeps_owners.py`), which holds a `COUNTERFEIT`. Files are found by
+`counterfeits()`; `test_counterfeits.py` holds every check to them, and `scripts/counterfeits`
+writes the table of `docs/counterfeits.md` from them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rebalance_lab.analysis.ledger import Quantifier, read_ledger
+from rebalance_lab.checks import CHECKS, Outcome
+from rebalance_lab.history.files import History
+from rebalance_lab.trials.scenario import make_plan
+from rebalance_lab.trials.simulated import simulate
+
+
+@dataclass(frozen=True, slots=True)
+class Counterfeit:
+    """`claim`: its id in the ledger; `check`: which of its checks must see through it.
+
+    `world`: one sentence for the table: what is false here, and why a person could believe it.
+    `false` and `honest` make a history from a seed; both are asked for `seeds` seeds, from 0.
+    """
+
+    claim: str
+    check: str
+    world: str
+    false: Callable[[int], History]
+    honest: Callable[[int], History]
+    seeds: int = 3
+
+    @property
+    def _existential(self) -> bool:
+        return read_ledger().claims[self.claim].quantifier is Quantifier.EXISTS
+
+    @property
+    def convicted(self) -> Outcome:
+        """What the check must say of the counterfeit: that the anomaly which an existential claim
+        asserts is not there, or that a statement which should always hold does not."""
+        return Outcome.CLEAN if self._existential else Outcome.VIOLATED
+
+    @property
+    def acquitted(self) -> Outcome:
+        """What the check must say of the honest twin: the opposite."""
+        return Outcome.VIOLATED if self._existential else Outcome.CLEAN
+
+    def outcome(self, history: History) -> Outcome | None:
+        """What the check says of a history; None where it does not apply."""
+        check = CHECKS[self.check]
+        return check.judge(history).outcome if check.applies(history) else None
+
+
+def trial(scenario: str, seed: int = 0, **plan: object) -> History:
+    """A simulated trial's history; `plan` as `make_plan` takes it (rules, settings, control)."""
+    history, _ = simulate(make_plan(scenario, seed=seed, **plan))  # type: ignore[arg-type]
+    return history
+
+
+def counterfeits() -> Iterator[tuple[str, Counterfeit]]:
+    """(file name without .py, counterfeit), in alphabetical order.
+
+    Raises TypeError for a file named after a claim (`z1_…`) that holds no COUNTERFEIT.
+    """
+    for name in sorted(info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)])):
+        if name.startswith(("test_", "counterfeit")):
+            continue
+        module = importlib.import_module(name)
+        found = getattr(module, "COUNTERFEIT", None)
+        if not isinstance(found, Counterfeit) or not name.startswith(f"{found.claim.lower()}_"):
+            raise TypeError(f"tests/counterfeits/{name}.py must hold a COUNTERFEIT of the claim in its name")
+        yield name, found
