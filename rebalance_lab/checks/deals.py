@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rebalance_lab.checks.groups import subscription_of
+from rebalance_lab.checks.groups import registration_of
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
 from rebalance_lab.checks.scope import Scope
 from rebalance_lab.history.events import Event, Kind, order
@@ -182,8 +182,9 @@ def _subscriptions(history: History) -> dict[tuple[str, str], str]:
     for event in events_of(history, Kind.CREATED):
         if event.member is None or event.partition is not None:
             continue
-        told = subscription_of(str(event.of("data") or ""))
-        if told is not None:
-            how = "" if told.pattern is None else f"~{told.allows}~"  # never the name of a topic
-            found[event.group or "", event.member] = how + " ".join(sorted(told.streams))
+        registration = registration_of(event)
+        if registration is not None:
+            how = f"~{registration.pattern}~" if registration.wildcard else ""  # never the name of a topic
+            names = sorted(dict(registration.subscription))
+            found[event.group or "", event.member] = how + " ".join(names)
     return found

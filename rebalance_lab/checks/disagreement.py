@@ -186,11 +186,7 @@ def _partitions(history: History, topics: Sequence[str], by: Event) -> list[Part
         for topic, event in topic_changes(history)
         if topic in topics and event.at_us < by.at_us - TOLERANCE_US
     }
-    return [
-        (topic, partition)
-        for topic, event in sorted(latest.items())
-        for partition in partitions_of(str(event.of("data") or ""))
-    ]
+    return [(topic, partition) for topic, event in sorted(latest.items()) for partition in partitions_of(event)]
 
 
 def _decides(history: History) -> bool:

@@ -9,7 +9,7 @@ Witness: the change, and the late REBALANCE_BEGAN if there is one.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.groups import Subscription, subscription_of
+from rebalance_lab.checks.groups import registration_of
 from rebalance_lab.checks.missed_watch import member_changes
 from rebalance_lab.checks.model import About, Check, Finding
 from rebalance_lab.checks.reactions import Reaction, judge_reactions, reactions
@@ -34,14 +34,14 @@ def _found(history: History) -> list[Reaction]:
 
 def _disjoint(reaction: Reaction, ends: dict[EventId, Event]) -> bool:
     change = reaction.change if reaction.change.kind is Kind.CREATED else ends.get(reaction.change.id)
-    one, other = _subscription(reaction.registered.created), _subscription(change)
-    return one is not None and other is not None and not one.streams.keys() & other.streams.keys()
+    one, other = _named(reaction.registered.created), _named(change)
+    return one is not None and other is not None and one.isdisjoint(other)
 
 
-def _subscription(registered: Event | None) -> Subscription | None:
-    """What a registration asks for by name; None for a filter, and where it cannot be told."""
-    told = None if registered is None else subscription_of(str(registered.of("data") or ""))
-    return None if told is None or told.pattern is not None else told
+def _named(registered: Event | None) -> set[str] | None:
+    """The topics that a registration names; None for a filter, and where it cannot be read."""
+    registration = None if registered is None else registration_of(registered)
+    return None if registration is None or registration.wildcard else set(registration.streams())
 
 
 def _applies(history: History) -> bool:

@@ -3,12 +3,8 @@ and which topics there were."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-
-import msgspec
 
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.scope import changes_scope, rests_of
@@ -16,31 +12,15 @@ from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import owner_claim
 from rebalance_lab.history.views import events_of, once, registry
+from rebalance_lab.wire.errors import KafkaException
+from rebalance_lab.wire.payloads import read_partitions
+from rebalance_lab.wire.registration import Registration, read_registration
 
 #: (group, topic, partition)
 Place = tuple[str, str, int]
 
 #: (group, member)
 Registered = tuple[str, str]
-
-#: Topics that a filter does not take (the only internal one of 0.8.2).
-INTERNAL_TOPICS = ("__consumer_offsets",)
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """What a registration asks for: topic -> streams, or a filter of topics."""
-
-    streams: Mapping[str, int]
-    pattern: re.Pattern[str] | None = None
-    allows: bool = True
-
-    def topics(self, existing: Iterable[str]) -> list[str]:
-        """The topics it means, of those that exist."""
-        if self.pattern is None:
-            return [topic for topic in existing if topic in self.streams]
-        matches = self.pattern.fullmatch
-        return [each for each in existing if each not in INTERNAL_TOPICS and bool(matches(each)) == self.allows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +151,7 @@ class _Replay:
 
     def _topic(self, topic: str, event: Event, there: bool) -> None:
         if there:
-            self._topics[topic] = (event, partitions_of(str(event.of("data") or "")))
+            self._topics[topic] = (event, partitions_of(event))
         else:
             self._topics.pop(topic, None)
 
@@ -179,36 +159,40 @@ class _Replay:
 _CHANGES = frozenset({Kind.CREATED, Kind.CHANGED, Kind.DELETED})
 
 
-@lru_cache(maxsize=4096)
-def partitions_of(data: str) -> tuple[int, ...]:
-    """The partitions in a topic's payload, ascending; none where it is not one."""
-    fields = _object(data)
-    partitions = fields.get("partitions")
-    names = partitions if isinstance(partitions, dict) else {}
-    return tuple(sorted(int(name) for name in names if name.isascii() and name.isdigit()))
-
-
-@lru_cache(maxsize=4096)
-def subscription_of(data: str) -> Subscription | None:
-    """What a registration's payload asks for; None where it cannot be told. A filter is taken for
-    a regular expression of Python's: where Java's differ, so may the topics."""
-    fields = _object(data)
-    wanted = fields.get("subscription")
-    if not isinstance(wanted, dict):
-        return None
-    streams = {topic: count for topic, count in wanted.items() if isinstance(count, int)}
-    if fields.get("pattern") not in ("white_list", "black_list") or not streams:
-        return Subscription(streams)
-    text = re.sub(r"\s", "", next(iter(streams))).replace(",", "|").strip("\"'")
+def partitions_of(topic: Event) -> tuple[int, ...]:
+    """The partitions that a topic's CREATED or CHANGED lists, ascending; none where the payload is
+    not a topic's."""
     try:
-        return Subscription(streams, re.compile(text), fields["pattern"] == "white_list")
-    except (re.error, OverflowError, RecursionError):
+        return read_partitions(topic.topic or "", _data(topic))
+    except KafkaException:
+        return ()
+
+
+def registration_of(registered: Event) -> Registration | None:
+    """The registration that an id's CREATED or CHANGED wrote; None where it cannot be read."""
+    try:
+        return read_registration(_data(registered))
+    except KafkaException:
         return None
 
 
-def _object(data: str) -> dict[str, object]:
+def topics_of(registered: Event, existing: Iterable[str]) -> list[str] | None:
+    """Those of the existing topics that a registered member subscribes to, as Kafka 0.8.2 reads its
+    registration (`wire.registration`, `wire.topic_filter`); a filter leaves out internal topics.
+
+    None where it cannot be told: the payload is not a registration, or it has a filter that Java
+    refuses, or one that the lab cannot evaluate.
+    """
+    registration = registration_of(registered)
+    if registration is None:
+        return None
+    names = list(existing)
     try:
-        fields = msgspec.json.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return {}
-    return fields if isinstance(fields, dict) else {}
+        wanted = registration.streams(names)
+    except KafkaException:
+        return None
+    return [topic for topic in names if topic in wanted]
+
+
+def _data(event: Event) -> bytes:
+    return str(event.of("data") or "").encode()

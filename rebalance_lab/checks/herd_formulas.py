@@ -24,7 +24,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import TOLERANCE_US
-from rebalance_lab.checks.groups import GroupsState, Subscription, state_at, subscription_of
+from rebalance_lab.checks.groups import GroupsState, registration_of, state_at, topics_of
 from rebalance_lab.checks.lives import Life
 from rebalance_lab.checks.spaced_changes import Cost, SpacedChange
 from rebalance_lab.history.events import Event, Kind
@@ -44,24 +44,23 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The group after a change: a subscription for each registered member."""
+    """The group after a change. `registered`: the registration of each member that can be read."""
 
-    subscriptions: Sequence[Subscription]
+    registered: Sequence[Event]
     before: GroupsState
     after: GroupsState
     name: str
 
     @property
     def size(self) -> int:
-        return len(self.subscriptions)
+        return len(self.registered)
 
     @property
     def topics(self) -> list[str] | None:
         """The topics that every member subscribes to; None where they differ, or a filter is used."""
-        first = self.subscriptions[0]
-        if any(each.pattern is not None or each.streams.keys() != first.streams.keys() for each in self.subscriptions):
-            return None
-        return sorted(first.streams)
+        named = {None if _filters(each) else tuple(sorted(_named(each))) for each in self.registered}
+        (only, *others) = named
+        return None if others or only is None else list(only)
 
     def owned(self, state: GroupsState) -> dict[str, int]:
         """Member -> how many partitions of the group it owns."""
@@ -76,11 +75,10 @@ def expected(history: History, change: SpacedChange) -> Expected:
     """What the formulas say of a change whose `why_not` is None."""
     before, after = state_at(history, change.phase), state_at(history, change.rest)
     payloads = [event for (group, _), event in sorted(after.ids.items()) if group == change.phase.group]
-    told = [subscription_of(str(event.of("data") or "")) for event in payloads]
-    known = [each for each in told if each is not None]
+    known = [event for event in payloads if topics_of(event, after.topics) is not None]
     group = _Group(known, before, after, str(change.phase.group))
     notifications, rebalances = _rounds(history, change, group)
-    topics = group.topics if known and len(known) == len(told) else None
+    topics = group.topics if known and len(known) == len(payloads) else None
     retries = sum(attempt.failed is not None for _, attempt in change.attempts())
     if not rebalances:
         return Expected(Cost(notifications, 0, 0, 0), operations=not notifications, retries=retries)
@@ -122,10 +120,21 @@ def _topic_rounds(event: Event, group: _Group) -> tuple[int, int]:
     """A topic that comes is told to who subscribes to it by name, and to all filters; one that
     grows to all that read it."""
     topic = str(event.topic)
-    reading = sum(bool(each.topics([topic])) for each in group.subscriptions)
-    filters = sum(each.pattern is not None for each in group.subscriptions)
-    by_name = sum(each.pattern is None and bool(each.topics([topic])) for each in group.subscriptions)
+    reading = sum(bool(topics_of(each, [topic])) for each in group.registered)
+    filters = sum(_filters(each) for each in group.registered)
+    by_name = sum(not _filters(each) and bool(topics_of(each, [topic])) for each in group.registered)
     return (by_name + filters if event.kind is Kind.CREATED else reading), reading
+
+
+def _filters(registered: Event) -> bool:
+    registration = registration_of(registered)
+    return registration is not None and registration.wildcard
+
+
+def _named(registered: Event) -> list[str]:
+    """The topics that a registration names."""
+    registration = registration_of(registered)
+    return [] if registration is None else [topic for topic, _ in registration.subscription]
 
 
 def _reads(change: SpacedChange, group: _Group, topics: Sequence[str], notifications: int) -> int:

@@ -13,7 +13,7 @@ CREATED of the foreign owner), and the rest.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
@@ -22,7 +22,7 @@ from rebalance_lab.checks.groups import (
     Place,
     Registered,
     states_at_rests,
-    subscription_of,
+    topics_of,
     unrested,
 )
 from rebalance_lab.checks.lives import lives
@@ -51,10 +51,12 @@ class _Breach:
 
 @dataclass(frozen=True, slots=True)
 class _Rest:
-    """What one rest shows: `places` that must have an owner, and the `breaches`."""
+    """What one rest shows: `places` that must have an owner, and the `breaches`. `unread`: members
+    whose registration or filter cannot be read, so that nobody knows what must have an owner."""
 
     places: int
     breaches: list[_Breach]
+    unread: list[str]
 
 
 def judge(history: History) -> Finding:
@@ -72,9 +74,15 @@ def judge(history: History) -> Finding:
     }
     if found:
         return _violated(found, numbers)
-    nothing = unrested(history) if numbers["partitions"] else "at no rest was a member subscribed to a partition"
+    nobody = "at no rest was a member subscribed to a partition"
+    nothing = _unread(seen) or (unrested(history) if numbers["partitions"] else nobody)
     why = "at every rest each partition had one living owner that subscribes to it"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
+
+
+def _unread(seen: Sequence[_Rest]) -> str | None:
+    names = sorted({member for rest in seen for member in rest.unread})
+    return f"the topics that {', '.join(names)} subscribed to cannot be read" if names else None
 
 
 def _violated(found: Sequence[_Breach], numbers: dict[str, int]) -> Finding:
@@ -95,7 +103,9 @@ def _gone_us(history: History) -> dict[str, int]:
 
 def _look(rest: Event, state: GroupsState, gone: dict[str, int]) -> _Rest:
     living = {who: event for who, event in state.ids.items() if not _gone(who, gone, rest)}
-    topics = {who: _topics(event, state) for who, event in living.items()}
+    told = {who: topics_of(event, state.topics) for who, event in living.items()}
+    topics = {who: found for who, found in told.items() if found is not None}
+    unread = sorted(member for (_, member), found in told.items() if found is None)
     wanted = _wanted(topics, state)
     unowned = [
         _Breach(place, False, state.freed.get(place, state.topics[place[1]][0]), rest)
@@ -105,9 +115,9 @@ def _look(rest: Event, state: GroupsState, gone: dict[str, int]) -> _Rest:
     foreign = [
         _Breach(place, True, owner, rest)
         for place, owner in sorted(state.owners.items())
-        if place not in wanted or place[1] not in topics.get((place[0], owner.member or ""), ())
+        if _foreign(place, owner, wanted, topics, unread)
     ]
-    return _Rest(len(wanted), unowned + foreign)
+    return _Rest(len(wanted), unowned + foreign, unread)
 
 
 def _gone(who: Registered, gone: dict[str, int], rest: Event) -> bool:
@@ -121,9 +131,18 @@ def _wanted(topics: dict[Registered, list[str]], state: GroupsState) -> dict[Pla
     return dict.fromkeys((group, topic, each) for group, topic in pairs for each in state.topics[topic][1])
 
 
-def _topics(registration: Event, state: GroupsState) -> list[str]:
-    found = subscription_of(str(registration.of("data") or ""))
-    return [] if found is None else found.topics(state.topics)
+def _foreign(
+    place: Place,
+    owner: Event,
+    wanted: Mapping[Place, None],
+    topics: Mapping[Registered, Sequence[str]],
+    unread: Sequence[str],
+) -> bool:
+    """Whether a partition's owner is not a member that subscribes to it; of one whose subscription
+    cannot be read nothing is known."""
+    if owner.member in unread:
+        return False
+    return place not in wanted or place[1] not in topics.get((place[0], owner.member or ""), ())
 
 
 CHECK = Check(
