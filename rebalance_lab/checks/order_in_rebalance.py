@@ -1,98 +1,280 @@
-"""Z5a: in a rebalance a member first gives up all that it owns, then takes its share.
+"""Z5a: in each attempt of a rebalance a member first gives up all that it owns, then takes its share.
 
-In the registry, between a member's REBALANCE_BEGAN and its next: a DELETED of an owner znode by its
-session (a release) that follows a CREATED by it (a claim) breaks the order, unless it takes back what
-this very rebalance created: after a conflict that is 0.8.2's way (facts 3.7). What goes with a session
-is no release, and a member that had nothing to give up breaks no order. As the registry's times are
-compared with the member's, a write within 2 ms of the beginning may be of the rebalance before, and
-is left out unless there was none.
+What a member owns is what stands under its session in the registry: the owner znodes that the session
+created and nobody has deleted, in zxid order. An attempt breaks the order if
 
-Witness: the REBALANCE_BEGAN, the claim and the release that followed it.
+- it claims (CREATED of an owner znode) while an owner znode of an earlier attempt stands under the session;
+- it claims nothing, decides, and ends the rebalance with `ok` while such a znode stands: the member kept it
+  instead of releasing and claiming it again;
+- it claims, and then deletes an owner znode that it did not create itself.
+
+Kafka 0.8.2 (ZookeeperConsumerConnector.rebalance) releases in each attempt before it claims, and deletes what
+it has just created where a claim fails (addPartitionOwnership, reflectPartitionOwnershipDecision). What a
+member has forgotten (F7, F8) it has not given up, so that breaks the order too. What stands under a former
+session is no longer the member's. A member with `keep.claims.on.conflict` may keep what earlier attempts of
+the same rebalance claimed.
+
+A write belongs to the attempt in which the member received the reply with the write's zxid. Where operations
+are only counted it belongs to an attempt by time: within 2 ms of the beginning of an attempt it may be of the
+one before, and if the finding depends on that, it is unknown.
+
+Witness: the ATTEMPT_BEGAN; the CREATED of the znode that was kept; and the claim, or the REBALANCE_ENDED of an
+attempt without one. For the third: the ATTEMPT_BEGAN, the first claim and the DELETED.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, violated
-from rebalance_lab.checks.lives import Rebalance, lives
+from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
 from rebalance_lab.checks.model import About, Check, Finding
-from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, registry
+
+#: The setting of claim Z16, as MEMBER_STARTED names it (`lab`).
+_KEEP_CLAIMS = "keep.claims.on.conflict"
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """The attempts of one process, by number, to which a write may belong. -1: none, it came before them."""
+
+    first: int
+    last: int
+
+    @property
+    def sure(self) -> bool:
+        return self.first == self.last
+
+
+@dataclass(slots=True)
+class _Znode:
+    """An owner znode, with the attempt that created it."""
+
+    created: Event
+    span: _Span
+    deleted: Event | None = None
 
 
 @dataclass(slots=True)
 class _Book:
-    """What one rebalance wrote: its first claim, the paths it created, the first release too late."""
+    """What one attempt wrote below `owners`. `claim`: the first, or where none is `sure`, the first that may be
+    of this attempt; `created`: the paths."""
 
     rebalance: Rebalance
+    attempt: Attempt
+    keeps: bool
     claim: Event | None = None
+    sure: bool = False
     claims: int = 0
     releases: int = 0
-    late: Event | None = None
+    created: set[object] = field(default_factory=set)
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """An attempt that broke the order. `sure`: False where the history does not show which attempt wrote."""
+
+    book: _Book
+    why: str
+    witness: tuple[EventId, ...]
+    sure: bool
 
 
 def judge(history: History) -> Finding:
-    """Measures: `rebalances` that wrote owner znodes, `both` of them that gave up and claimed, all
-    their `claims` and `releases`; `count` of rebalances in which a release followed a claim."""
-    books = _books(history)
-    broken = [] if clock_drifted(history) else [book for book in books if book.late is not None]
+    """Measures: `attempts` that wrote owner znodes, `both` of them that gave up and claimed, all their `claims`
+    and `releases` (without what they deleted of their own claims); `count` of attempts that broke the order."""
+    processes = _processes(history)
+    found = [broken for process in processes.values() for broken in process.broken(registry(history))]
+    broken = [one for one in found if one.sure]
+    books = [book for process in processes.values() for book in process.books if book.claims or book.releases]
     numbers = {
-        "count": len(broken),
-        "rebalances": len(books),
+        "count": len({one.book.attempt.began.id for one in broken}),
+        "attempts": len(books),
         "both": sum(bool(book.claims and book.releases) for book in books),
         "claims": sum(book.claims for book in books),
         "releases": sum(book.releases for book in books),
     }
     if broken:
-        first = broken[0]
-        began, claim, late = first.rebalance.began, first.claim, first.late
-        assert claim is not None and late is not None
-        why = f"{began.member} claimed {claim.topic}/{claim.partition}, then gave {late.topic}/{late.partition} up"
-        return violated(why, (began.id, claim.id, late.id), numbers)
-    nothing = None if numbers["claims"] else "no rebalance claimed a partition"
-    why = "in every rebalance all releases came before the first claim"
-    return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
+        first = min(broken, key=lambda one: one.book.attempt.began.at_us)
+        return violated(first.why, first.witness, numbers)
+    doubts = [] if numbers["claims"] else ["no rebalance claimed a partition"]
+    if found:
+        doubts.append(f"{found[0].why}, unless one of these writes belongs to another attempt")
+    why = "in every attempt all that the member owned was gone before the first claim"
+    return not_violated(history, why, numbers, vacuous="; ".join(doubts) or None, across_layers=True)
 
 
-def _books(history: History) -> list[_Book]:
-    """Rebalances that wrote owner znodes, in the order of their first writes."""
-    rebalances: dict[str, list[Rebalance]] = {}
-    for life in lives(history):  # one after another, where a process has several
-        rebalances.setdefault(life.actor, []).extend(life.rebalances)
-    starts = {actor: [one.began.at_us for one in its] for actor, its in rebalances.items()}
-    actors = {event.session: event.actor for event in events_of(history, Kind.CONNECTED)}
-    books: dict[tuple[str, int], _Book] = {}
-    created: dict[tuple[str, int], set[object]] = {}
-    for event in registry(history):
-        actor = actors.get(event.session)
-        if actor not in rebalances or event.partition is None or not _of_owner(event):
-            continue
-        index = bisect_right(starts[actor], event.at_us + TOLERANCE_US) - 1
-        if index < 0 or (index > 0 and starts[actor][index] > event.at_us - TOLERANCE_US):
-            continue
-        key = (actor, index)
-        book = books.setdefault(key, _Book(rebalances[actor][index]))
-        _enter(book, event, created.setdefault(key, set()))
-    return list(books.values())
+def _processes(history: History) -> dict[str, _Process]:
+    """Actor -> what it did in its attempts: those of several lives follow one another."""
+    found: dict[str, _Process] = {}
+    drifted = clock_drifted(history)
+    for life in lives(history):
+        found.setdefault(life.actor, _Process(life.actor, drifted)).live(life)
+    for event in events_of(history, Kind.CONNECTED, Kind.OK):
+        if event.actor in found:
+            found[event.actor].take(event)
+    return found
 
 
-def _of_owner(event: Event) -> bool:
-    return str(event.of("path")).split("/")[3:4] == ["owners"]
+class _Process:
+    """The attempts of one process, and the owner znodes of its sessions."""
+
+    def __init__(self, actor: str, drifted: bool) -> None:
+        self.books: list[_Book] = []
+        self._actor = actor
+        self._drifted = drifted
+        self._numbers: list[int] = []  # n of each ATTEMPT_BEGAN
+        self._starts_us: list[int] = []
+        self._connected: list[Event] = []
+        self._sessions: set[str | None] = set()
+        self._replies: dict[tuple[int | None, object], int] = {}
+
+    def live(self, life: Life) -> None:
+        lab = life.started.of("lab")
+        keeps = isinstance(lab, list) and _KEEP_CLAIMS in lab
+        for rebalance in life.rebalances:
+            for attempt in rebalance.attempts:
+                self.books.append(_Book(rebalance, attempt, keeps))
+                self._numbers.append(attempt.began.n)
+                self._starts_us.append(attempt.began.at_us)
+
+    def take(self, event: Event) -> None:
+        if event.kind is Kind.CONNECTED:
+            self._connected.append(event)
+            self._sessions.add(event.session)
+        elif event.of("op") in ("create", "delete"):
+            self._replies[event.zxid, event.of("path")] = event.n
+
+    def broken(self, registry_events: Iterable[Event]) -> list[_Broken]:
+        """Every breach of the order, those that are not sure included."""
+        standing: dict[object, _Znode] = {}
+        ours: list[_Znode] = []
+        found: list[_Broken] = []
+        for event in registry_events:
+            path = event.of("path")
+            if event.partition is None or not _of_owner(path):
+                continue
+            mine = event.session in self._sessions
+            if event.kind is Kind.CREATED:
+                znode = _Znode(event, self._span(event) if mine else _Span(-1, -1))
+                if mine:
+                    found += self._claimed(znode, standing.values())
+                    ours.append(znode)
+                standing[path] = znode
+            elif event.kind is Kind.DELETED:
+                former = standing.pop(path, None)
+                if former is not None:
+                    former.deleted = event
+                if mine and event.of("with_session") is not True:
+                    found += self._released(event, self._span(event))
+        return found + [broken for index in range(len(self.books)) for broken in self._ended(index, ours)]
+
+    def _span(self, event: Event) -> _Span:
+        n = self._replies.get((event.zxid, event.of("path")))
+        if n is not None:
+            index = bisect_right(self._numbers, n) - 1
+            return _Span(index, index)
+        if self._drifted:
+            return _Span(min(0, len(self.books) - 1), len(self.books) - 1)
+        first = bisect_right(self._starts_us, event.at_us - TOLERANCE_US) - 1
+        last = bisect_right(self._starts_us, event.at_us + TOLERANCE_US) - 1
+        return _Span(max(first, min(last, 0)), last)  # nobody claims before the first attempt
+
+    def _claimed(self, claim: _Znode, standing: Iterable[_Znode]) -> list[_Broken]:
+        """Enter a claim; whether the member still held something then."""
+        if claim.span.last < 0:
+            return []
+        for book in self.books[max(claim.span.first, 0) : claim.span.last + 1]:
+            book.created.add(claim.created.of("path"))
+            if book.claim is None or (claim.span.sure and not book.sure):
+                book.claim, book.sure = claim.created, claim.span.sure
+        book = self.books[claim.span.last]
+        book.claims += claim.span.sure
+        kept = [
+            each
+            for each in standing
+            if each.created.session == claim.created.session
+            and each.span.first < claim.span.last
+            and not self._may_keep(each.span, claim.span)
+        ]
+        if not kept:
+            return []
+        first = max(kept, key=lambda each: each.span.last < claim.span.first)
+        name = claim.created
+        why = f"{_member(book)} claimed {name.topic}/{name.partition} while it held {_named(first)}"
+        witness = (book.attempt.began.id, first.created.id, claim.created.id)
+        return [_Broken(book, why, witness, first.span.last < claim.span.first)]
+
+    def _may_keep(self, former: _Span, now: _Span) -> bool:
+        if not (former.sure and now.sure) or former.first < 0:
+            return False
+        one, other = self.books[former.first], self.books[now.first]
+        return other.keeps and one.rebalance is other.rebalance
+
+    def _released(self, release: Event, span: _Span) -> list[_Broken]:
+        """Enter a release; whether it came after a claim of the same attempt."""
+        books = self.books[max(span.first, 0) : span.last + 1]
+        if not books or any(release.of("path") in book.created for book in books):
+            return []
+        books[-1].releases += span.sure
+        found = []
+        for book in books:
+            if (claim := book.claim) is not None:
+                gave = f"{release.topic}/{release.partition}"
+                why = f"{_member(book)} claimed {claim.topic}/{claim.partition}, then gave {gave} up"
+                witness = (book.attempt.began.id, claim.id, release.id)
+                found.append(_Broken(book, why, witness, span.sure and book.sure))
+        return found
+
+    def _ended(self, index: int, ours: Sequence[_Znode]) -> list[_Broken]:
+        """What an attempt without a claim still held when it ended its rebalance."""
+        book = self.books[index]
+        ended = book.attempt.ended
+        if book.sure or book.attempt.decided is None or ended is None or ended.of("outcome") != "ok":
+            return []
+        session = self._session_at(ended)
+        for each in ours:
+            if each.created.session != session or each.span.last >= index:
+                continue
+            stood = self._stood(each, ended)
+            if stood is not False:
+                why = f"{_member(book)} ended a rebalance and had not given {_named(each)} up"
+                sure = stood is True and book.claim is None
+                return [_Broken(book, why, (book.attempt.began.id, each.created.id, ended.id), sure)]
+        return []
+
+    def _stood(self, znode: _Znode, ended: Event) -> bool | None:
+        """Whether a znode stood when an attempt ended; None where the history does not show it."""
+        gone = znode.deleted
+        if gone is None:
+            return True
+        n = self._replies.get((gone.zxid, gone.of("path")))
+        if n is not None:
+            return n > ended.n
+        if self._drifted or abs(gone.at_us - ended.at_us) <= TOLERANCE_US:
+            return None
+        return gone.at_us > ended.at_us
+
+    def _session_at(self, moment: Event) -> str | None:
+        before = [event for event in self._connected if event.n < moment.n]
+        return before[-1].session if before else None
 
 
-def _enter(book: _Book, event: Event, created: set[object]) -> None:
-    path = event.of("path")
-    if event.kind is Kind.CREATED:
-        book.claim = book.claim or event
-        book.claims += 1
-        created.add(path)
-    elif event.kind is Kind.DELETED and event.of("with_session") is not True and path not in created:
-        book.releases += 1
-        if book.claim is not None and book.late is None:
-            book.late = event
+def _of_owner(path: object) -> bool:
+    return str(path).split("/")[3:4] == ["owners"]
+
+
+def _member(book: _Book) -> str:
+    return str(book.attempt.began.member)
+
+
+def _named(znode: _Znode) -> str:
+    return f"{znode.created.topic}/{znode.created.partition}"
 
 
 def _rebalanced(history: History) -> bool:
@@ -102,7 +284,7 @@ def _rebalanced(history: History) -> bool:
 CHECK = Check(
     name="order_in_rebalance",
     compares=(Layer.REGISTRY, Layer.OP),
-    meaning="In a rebalance a member claimed a partition before it had given up all that it owned.",
+    meaning="In a rebalance a member claimed partitions, or ended it, and had not given up all that it owned.",
     plants=("claim-before-release",),
     judge=judge,
     about=About.STATEMENT,

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.history.events import Kind
 
 CHECK = CHECKS["order_in_rebalance"]
 
 
-def owner_of_two(**told: object) -> GroupStory:
-    """m1 owns t/0 and t/1 from its first rebalance (until 100 ms), and begins another at 1000 ms: m1/4."""
+def owner_of_two(*, lab: Sequence[str] = (), **told: object) -> GroupStory:
+    """m1 owns t/0 and t/1 from its first rebalance (until 100 ms), and begins another at 1000 ms: m1/5, m1/6.
+    `lab`: the settings of the lab that its MEMBER_STARTED names."""
     story = GroupStory(**told)  # type: ignore[arg-type]
-    story.joins(0, "m1")
+    story.comes(0, "m1", lab=list(lab))
+    story.registers(0, "m1")
     story.begins(10, "m1")
     story.claims(50, "m1", 0, 1)
     story.ends(100, "m1")
@@ -31,8 +36,8 @@ def test_all_is_given_up_before_anything_is_taken() -> None:
     story.releases(1010, "m1", 0, 1)
     story.claims(1020, "m1", 1, 2)
     story.ends(1100, "m1")
-    numbers = {"count": 0, "rebalances": 2, "both": 1, "claims": 4, "releases": 2}
-    why = "in every rebalance all releases came before the first claim"
+    numbers = {"count": 0, "attempts": 2, "both": 1, "claims": 4, "releases": 2}
+    why = "in every attempt all that the member owned was gone before the first claim"
     assert judge(story) == Finding(Outcome.CLEAN, why, (), numbers)
 
 
@@ -40,11 +45,103 @@ def test_something_is_taken_before_all_is_given_up() -> None:
     story = owner_of_two()
     story.releases(1010, "m1", 0)
     [claim] = story.claims(1020, "m1", 2)
-    [late] = story.releases(1030, "m1", 1)
+    story.releases(1030, "m1", 1)
     story.ends(1100, "m1")
-    numbers = {"count": 1, "rebalances": 2, "both": 1, "claims": 3, "releases": 2}
-    why = "g_m1 claimed t/2, then gave t/1 up"
-    assert judge(story) == Finding(Outcome.VIOLATED, why, (("m1", 5), claim, late), numbers)
+    numbers = {"count": 1, "attempts": 2, "both": 1, "claims": 3, "releases": 2}
+    why = "g_m1 claimed t/2 while it held t/1"
+    assert judge(story) == Finding(Outcome.VIOLATED, why, (("m1", 6), ("zookeeper", 2), claim), numbers)
+
+
+def test_something_is_never_given_up() -> None:
+    story = owner_of_two()
+    story.releases(1010, "m1", 0)
+    [claim] = story.claims(1020, "m1", 2)
+    story.ends(1100, "m1")
+    finding = judge(story)
+    assert (finding.outcome, finding.why) == (Outcome.VIOLATED, "g_m1 claimed t/2 while it held t/1")
+    assert finding.witness == (("m1", 6), ("zookeeper", 2), claim)
+
+
+def test_who_claims_nothing_may_not_keep_its_share_either() -> None:
+    story = owner_of_two()
+    story.releases(1010, "m1", 1)
+    story.decides(1020, "m1", [0])
+    ended = story.ends(1100, "m1")
+    finding = judge(story)
+    assert (finding.outcome, finding.why) == (
+        Outcome.VIOLATED,
+        "g_m1 ended a rebalance and had not given t/0 up",
+    )
+    assert finding.witness == (("m1", 6), ("zookeeper", 1), ended)
+
+
+def test_who_keeps_nothing_and_takes_nothing_breaks_no_order() -> None:
+    story = owner_of_two()
+    story.releases(1010, "m1", 0, 1)
+    story.decides(1020, "m1", [])
+    story.ends(1100, "m1")
+    story.rebalances(1200, 1300, "m1")
+    assert judge(story).outcome is Outcome.CLEAN
+
+
+def test_a_release_as_the_rebalance_ends_leaves_it_open() -> None:
+    story = owner_of_two()
+    story.decides(1020, "m1", [])
+    story.ends(1100, "m1")
+    story.releases(1102, "m1", 0, 1)
+    assert judge(story).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("outcome", ["failed", "shutdown"])
+def test_who_gets_no_share_may_keep_what_it_had(outcome: str) -> None:
+    """An attempt that fails in its first steps has released nothing (F6)."""
+    story = owner_of_two()
+    story.decides(1020, "m1", [0])
+    story.ends(1100, "m1", outcome)
+    assert judge(story).outcome is Outcome.CLEAN
+
+
+def test_a_rebalance_that_found_no_broker_decides_nothing() -> None:
+    story = owner_of_two()
+    story.ends(1100, "m1")
+    assert judge(story).outcome is Outcome.CLEAN
+
+
+def test_what_it_has_of_a_former_session_is_not_its_own_any_more() -> None:
+    story = owner_of_two()
+    story.add(1010, "m1", Kind.CONNECTED, group=None, session="0x9")
+    story.created(1020, "m1", 2, "0x9")
+    story.ends(1100, "m1")
+    assert judge(story).outcome is Outcome.CLEAN
+
+
+def conflict(story: GroupStory) -> GroupStory:
+    """The first attempt of m1's second rebalance claims t/3, fails, and keeps it; the next claims t/4."""
+    story.releases(1010, "m1", 0, 1)
+    story.claims(1020, "m1", 3)
+    story.fails(1030, "m1", conflicts=[4])
+    story.attempts(1500, "m1")
+    story.claims(1520, "m1", 4)
+    story.ends(1600, "m1")
+    return story
+
+
+def test_what_a_failed_attempt_left_behind_is_not_given_up() -> None:
+    """Leftover claims, F7."""
+    finding = judge(conflict(owner_of_two()))
+    assert (finding.outcome, finding.why) == (Outcome.VIOLATED, "g_m1 claimed t/4 while it held t/3")
+
+
+def test_who_is_told_to_keep_its_claims_keeps_those_of_the_same_rebalance() -> None:
+    story = conflict(owner_of_two(lab=["keep.claims.on.conflict"]))
+    assert judge(story).outcome is Outcome.CLEAN
+    story = conflict(owner_of_two(lab=["keep.claims.on.conflict"]))
+    story.begins(1700, "m1")
+    story.releases(1710, "m1", 3)
+    story.claims(1720, "m1", 5)
+    story.ends(1750, "m1")
+    finding = judge(story)
+    assert (finding.outcome, finding.why) == (Outcome.VIOLATED, "g_m1 claimed t/5 while it held t/4")
 
 
 def test_the_registry_s_order_counts_not_its_times() -> None:
@@ -61,6 +158,7 @@ def test_what_a_rebalance_made_it_may_take_back() -> None:
     story.releases(1010, "m1", 0, 1)
     story.claims(1020, "m1", 0)
     story.releases(1030, "m1", 0)
+    story.attempts(1500, "m1")
     story.claims(1600, "m1", 0, 1)
     story.ends(1700, "m1")
     assert judge(story).outcome is Outcome.CLEAN
@@ -68,6 +166,7 @@ def test_what_a_rebalance_made_it_may_take_back() -> None:
 
 def test_what_goes_with_a_session_is_no_release() -> None:
     story = owner_of_two()
+    story.releases(1010, "m1", 0, 1)
     story.claims(1020, "m1", 2)
     story.deleted(1030, "m1", 0, "0x1", detail={"with_session": True})
     story.ends(1100, "m1")
@@ -78,6 +177,7 @@ def test_a_blind_release_of_what_is_another_s_by_now_is_a_release() -> None:
     story = owner_of_two()
     story.joins(1001, "m2")
     story.claims(1005, "m2", 5)
+    story.releases(1010, "m1", 0, 1)
     story.claims(1020, "m1", 2)
     story.deleted(1030, "m2", 5, "0x1")  # m2's znode, deleted by m1's session
     story.ends(1100, "m1")
@@ -89,17 +189,51 @@ def test_a_blind_release_of_what_is_another_s_by_now_is_a_release() -> None:
     ("claim_ms", "release_ms", "outcome"),
     [
         (1002, 1198, Outcome.VIOLATED),
-        (1001.999, 1050, Outcome.CLEAN),  # the claim may be of the rebalance before
-        (1050, 1198.001, Outcome.CLEAN),  # the release may be of the one after, which begins at 1200 ms
-        (1050, 1150, Outcome.VIOLATED),  # after the rebalance has ended: nobody writes outside of one
+        (1001.999, 1050, Outcome.UNKNOWN),  # the claim may be of the rebalance before
+        (998, 1050, Outcome.UNKNOWN),
+        (997.999, 1050, Outcome.CLEAN),  # of the rebalance before
+        (1050, 1198.001, Outcome.VIOLATED),  # whichever rebalance released it: it stood when this one claimed
     ],
 )
 def test_within_2_ms_of_a_beginning_nothing_is_sure(claim_ms: float, release_ms: float, outcome: Outcome) -> None:
     story = owner_of_two()
+    story.releases(990, "m1", 1)
     story.claims(claim_ms, "m1", 2)
     story.releases(release_ms, "m1", 0)
     story.ends(1100, "m1")
     story.rebalances(1200.001 if release_ms == 1198 else 1200, 1300, "m1")
+    assert judge(story).outcome is outcome
+
+
+@pytest.mark.parametrize(("release_ms", "outcome"), [(1198, Outcome.VIOLATED), (1198.001, Outcome.UNKNOWN)])
+def test_a_late_blind_release_within_2_ms_of_the_next_beginning_is_not_sure(
+    release_ms: float, outcome: Outcome
+) -> None:
+    story = owner_of_two()
+    story.joins(900, "m2")
+    story.claims(905, "m2", 5)
+    story.releases(1010, "m1", 0, 1)
+    story.claims(1020, "m1", 2)
+    story.deleted(release_ms, "m2", 5, "0x1")
+    story.ends(1100, "m1")
+    story.rebalances(1200.001 if release_ms == 1198 else 1200, 1300, "m1")
+    assert judge(story).outcome is outcome
+
+
+@pytest.mark.parametrize(("begun", "outcome"), [(False, Outcome.CLEAN), (True, Outcome.VIOLATED)])
+def test_the_reply_says_of_which_attempt_a_write_is(begun: bool, outcome: Outcome) -> None:
+    """The claim of t/2 comes at the microsecond of the next beginning."""
+    story = owner_of_two()
+    story.releases(1010, "m1", 0, 1)
+    story.claims(1020, "m1", 0)
+    story.ends(1030, "m1")
+    if begun:
+        story.begins(1100, "m1")
+    story.claims(1100, "m1", 2)
+    story.asks(1100, "m1", "create", "/consumers/g/owners/t/2", zxid=story.events[-1].zxid or 0)
+    if not begun:
+        story.begins(1100, "m1")
+    story.ends(1150, "m1")
     assert judge(story).outcome is outcome
 
 
