@@ -6,14 +6,14 @@ import pytest
 from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.history.events import EventId
+from rebalance_lab.history.events import EventId, Kind
 
 CHECK = CHECKS["startup_order"]
 
 ID = ("create", "/consumers/g/ids/g_m1")
-IDS = ("exists", "/consumers/g/ids")
+IDS = ("children", "/consumers/g/ids")
 BROKERS = ("children", "/brokers/ids")
-TOPICS = ("exists", "/brokers/topics")
+TOPICS = ("children", "/brokers/topics")
 REBALANCE = ("rebalance", "")
 
 TOLD = [ID, IDS, BROKERS, REBALANCE]
@@ -96,9 +96,36 @@ def test_a_process_may_live_twice() -> None:
 
 
 def test_who_never_rebalanced_shows_nothing() -> None:
-    for steps in ([ID, IDS, BROKERS], [IDS, BROKERS, REBALANCE]):  # in the second it never registered
-        finding = judge(steps)
-        assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "no member registered and rebalanced")
+    finding = judge([ID, IDS, BROKERS])
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "no member rebalanced")
+
+
+def test_who_rebalanced_without_registering_did_not_start_in_order() -> None:
+    finding = judge([IDS, BROKERS, REBALANCE])
+    assert (finding.outcome, finding.why) == (
+        Outcome.VIOLATED,
+        "g_m1 did not register before its first rebalance",
+    )
+
+
+@pytest.mark.parametrize("path", [IDS[1], BROKERS[1]])
+def test_a_watch_of_exists_does_not_hear_of_children(path: str) -> None:
+    steps = [("exists" if step[1] == path else step[0], step[1]) for step in TOLD]
+    assert judge(steps).outcome is Outcome.VIOLATED
+
+
+def test_a_create_that_was_refused_registers_nobody() -> None:
+    """As when the id of the member's last session still stands: it registers later than it watches."""
+    story = GroupStory()
+    story.comes(0, "m1", pattern="static")
+    detail = {"op": "create", "path": ID[1]}
+    asked = story.add(1, "m1", Kind.INVOKED, group=None, detail=detail)
+    story.add(2, "m1", Kind.FAILED_OP, group=None, detail={**detail, "of": asked[1], "error": "NodeExists"})
+    for ms, (op, path) in enumerate([IDS, BROKERS, ID], 3):
+        story.asks(ms, "m1", op, path, watch=op != "create")
+    story.rebalances(10, 15, "m1")
+    story.rest(1000)
+    assert CHECK.judge(story.history()).why == "g_m1 did watch the ids before it did register"
 
 
 def test_a_recorder_that_does_not_tell_of_watches_tells_no_order() -> None:

@@ -1,7 +1,8 @@
 """What a counterfeit is: a world, a member or a history in which a claim is false in a way a person
 could believe, while everything else is right; and its honest twin, in which the claim holds.
 
-One small file each (`z1_server_keeps_owners.py`), which holds a `COUNTERFEIT`. Files are found by
+One small file each, which holds a `COUNTERFEIT` and is named after its claim
+(`z1_server_keeps_owners.py`), or after its check where the check serves no claim. Files are found by
 `counterfeits()`; `test_counterfeits.py` holds every check to them, and `scripts/counterfeits`
 writes the table of `docs/counterfeits.md` from them.
 """
@@ -23,13 +24,14 @@ from rebalance_lab.trials.simulated import simulate
 
 @dataclass(frozen=True, slots=True)
 class Counterfeit:
-    """`claim`: its id in the ledger; `check`: which of its checks must see through it.
+    """`claim`: its id in the ledger, None where the counterfeit is of the check alone; `check`: the
+    check that must see through it.
 
     `world`: one sentence for the table: what is false here, and why a person could believe it.
     `false` and `honest` make a history from a seed; both are asked for `seeds` seeds, from 0.
     """
 
-    claim: str
+    claim: str | None
     check: str
     world: str
     false: Callable[[int], History]
@@ -37,13 +39,18 @@ class Counterfeit:
     seeds: int = 3
 
     @property
+    def name(self) -> str:
+        """How its file's name begins: the claim, or the check."""
+        return self.claim.lower() if self.claim is not None else self.check
+
+    @property
     def _existential(self) -> bool:
-        return read_ledger().claims[self.claim].quantifier is Quantifier.EXISTS
+        return self.claim is not None and read_ledger().claims[self.claim].quantifier is Quantifier.EXISTS
 
     @property
     def convicted(self) -> Outcome:
-        """What the check must say of the counterfeit: that the anomaly which an existential claim
-        asserts is not there, or that a statement which should always hold does not."""
+        """What the check must say of the counterfeit: clean where the claim asserts that an anomaly can
+        happen (here it does not), violated where the claim, or the check, says what always holds."""
         return Outcome.CLEAN if self._existential else Outcome.VIOLATED
 
     @property
@@ -66,13 +73,14 @@ def trial(scenario: str, seed: int = 0, **plan: object) -> History:
 def counterfeits() -> Iterator[tuple[str, Counterfeit]]:
     """(file name without .py, counterfeit), in alphabetical order.
 
-    Raises TypeError for a file named after a claim (`z1_…`) that holds no COUNTERFEIT.
+    Raises TypeError for a file that holds no COUNTERFEIT, or one of another claim (or check) than its
+    name begins with.
     """
     for name in sorted(info.name for info in pkgutil.iter_modules([str(Path(__file__).parent)])):
         if name.startswith(("test_", "counterfeit")):
             continue
         module = importlib.import_module(name)
         found = getattr(module, "COUNTERFEIT", None)
-        if not isinstance(found, Counterfeit) or not name.startswith(f"{found.claim.lower()}_"):
-            raise TypeError(f"tests/counterfeits/{name}.py must hold a COUNTERFEIT of the claim in its name")
+        if not isinstance(found, Counterfeit) or not name.startswith(f"{found.name}_"):
+            raise TypeError(f"tests/counterfeits/{name}.py must hold a COUNTERFEIT of the claim or check in its name")
         yield name, found
