@@ -35,10 +35,10 @@ class Kind(StrEnum):
 
     # registry: from the server's transaction log; detail: path, and data where it has some
     SESSION_OPENED = "session-opened"  # detail: timeout_ms
-    SESSION_CLOSED = "session-closed"  # expiry or close(): ZooKeeper's log does not tell which
+    SESSION_CLOSED = "session-closed"  # expiry or close(): the log does not say which; detail: ephemerals, sampled
     CREATED = "created"  # detail: path, data, ephemeral
     CHANGED = "changed"
-    DELETED = "deleted"  # also once for each ephemeral znode that went with its session
+    DELETED = "deleted"  # also of each ephemeral znode that went with its session; detail: with_session, sampled
     FAILED = "failed"  # a write that ZooKeeper refused; detail: code
 
     # effect: a lease, until there are brokers

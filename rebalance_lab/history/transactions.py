@@ -1,8 +1,11 @@
 """Registry truth: ZooKeeper's transactions, and the events they become.
 
 The source is the server's own transaction log, or the simulated server's tap; both give the
-same `Transaction`s. It costs no load, and misses nothing: a watching observer would collapse
-two changes into one.
+same `Transaction`s. Reading it puts no load on the server and shows every change: an observer
+with watches sees two quick changes as one. One thing is not in every log: which ephemeral znodes
+went with a session. ZooKeeper lists them from 3.6 on (CloseSessionTxn). Where the list is missing
+the tracker names the znodes that the session created and that nobody deleted, and marks these
+events `sampled`: they are an inference, and no check may take them as evidence.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ class Transaction:
     """One record (a multi gives one for each of its operations, all with its zxid).
 
     `wall_ms` is the server's clock; `session_id` and `cxid` are those of the request.
-    `timeout_ms` belongs to SESSION_OPENED, `code` to ERROR; `data` to CREATE and SET.
+    `timeout_ms` belongs to SESSION_OPENED, `code` to ERROR; `data` to CREATE and SET; `removed` to
+    SESSION_CLOSED: the paths that went with the session, in the log's order, or None where the log
+    does not list them (ZooKeeper before 3.6, or `zookeeper.closeSessionTxn.enabled=false`).
     """
 
     zxid: int
@@ -49,6 +54,7 @@ class Transaction:
     version: int = -1
     timeout_ms: int = 0
     code: int = 0
+    removed: tuple[str, ...] | None = None
 
 
 class PathFacts(NamedTuple):
@@ -83,9 +89,11 @@ class ImpossibleTransaction(Exception):
 class RegistryTracker:
     """Turns transactions into registry events, one by one, in zxid order.
 
-    It keeps which znode belongs to which session, so that a closed session yields a DELETED
-    event for each ephemeral znode that went with it (same zxid, after SESSION_CLOSED, by path).
-    `describe` comes from `wire`: the history itself knows no payloads.
+    A closed session yields SESSION_CLOSED, and then a DELETED with the same zxid for each path that
+    the log lists: no more and no fewer, in the log's order. SESSION_CLOSED has `sampled: false` then.
+    Without a list it has `sampled: true`, and so has each DELETED that follows; these come from the
+    tracker's own account of who created what, by path. `describe` comes from `wire`: the history
+    itself knows no payloads.
     """
 
     def __init__(self, *, wall_offset_us: int, describe: Describe, plant: str | None = None) -> None:
@@ -108,12 +116,18 @@ class RegistryTracker:
         return [self._event(txn, Kind.SESSION_OPENED, PathFacts(), {"timeout_ms": txn.timeout_ms})]
 
     def _closed(self, txn: Transaction) -> list[Event]:
-        gone = sorted(path for path, (owner, _) in self._nodes.items() if owner == txn.session_id)
-        events = [self._event(txn, Kind.SESSION_CLOSED, PathFacts(), {"ephemerals": len(gone)})]
+        sampled = txn.removed is None
+        gone = self._held_by(txn.session_id) if txn.removed is None else txn.removed
+        closed: dict[str, object] = {"ephemerals": len(gone), "sampled": sampled}
+        events = [self._event(txn, Kind.SESSION_CLOSED, PathFacts(), closed)]
         for path in gone:
-            _, facts = self._nodes.pop(path)
-            events.append(self._event(txn, Kind.DELETED, facts, {"path": path, "with_session": True}))
+            detail: dict[str, object] = {"with_session": True, **({"sampled": True} if sampled else {})}
+            events.append(self._gone(txn, path, detail))
         return self._kept(events)
+
+    def _held_by(self, session_id: int) -> tuple[str, ...]:
+        """The ephemeral znodes that the session created and that nobody deleted, by path."""
+        return tuple(sorted(path for path, (owner, _) in self._nodes.items() if owner == session_id))
 
     def _created(self, txn: Transaction) -> list[Event]:
         facts = self._describe(txn.path, txn.data)
@@ -129,11 +143,15 @@ class RegistryTracker:
         return [self._event(txn, Kind.CHANGED, facts, detail)]
 
     def _deleted(self, txn: Transaction) -> list[Event]:
-        owner, facts = self._nodes.pop(txn.path, (0, self._describe(txn.path, b"")))
-        detail: dict[str, object] = {"path": txn.path}
+        return self._kept([self._gone(txn, txn.path, {})])
+
+    def _gone(self, txn: Transaction, path: str, detail: dict[str, object]) -> Event:
+        """The DELETED of one path; what was there before the first transaction is told by its path."""
+        owner, facts = self._nodes.pop(path, (0, self._describe(path, b"")))
+        told: dict[str, object] = {"path": path, **detail}
         if owner and owner != txn.session_id:
-            detail["owner"] = session_text(owner)  # somebody deleted another session's znode
-        return self._kept([self._event(txn, Kind.DELETED, facts, detail)])
+            told["owner"] = session_text(owner)  # the znode of another session
+        return self._event(txn, Kind.DELETED, facts, told)
 
     def _refused(self, txn: Transaction) -> list[Event]:
         return [self._event(txn, Kind.FAILED, PathFacts(), {"code": txn.code})]

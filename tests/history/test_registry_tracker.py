@@ -38,7 +38,14 @@ def opened(zxid: int, session: int) -> Transaction:
     return Transaction(zxid, session, 0, 1_000_000_000 + zxid, TransactionKind.SESSION_OPENED, timeout_ms=2000)
 
 
-def closed(zxid: int, session: int) -> Transaction:
+def closed(zxid: int, session: int, *removed: str) -> Transaction:
+    """A session's end with the log's list of what went."""
+    wall_ms = 1_000_000_000 + zxid
+    return Transaction(zxid, session, 0, wall_ms, TransactionKind.SESSION_CLOSED, removed=removed)
+
+
+def closed_unlisted(zxid: int, session: int) -> Transaction:
+    """The same in a log that does not list what went."""
     return Transaction(zxid, session, 0, 1_000_000_000 + zxid, TransactionKind.SESSION_CLOSED)
 
 
@@ -94,26 +101,64 @@ def test_a_session_s_opening_and_a_refused_write_are_told() -> None:
     assert (second.kind, second.zxid, second.detail) == (Kind.FAILED, 2, {"cxid": 9, "code": -110})
 
 
-def test_a_closed_session_takes_its_ephemerals_in_path_order_with_its_zxid() -> None:
-    events = feed(
-        created(1, 0x1, "/consumers/g/owners/t/1", b"g_m1-0"),
-        created(2, 0x2, OWNER, b"g_m2-0"),
-        created(3, 0x1, ID),
-        created(4, 0x1, "/consumers/g/ids/persistent", ephemeral=False),
-        closed(5, 0x1),
-    )
+OTHER_OWNER = "/consumers/g/owners/t/1"
+
+#: Session 0x1 has an id and partition 1, 0x2 has partition 0; one znode of 0x1 is persistent.
+HOLDINGS = (
+    created(1, 0x1, OTHER_OWNER, b"g_m1-0"),
+    created(2, 0x2, OWNER, b"g_m2-0"),
+    created(3, 0x1, ID),
+    created(4, 0x1, "/consumers/g/ids/persistent", ephemeral=False),
+)
+
+
+def test_a_closed_session_takes_what_the_log_lists_in_its_order_with_its_zxid() -> None:
+    events = feed(*HOLDINGS, closed(5, 0x1, OTHER_OWNER, ID))
     assert short(events[4:]) == [
         (Kind.SESSION_CLOSED, 5, None, None),
+        (Kind.DELETED, 5, OTHER_OWNER, "g_m1"),
         (Kind.DELETED, 5, ID, "g_m1"),
-        (Kind.DELETED, 5, "/consumers/g/owners/t/1", "g_m1"),
     ]
-    assert events[4].of("ephemerals") == 2
-    assert all(event.of("with_session") is True and event.session == "0x1" for event in events[5:])
+    assert events[4].detail == {"cxid": 0, "ephemerals": 2, "sampled": False}
+    assert [event.detail for event in events[5:]] == [
+        {"cxid": 0, "path": path, "with_session": True} for path in (OTHER_OWNER, ID)
+    ]
+    assert all(event.session == "0x1" for event in events[4:])
     assert [event.n for event in events] == list(range(7))
 
 
+@pytest.mark.parametrize("listed", [(), (ID,), (OTHER_OWNER,)])
+def test_what_the_log_does_not_list_stays(listed: tuple[str, ...]) -> None:
+    """It is not gone at a second end of the session either, nor does it go twice."""
+    events = feed(*HOLDINGS, closed(5, 0x1, *listed), closed_unlisted(6, 0x1))
+    gone = [event for event in events if event.kind is Kind.DELETED]
+    assert [event.of("path") for event in gone if event.zxid == 5] == list(listed)
+    assert [event.of("path") for event in gone if event.zxid == 6] == sorted({ID, OTHER_OWNER} - set(listed))
+
+
+def test_a_log_that_lists_what_another_session_made_or_nobody_did_is_believed() -> None:
+    events = feed(*HOLDINGS, closed(5, 0x1, OWNER, "/consumers/g/ids/older"))
+    assert [(event.of("path"), event.of("owner"), event.member) for event in events[5:]] == [
+        (OWNER, "0x2", "g_m2"),
+        ("/consumers/g/ids/older", None, "older"),
+    ]
+
+
+def test_without_a_list_what_goes_is_inferred_and_marked() -> None:
+    events = feed(*HOLDINGS, closed_unlisted(5, 0x1))
+    assert short(events[4:]) == [
+        (Kind.SESSION_CLOSED, 5, None, None),
+        (Kind.DELETED, 5, ID, "g_m1"),
+        (Kind.DELETED, 5, OTHER_OWNER, "g_m1"),
+    ]
+    assert events[4].detail == {"cxid": 0, "ephemerals": 2, "sampled": True}
+    assert [event.detail for event in events[5:]] == [
+        {"cxid": 0, "path": path, "with_session": True, "sampled": True} for path in (ID, OTHER_OWNER)
+    ]
+
+
 def test_what_was_released_before_does_not_go_twice() -> None:
-    events = feed(created(1, 0x1, OWNER, b"g_m1-0"), deleted(2, 0x1, OWNER), closed(3, 0x1))
+    events = feed(created(1, 0x1, OWNER, b"g_m1-0"), deleted(2, 0x1, OWNER), closed_unlisted(3, 0x1))
     assert short(events[1:]) == [(Kind.DELETED, 2, OWNER, "g_m1"), (Kind.SESSION_CLOSED, 3, None, None)]
     assert events[1].of("owner") is None
 
@@ -129,7 +174,7 @@ def test_a_deletion_of_what_was_there_before_is_told_by_its_path() -> None:
 
 
 def test_a_change_keeps_the_znode_with_its_session() -> None:
-    events = feed(created(1, 0x1, OWNER, b"g_m1-0"), changed(2, 0x2, OWNER, b"g_m2-0"), closed(3, 0x1))
+    events = feed(created(1, 0x1, OWNER, b"g_m1-0"), changed(2, 0x2, OWNER, b"g_m2-0"), closed(3, 0x1, OWNER))
     assert short(events[1:]) == [
         (Kind.CHANGED, 2, OWNER, "g_m2"),
         (Kind.SESSION_CLOSED, 3, None, None),
@@ -167,7 +212,7 @@ def test_a_recorder_that_loses_releases_is_caught() -> None:
 
 
 def test_a_recorder_that_loses_a_dead_session_s_owners_is_caught() -> None:
-    transactions = (*HAND_OVER[:2], closed(3, 0x1), HAND_OVER[3])
+    transactions = (*HAND_OVER[:2], closed(3, 0x1, ID, OWNER), HAND_OVER[3])
     assert CHECKS["registration"].judge(_history(*transactions)).outcome is Outcome.CLEAN
     history = _history(*transactions, plant="recorder-loses-releases")
     assert CHECKS["registry_overlap"].judge(history).outcome is Outcome.VIOLATED

@@ -169,8 +169,10 @@ class Story:
     def changed(self, ms: float, actor: str, partition: int = 0, session: str = "0x1", **more: object) -> EventId:
         return self.owner(Kind.CHANGED, ms, actor, partition, session, **more)
 
-    def session_closed(self, ms: float, session: str, **more: object) -> EventId:
-        return self.registry(ms, Kind.SESSION_CLOSED, None, session, **more)
+    def session_closed(self, ms: float, session: str, *, sampled: bool | None = False, **more: object) -> EventId:
+        """`sampled`: whether the log did not list what went; None: as histories were before they said so."""
+        detail = {} if sampled is None else {"sampled": sampled}
+        return self.registry(ms, Kind.SESSION_CLOSED, None, session, detail=detail, **more)
 
 
 def joined(**told: object) -> Story:

@@ -126,3 +126,16 @@ def test_a_log_of_one_subtree(embedded_zookeeper: EmbeddedZooKeeper, client: Kaz
     seen = [(each.kind.name, each.path, each.data) for each in log.poll()]
     assert seen == [("CREATE", "/a", b"mine"), ("DELETE", "/a", b"")]
     assert log.poll() == []
+
+
+def test_a_log_of_one_subtree_lists_what_went_below_it(embedded_zookeeper: EmbeddedZooKeeper) -> None:
+    """A session's end is in the log whole: of what it took with it the rest is nobody's here."""
+    log = ChrootLog(EnsembleLog([embedded_zookeeper.transaction_dir]), "/own")
+    session = KazooClient(embedded_zookeeper.connect_string)
+    session.start(timeout=10)
+    for path in ("/own/ids/m1", "/owner", "/else/m2"):
+        session.create(path, b"", ephemeral=True, makepath=True)
+    session.stop()
+    session.close()
+    (closed,) = [each for each in log.poll() if each.kind.name == "SESSION_CLOSED"]
+    assert closed.removed == ("/ids/m1",)

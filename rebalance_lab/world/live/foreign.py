@@ -176,4 +176,7 @@ class ChrootLog:
             return replace(transaction, path=transaction.path.removeprefix(self._chroot))
         if transaction.path or transaction.session_id not in self._sessions:
             return None
+        if transaction.removed:
+            below = (path for path in transaction.removed if path.startswith(self._chroot + "/"))
+            return replace(transaction, removed=tuple(path.removeprefix(self._chroot) for path in below))
         return transaction

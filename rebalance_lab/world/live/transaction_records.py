@@ -13,6 +13,8 @@ from rebalance_lab.history.transactions import Transaction, TransactionKind
 
 _HEADER = struct.Struct("!qiqqi")  # session, cxid, zxid, ms, type
 _OPERATION_HEADER = struct.Struct("!ii")  # in a multi: type, length
+_DIGEST = struct.Struct("!iq")  # behind a transaction since 3.6 (TxnDigest): version, digest of the tree
+_DIGEST_VERSION = 2
 
 _MULTI = 14
 _IGNORED = frozenset({7, 16})  # setACL, reconfig: no znode appears, changes its data or goes
@@ -66,7 +68,7 @@ def _multi(origin: _Origin, record: bytes, offset: int, where: str) -> list[Tran
     for _ in range(count):
         kind, length = _OPERATION_HEADER.unpack_from(record, offset)
         offset += _OPERATION_HEADER.size
-        found.extend(_operations(origin, kind, record, offset, where))
+        found.extend(_operations(origin, kind, record[: offset + length], offset, where))
         offset += length
     if any(each.kind is TransactionKind.ERROR for each in found):
         undone = Transaction(*origin, TransactionKind.ERROR)
@@ -140,9 +142,31 @@ def _session_opened(origin: _Origin, record: bytes, offset: int) -> Transaction:
     return Transaction(*origin, TransactionKind.SESSION_OPENED, timeout_ms=timeout_ms)
 
 
-def _session_closed(origin: _Origin, _record: bytes, _offset: int) -> Transaction:
-    """Since 3.6 it lists the ephemeral znodes that go; the history finds them itself."""
-    return Transaction(*origin, TransactionKind.SESSION_CLOSED)
+def _session_closed(origin: _Origin, record: bytes, offset: int) -> Transaction:
+    return Transaction(*origin, TransactionKind.SESSION_CLOSED, removed=_removed(record, offset))
+
+
+def _removed(record: bytes, offset: int) -> tuple[str, ...] | None:
+    """The paths of a CloseSessionTxn (PrepRequestProcessor of ZooKeeper 3.6 to 3.9); None where the
+    record holds none: the server is older, or has `zookeeper.closeSessionTxn.enabled=false`.
+
+    A record without the list may still have a digest. It is as long as a list of one path of four
+    bytes, and begins with its version, 2 (DigestCalculator), where the list would say 1.
+    """
+    left = len(record) - offset
+    if left == 0:
+        return None
+    (count,) = wire.int_struct.unpack_from(record, offset)
+    if left == _DIGEST.size and count == _DIGEST_VERSION:
+        return None
+    offset += wire.int_struct.size
+    paths: list[str] = []
+    for _ in range(count):
+        path, offset = _text(record, offset)
+        paths.append(path)
+    if len(record) - offset not in (0, _DIGEST.size):
+        raise struct.error(f"{len(record) - offset} bytes behind the {count} paths of a session's end")
+    return None if count < 0 else tuple(paths)  # -1 is jute's null
 
 
 _READERS: dict[int, Callable[[_Origin, bytes, int], Transaction]] = {

@@ -44,8 +44,9 @@ class Audit:
         for record in records:
             if record.zxid != zxid:
                 raise ImpossibleWorld(f"{record.kind.name} has zxid {record.zxid:#x} in the transaction {zxid:#x}")
-            if record.path:
-                self._paths.append(record.path)
+            touched = (record.path,) if record.path else record.removed or ()
+            if touched:
+                self._paths.extend(touched)
                 self.pending = True
 
     def ended(self, session: ServerSession) -> None:

@@ -79,12 +79,13 @@ class Authority:
         return session
 
     def end(self, session: ServerSession, cxid: int) -> list[str]:
-        """The session's last transaction: its ephemeral znodes go with it. Their paths, in the
-        order they went."""
+        """The session's last transaction: its ephemeral znodes go with it. Returns their paths, in
+        the order in which the tree removed them; the log lists these."""
         self.sessions.drop(session)
-        record = self._record(session.id, cxid, TransactionKind.SESSION_CLOSED, wall_ms(self._now_us()))
+        paths = self.tree.close(session.id, self.zxid + 1)
+        at_ms = wall_ms(self._now_us())
+        record = self._record(session.id, cxid, TransactionKind.SESSION_CLOSED, at_ms, removed=tuple(paths))
         self._log((record,))
-        paths = self.tree.close(session.id, self.zxid)
         self.audit.ended(session)
         return paths
 
@@ -187,10 +188,11 @@ class Authority:
         version: int = -1,
         timeout_ms: int = 0,
         code: int = 0,
+        removed: tuple[str, ...] | None = None,
     ) -> Transaction:
         """What will be logged under the next zxid."""
         return Transaction(
-            self.zxid + 1, session_id, cxid, at_ms, kind, path, data, ephemeral, version, timeout_ms, code
+            self.zxid + 1, session_id, cxid, at_ms, kind, path, data, ephemeral, version, timeout_ms, code, removed
         )
 
     def _log(self, records: tuple[Transaction, ...]) -> None:

@@ -17,6 +17,7 @@ from rebalance_lab.history.transactions import Transaction, TransactionKind
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.world.errors import BadArguments, NoNode
 from rebalance_lab.world.ports import GetRead
+from rebalance_lab.world.simulated.audit import ImpossibleWorld
 from rebalance_lab.world.simulated.authority import Outcome
 from rebalance_lab.world.simulated.link import Link
 from rebalance_lab.world.simulated.messages import (
@@ -304,9 +305,20 @@ class Server:
         elif record.kind is TransactionKind.DELETE:
             tree.delete(record.path, -1, record.zxid)
         elif record.kind is TransactionKind.SESSION_CLOSED:
-            for path in tree.close(record.session_id, record.zxid):
-                self.watches.deleted(path)
+            self._close(record)
         self.watches.fire(record)
+
+    def _close(self, record: Transaction) -> None:
+        """A session's end. Raises ImpossibleWorld where this server removes other znodes than the
+        log lists, which are those that the leader removed."""
+        removed = self.tree.close(record.session_id, record.zxid)
+        if tuple(removed) != record.removed:
+            raise ImpossibleWorld(
+                f"at the end of session {record.session_id:#x} server {self.name} removed {removed},"
+                f" and its leader {record.removed}"
+            )
+        for path in removed:
+            self.watches.deleted(path)
 
     # -- reads ------------------------------------------------------------------------------
 

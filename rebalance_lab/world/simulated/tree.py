@@ -173,11 +173,12 @@ class Tree:
         parent.changed()
 
     def close(self, session_id: int, zxid: int) -> list[str]:
-        """Take out a session's ephemeral znodes; their paths, in the order they went."""
-        paths = sorted(self.ephemerals.get(session_id, ()))
-        for path in paths:
+        """Take out a session's ephemeral znodes. Returns the paths that were taken out, in order."""
+        removed = []
+        for path in sorted(self.ephemerals.get(session_id, ())):
             self.remove(path, zxid)
-        return paths
+            removed.append(path)
+        return removed
 
     def check(self, path: str, version: int) -> Znode:
         """The znode, if it has this version (-1: any)."""

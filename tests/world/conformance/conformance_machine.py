@@ -344,7 +344,10 @@ class Machine(RuleBasedStateMachine):
         for txn in self.h.transactions():
             path = txn.path.removeprefix(self.h.root)
             if txn.kind is TransactionKind.SESSION_CLOSED:
-                tree = {each: node for each, node in tree.items() if node[1] != txn.session_id}
+                assert txn.removed is not None, f"the log does not list what went with {txn.session_id:#x}"
+                for gone in txn.removed:
+                    if gone.startswith(f"{self.h.root}/"):
+                        assert tree.pop(gone.removeprefix(self.h.root))[1] == txn.session_id
             elif not txn.path.startswith(f"{self.h.root}/") and txn.path != self.h.root:
                 continue
             elif txn.kind is TransactionKind.CREATE:

@@ -94,6 +94,9 @@ def test_sessions_open_and_close_in_the_log(conform):
     async def story(h: Harness) -> None:
         closed = await h.connected(3333)
         await closed.create(f"{h.root}/e", b"", ephemeral=True)
+        await closed.create(f"{h.root}/f", b"", ephemeral=True)
+        await closed.create(f"{h.root}/gone", b"", ephemeral=True)
+        await closed.delete(f"{h.root}/gone")
         session_id = closed.session_id
         await closed.close()
         expired = await h.connected(SHORT_TIMEOUT_MS // 2)
@@ -104,10 +107,16 @@ def test_sessions_open_and_close_in_the_log(conform):
         assert [(txn.kind, txn.session_id, txn.path, txn.timeout_ms) for txn in logged] == [
             (TransactionKind.SESSION_OPENED, session_id, "", 3333),
             (TransactionKind.CREATE, session_id, f"{h.root}/e", 0),
+            (TransactionKind.CREATE, session_id, f"{h.root}/f", 0),
+            (TransactionKind.CREATE, session_id, f"{h.root}/gone", 0),
+            (TransactionKind.DELETE, session_id, f"{h.root}/gone", 0),
             (TransactionKind.SESSION_CLOSED, session_id, "", 0),
             (TransactionKind.SESSION_OPENED, expired.session_id, "", SHORT_TIMEOUT_MS),
             (TransactionKind.SESSION_CLOSED, expired.session_id, "", 0),
         ]
+        lists = [txn.removed for txn in logged if txn.kind is TransactionKind.SESSION_CLOSED]
+        assert [sorted(each or ()) for each in lists] == [[f"{h.root}/e", f"{h.root}/f"], []]
+        assert None not in lists
 
     conform(story)
 

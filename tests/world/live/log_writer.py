@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterable
 
 from rebalance_lab.history.transactions import Transaction, TransactionKind
 
@@ -16,6 +17,12 @@ def blob(data: bytes | None) -> bytes:
     return struct.pack("!i", -1) if data is None else struct.pack("!i", len(data)) + data
 
 
+def vector(texts: Iterable[str]) -> bytes:
+    """A vector of strings, as jute writes it."""
+    found = [blob(text.encode()) for text in texts]
+    return struct.pack("!i", len(found)) + b"".join(found)
+
+
 def body(txn: Transaction) -> bytes:
     """A transaction without its header, as ZooKeeper writes it."""
     path, create_end = blob(txn.path.encode()), OPEN_TO_ALL + bytes([txn.ephemeral]) + struct.pack("!i", 1)
@@ -26,13 +33,13 @@ def body(txn: Transaction) -> bytes:
         TransactionKind.DELETE: lambda: path,
         TransactionKind.ERROR: lambda: struct.pack("!i", txn.code),
         TransactionKind.SESSION_OPENED: lambda: struct.pack("!i", txn.timeout_ms),
-        TransactionKind.SESSION_CLOSED: lambda: struct.pack("!i", 0),
+        TransactionKind.SESSION_CLOSED: lambda: b"" if txn.removed is None else vector(txn.removed),
     }
     return bodies[txn.kind]()
 
 
-def record(txn: Transaction, kind: int, content: bytes) -> bytes:
-    payload = struct.pack("!qiqqi", txn.session_id, txn.cxid, txn.zxid, txn.wall_ms, kind) + content + DIGEST
+def record(txn: Transaction, kind: int, content: bytes, digest: bytes = DIGEST) -> bytes:
+    payload = struct.pack("!qiqqi", txn.session_id, txn.cxid, txn.zxid, txn.wall_ms, kind) + content + digest
     return struct.pack("!qi", zlib.adler32(payload), len(payload)) + payload + b"B"
 
 

@@ -14,10 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, NoNodeError
-from log_writer import FILE_HEADER, OPEN_TO_ALL, blob, body, record, write, write_multi
+from log_writer import DIGEST, FILE_HEADER, OPEN_TO_ALL, blob, body, record, vector, write, write_multi
 
 from rebalance_lab.history.transactions import Transaction, TransactionKind
 from rebalance_lab.world.live import transaction_log
+from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.transaction_log import RECORD_LIMIT_BYTES, TransactionLog, parse, read
 from rebalance_lab.world.live.transaction_records import TransactionLogError
 
@@ -47,7 +48,7 @@ def transactions() -> st.SearchStrategy[Transaction]:
         of(TransactionKind.CHECK, path=path, version=st.integers(0, 2**31 - 2)),
         of(TransactionKind.ERROR, code=ints),
         of(TransactionKind.SESSION_OPENED, timeout_ms=ints),
-        of(TransactionKind.SESSION_CLOSED),
+        of(TransactionKind.SESSION_CLOSED, removed=st.none() | st.lists(path, max_size=4).map(tuple)),
     )
 
 
@@ -155,6 +156,42 @@ def test_errors_name_file_byte_and_reason() -> None:
         parsed(good + struct.pack("!qi", 1, RECORD_LIMIT_BYTES + 1))
     with pytest.raises(TransactionLogError, match=r"no record at byte 16, and more behind it"):
         parsed(FILE_HEADER + b"\0" * 12 + b"something")
+
+
+CLOSED = Transaction(9, 0x100, 0, 1002, TransactionKind.SESSION_CLOSED)
+
+#: With a digest behind it and without, as `zookeeper.digest.enabled` has it.
+DIGESTS = (DIGEST, b"")
+
+
+def closed_record(content: bytes, digest: bytes) -> bytes:
+    return FILE_HEADER + record(CLOSED, TransactionKind.SESSION_CLOSED.value, content, digest)
+
+
+@pytest.mark.parametrize("digest", DIGESTS)
+@pytest.mark.parametrize("removed", [(), ("/abc",), ("/a", "/b"), ("/consumers/g/ids/ä", "/consumers/g/owners/t/0")])
+def test_a_session_s_end_lists_what_goes(removed: tuple[str, ...], digest: bytes) -> None:
+    (found,) = parsed(closed_record(vector(removed), digest))
+    assert found == replace(CLOSED, removed=removed)
+
+
+@pytest.mark.parametrize("digest", DIGESTS)
+@pytest.mark.parametrize("content", [b"", b"\xff\xff\xff\xff"])  # no body, and jute's null
+def test_a_session_s_end_without_a_list_says_nothing(content: bytes, digest: bytes) -> None:
+    """Of a server before 3.6, or one with closeSessionTxn disabled: not the same as an empty list."""
+    assert parsed(closed_record(content, digest)) == [CLOSED]
+
+
+def test_any_digest_is_told_from_a_list() -> None:
+    """The upper half of the tree's digest stands where the length of a first path would."""
+    for tree_digest in (0, 1, -1, (1 << 32) | 1, 2**63 - 1):
+        assert parsed(closed_record(b"", struct.pack("!iq", 2, tree_digest))) == [CLOSED]
+
+
+@pytest.mark.parametrize("content", [b"\0\0", vector(("/a",))[:-1], vector(("/a",)) + b"x", vector(()) + b"\0" * 8])
+def test_a_list_that_is_broken_is_an_error(content: bytes) -> None:
+    with pytest.raises(TransactionLogError, match=r"log\.1, byte 16: a record of .* cannot be read"):
+        parsed(closed_record(content, b""))
 
 
 def folder_of(tmp_path: Path, **files: bytes) -> Path:
@@ -283,3 +320,48 @@ def test_a_live_log_polled_while_it_is_written(bench: Any, payloads: list[bytes]
         await session.close()
 
     bench.run(story)
+
+
+def _end_of_a_session(bench: Any, server: EmbeddedZooKeeper) -> tuple[Transaction, list[str], list[str]]:
+    """A session with three ephemeral znodes, one of them deleted, and a persistent one ends: its
+    record in the log, and what another session saw below the root before and after."""
+
+    async def story() -> tuple[int, list[str], list[str]]:
+        root = bench.root
+        session, outside = [await bench.connected(server.connect_string) for _ in range(2)]
+        if (await outside.exists(root)).value is None:
+            await outside.create(root, b"")
+        for name in "cab":
+            await session.create(f"{root}/{name}", b"", ephemeral=True)
+        await session.create(f"{root}/lasting", b"")
+        await outside.create(f"{root}/other", b"", ephemeral=True)
+        await session.delete(f"{root}/a")
+        before = (await outside.children(root)).value.names
+        await session.close()
+        after = (await outside.children(root)).value.names
+        await outside.close()
+        return session.session_id, list(before), list(after)
+
+    log = TransactionLog(server.transaction_dir)
+    session_id, before, after = bench.run(story)
+    ends = [txn for txn in log.poll() if txn.session_id == session_id and txn.kind is TransactionKind.SESSION_CLOSED]
+    assert len(ends) == 1
+    return ends[0], before, after
+
+
+def test_the_live_log_lists_exactly_what_vanished_with_a_session(bench: Any) -> None:
+    end, before, after = _end_of_a_session(bench, bench.server)
+    assert end.removed is not None
+    assert sorted(end.removed) == [f"{bench.root}/{name}" for name in sorted(set(before) - set(after))]
+    assert set(before) - set(after) == {"b", "c"}
+
+
+def test_a_live_log_without_the_list_says_nothing_of_what_vanished(
+    bench: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The znodes go all the same."""
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Dzookeeper.closeSessionTxn.enabled=false")
+    with EmbeddedZooKeeper.start(tmp_path / "zk") as server:
+        end, before, after = _end_of_a_session(bench, server)
+    assert end.removed is None
+    assert set(before) - set(after) == {"b", "c"}
