@@ -1,14 +1,15 @@
-"""Z10, zombie: a member that outlived its session went on beside its successor.
+"""Z10, zombie: a member that outlived its session worked on beside its successor.
 
-A member whose session the registry closed while it lived, and had not begun to leave, is a zombie
-from then on, until it first owns something in a new session: it was paused, or cut off, or its session
-was ended behind its back (facts 8.4, S2). Meanwhile it goes on believing that it owns a partition that
-another member believes to own (belief), or works on one on which another does (effect). `belief_overlap`
-and `effect_overlap` look at any two members; this one ties the overlap to the session that ended. The
-registry's moment counts from 2 ms before.
+A member whose session the registry closed while it lived, and had not begun to leave, is a zombie from then
+on, until it first owns something in a new session: it was paused, or cut off, or its session was ended behind
+its back (S2). A violation is work (effect runs, `history.intervals`) of the zombie on a partition while
+another member works on it. `effect_overlap` looks at any two members; this check ties the overlap to the
+session that ended. A process that stands still believes in what it owned, and so does one that wakes and is
+fenced before it works: overlaps of belief are measured here, and are the finding of `belief_overlap`.
+The registry's moment counts from 2 ms before.
 
 Witness: the FAULT_BEGAN of the fault in which the session ended, if there was one; the SESSION_CLOSED;
-and the two events that began what overlaps.
+and the two reports that began the runs that overlap.
 """
 
 from __future__ import annotations
@@ -51,25 +52,24 @@ class _Beside:
 
 
 def judge(history: History) -> Finding:
-    """Measures: `zombies`; `count` of overlaps; `longest_us` of any; `longest_belief_us`,
+    """Measures: `zombies`; `count` of overlaps of work; `longest_us` of these; `longest_belief_us`,
     `longest_effect_us`; `total_belief_us` and `total_effect_us`, in partition-microseconds."""
     zombies = _zombies(history)
     belief = _beside(zombies, overlaps(beliefs(history), closed=False), least_us=1)
     effect = _beside(zombies, overlaps(effects(history), closed=True), least_us=0)
     numbers = {
-        "count": len(belief) + len(effect),
+        "count": len(effect),
         "zombies": len(zombies),
-        "longest_us": _longest_us([*belief, *effect]),
+        "longest_us": _longest_us(effect),
         "longest_belief_us": _longest_us(belief),
         "longest_effect_us": _longest_us(effect),
         "total_belief_us": sum(one.length_us for one in belief),
         "total_effect_us": sum(one.length_us for one in effect),
     }
-    if (belief or effect) and not clock_drifted(history):
-        worst = max(effect or belief, key=lambda one: one.length_us)
-        return _violated(worst, numbers)
-    why = "no member that outlived its session went on beside a successor"
-    nothing = None if beliefs(history) or effects(history) else "no member ever believed that it owned a partition"
+    if effect and not clock_drifted(history):
+        return _violated(max(effect, key=lambda one: one.length_us), numbers)
+    why = "no member that outlived its session worked on beside a successor"
+    nothing = None if effects(history) else "no member ever worked on a partition"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
 
 
@@ -78,9 +78,9 @@ def _violated(worst: _Beside, numbers: dict[str, int]) -> Finding:
     other = second.member if (first.actor, first.member) == zombie.life.who else first.member
     within = "" if zombie.fault is None else f" ({zombie.fault.of('fault')})"
     why = (
-        f"{zombie.life.member} outlived its session {zombie.closed.session}{within}, and went "
-        f"on beside {other}: belief for {seconds(numbers['longest_belief_us'])}, "
-        f"work for {seconds(numbers['longest_effect_us'])}"
+        f"{zombie.life.member} outlived its session {zombie.closed.session}{within}, and worked "
+        f"on beside {other}: for {seconds(numbers['longest_effect_us'])}, "
+        f"believing for {seconds(numbers['longest_belief_us'])}"
     )
     began = None if zombie.fault is None else zombie.fault.id
     return violated(why, (began, zombie.closed.id, first.begin, second.begin), numbers)
@@ -151,7 +151,7 @@ def _longest_us(found: Sequence[_Beside]) -> int:
 CHECK = Check(
     name="zombie_overlap",
     compares=(Layer.BELIEF, Layer.EFFECT, Layer.REGISTRY),
-    meaning="A member that outlived its session went on believing or working beside its successor.",
+    meaning="A member that outlived its session went on working beside its successor.",
     plants=("pause-that-overstays",),
     judge=judge,
 )

@@ -42,7 +42,8 @@ class Kind(StrEnum):
     FAILED = "failed"  # a write that ZooKeeper refused; detail: code
 
     # effect: a lease, until there are brokers
-    WORKED = "worked"  # the member worked on topic/partition at this moment; detail: last, if it stopped with it
+    # the member worked on topic/partition at this moment; detail: last, where it stopped, having worked until now
+    WORKED = "worked"
 
     # fault; detail: fault (its name), target (an actor)
     FAULT_BEGAN = "fault-began"

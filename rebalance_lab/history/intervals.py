@@ -9,7 +9,8 @@ Each layer has its own rule (definitions O1, O1e, O2 and O3 stand on them):
   the next.
 - *effect*: a run of WORKED reports of one member on one partition, neighbours at most two
   work periods apart, from the first report to the last; a single report is a run of length 0. A
-  report that says it is the last ends its run: the fetchers stopped.
+  report at a stop (detail `last`) ends its run and never begins one: without a report at most two
+  periods before it, the fetchers stopped and had done nothing.
   FAULT_BEGAN of a kill or pause of its actor and FAULT_ENDED of a pause cut a run, however
   short the pause was.
 
@@ -167,9 +168,12 @@ def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERI
             if run is not None and event.at_us - run[1].at_us > gap_us:
                 done.append(_run(told, *run))
                 run = None
-            runs[told] = (event if run is None else run[0], event)
-            if event.of("last"):  # it stopped: what comes soon after is another run
-                done.append(_run(told, *runs.pop(told)))
+            if not event.of("last"):
+                runs[told] = (event if run is None else run[0], event)
+                continue
+            runs.pop(told, None)  # it stopped: what comes soon after is another run
+            if run is not None:
+                done.append(_run(told, run[0], event))
         elif _cuts_effect(event):
             target = str(event.of("target"))
             if event.of("fault") == KILL:

@@ -180,7 +180,7 @@ def deed(event: Event, name: str) -> str:
     texts = {
         Kind.OWNED: f"{name} now believes it owns {place}",
         Kind.DISOWNED: f"{name} no longer believes it owns {place}",
-        Kind.WORKED: f"{name} works on {place}",
+        Kind.WORKED: f"{name} stops working on {place}" if event.of("last") else f"{name} works on {place}",
         Kind.SESSION_OPENED: f"session {event.session} opens",
         Kind.SESSION_CLOSED: f"ZooKeeper closes session {event.session}" + (f" of {name}" if name else ""),
         Kind.CREATED: f"{path} is created" + (f" for {name}" if name else ""),

@@ -180,6 +180,35 @@ def test_partitions_and_members_have_runs_of_their_own() -> None:
     assert effect(story) == [("g_m1", 0, 0, 50), ("g_m2", 0, 100, 100), ("g_m1", 1, 20, 20)]
 
 
+def stops(story: Story, ms: float) -> None:
+    story.member(ms, "m1", Kind.WORKED, topic="t", partition=0, detail={"last": True})
+
+
+def test_a_report_at_a_stop_ends_its_run() -> None:
+    story = Story()
+    story.worked("m1", 0, 50)
+    stops(story, 150)
+    story.worked("m1", 160)
+    assert effect(story) == [("g_m1", 0, 0, 150), ("g_m1", 0, 160, 160)]
+
+
+@pytest.mark.parametrize("stop_ms", [150.001, 5_000])
+def test_a_report_at_a_stop_begins_no_run(stop_ms: float) -> None:
+    story = Story()
+    story.worked("m1", 0, 50)
+    stops(story, stop_ms)
+    stops(story, stop_ms + 10)
+    assert effect(story) == [("g_m1", 0, 0, 50)]
+
+
+def test_who_only_stops_after_a_pause_has_not_worked() -> None:
+    story = Story()
+    story.worked("m1", 0, 50)
+    story.paused(60, 80, "m1")
+    stops(story, 90)
+    assert effect(story) == [("g_m1", 0, 0, 50)]
+
+
 def test_a_pause_cuts_a_run_however_short_it_was() -> None:
     story = Story()
     story.worked("m1", 0, 50)

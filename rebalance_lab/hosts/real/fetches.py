@@ -14,8 +14,8 @@ _PART = re.compile(r"\[([^\[\],]+),(\d+)\] -> ")
 
 
 class Fetches:
-    """WORKED for each partition of each fetch request, at most two each `work_period_ms`; the last when the
-    fetcher is shut down, which interrupts its request."""
+    """WORKED for each partition of each fetch request, at most two each `work_period_ms`; one with `last` when the
+    fetcher is shut down, which interrupts its request. That one is no fetch: `history.intervals` lets it end a run."""
 
     def __init__(self, teller: Teller, work_period_ms: int) -> None:
         self._teller = teller

@@ -6,7 +6,7 @@ What a line of 0.8.2.2 tells, and when, against what ours record (facts 3):
   the line's millisecond; DISOWNED where `Releasing partition ownership` is, before the first delete is
   sent, or `ZK expired; release old …`, before the registry is cleared, or, in a shutdown, once all
   connections have stopped. So belief may be told up to a millisecond short, never long.
-- *effect*: a fetch request issued for a partition is work on it; the last one when the fetcher is shut down.
+- *effect*: a fetch request issued for a partition is work on it; until the fetcher is shut down, which is not a fetch.
 - *operations*: the ZooKeeper client logs replies only: an INVOKED is told with its reply. What was lost with a
   connection is not told.
 - a trigger is told when its listener is called, a moment before the flag is set.
