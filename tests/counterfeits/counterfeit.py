@@ -3,7 +3,7 @@ could believe, while everything else is right; and its honest twin, in which the
 
 One small file each, which holds a `COUNTERFEIT` and is named after its claim
 (`z1_server_keeps_owners.py`), or after its check where the check serves no claim. Files are found by
-`counterfeits()`; `test_counterfeits.py` holds every check to them, and `scripts/counterfeits`
+`counterfeits()`; `test_counterfeits.py` holds every check to them, and `scripts/counterfeits.py`
 writes the table of `docs/counterfeits.md` from them.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rebalance_lab.analysis.ledger import Quantifier, read_ledger
-from rebalance_lab.checks import CHECKS, Outcome
+from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.history.files import History
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
@@ -58,10 +58,15 @@ class Counterfeit:
         """What the check must say of the honest twin: the opposite."""
         return Outcome.VIOLATED if self._existential else Outcome.CLEAN
 
-    def outcome(self, history: History) -> Outcome | None:
+    def finding(self, history: History) -> Finding | None:
         """What the check says of a history; None where it does not apply."""
         check = CHECKS[self.check]
-        return check.judge(history).outcome if check.applies(history) else None
+        return check.judge(history) if check.applies(history) else None
+
+    def outcome(self, history: History) -> Outcome | None:
+        """The outcome of that."""
+        found = self.finding(history)
+        return None if found is None else found.outcome
 
 
 def trial(scenario: str, seed: int = 0, **plan: object) -> History:

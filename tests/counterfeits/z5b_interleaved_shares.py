@@ -13,9 +13,11 @@ from rebalance_lab.history.files import History
 def interleaved(context: AssignmentContext) -> Assignment:
     """By ceil, over the even partitions and then the odd ones."""
     found = ceil(context)
-    count = len(context.partitions["t"])
-    dealt = [*range(0, count, 2), *range(1, count, 2)]
-    owners = [(TopicPartition(each.topic, dealt[each.partition]), thread) for each, thread in found.owners]
+    owners = []
+    for (topic, number), thread in found.owners:
+        count = len(context.partitions[topic])
+        dealt = [*range(0, count, 2), *range(1, count, 2)]
+        owners.append((TopicPartition(topic, dealt[number]), thread))
     return Assignment(tuple(sorted(owners)), found.warnings)
 
 

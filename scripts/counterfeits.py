@@ -1,0 +1,83 @@
+"""Write docs/counterfeits.md from tests/counterfeits: `python scripts/counterfeits.py`.
+
+Plays every counterfeit and its honest twin with seed 0, and quotes what the check says of both. All
+trials are simulated, so the page comes out the same every time.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "counterfeits"))
+
+from counterfeit import Counterfeit, counterfeits  # noqa: E402
+
+from rebalance_lab.checks import Finding  # noqa: E402
+
+PAGE = ROOT / "docs" / "counterfeits.md"
+
+HEAD = """# Counterfeits
+
+<!-- Written by scripts/counterfeits.py. Do not edit. -->
+
+A check deserves belief if it can say no. Each check is therefore held against *counterfeits*: worlds that are right
+in everything but one thing, in a way that a person could believe. In a counterfeit of a claim the claim is false; the
+check that judges the claim must say so. A counterfeit has an *honest twin*, the same trial without what was forged, of
+which the check must say the opposite. So no check passes by always saying the same.
+
+- Most claims say what always holds. Their counterfeits must be found *violated*, and their twins *clean*.
+- Some claims say what can happen, and their checks look for it. In their counterfeits it does not happen: the check
+  must find them *clean*, and their twins *violated*.
+- Checks that judge no claim have counterfeits of their own. They must be found *violated*.
+
+Each counterfeit is a small file in `tests/counterfeits`, whose name stands in the table. `make test` plays each one and
+its twin with several seeds; it fails for a claim or a check that has none. The findings below are those of seed 0.
+"""
+
+COLUMNS = ("Counterfeit", "Check", "What is false, and why it could be believed", "What the check says", "Of the twin")
+
+
+def page() -> str:
+    """The whole page."""
+    found = dict(counterfeits())
+    claims = sorted(
+        (name for name, one in found.items() if one.claim is not None), key=lambda name: _order(name, found)
+    )
+    others = [name for name, one in found.items() if one.claim is None]
+    return "\n".join(
+        [
+            *(HEAD, "## Of claims", "", _row(["Claim", *COLUMNS]), _row(["---"] * (len(COLUMNS) + 1))),
+            *(_row([str(found[name].claim), *_cells(name, found[name])]) for name in claims),
+            *("", "## Of checks alone", "", _row(COLUMNS), _row(["---"] * len(COLUMNS))),
+            *(_row(_cells(name, found[name])) for name in others),
+            "",
+        ]
+    )
+
+
+def _order(name: str, found: dict[str, Counterfeit]) -> tuple[int, str]:
+    """Claims by their numbers: Z2 before Z10."""
+    digits = "".join(each for each in found[name].claim or "" if each.isdigit())
+    return int(digits or 0), name
+
+
+def _cells(name: str, one: Counterfeit) -> list[str]:
+    says = [_said(one, one.finding(history(0))) for history in (one.false, one.honest)]
+    return [f"`{name}`", f"`{one.check}`", one.world, *says]
+
+
+def _said(one: Counterfeit, finding: Finding | None) -> str:
+    if finding is None:
+        raise SystemExit(f"counterfeits: {one.check} does not apply to a counterfeit of {one.name}")
+    return f"*{finding.outcome}*: {finding.why}"
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")
