@@ -172,7 +172,7 @@ def test_no_change_is_missed_across_reconnects(seed: int) -> None:
         for each in range(5):
             stage.server.break_connection(stage.client.session.session_id)
             await stage.other.create(f"/ids/{each}", b"")
-            await stage.tasks.sleep(1_200_000)  # longer than any reconnect takes
+            await stage.tasks.sleep(2_200_000)  # longer than any reconnect takes
             assert stage.told[-1][3] == tuple(str(known) for known in range(each + 1))
 
     Stage(seed).play(story)

@@ -128,8 +128,8 @@ class Stage:
         await self.started[actor].task
         await self.quiet()
 
-    async def quiet(self, duration_ms: int = 1200) -> None:
-        """Until no event but work came for `duration_ms`."""
+    async def quiet(self, duration_ms: int = 2200) -> None:
+        """Until no event but work came for `duration_ms`: longer than any reconnect takes."""
 
         def resting() -> bool:
             last = max((e.at_us for e in self.sink.events if e.kind is not Kind.WORKED), default=0)

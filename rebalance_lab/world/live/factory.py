@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from rebalance_lab.kernel import Kernel, RandomStream
+from rebalance_lab.world.hosts import JAVA_WAITS, ConnectWaits, Hosts
 from rebalance_lab.world.live.codec import REQUEST_LIMIT_BYTES
 from rebalance_lab.world.live.connect_string import Server, parse
-from rebalance_lab.world.live.hosts import JAVA_WAITS, ConnectWaits, Hosts
 from rebalance_lab.world.live.security import NO_SECURITY, Security
 from rebalance_lab.world.live.session import LiveSession
 
@@ -45,10 +45,13 @@ class LiveZooKeeperFactory:
         if session_timeout_ms <= 0:
             raise ValueError(f"a session timeout of {session_timeout_ms} ms: give a positive one")
         where = parse(connect)
+        servers = list(where.servers)
+        self._random.shuffle(servers)
         session = LiveSession(
             self._kernel,
             self._loop,
-            Hosts(where.servers, self._random, self._waits, self._old_servers),
+            Hosts(tuple(servers), self._random.below, self._waits),
+            self._old_servers,
             where.chroot,
             session_timeout_ms,
             self._request_limit_bytes,

@@ -20,7 +20,6 @@ from rebalance_lab.world.errors import ZooKeeperError
 from rebalance_lab.world.live import codec
 from rebalance_lab.world.live.codec import Request
 from rebalance_lab.world.live.connect_string import Chroot
-from rebalance_lab.world.live.hosts import Hosts
 from rebalance_lab.world.live.multi import UNIMPLEMENTED, Failed, Result, in_requests, multi_read
 from rebalance_lab.world.ports import Children, GetRead, ReadOperation, ReadResult, Reply
 
@@ -32,10 +31,14 @@ class Asker(Protocol):
     """The session."""
 
     chroot: Chroot
-    hosts: Hosts
 
     @property
     def session_id(self) -> int: ...
+    @property
+    def knows_multi_read(self) -> bool:
+        """No server of this session was found to know none."""
+        ...
+
     def submit(self, request: Request) -> Future[Reply[Any]]: ...
 
 
@@ -50,7 +53,7 @@ class MultiRead:
         self._sound = [index for index, result in enumerate(self._results) if result is None]
         self._missing = 0
         self._singly = False
-        if session.hosts.know_multi_read:
+        if session.knows_multi_read:
             self._ask()
         else:
             self._ask_singly()

@@ -18,11 +18,11 @@ import structlog
 from rebalance_lab.history.events import session_text
 from rebalance_lab.kernel import Future, IllegalTransition, Kernel, Mailbox, MailboxFull
 from rebalance_lab.world import errors
+from rebalance_lab.world.hosts import Hosts
 from rebalance_lab.world.live import codec, multi
 from rebalance_lab.world.live.codec import ProtocolViolation, Request
 from rebalance_lab.world.live.connect_string import Chroot, Server
 from rebalance_lab.world.live.gathering import MultiRead
-from rebalance_lab.world.live.hosts import Hosts
 from rebalance_lab.world.live.link import Link
 from rebalance_lab.world.live.security import NO_SECURITY, XID_AUTH, Security
 from rebalance_lab.world.live.usurper import Credentials
@@ -60,20 +60,23 @@ class LiveSession:
 
     It tries for ever to connect, as Java's client does: only the server can say that a
     session has expired. `last_loss` tells why the latest connection (or attempt) ended.
+    `old_servers`: those found to know no multi-read (`live.gathering`); a factory's sessions share it.
     """
 
     def __init__(
         self,
         kernel: Kernel,
         loop: asyncio.AbstractEventLoop,
-        hosts: Hosts,
+        hosts: Hosts[Server],
+        old_servers: dict[Server, None],
         chroot: Chroot,
         session_timeout_ms: int,
         request_limit_bytes: int,
         ended: Callable[[LiveSession], None],
         security: Security = NO_SECURITY,
     ) -> None:
-        self.hosts = hosts
+        self._hosts = hosts
+        self._old_servers = old_servers
         self.chroot = chroot
         self.state = SessionState.CONNECTING
         self.session_id = 0
@@ -165,6 +168,10 @@ class LiveSession:
         request.future.fail(error(request.operation, request.path, session_id=self.session_id))
 
     @property
+    def knows_multi_read(self) -> bool:
+        return not any(server in self._old_servers for server in self._hosts.servers)
+
+    @property
     def credentials(self) -> Credentials | None:
         """What somebody needs to take the session over; None while it is not connected."""
         if self._link is None or self.state is not SessionState.CONNECTED:
@@ -177,12 +184,12 @@ class LiveSession:
     def _dial(self, server: Server) -> None:
         self._reconnect = None
         timeout_ms = self.negotiated_timeout_ms or self._requested_timeout_ms
-        connect_timeout_s = timeout_ms / 1000 / len(self.hosts.servers)
+        connect_timeout_s = timeout_ms / 1000 / len(self._hosts.servers)
         self._link = Link(self._loop, self, server, connect_timeout_s, self._security)
 
     def link_opened(self) -> None:
         assert self._link is not None
-        self.hosts.opened()
+        self._hosts.opened()
         self._link.send(codec.connect_frame(self._zxid, self._requested_timeout_ms, self.session_id, self._password))
 
     def link_received(self, buffer: bytes, start: int, end: int) -> None:
@@ -200,7 +207,7 @@ class LiveSession:
         self.session_id, self._password = welcome.session_id, welcome.password
         self.negotiated_timeout_ms = welcome.timeout_ms
         self._change(SessionState.CONNECTED)
-        self.hosts.established()
+        self._hosts.established()
         link.established(welcome.timeout_ms)
         if self._security.greeting:  # before all else, as Java's client has it
             link.send(self._security.greeting)
@@ -266,7 +273,7 @@ class LiveSession:
         link = self._link
         if link is None or not any(each.xid == xid for each in reads):
             return False
-        self.hosts.found_old(link.server)
+        self._old_servers[link.server] = None
         self._pending = deque(each for each in self._pending if each.opcode != multi.OPCODE_MULTI_READ)
         link.close()
         self.link_lost("the server is older than ZooKeeper 3.6: it knows no multi-read", violated=False)
@@ -303,7 +310,7 @@ class LiveSession:
         was_connected = self.state is SessionState.CONNECTED
         if was_connected:
             self._change(SessionState.CONNECTING)
-        server, wait_us = self.hosts.next()
+        server, wait_us = self._hosts.next()
         self._reconnect = self._loop.call_later(wait_us / 1e6, self._dial, server)
         self._fail_requests(errors.ConnectionLoss)
         if was_connected:

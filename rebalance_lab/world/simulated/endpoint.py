@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from rebalance_lab.kernel import Kernel, Process, ProcessState, RandomStream
+from rebalance_lab.world.hosts import Hosts
 from rebalance_lab.world.live.connect_string import parse
 from rebalance_lab.world.ports import ZooKeeper
-from rebalance_lab.world.simulated.hosts import Hosts
 from rebalance_lab.world.simulated.link import RETRY_SYN_US, Link, Network, ServerEnd, retried_us
 from rebalance_lab.world.simulated.messages import Connect
 from rebalance_lab.world.simulated.server import Server
@@ -59,7 +59,7 @@ class Endpoint:
 
     # -- links ------------------------------------------------------------------------------
 
-    def hosts(self, names: tuple[str, ...]) -> Hosts:
+    def hosts(self, names: tuple[str, ...]) -> Hosts[ServerEnd]:
         """The servers of these names, in the order a session tries them. Raises ValueError for one
         that does not exist."""
         unknown = [name for name in names if name not in self._servers and not self._alone(name)]

@@ -118,6 +118,7 @@ class Withheld:
 class Link:
     """One connection between a client in `process` and a server. `open`: as `state` says.
 
+    `accepted`: the server's operating system took the connection, whatever the server does with it.
     `mail_waited`: something arrived while the process was paused, and was read at resume.
     """
 
@@ -128,6 +129,7 @@ class Link:
         "_network",
         "_server_due_us",
         "_server_misses",
+        "accepted",
         "mail_waited",
         "open",
         "process",
@@ -140,6 +142,7 @@ class Link:
         self.server = server
         self.state = LinkState.OPEN
         self.open = True
+        self.accepted = False
         self.mail_waited = False
         self._network = network
         self._client = client

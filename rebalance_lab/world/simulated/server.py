@@ -112,6 +112,7 @@ class Server:
             self._arrived_closed(link, message)
             return
         if isinstance(message, Connect):
+            link.accepted = True
             if message.zxid > self.zxid:  # "client must try another server"
                 link.leave_as_server()
             else:
@@ -128,6 +129,7 @@ class Server:
             self._serve(link, session, message)
 
     def _arrived_closed(self, link: Link, message: ToServer) -> None:
+        link.accepted |= self.state is not ServerState.DOWN
         if self.paused:
             self.mail.append(partial(self.arrived, link, message))
         else:

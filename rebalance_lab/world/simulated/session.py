@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from rebalance_lab.kernel import Future, Kernel, Mailbox, Process
 from rebalance_lab.world import errors
+from rebalance_lab.world.hosts import Hosts
 from rebalance_lab.world.live.connect_string import Chroot
 from rebalance_lab.world.ports import (
     SESSION_TRANSITIONS,
@@ -26,7 +28,6 @@ from rebalance_lab.world.ports import (
 from rebalance_lab.world.simulated import calls
 from rebalance_lab.world.simulated.client_watches import ClientWatches
 from rebalance_lab.world.simulated.heartbeat import Heartbeat
-from rebalance_lab.world.simulated.hosts import Hosts
 from rebalance_lab.world.simulated.link import Link, ServerEnd
 from rebalance_lab.world.simulated.messages import (
     PING,
@@ -95,7 +96,7 @@ class SimulatedSession:
         "state",
     )
 
-    def __init__(self, host: Host, hosts: Hosts, chroot: Chroot, session_timeout_ms: int) -> None:
+    def __init__(self, host: Host, hosts: Hosts[ServerEnd], chroot: Chroot, session_timeout_ms: int) -> None:
         self.session_id = 0
         self.state = SessionState.CONNECTING
         self.negotiated_timeout_ms = 0
@@ -113,7 +114,8 @@ class SimulatedSession:
         self._timer: Any = None
         self._heartbeat: Heartbeat | None = None
         self._link: Link | None = None
-        self._connect(hosts.first())
+        server, _ = hosts.next()  # before the first attempt there is no wait
+        self._connect(server)
 
     # -- operations -------------------------------------------------------------------------
 
@@ -197,15 +199,12 @@ class SimulatedSession:
         self._timer = None
         self._link = self._host.connect(self, server, Connect(self.session_id, self._asked_timeout_ms, self._zxid))
 
-    def _reconnect(self) -> None:
-        self._connect(self._hosts.server)
-
     def limit_attempt(self) -> None:
         """The connection attempt may hang: give it up after the connect timeout, which is the
         session timeout divided by the number of servers."""
         if self._timer is None and self.state is SessionState.CONNECTING:
             host = self._host
-            timeout_us = (self.negotiated_timeout_ms or self._asked_timeout_ms) * 1000 // self._hosts.count
+            timeout_us = (self.negotiated_timeout_ms or self._asked_timeout_ms) * 1000 // len(self._hosts.servers)
             due_us = host.kernel.now_us() + timeout_us
             self._timer = host.kernel.call_at(due_us, self.drop_connection, process=host.process)
 
@@ -230,9 +229,12 @@ class SimulatedSession:
             if self.state is not SessionState.CLOSED:  # a callback may have closed it just now
                 self._end(SessionState.CLOSED, errors.SessionClosed)
             return
+        if link.accepted:
+            self._hosts.opened()
         host = self._host
-        due_us = host.kernel.now_us() + self._hosts.move()
-        self._timer = host.kernel.call_at(due_us, self._reconnect, process=host.process)
+        server, wait_us = self._hosts.next()
+        due_us = host.kernel.now_us() + wait_us
+        self._timer = host.kernel.call_at(due_us, partial(self._connect, server), process=host.process)
         if was_connected:
             self.events.put(SessionEvent(SessionEventKind.DISCONNECTED, self.session_id))
 

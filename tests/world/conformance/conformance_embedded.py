@@ -14,6 +14,7 @@ from rebalance_lab.history.transactions import Transaction
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
+from rebalance_lab.world.hosts import ConnectWaits
 from rebalance_lab.world.live import codec
 from rebalance_lab.world.live.connect_string import parse
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
@@ -21,7 +22,6 @@ from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.ensemble_base import Ensemble
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
-from rebalance_lab.world.live.hosts import ConnectWaits
 from rebalance_lab.world.live.processes import RunState
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.live.session import LiveSession

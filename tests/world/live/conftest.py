@@ -10,9 +10,9 @@ from scripted_server import ScriptedServer
 
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.world.hosts import ConnectWaits
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
-from rebalance_lab.world.live.hosts import ConnectWaits
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.live.session import LiveSession
 from rebalance_lab.world.ports import SessionEventKind

@@ -9,8 +9,8 @@ from simulated_bench import SECOND, Bench, outcome
 
 from rebalance_lab.world.errors import MultiRefused, NoNode
 from rebalance_lab.world.ports import Check, ChildrenRead, Create, Delete, GetRead, Node, SessionEventKind, WatchKind
-from rebalance_lab.world.simulated.hosts import Hosts
-from rebalance_lab.world.simulated.settings import ServerSettings
+from rebalance_lab.world.simulated.server import ServerState
+from rebalance_lab.world.simulated.settings import NetworkSettings, ServerSettings
 
 THREE = ("z1", "z2", "z3")
 
@@ -37,19 +37,26 @@ def test_servers_are_tried_in_a_seeded_order_one_after_another() -> None:
     assert bench.now_us < 10 * SECOND
 
 
-def test_a_full_round_costs_a_second_more() -> None:
-    bench = Bench(servers=THREE)
-    hosts = Hosts(tuple(bench.zookeeper._ensemble.servers.values()), lambda limit_us: limit_us // 2)
-    assert (hosts.first().name, hosts.count) == ("z1", 3)
-    moves = [(hosts.move(), hosts.server.name) for _ in range(4)]
-    assert moves == [(500_000, "z2"), (500_000, "z3"), (1_500_000, "z1"), (500_000, "z2")]
-    hosts.established()
-    assert [(hosts.move(), hosts.server.name) for _ in range(3)] == [
-        (500_000, "z3"),
-        (500_000, "z1"),
-        (1_500_000, "z2"),  # the one that served last
-    ]
-    bench.simulation.close()
+def test_a_connection_that_a_server_accepted_makes_the_next_wait_a_random_time() -> None:
+    """ClientCnxn's isFirstConnect: a server that does not serve yet accepts, one that is down does not."""
+    for state, least_us in ((ServerState.DOWN, SECOND), (ServerState.LOOKING, SECOND + 1)):
+        bench = Bench(network=NetworkSettings(latency_us=(0, 0)))
+
+        async def main(bench: Bench = bench, state: ServerState = state, least_us: int = least_us) -> None:
+            server = bench.server
+            server.change(ServerState.DOWN)
+            if state is ServerState.LOOKING:
+                server.change(ServerState.LOOKING)
+            session = bench.open("m1")
+            await bench.sleep(0.5)
+            if state is ServerState.DOWN:
+                server.change(ServerState.LOOKING)
+            server.change(ServerState.SERVING)
+            await session.events.get()
+            waited_us = bench.now_us
+            assert waited_us == SECOND if state is ServerState.DOWN else least_us <= waited_us < 2 * SECOND
+
+        bench.run(main())
 
 
 def test_each_session_of_a_process_draws_its_own_order() -> None:

@@ -150,8 +150,8 @@ def test_who_wakes_after_its_session_learns_it_on_reconnecting() -> None:
             assert session.state is SessionState.EXPIRED
 
         bench.run(main())
-    assert min(waits_us) < 200_000
-    assert 800_000 < max(waits_us) < 1_010_000
+    assert 1_000_000 < min(waits_us) < 1_200_000  # one server: StaticHostProvider's full second comes first
+    assert 1_800_000 < max(waits_us) < 2_010_000
 
 
 def test_its_own_last_watch_events_reach_an_expired_client_or_not() -> None:

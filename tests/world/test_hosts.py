@@ -1,0 +1,166 @@
+"""Which server a session tries next, and how long it waits: one table, and both worlds keep to it.
+
+Source: StaticHostProvider and ClientCnxn of ZooKeeper 3.4.6 and 3.9.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from rebalance_lab.kernel import RandomStream
+from rebalance_lab.kernel.simulation import Simulation
+from rebalance_lab.world.hosts import JAVA_WAITS, ConnectWaits, Hosts
+from rebalance_lab.world.live import session as live_session
+from rebalance_lab.world.live.connect_string import NO_CHROOT, Server
+from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.world.simulated.messages import Connected
+from rebalance_lab.world.simulated.session import SimulatedSession
+
+#: What becomes of an attempt: no TCP connection; one that is closed without a session; a session.
+UNREACHABLE, CLOSED, SERVED = "unreachable", "closed", "served"
+
+#: servers, outcome of each attempt -> (server, waits out a round, waits a random time) of the
+#: attempt after it. Servers count from 0 in the order they are tried.
+TABLE = [
+    (1, [SERVED, SERVED, SERVED], [(0, True, True), (0, True, True), (0, True, True)]),
+    (1, [UNREACHABLE, UNREACHABLE], [(0, True, False), (0, True, False)]),
+    (1, [UNREACHABLE, CLOSED, UNREACHABLE], [(0, True, False), (0, True, True), (0, True, True)]),
+    (2, [SERVED, SERVED, SERVED], [(1, False, True), (0, False, True), (1, False, True)]),
+    (2, [SERVED, CLOSED, UNREACHABLE], [(1, False, True), (0, True, True), (1, False, True)]),
+    (3, [UNREACHABLE] * 6, [(1, False, False), (2, False, False), (0, True, False)] * 2),
+    (3, [SERVED] * 4, [(1, False, True), (2, False, True), (0, False, True), (1, False, True)]),
+    (3, [CLOSED, SERVED, CLOSED, CLOSED], [(1, False, True), (2, False, True), (0, False, True), (1, True, True)]),
+    (3, [SERVED, UNREACHABLE, UNREACHABLE], [(1, False, True), (2, False, True), (0, True, True)]),
+]
+
+
+@pytest.mark.parametrize(("servers", "outcomes", "expected"), TABLE)
+def test_the_server_and_the_waits_of_each_attempt(
+    servers: int, outcomes: list[str], expected: list[tuple[int, bool, bool]]
+) -> None:
+    hosts = Hosts(tuple(range(servers)), lambda limit_us: limit_us // 2)
+    assert hosts.next() == (0, 0)  # the very first attempt
+    for outcome, (server, in_full, random) in zip(outcomes, expected, strict=True):
+        if outcome is not UNREACHABLE:
+            hosts.opened()
+        if outcome is SERVED:
+            hosts.established()
+        assert hosts.next() == (server, 1_000_000 * in_full + 500_000 * random)
+
+
+def test_the_random_wait_is_any_time_below_a_second() -> None:
+    hosts = Hosts(("z1", "z2", "z3"), RandomStream(1, "test", "hosts").below, JAVA_WAITS)
+    hosts.opened()
+    waits_us = [hosts.next()[1] for _ in range(300)][1::3]  # where no round ends
+    assert min(waits_us) < 50_000
+    assert 950_000 < max(waits_us) < 1_000_000
+
+
+def test_a_wait_of_nothing_draws_nothing() -> None:
+    def below(limit_us: int) -> int:
+        raise AssertionError(f"drew a number below {limit_us}")
+
+    hosts = Hosts(("z1",), below, ConnectWaits(random_us=0, round_us=7))
+    hosts.opened()
+    assert [hosts.next()[1] for _ in range(3)] == [0, 7, 7]
+
+
+# -- the two worlds -----------------------------------------------------------------------------
+
+
+class FakeLink:
+    """A connection that does nothing. `server`: whom it is to."""
+
+    def __init__(self, server: Any) -> None:
+        self.server = server
+        self.accepted = False
+
+    def to_server(self, message: object) -> None: ...
+    def send(self, data: bytes) -> None: ...
+    def established(self, timeout_ms: int) -> None: ...
+    def close(self) -> None: ...
+
+
+class FakeLoop:
+    """Stands for the loop of a live session and for the kernel and the process of a simulated one.
+    `waits_us`: how long each attempt but the first was put off."""
+
+    cut = False
+    process = None
+    name = "m1"
+
+    def __init__(self) -> None:
+        self.kernel = self
+        self.links: list[FakeLink] = []
+        self.waits_us: list[int] = []
+        self.due: Callable[[], None] = lambda: None
+
+    def now_us(self) -> int:
+        return 0
+
+    def call_at(self, due_us: int, call: Callable[[], None], *, process: object) -> FakeLoop:
+        self.waits_us.append(due_us)
+        self.due = call
+        return self
+
+    def call_later(self, wait_s: float, call: Callable[..., None], *arguments: object) -> FakeLoop:
+        return self.call_at(round(wait_s * 1e6), lambda: call(*arguments), process=None)
+
+    def connect(self, session: object, server: str, message: object) -> FakeLink:
+        self.links.append(FakeLink(server))
+        return self.links[-1]
+
+    def cancel(self) -> None: ...
+    def forget(self, session: object) -> None: ...
+
+
+def live_waits_us(servers: int, outcomes: list[str], seed: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    loop = FakeLoop()
+    monkeypatch.setattr(live_session, "Link", lambda _loop, session, server, *_: loop.connect(session, server, None))
+    simulation = Simulation(seed)
+    factory = LiveZooKeeperFactory(simulation.kernel, loop, RandomStream(seed, "test", "live"))  # type: ignore[arg-type]
+    session = factory.open(",".join(f"z{number}" for number in range(servers)), 2000)
+    for outcome in outcomes:
+        if outcome is not UNREACHABLE:
+            session.link_opened()
+        if outcome is SERVED:
+            session._welcome(live_session.codec.Welcome(timeout_ms=2000, session_id=1, password=b"p" * 16))
+        session.link_lost("the test says so", violated=False)
+        loop.due()
+    simulation.close()
+    assert {link.server for link in loop.links} <= {Server(f"z{number}", 2181) for number in range(servers)}
+    return loop.waits_us
+
+
+def simulated_waits_us(servers: int, outcomes: list[str], seed: int) -> list[int]:
+    loop: Any = FakeLoop()
+    names: tuple[Any, ...] = tuple(f"z{number}" for number in range(servers))
+    session = SimulatedSession(loop, Hosts(names, RandomStream(seed, "test", "simulated").below), NO_CHROOT, 2000)
+    for outcome in outcomes:
+        link = loop.links[-1]
+        link.accepted = outcome is not UNREACHABLE
+        if outcome is SERVED:
+            session.arrived(link, Connected(1, 2000))
+        session.ended(link)
+        loop.due()
+    return loop.waits_us  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("servers", [1, 2, 3])
+def test_both_worlds_wait_alike(servers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same attempts wait out a round in both, and the random waits spread alike."""
+    draw = RandomStream(servers, "test", "outcomes")
+    outcomes = [UNREACHABLE] + [(UNREACHABLE, CLOSED, SERVED)[draw.below(3)] for _ in range(600)]
+    waits = (live_waits_us(servers, outcomes, 1, monkeypatch), simulated_waits_us(servers, outcomes, 1))
+    rounds = [[wait_us // 1_000_000 for wait_us in each] for each in waits]
+    assert rounds[0] == rounds[1]
+    assert len(rounds[0]) == len(outcomes)
+    if servers == 1:
+        assert set(rounds[0]) == {1}
+    for each in waits:
+        random_us = [wait_us % 1_000_000 for wait_us in each if wait_us % 1_000_000]
+        assert 450_000 < sum(random_us) / len(random_us) < 550_000
+        assert each[0] == 1_000_000 * (servers == 1)  # nothing was reached yet
