@@ -38,8 +38,8 @@ CHECKS: dict[str, Check] = discover(__name__, __path__)
 
 
 def judge(history: History) -> dict[str, Finding]:
-    """The finding of every check that applies, in the order of CHECKS; unknown for violations in a
-    trial that something else disturbed (`disturbances`). Raises HistoryError for events that no
-    recorder of this lab writes."""
+    """The finding of every check that applies, in the order of CHECKS; unknown where something else
+    disturbed the trial (`disturbances`). Raises HistoryError for events that no recorder of this
+    lab writes."""
     found = {name: check.judge(history) for name, check in CHECKS.items() if check.applies(history)}
-    return doubted(history, found)
+    return doubted(history, CHECKS, found)

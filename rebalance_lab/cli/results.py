@@ -57,10 +57,15 @@ def show(result: TrialResult) -> None:
     facts += [f"planted bug {trial.plant}"] if trial.plant else []
     console = answer()
     console.print(f"[bold]{' · '.join(facts)}[/]")
+    shared = _shared_doubts(result)
     for name, finding in result.findings.items():
+        if finding.outcome == Outcome.UNKNOWN and finding.why in shared:
+            continue
         if finding.outcome != Outcome.CLEAN or name in _missed(result):
             for line in finding_lines(result, name):
                 console.print(line, soft_wrap=True)
+    for why, names in shared.items():
+        console.print(f"{styled(Outcome.UNKNOWN)} {', '.join(names)}\n  {escape(_with_actors(why))}", soft_wrap=True)
     clean = [name for name, each in result.findings.items() if each.outcome == Outcome.CLEAN]
     console.print(f"{styled('clean')}    {', '.join(clean) or 'nothing'}")
     console.print(f"status   {styled(result.status)}")
@@ -77,6 +82,15 @@ def finding_lines(result: TrialResult, name: str) -> list[str]:
     longest = finding.measures.get("longest_us")
     told = f"{styled(finding.outcome)} {name} ({said}{f', longest {seconds(longest)}' if longest else ''})"
     return [told, f"  {escape(_with_actors(finding.why))}"]
+
+
+def _shared_doubts(result: TrialResult) -> Mapping[str, list[str]]:
+    """Why several checks are unknown at once, with their names."""
+    found: dict[str, list[str]] = {}
+    for name, finding in result.findings.items():
+        if finding.outcome == Outcome.UNKNOWN:
+            found.setdefault(finding.why, []).append(name)
+    return {why: names for why, names in found.items() if len(names) > 1}
 
 
 def _missed(result: TrialResult) -> list[str]:

@@ -1,11 +1,12 @@
-"""A live trial that the machine disturbed: what looks violated there is unknown."""
+"""A live trial that the machine disturbed: what looks violated or clean there is unknown."""
 
 from __future__ import annotations
 
 import pytest
+from group_story import GroupStory
 from history_story import Story
 
-from rebalance_lab.checks import judge
+from rebalance_lab.checks import Finding, judge
 from rebalance_lab.checks.bounds import bounds
 from rebalance_lab.checks.disturbances import disturbance
 from rebalance_lab.checks.model import Outcome
@@ -43,12 +44,32 @@ def test_a_connection_that_nobody_meant_to_break_makes_a_violation_unknown(kind:
     assert finding.measures["count"] == 1
 
 
-def test_what_is_clean_stays_clean() -> None:
+@pytest.mark.parametrize("ms", [200, 4_999])
+def test_what_is_clean_is_unknown_too(ms: float) -> None:
     story = overlapping()
     story.created(50, "m1")
-    lost(story, 200)
+    lost(story, ms)
     story.rest(5000)
+    finding = judge(story.history())["registry_overlap"]
+    assert (finding.outcome, finding.witness) == (Outcome.UNKNOWN, ())
+    assert finding.why == "m1 lost its connection (m1/3), and no fault was to do that"
+    assert finding.measures["count"] == 0
+
+
+def test_what_is_clean_stays_so_where_the_group_is_taken_down_first() -> None:
+    story = overlapping()
+    story.created(50, "m1")
+    story.rest(5000)
+    story.phase(6000, "closing")
+    lost(story, 6001)
     assert judge(story.history())["registry_overlap"].outcome is Outcome.CLEAN
+
+
+def test_what_was_unknown_keeps_its_reason() -> None:
+    story = overlapping()
+    lost(story, 200)
+    finding = judge(story.history())["registry_overlap"]
+    assert (finding.outcome, finding.why.startswith("it never came to rest")) == (Outcome.UNKNOWN, True)
 
 
 @pytest.mark.parametrize(("ms", "expected"), [(2300, Outcome.UNKNOWN), (2301, Outcome.VIOLATED)])
@@ -57,6 +78,25 @@ def test_what_was_shown_a_session_before_stays_violated(ms: float, expected: Out
     story = overlapping()
     lost(story, ms)
     assert outcome(story) is expected
+
+
+def late(lost_ms: float) -> Finding:
+    """m2 comes, and m1 begins no rebalance in all the time that it has; it loses its connection at `lost_ms`."""
+    story = GroupStory(world="processes", brokers=1, quiet_ms=100)
+    story.joins(0, "m1")
+    story.rest(500)
+    story.joins(1000, "m2")
+    story.worked("m1", *range(1000, int(lost_ms), 50))
+    lost(story, lost_ms)
+    story.rest(20_000)
+    return judge(story.history())["missed_watch"]
+
+
+def test_a_deadline_that_had_not_passed_is_no_violation() -> None:
+    """Its witness is the change alone, long before the disturbance."""
+    bound_ms = late(1_001).measures["bound_us"] / 1000
+    assert late(1000 + bound_ms + 2_100).outcome is Outcome.VIOLATED
+    assert late(1000 + bound_ms + 1_900).outcome is Outcome.UNKNOWN
 
 
 def test_undisturbed_it_is_violated() -> None:
