@@ -4,12 +4,13 @@ STORE ?= trials
 LAB := .venv/bin/rebalance-lab
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test mixed images report setup pins clean
+.PHONY: help demo test mixed mutants images report setup pins clean
 
 help:
 	@echo "make demo     a group at work and broken in four ways, live and simulated, and the verdicts"
 	@echo "make test     every check: lint, types, rooms, tests of every tier that can run here"
 	@echo "make mixed    groups of ours and real 0.8.2.2 consumers, TIMES=20 in a row; needs Maven"
+	@echo "make mutants  mutation testing of the checks, MODULES=\"overlaps waits\" for these alone; docs/mutants.md"
 	@echo "make images   the images of --world containers and the compose file; needs a docker engine"
 	@echo "make report   one HTML page of the trials in $(STORE)/"
 	@echo "make setup    only the set-up: .venv, Java, Chromium"
@@ -28,6 +29,10 @@ mixed:
 	@./scripts/setup demo
 	@STORE="$(STORE)" ./scripts/mixed $(or $(TIMES),20)
 
+mutants:
+	@./scripts/setup demo
+	@nice -n 19 .venv/bin/python scripts/mutants.py $(MODULES)
+
 images:
 	@./scripts/setup demo
 	@PYTHON=.venv/bin/python ./scripts/images
@@ -43,5 +48,5 @@ pins:
 	@.venv/bin/python scripts/pins.py
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
