@@ -104,7 +104,7 @@ def _last_change(history: History, before: Event) -> Event | None:
     kinds = (Kind.MEMBER_STARTED, Kind.MEMBER_CLOSING, Kind.FAULT_BEGAN, Kind.FAULT_ENDED, Kind.SESSION_CLOSED)
     events = [event for event in events_of(history, *kinds) if event.at_us <= before.at_us]
     changes = [event for event in membership_changes(history) if event.at_us <= before.at_us]
-    return max([*events[-1:], *changes[-1:]], key=order, default=None)
+    return max((*events, *changes), key=order, default=None)
 
 
 # -- retries exhausted --------------------------------------------------------------------------

@@ -37,7 +37,7 @@ class _Breach:
 
     place: Place
     foreign: bool
-    left: Event | None
+    left: Event
     rest: Event
 
     @property
@@ -45,8 +45,7 @@ class _Breach:
         _, topic, partition = self.place
         if not self.foreign:
             return f"{topic}/{partition} had no owner at rest"
-        owner = None if self.left is None else self.left.member
-        return f"{topic}/{partition} was owned at rest by {owner}, which is no member that subscribes to it"
+        return f"{topic}/{partition} was owned at rest by {self.left.member}, which is no member that subscribes to it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +88,7 @@ def _violated(found: Sequence[_Breach], numbers: dict[str, int]) -> Finding:
     first = found[0]
     others = sum(breach.rest is first.rest for breach in found) - 1
     more = f" (and {others} more partitions then)" if others else ""
-    left = None if first.left is None else first.left.id
-    return violated(first.why + more, (left, first.rest.id), numbers)
+    return violated(first.why + more, (first.left.id, first.rest.id), numbers)
 
 
 def _gone_us(history: History) -> dict[str, int]:

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.bounds import bounds, lacking
-from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, seconds, violated
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, seconds, unknown, violated
 from rebalance_lab.checks.lives import lives
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.scope import closing_us, rests_of
@@ -46,7 +46,7 @@ def judge(history: History) -> Finding:
     `total_us` of all stretches, legal ones too; `bound_us`."""
     missing = lacking(history)
     if missing is not None:
-        return not_violated(history, "", {}, vacuous=missing)
+        return unknown(history, missing)
     limits = bounds(history)
     bound_us = limits.expiry_us + limits.rebalance_us
     found = _orphans(history)
@@ -95,14 +95,14 @@ def _orphans(history: History) -> list[_Orphan]:
         believed.setdefault((one.member, one.place), []).append(Stretch(one.begin_us, one.end_us, one.begin, one.end))
     found: list[_Orphan] = []
     rests = rests_of(history)
-    covers: dict[tuple[str, str | None, tuple[str, str, int]], list[Stretch]] = {}
+    covers: dict[tuple[str | None, tuple[str, str, int, str]], list[Stretch]] = {}
     for znode in znodes:
         life = _life(znode, end_us, end)
         claim = owner_claim(znode.created)
-        if claim is None or life.length_us <= 0:
+        if claim is None:
             continue
         registered = union(ids.get((znode.member, znode.created.session), ()))
-        key = (znode.member, znode.created.session, claim[:3])
+        key = (znode.created.session, claim)
         if key not in covers:
             its_beliefs = union(believed.get((znode.member, claim[:3]), ()))
             covers[key] = _both(registered, its_beliefs) if znode.member in known else registered

@@ -10,8 +10,10 @@ Witness: the PHASE, what was observed, and the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import msgspec
 
 from rebalance_lab.checks.faults import not_violated, violated
 from rebalance_lab.checks.lives import lives
@@ -102,8 +104,7 @@ def _owned(observed: Mapping[str, Event]) -> dict[str, list[tuple[str, int]]]:
 
 
 def _rows(published: object) -> Rows:
-    members: Iterable[list[list[object]]] = published if isinstance(published, list | tuple) else ()
-    return [sorted((str(topic), int(str(partition))) for topic, partition in its) for its in members]
+    return [sorted(its) for its in msgspec.convert(published, Rows)]
 
 
 def _text(rows: Rows) -> str:

@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rebalance_lab.checks.bounds import bounds, lacking
-from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, seconds, violated
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, seconds, unknown, violated
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.stretches import Stretch, common, gaps, union
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -84,7 +84,7 @@ def judge(history: History) -> Finding:
     (partition-microseconds) and `bound_us`; of belief the same with `belief_`."""
     missing = lacking(history)
     if missing is not None:
-        return not_violated(history, "", {}, vacuous=missing)
+        return unknown(history, missing)
     alive = _in_scope(_alive(history), history)
     registry, belief = _views(history, alive)
     numbers = {

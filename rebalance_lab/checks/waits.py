@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.lives import lives
@@ -14,6 +15,9 @@ from rebalance_lab.history.views import events_of, once, owners
 
 #: (topic, partition) of the member's own group.
 _Partition = tuple[str, int]
+
+#: (group, member): groups may name their members alike.
+_Who = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,25 +43,25 @@ class Wait:
 def wait_cycles(history: History, until_us: int) -> list[tuple[Wait, ...]]:
     """Each set of members that wait in a circle which lasts, once, as the waits that closed it.
     A circle that one of them breaks, by letting go before the next rest, is none."""
-    found: dict[tuple[str, ...], tuple[Wait, ...]] = {}
-    waiting: dict[str, Wait] = {}
-    for event, member, group in _ends_of_attempts(history):
+    found: dict[frozenset[_Who], tuple[Wait, ...]] = {}
+    waiting: dict[_Who, Wait] = {}
+    for event, who in _ends_of_attempts(history):
         if event.at_us > until_us:
             break
-        waiting.pop(member, None)
-        wait = _wait(history, event, member, group)
+        waiting.pop(who, None)
+        wait = _wait(history, event, who)
         if wait is None:
             continue
-        waiting[member] = wait
+        waiting[who] = wait
         cycle = _cycle(wait, waiting)
         if cycle and _lasts(history, cycle, until_us):
-            found.setdefault(tuple(sorted(each.member for each in cycle)), cycle)
+            found.setdefault(frozenset((each.group, each.member) for each in cycle), cycle)
     return list(found.values())
 
 
-def _ends_of_attempts(history: History) -> list[tuple[Event, str, str]]:
+def _ends_of_attempts(history: History) -> list[tuple[Event, _Who]]:
     ends = [
-        (attempt.ended, life.member, life.group)
+        (attempt.ended, (life.group, life.member))
         for life in lives(history)
         for rebalance in life.rebalances
         for attempt in rebalance.attempts
@@ -66,13 +70,14 @@ def _ends_of_attempts(history: History) -> list[tuple[Event, str, str]]:
     return sorted(ends, key=lambda row: (row[0].at_us, row[0].actor, row[0].n))
 
 
-def _wait(history: History, failed: Event, member: str, group: str) -> Wait | None:
+def _wait(history: History, failed: Event, who: _Who) -> Wait | None:
     """What the member holds beyond doubt when its attempt has failed for a conflict."""
     conflicts = failed.of("conflicts")
     if failed.of("reason") != "conflict" or not isinstance(conflicts, list | tuple):
         return None
+    group, member = who
     by_member, by_place = _owners(history)
-    mine = [one for one in by_member.get(member, ()) if _there(one, failed.at_us)]
+    mine = [one for one in by_member.get(who, ()) if _there(one, failed.at_us)]
     if not mine:
         return None
     wanted = {}
@@ -89,12 +94,12 @@ def _there(one: Interval, moment_us: int) -> bool:
 
 
 @once
-def _owners(history: History) -> tuple[Mapping[str, list[Interval]], Mapping[tuple[str, str, int], list[Interval]]]:
+def _owners(history: History) -> tuple[Mapping[_Who, list[Interval]], Mapping[tuple[str, str, int], list[Interval]]]:
     """The registry's owners by member, and by partition."""
-    by_member: dict[str, list[Interval]] = {}
+    by_member: dict[_Who, list[Interval]] = {}
     by_place: dict[tuple[str, str, int], list[Interval]] = {}
     for one in owners(history):
-        by_member.setdefault(one.member, []).append(one)
+        by_member.setdefault((one.group, one.member), []).append(one)
         by_place.setdefault(one.place, []).append(one)
     return by_member, by_place
 
@@ -111,25 +116,25 @@ def _lasts(history: History, cycle: tuple[Wait, ...], until_us: int) -> bool:
             one.member == holder and one.begin_us <= closed_us and one.end_us >= rest_us
             for (topic, partition), holder in wait.wanted.items()
             if holder == following.member
-            for one in by_place.get((wait.group, topic, partition), ())
+            for one in by_place[wait.group, topic, partition]
         )
-        for wait, following in zip(cycle, (*cycle[1:], cycle[0]), strict=True)
+        for wait, following in pairwise((*cycle, cycle[0]))
     )
 
 
-def _cycle(wait: Wait, waiting: Mapping[str, Wait]) -> tuple[Wait, ...]:
+def _cycle(wait: Wait, waiting: Mapping[_Who, Wait]) -> tuple[Wait, ...]:
     """The fewest waits that lead from `wait` round to itself; none where nobody waits for its
     member in turn."""
     trails: list[tuple[Wait, ...]] = [(wait,)]
-    seen = {wait.member: True}
+    seen = {wait.member}
     for trail in trails:  # which grows meanwhile, by each member once
         for partition, holder in trail[-1].wanted.items():
-            other = waiting.get(holder)
-            if other is None or other.group != wait.group or partition not in other.held:
+            other = waiting.get((wait.group, holder))
+            if other is None or partition not in other.held:
                 continue
             if other is wait:
                 return trail
             if holder not in seen:
-                seen[holder] = True
+                seen.add(holder)
                 trails.append((*trail, other))
     return ()

@@ -169,3 +169,25 @@ def test_a_clock_that_drifted_leaves_it_open() -> None:
     story = settled("12", wall_drift_us=2_001)
     move(story, "12", "21")
     assert judge(story).outcome is Outcome.UNKNOWN
+
+
+def test_what_moves_in_a_group_that_never_rested_is_not_counted() -> None:
+    story = GroupStory()
+    story.joins(10, "m1")
+    story.claims(20, "m1", 0)
+    story.releases(30, "m1", 0)
+    story.claims(40, "m1", 0)
+    assert CHECKS["churn"].judge(story.history()).measures == NONE
+
+
+def test_the_witness_is_of_the_first_step_with_a_needless_move() -> None:
+    story = settled("1122")
+    story.goes(1_500, "m2")
+    move(story, "1122", "1133")  # which had to be
+    story.rest(4_000)
+    story.releases(5_000, "m1", 0)
+    story.releases(5_000, "m3", 2)
+    [first, _] = [*story.claims(6_000, "m3", 0), *story.claims(6_000, "m1", 2)]
+    finding = judge(story, 9_000)
+    assert (finding.measures["moved"], finding.measures["minimum"]) == (4, 2)
+    assert finding.witness[1] == first

@@ -43,6 +43,12 @@ def test_they_are_in_two() -> None:
     )
 
 
+def test_of_three_groups_two_are_told() -> None:
+    finding = CHECK.judge(joined("one", "other", "third").history())
+    assert finding.why.endswith("are in groups one and other")
+    assert (finding.witness, finding.measures["count"]) == ((("zookeeper", 0), ("zookeeper", 1)), 2)
+
+
 def test_as_shipped_one_is_refused() -> None:
     story = joined()
     refused = story.add(5, "m1", Kind.MEMBER_REFUSED, group=None, detail={"error": NO_GROUP, "group_given": False})

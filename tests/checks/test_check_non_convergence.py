@@ -109,6 +109,29 @@ def test_without_settings_there_is_no_bound() -> None:
     assert CHECK.judge(story.history()).outcome is Outcome.UNKNOWN
 
 
+def test_a_change_of_the_moment_in_which_rest_is_missed_begins_it_anew() -> None:
+    for what in ("topic", "session"):
+        story, _, _ = missed(2000 + BOUND_MS + 1000)
+        if what == "topic":
+            story.topic(2000 + BOUND_MS + 1000, "t", 9, Kind.CHANGED)
+        else:
+            story.session_closed(2000 + BOUND_MS + 1000, "0x2")
+        assert CHECK.judge(story.history()).outcome is Outcome.UNKNOWN, what
+
+
+def test_the_last_of_several_changes_counts() -> None:
+    story, _, _ = missed(2000 + BOUND_MS + 1000)
+    last = story.joins(2500, "m4")
+    finding = CHECK.judge(story.history())
+    assert (finding.outcome, finding.witness[0]) == (Outcome.VIOLATED, last)
+
+
+def test_where_nothing_was_ever_done_there_is_no_change_to_rest_from() -> None:
+    story = GroupStory()
+    story.rest_missed(2000 + BOUND_MS, "nobody came")
+    assert CHECK.judge(story.history()).outcome is Outcome.UNKNOWN
+
+
 # -- retries exhausted --------------------------------------------------------------------------
 
 
@@ -125,6 +148,21 @@ def test_a_member_that_gave_up_stands_at_rest_with_nothing() -> None:
         (began, gave_up, rest),
         numbers(retries_exhausted=1, rounds_most=1, conflicts=1),
     )
+
+
+@pytest.mark.parametrize(("rest_ms", "again_ms", "stood"), [
+    (4010, None, True), (6000, 6000, False), (6000, 6000.001, True),
+])  # fmt: skip
+def test_it_stands_at_rest_unless_it_rebalances_by_then(rest_ms: float, again_ms: float | None, stood: bool) -> None:
+    story = two_at_rest()
+    story.joins(2000, "m3")
+    story.begins(2010, "m3")
+    story.ends(4010, "m3", "failed", attempts=4)
+    rest = story.rest(rest_ms)
+    if again_ms is not None:
+        story.rebalances(again_ms, 6500, "m3")
+    finding = CHECK.judge(ended(story).history())
+    assert (rest in finding.witness, finding.why.endswith("stood at rest with nothing")) == (stood, stood)
 
 
 def test_one_that_gave_up_and_was_called_again_gave_up_all_the_same() -> None:

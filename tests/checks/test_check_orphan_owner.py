@@ -136,6 +136,72 @@ def test_each_znode_of_a_member_is_judged_for_itself() -> None:
     assert finding.why.startswith("/consumers/g/owners/t/1 ")
 
 
+# -- what began and ended it ------------------------------------------------------------------
+
+
+def test_the_longest_of_several_is_told() -> None:
+    story, _ = owner()
+    story.claims(5_000, "m1", 1)  # for 4 s
+    story.disowned(1_000, "m1")  # for 8 s
+    story.rest(9_000)
+    finding = judge(story)
+    assert finding.measures["count"] == 2
+    assert finding.why.startswith("/consumers/g/owners/t/0 ")
+
+
+def test_a_belief_that_comes_too_late_ends_it() -> None:
+    story = GroupStory()
+    story.joins(10, "m1")
+    [claimed] = story.claims(110, "m1", 0)
+    believed = story.owned(8_000, "m1")
+    story.rest(9_000)
+    assert judge(story).witness == (claimed, believed)
+
+
+def test_a_registration_that_comes_too_late_ends_it() -> None:
+    story = GroupStory()
+    [claimed] = story.claims(110, "m1", 0)
+    registered = story.registers(8_000, "m1")
+    story.rest(9_000)
+    story.goes(9_100, "m1")
+    story.releases(9_100, "m1", 0)
+    assert judge(story).witness == (claimed, registered)
+
+
+def test_the_phase_closing_ends_it() -> None:
+    story, claimed = owner()
+    forgot = story.disowned(1_000, "m1")
+    closing = story.phase(9_000, "closing")
+    assert judge(story).witness == (claimed, forgot, closing)
+
+
+def test_a_release_at_the_moment_of_the_phase_closing_ended_it_before() -> None:
+    story, claimed = owner()
+    forgot = story.disowned(1_000, "m1")
+    story.phase(9_000, "closing")
+    [deleted] = story.releases(9_000, "m1", 0)
+    assert judge(story).witness == (claimed, forgot, deleted)
+
+
+@pytest.mark.parametrize(("released_ms", "outcome"), [(1_002, Outcome.CLEAN), (1_002.001, Outcome.VIOLATED)])
+def test_what_ends_within_2_ms_after_a_rest_had_ended_before_it(released_ms: float, outcome: Outcome) -> None:
+    story, _ = owner()
+    story.disowned(500, "m1")
+    story.rest(1_000)
+    story.releases(released_ms, "m1", 0)
+    story.rest(9_000)
+    assert judge(story).outcome is outcome
+
+
+def test_who_registers_and_claims_at_one_moment_is_registered() -> None:
+    story = GroupStory()
+    story.joins(10, "m1")
+    story.claims(10, "m1", 0)
+    story.rest(1_000)
+    finding = judge(story)
+    assert (finding.measures["unregistered"], finding.measures["unbelieved"]) == (0, 1)
+
+
 # -- doubts -----------------------------------------------------------------------------------
 
 
@@ -150,8 +216,7 @@ def test_a_registry_without_owners_is_unknown() -> None:
 def test_without_its_settings_there_is_no_bound() -> None:
     story, _ = owner(tick_ms=None)
     story.rest(1_000)
-    finding = judge(story)
-    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "its parameters lack tick_ms")
+    assert judge(story) == Finding(Outcome.UNKNOWN, "its parameters lack tick_ms")
 
 
 def test_a_clock_that_drifted_leaves_it_open() -> None:

@@ -107,6 +107,44 @@ def test_the_last_look_before_the_rest_counts() -> None:
     assert CHECK.judge(story.history()).outcome is Outcome.CLEAN
 
 
+def test_what_was_seen_before_the_phase_or_of_other_paths_is_not_of_its_row() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.owners_seen(900, {0: "m1", 1: "m1"})
+    story.rest(1000)
+    story.announces(1000, "member 2 joins", published=ROW)
+    story.joins(1010, "m2")
+    story.observed(1500, "m1", "m2")
+    story.rest(2000)
+    finding = CHECK.judge(story.history())
+    assert (finding.outcome, finding.measures["rows"]) == (Outcome.UNKNOWN, 0)
+
+
+def test_all_strangers_are_told() -> None:
+    story = two_members([[["t", 0]], []])
+    story.owners_seen(1990, {0: "m1", 1: "m7", 2: "m8"})
+    story.rest(2000)
+    assert CHECK.judge(story.history()).why.endswith("; g_m7, g_m8 owns a partition too")
+
+
+def test_a_member_s_name_may_have_hyphens() -> None:
+    """As those of real consumers: group_host-time-random, and the thread's number after that."""
+    story = GroupStory()
+    story.announces(0, "member 1 joins", published=[[["t", 0]]])
+    story.joins(10, "m1-1353556800000-1f")
+    story.owners_seen(990, {0: "m1-1353556800000-1f"})
+    story.rest(1000)
+    assert CHECK.judge(story.history()).outcome is Outcome.CLEAN
+
+
+def test_who_leaves_at_the_rest_was_there() -> None:
+    story = two_members(ROW)
+    story.owners_seen(1990, {0: "m1", 1: "m1", 2: "m2"})
+    story.member(2000, "m2", Kind.MEMBER_CLOSED)
+    story.rest(2000)
+    assert CHECK.judge(story.history()).outcome is Outcome.CLEAN
+
+
 def test_nobody_looked() -> None:
     story = two_members(ROW)
     story.rest(2000)

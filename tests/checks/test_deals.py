@@ -1,0 +1,262 @@
+"""Deals: what members decided in an attempt, from which view, and which of them overlap."""
+
+from __future__ import annotations
+
+import pytest
+from group_story import GroupStory, Wants, pairs
+
+from rebalance_lab.checks.deals import Apart, Deal, View, apart, deals_in, rounds_of
+from rebalance_lab.checks.scope import changes_scope
+from rebalance_lab.history.events import EventId, Kind
+
+
+class DealStory(GroupStory):
+    """m1 … m4 are registered and at rest at 1 s; `closing` at 20 s."""
+
+    def __init__(self, **streams: dict[str, int]) -> None:
+        super().__init__()
+        for number in range(1, 5):
+            self.joins(10 * number, f"m{number}", streams=streams.get(f"m{number}", {"t": 1}))
+        self.rest(1000)
+        self.phase(20_000, "closing")
+
+    def dealt(
+        self, began: float, decided: float, ended: float | None, actor: str, zxid: int = 10, wants: Wants = ()
+    ) -> EventId:
+        """One rebalance of one attempt; the list's zxid is the digest of the view too."""
+        self.begins(began, actor)
+        return self.decided(decided, ended, actor, zxid, wants)
+
+    def decided(self, decided: float, ended: float | None, actor: str, zxid: int = 10, wants: Wants = ()) -> EventId:
+        detail = {"members": 4, "members_zxid": zxid, "view": f"v{zxid}", "wants": pairs(wants)}
+        event = self.member(decided, actor, Kind.DECIDED, detail=detail)
+        if ended is not None:
+            self.ends(ended, actor)
+        return event
+
+    def deals(self) -> list[Deal]:
+        history = self.history()
+        scope = changes_scope(history)
+        assert scope is not None
+        return deals_in(history, scope)
+
+    def apart(self) -> list[tuple[EventId, EventId]]:
+        """The two decisions of each pair from different views."""
+        return [(each.former.decided.id, each.later.decided.id) for each in apart(self.deals())]
+
+    def rounds(self) -> list[list[str]]:
+        return [[deal.actor for deal in each.deals] for each in rounds_of(self.deals())]
+
+
+# -- one deal -----------------------------------------------------------------------------------
+
+
+def test_what_a_deal_tells() -> None:
+    story = DealStory(m1={"u": 1, "t": 2})
+    decided = story.dealt(2000, 2010, 2050, "m1", wants=[0, ("u", 3)])
+    [deal] = story.deals()
+    assert (deal.member, deal.group, deal.actor, deal.decided.id) == ("g_m1", "g", "m1", decided)
+    assert deal.view == View("t u", 10, "v10")
+    assert (deal.members, deal.wants) == (4, (("t", 0), ("u", 3)))
+    assert (deal.end_us, deal.succeeded, deal.in_conflict) == (2_050_000, True, False)
+
+
+def test_deals_are_in_the_order_in_which_their_attempts_began() -> None:
+    story = DealStory()
+    story.dealt(2010, 2020, 2050, "m1")
+    story.dealt(2000, 2030, 2050, "m2")
+    assert [deal.actor for deal in story.deals()] == ["m2", "m1"]
+
+
+def test_a_decision_that_tells_of_no_list() -> None:
+    """As of a recorder that does not know it."""
+    story = DealStory()
+    story.begins(2000, "m1")
+    story.member(2010, "m1", Kind.DECIDED, detail={"view": "aa"})
+    story.ends(2020, "m1")
+    [deal] = story.deals()
+    assert (deal.view, deal.members, deal.wants) == (View("t", -1, "aa"), 0, ())
+
+
+def test_a_member_that_never_registered_has_no_subscription() -> None:
+    story = DealStory()
+    story.comes(1500, "m9")
+    story.claims(1600, "m9", 0)  # an owner is no registration
+    story.dealt(2000, 2010, 2050, "m9")
+    assert [deal.view.subscription for deal in story.deals()] == [""]
+
+
+def test_a_filter_is_never_the_name_of_a_topic() -> None:
+    story = DealStory()
+    for actor, pattern in (("m8", "white_list"), ("m9", "static")):
+        story.comes(1500, actor)
+        story.registers(1500, actor, streams={"t": 1}, pattern=pattern)
+        story.dealt(2000, 2010, 2050, actor)
+    assert len({deal.view.subscription for deal in story.deals()}) == 2
+
+
+def test_an_attempt_that_failed_succeeded_in_nothing() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, None, "m1")
+    story.fails(2050, "m1", "conflict", conflicts=[0])
+    story.attempts(2060, "m1")
+    story.decided(2070, None, "m1")
+    story.fails(2080, "m1", "no-brokers")
+    first, second = story.deals()
+    assert (first.end_us, first.succeeded, first.in_conflict) == (2_050_000, False, True)
+    assert (second.end_us, second.succeeded, second.in_conflict) == (2_080_000, False, False)
+
+
+def test_one_that_is_under_way_at_the_end_lasts_until_then() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, None, "m1")
+    [deal] = story.deals()
+    assert (deal.ended, deal.end_us, deal.succeeded) == (None, 20_000_000, False)
+
+
+def test_of_a_member_that_was_shutting_down_nothing_followed() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, None, "m1")
+    story.fails(2050, "m1", "shutdown")
+    assert story.deals() == []
+
+
+def test_a_deal_whose_claims_are_kept_lasts_until_they_are_given_up() -> None:
+    """keep.claims.on.conflict: the next attempt goes on without another decision."""
+    story = DealStory()
+    story.dealt(2000, 2010, None, "m1")
+    story.member(2020, "m1", Kind.ATTEMPT_FAILED, detail={"reason": "conflict", "holds": [["t", 0]]})
+    story.attempts(2500, "m1")
+    story.ends(2520, "m1")
+    [deal] = story.deals()
+    assert (deal.end_us, deal.succeeded, deal.in_conflict) == (2_520_000, True, True)
+
+
+def test_kept_claims_end_where_the_next_decision_begins() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, None, "m1")
+    story.member(2020, "m1", Kind.ATTEMPT_FAILED, detail={"reason": "conflict", "holds": [["t", 0]]})
+    story.attempts(2500, "m1")
+    story.decided(2510, 2520, "m1")
+    assert [deal.end_us for deal in story.deals()] == [2_020_000, 2_520_000]
+
+
+def test_claims_that_are_kept_in_the_last_attempt_end_with_it() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, None, "m1")
+    story.member(2020, "m1", Kind.ATTEMPT_FAILED, detail={"reason": "conflict", "holds": [["t", 0]]})
+    assert [deal.end_us for deal in story.deals()] == [2_020_000]
+
+
+def test_what_began_before_the_first_rest_is_not_looked_at() -> None:
+    story = DealStory()
+    story.dealt(500, 2010, 2050, "m1")
+    assert story.deals() == []
+
+
+# -- deals from different views -----------------------------------------------------------------
+
+
+def test_a_deal_is_apart_from_one_that_is_under_way() -> None:
+    story = DealStory()
+    first = story.dealt(2000, 2010, 2050, "m1", zxid=10)
+    second = story.dealt(2000, 2040, 2060, "m2", zxid=11)
+    assert story.apart() == [(first, second)]
+
+
+def test_a_newer_list_after_the_end_of_the_other_deal_is_not_apart() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, 2040, "m1", zxid=10)
+    story.dealt(2000, 2040, 2060, "m2", zxid=11)
+    assert story.apart() == []
+
+
+def test_an_older_list_is_apart_from_a_newer_one_at_any_time() -> None:
+    story = DealStory()
+    first = story.dealt(2000, 2010, 2040, "m1", zxid=11)
+    second = story.dealt(3000, 3010, 3060, "m2", zxid=10)
+    assert story.apart() == [(first, second)]
+
+
+def test_the_first_that_dealt_from_the_newest_list_is_the_other_one() -> None:
+    story = DealStory()
+    first = story.dealt(2000, 2010, 2020, "m1", zxid=11)
+    story.dealt(2100, 2110, 2120, "m2", zxid=11)
+    under_way = story.dealt(2900, 2910, 3900, "m3", zxid=9)
+    late = story.dealt(3000, 3010, 3060, "m4", zxid=10)
+    assert story.apart() == [(first, under_way), (first, late)]
+
+
+def test_of_one_view_the_deal_that_ends_last_is_under_way_longest() -> None:
+    story = DealStory()
+    long = story.dealt(2000, 2010, 2090, "m1", zxid=10)
+    story.dealt(2000, 2020, 2040, "m2", zxid=10)
+    later = story.dealt(2000, 2080, 2100, "m3", zxid=11)
+    assert story.apart() == [(long, later)]
+
+
+def test_of_two_that_end_at_once_the_later_decision_is_told() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, 2090, "m1", zxid=10)
+    second = story.dealt(2000, 2020, 2090, "m2", zxid=10)
+    later = story.dealt(2000, 2080, 2100, "m3", zxid=11)
+    assert story.apart() == [(second, later)]
+
+
+def test_a_member_is_not_apart_from_itself() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, 2090, "m1", zxid=11)
+    story.dealt(2100, 2110, 2120, "m1", zxid=10)
+    assert story.apart() == []
+
+
+def test_members_of_different_topics_are_apart_by_their_lists_only() -> None:
+    assert not View("t", 10, "aa").apart(View("u", 10, "bb"))
+    assert View("t", 10, "aa").apart(View("u", 11, "aa"))
+    assert View("t", 10, "aa").apart(View("t", 10, "bb"))
+    assert not View("t", 10, "aa").apart(View("t", 11, "aa"))
+
+
+def test_the_stale_one_dealt_from_the_older_list() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, 2090, "m1", zxid=11)
+    story.dealt(2000, 2020, 2090, "m2", zxid=10)
+    newer, older = story.deals()
+    assert Apart(newer, older).stale is older
+    assert Apart(older, newer).stale is older
+    assert Apart(newer, newer).stale is None
+
+
+# -- rounds -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("began", "rounds"),
+    [(2049.999, [["m1", "m2", "m3"]]), (2050, [["m1", "m2"], ["m3"]]), (2060, [["m1", "m2"], ["m3"]])],
+)
+def test_a_round_goes_on_while_any_of_its_deals_does(began: float, rounds: list[list[str]]) -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, 2050, "m1")
+    story.dealt(2010, 2015, 2020, "m2")
+    story.dealt(began, began + 5, began + 20, "m3")
+    assert story.rounds() == rounds
+
+
+def test_a_round_ends_with_the_last_of_its_deals() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, 2050, "m1")
+    story.dealt(2010, 2015, 2020, "m2")
+    assert [each.end_us for each in rounds_of(story.deals())] == [2_050_000]
+
+
+def test_each_group_has_rounds_of_its_own() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, 2050, "m1")
+    story.joins(1500, "m7", group="h")
+    story.begins(2005, "m7", group="h")
+    detail = {"members": 1, "members_zxid": 5, "view": "h", "wants": []}
+    story.add(2010, "m7", Kind.DECIDED, member="h_m7", group="h", detail=detail)
+    story.ends(2090, "m7", group="h")
+    story.dealt(2060, 2070, 2080, "m2")
+    assert story.rounds() == [["m1"], ["m7"], ["m2"]]
+    assert story.apart() == []
