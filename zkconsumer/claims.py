@@ -80,6 +80,8 @@ class Claims:
             return []
         if self._lab.keep_claims_on_conflict:
             self._held = plan
+        elif self._plant == Plant.KEEP_CLAIMS:
+            self._forget()
         else:
             await self.let_go()
         return conflicts

@@ -14,6 +14,7 @@ class Plant(StrEnum):
     PERSISTENT_REGISTRATION = "persistent-registration"  # the id znode outlives its session
     IGNORE_WATCH = "ignore-watch"  # neither the ids nor the brokers are watched
     LEAVE_ORPHAN = "leave-orphan"  # the last of the claimed stays out of the member's own registry
+    KEEP_CLAIMS = "keep-claims"  # what was claimed before a conflict is not given back
     CLAIM_BEFORE_RELEASE = "claim-before-release"  # what is owned is given up only after the new is claimed
     GROUP_OF_ITS_OWN = "group-of-its-own"  # who names no group is in one of its host's name
     DEAL_FROM_BEFORE = "deal-from-before"  # the view of the rebalance before is dealt from

@@ -68,6 +68,9 @@ TOGETHER = {
         "Who rebalances for whom is a matter of the group alone. A member that does not hear of others that read other "
         "topics is not told of its group's changes at all."
     ),
+    "kept_claims": (
+        "A member that waits for what another has, and keeps what it claimed itself, may be what the other waits for."
+    ),
     "order_in_rebalance": "A member that claims before it has given up holds what another may already wait for.",
     "startup_order": "What a member does before it watches, it may do on a view that has already changed.",
     "published_rows": "The published walk-through has another row here: rule and example do not agree.",
@@ -80,6 +83,7 @@ STATEMENTS = {
     "broker_change_noticed": "Every member rebalances when a broker comes or goes",
     "default_group": "Members that name no group are all in one, the default group",
     "group_is_global": "Members rebalance for others of their group with which they share no topic",
+    "kept_claims": "Members give back what they claimed before they wait to try again",
     "order_in_rebalance": "Members give up all they own before they take their share",
     "startup_order": "A member registers, watches ids, watches brokers, then rebalances",
     "published_rows": "After each step the ownership is that of the published walk-through",

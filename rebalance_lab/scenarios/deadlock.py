@@ -76,10 +76,12 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Two lists at one moment; it hangs for ever unless what is claimed is given back."""
     if plan.control:
         return usual()
+    kept = Outcome.VIOLATED if plan.parameters["keep"] else Outcome.CLEAN
     if not plan.parameters["keep"] or plan.text("cure") != NONE:
-        return usual(disagreement=Outcome.VIOLATED)
+        return usual(disagreement=Outcome.VIOLATED, kept_claims=kept)
     return usual(
         disagreement=Outcome.VIOLATED,
+        kept_claims=kept,
         non_convergence=Outcome.VIOLATED,
         omission=None,
         orphan_owner=None,

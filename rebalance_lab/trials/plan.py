@@ -41,6 +41,7 @@ PLANTS: dict[str, str] = {
     "persistent-registration": "member: registers with a znode that outlives its session",
     "ignore-watch": "member: does not watch who comes and goes, neither members nor brokers",
     "leave-orphan": "member: forgets the last partition that it claimed",
+    "keep-claims": "member: does not give back what it claimed before it met a conflict",
     "claim-before-release": "member: claims its new partitions before it gives up the old ones",
     "group-of-its-own": "member: where it names no group, it is in one that nobody else is in",
     "deal-from-before": "member: deals from the view that it read in the rebalance before",

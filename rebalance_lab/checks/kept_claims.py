@@ -1,0 +1,96 @@
+"""The premise of Z16: members keep what they claimed while they wait to try again.
+
+Looked at is every attempt that failed on a conflict after its member had claimed something, in it or
+in an attempt before. 0.8.2 deletes these owner znodes before the attempt ends as failed
+(`ZookeeperConsumerConnector.reflectPartitionOwnershipDecision`), so that it waits with nothing. A
+member keeps its claims if the registry has an owner znode of its session at the end of the attempt
+and 2 ms later; whatever the member was told to do, or says that it does, plays no part.
+
+Witness: the ATTEMPT_FAILED, and the CREATED of an owner znode that the member still had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.checks.faults import TOLERANCE_US, not_violated, violated
+from rebalance_lab.checks.lives import Attempt, Life, lives
+from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.znodes import sessions_of
+from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import Interval
+from rebalance_lab.history.views import events_of, once, owners
+
+
+@dataclass(frozen=True, slots=True)
+class _Wait:
+    """A failed attempt before which its member had claimed something; `held`: what it still has."""
+
+    member: str
+    failed: Event
+    held: Sequence[Interval]
+
+
+def judge(history: History) -> Finding:
+    """Measures: `waits` of members that had claimed something, `count` of those that kept it."""
+    waits = _waits(history)
+    kept = [wait for wait in waits if wait.held]
+    numbers = {"count": len(kept), "waits": len(waits)}
+    if kept:
+        first = kept[0]
+        names = ", ".join(f"{one.topic}/{one.partition}" for one in first.held)
+        why = f"{first.member} kept {names} while it waited to try again"
+        return violated(why, (first.failed.id, first.held[0].begin), numbers)
+    why = "every member gave back what it had claimed before it waited to try again"
+    nothing = None if waits else "no member had claimed anything when an attempt failed"
+    return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
+
+
+@once
+def _waits(history: History) -> list[_Wait]:
+    """In the order of members, and of each in time."""
+    claims: dict[tuple[str, str], list[Interval]] = {}
+    for one in owners(history):
+        claims.setdefault((one.group, one.member), []).append(one)
+    made_by = {event.id: event.session for event in events_of(history, Kind.CREATED, Kind.CHANGED)}
+    sessions = sessions_of(events_of(history, Kind.CONNECTED))
+    found = []
+    for life in lives(history):
+        own = [one for one in claims.get((life.group, life.member), ()) if _own(one, life, made_by, sessions)]
+        for rebalance in life.rebalances:
+            for attempt in rebalance.attempts:
+                wait = _wait(life, attempt, own)
+                if wait is not None:
+                    found.append(wait)
+    return found
+
+
+def _own(one: Interval, life: Life, made_by: Mapping[EventId, str | None], sessions: Mapping[str, set[str]]) -> bool:
+    """Whether this process made the znode: two may go by one member's name."""
+    return life.actor not in sessions or made_by.get(one.begin) in sessions[life.actor]
+
+
+def _wait(life: Life, attempt: Attempt, own: Sequence[Interval]) -> _Wait | None:
+    failed = attempt.failed
+    if failed is None or failed.of("reason") != "conflict":
+        return None
+    held = [one for one in own if one.begin_us <= failed.at_us and one.end_us > failed.at_us + TOLERANCE_US]
+    claimed = [one for one in own if attempt.began.at_us - TOLERANCE_US <= one.begin_us <= failed.at_us]
+    return _Wait(life.member, failed, held) if held or claimed else None
+
+
+def _applies(history: History) -> bool:
+    return bool(_waits(history))
+
+
+CHECK = Check(
+    name="kept_claims",
+    compares=(Layer.REGISTRY, Layer.OP),
+    meaning="A member kept what it had claimed while it waited to try again.",
+    plants=("keep-claims",),
+    judge=judge,
+    about=About.STATEMENT,
+    applies=_applies,
+)

@@ -1,0 +1,94 @@
+"""The premise of Z16, on tiny histories: does a member wait with what it claimed?"""
+
+from __future__ import annotations
+
+from group_story import GroupStory
+
+from rebalance_lab.checks import CHECKS, Finding, judge
+from rebalance_lab.history.events import Kind
+
+CHECK = "kept_claims"
+
+
+def conflict(
+    *, given_back_ms: float | None, failed_ms: float = 500, session: str = "0x1", **told: object
+) -> GroupStory:
+    """m1 claims t/0, meets m2's claim of t/1, and waits from 500 to 1000; what it claimed it
+    gives back at `given_back_ms`. `session`: in which m1's znode was made."""
+    story = GroupStory()
+    for actor in ("m1", "m2"):
+        story.joins(0, actor)
+    story.claims(100, "m2", 1)
+    story.rest(150)
+    story.begins(200, "m1")
+    story.decides(250, "m1", (0, 1))
+    if session == "0x1":
+        story.claims(300, "m1", 0)
+    else:
+        story.created(300, "m1", 0, session)
+    if given_back_ms is not None:
+        story.releases(given_back_ms, "m1", 0)
+    story.fails(500, "m1", conflicts=(1,))
+    story.attempts(1000, "m1")
+    story.ends(1100, "m1", attempts=2)
+    return story
+
+
+def found(story: GroupStory) -> Finding | None:
+    return judge(story.history()).get(CHECK)
+
+
+def test_who_gives_back_before_it_waits_keeps_nothing() -> None:
+    finding = found(conflict(given_back_ms=450))
+    assert finding is not None
+    assert (finding.outcome, finding.measures) == ("clean", {"count": 0, "waits": 1})
+
+
+def test_who_waits_with_what_it_claimed_keeps_it() -> None:
+    story = conflict(given_back_ms=None)
+    finding = found(story)
+    assert finding is not None
+    assert finding.outcome == "violated"
+    assert finding.why == "g_m1 kept t/0 while it waited to try again"
+    failed = next(event.id for event in story.events if event.kind is Kind.ATTEMPT_FAILED)
+    claimed = next(event.id for event in story.events if event.partition == 0)
+    assert finding.witness == (failed, claimed)
+
+
+def test_who_gives_back_while_it_waits_has_kept_it() -> None:
+    finding = found(conflict(given_back_ms=800))
+    assert finding is not None
+    assert finding.outcome == "violated"
+
+
+def test_what_is_kept_from_an_attempt_before_counts_too() -> None:
+    story = conflict(given_back_ms=None)
+    story.fails(1050, "m1", conflicts=(1,))
+    finding = found(story)
+    assert finding is not None
+    assert finding.measures == {"count": 2, "waits": 2}
+
+
+def test_two_clocks_leave_two_milliseconds_in_doubt() -> None:
+    for given_back_ms, outcome in ((502, "clean"), (503, "violated")):
+        finding = found(conflict(given_back_ms=given_back_ms))
+        assert finding is not None
+        assert finding.outcome == outcome
+
+
+def test_a_znode_of_another_process_with_its_name_is_not_its_own() -> None:
+    assert found(conflict(given_back_ms=None, session="0x9")) is None
+
+
+def test_nothing_is_said_where_nobody_could_keep_anything() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.rest(150)
+    story.begins(200, "m1")
+    story.fails(500, "m1", conflicts=(1,))
+    assert not CHECKS[CHECK].applies(story.history())
+    other = conflict(given_back_ms=None)
+    for event in other.events:
+        if event.kind is Kind.ATTEMPT_FAILED and event.detail is not None:
+            event.detail["reason"] = "error"  # an attempt that an error ended waits for nobody
+    assert found(other) is None
