@@ -1,20 +1,21 @@
 """Z15a: a group is global to the cluster, not to a topic.
 
-Judged as `missed_watch`, of pairs that have no topic in common: when a member comes or goes, every
-other member of its group must begin a rebalance, also one that reads none of its topics. Told by the
-registrations; a filter may match any topic, so members with one make no such pair.
+Judged as `missed_watch`, of pairs of members that have no topic in common: when a member comes or
+goes, every other member of its group must begin a rebalance, also one that reads none of its topics.
+The topics are those of the registrations: the names in them, or, where either has a filter, the topics
+that it takes of all that the history ever had.
 
 Witness: the change, and the late REBALANCE_BEGAN if there is one.
 """
 
 from __future__ import annotations
 
-from rebalance_lab.checks.groups import registration_of
+from rebalance_lab.checks.groups import registration_of, topic_changes, topics_of
 from rebalance_lab.checks.missed_watch import member_changes
 from rebalance_lab.checks.model import About, Check, Finding
 from rebalance_lab.checks.reactions import Reaction, judge_reactions, reactions
 from rebalance_lab.checks.znodes import znodes_of
-from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import once
 
@@ -29,19 +30,24 @@ def judge(history: History) -> Finding:
 def _found(history: History) -> list[Reaction]:
     """The reactions of members that have no topic in common with who came or went."""
     ends = {znode.deleted.id: znode.created for znode in znodes_of(history)[0] if znode.deleted is not None}
-    return [each for each in reactions(history, member_changes(history), group=True) if _disjoint(each, ends)]
+    topics = {topic for topic, _ in topic_changes(history)}
+    found = []
+    for each in reactions(history, member_changes(history), group=True):
+        change = each.change if each.change.kind is Kind.CREATED else ends.get(each.change.id)
+        one, other = _topics(each.registered.created, topics), _topics(change, topics)
+        if one and other and one.isdisjoint(other):
+            found.append(each)
+    return found
 
 
-def _disjoint(reaction: Reaction, ends: dict[EventId, Event]) -> bool:
-    change = reaction.change if reaction.change.kind is Kind.CREATED else ends.get(reaction.change.id)
-    one, other = _named(reaction.registered.created), _named(change)
-    return one is not None and other is not None and one.isdisjoint(other)
-
-
-def _named(registered: Event | None) -> set[str] | None:
-    """The topics that a registration names; None for a filter, and where it cannot be read."""
+def _topics(registered: Event | None, topics: set[str]) -> set[str]:
+    """What a registration asks for: the names in it, or what its filter takes of `topics`. None of
+    either where it cannot be read."""
     registration = None if registered is None else registration_of(registered)
-    return None if registration is None or registration.wildcard else set(registration.streams())
+    if registered is None or registration is None:
+        return set()
+    names = topics if registration.wildcard else registration.streams()
+    return set(topics_of(registered, names) or ())
 
 
 def _applies(history: History) -> bool:

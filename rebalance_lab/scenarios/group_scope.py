@@ -1,9 +1,10 @@
-"""The group's scope (claims Z14, Z15a): a group is global, not the topic's; and who names none?
+"""The group's scope (claims Z14, Z15a): a group is global, not a topic's; and a member that names none.
 
-Two members read topic a, one reads topic b, all in one group. A second member of topic b joins:
-nothing of topic a must move, and yet its readers stop and take the same again (facts 8.3, H2). Then
-two members come that name no group: described, both join the default group; shipped, they are refused.
-In the control nobody else comes.
+Two members read topic a, one reads topic b, all in one group. A second member of topic b joins: no
+partition of topic a has to move, and yet the readers of a stop and take the same again (defect H2).
+Then two members come that name no group. As described, both join the default group; as shipped, they
+are refused. Real members leave this part out: kafka.tools.ConsoleConsumer makes up a group for itself
+where it is given none, before the consumer can refuse. In the control nobody else comes.
 """
 
 from __future__ import annotations
@@ -35,9 +36,10 @@ async def group_scope(lab: Lab) -> None:
         lab.phase("a reader of b joins", change="join", members=3)
         await join(lab, READS_B)
         await lab.rest("a reader of b joined")
-        lab.phase("two without a group come")
-        for _ in range(2):
-            await lab.start_member(NAMES_NO_GROUP)
+        if not lab.plan.has_real_members:
+            lab.phase("two without a group come")
+            for _ in range(2):
+                await lab.start_member(NAMES_NO_GROUP)
     await lab.rest("recovered")
     await lab.close()
 
