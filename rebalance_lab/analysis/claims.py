@@ -3,52 +3,92 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rebalance_lab.analysis.results import Analysis, Verdict
 
+NOT_RUN = "not run"
+
 #: The statuses of a reading, the one that says most first.
-GRAVITY = ("surprise", "unknown", "as expected", "not run")
+STATUSES = ("surprise", "unknown", "as expected", "does not apply", NOT_RUN)
 
-
-#: What to know of readings whose members were built from the text that they confirm.
+#: What to know of readings whose members were built from the sentence that they confirm.
 BY_CONSTRUCTION = (
-    "Readings `described` confirm the text by construction: their members are built as the articles have it."
+    "True by construction, so no evidence: the members of these readings were built from the sentence that they test."
 )
 
 
-def by_construction(verdicts: Iterable[Verdict]) -> str | None:
-    """BY_CONSTRUCTION, where it has anything to say: a reading `described` was reproduced."""
-    confirmed = any(each.reading == "described" and each.verdict == "reproduced" for each in verdicts)
-    return BY_CONSTRUCTION if confirmed else None
+@dataclasses.dataclass(frozen=True, slots=True)
+class Sorted:
+    """The readings of a ledger, each in one of three places, by status, and within one in the ledger's
+    order. `tested`: the evidence; `constructed`: what was run and holds by construction;
+    `not_run`: the others."""
+
+    tested: tuple[Verdict, ...]
+    constructed: tuple[Verdict, ...]
+    not_run: tuple[Verdict, ...]
 
 
-def claim_status(readings: Iterable[str]) -> str:
-    """A claim's status: that of its gravest reading. Readings that were not run do not hide the
-    others, and nothing hides a surprise."""
-    return min(readings, key=GRAVITY.index)
+def sort(verdicts: Iterable[Verdict], order: Sequence[str] = STATUSES) -> Sorted:
+    """Tell evidence from what holds by construction and from what was not run. `order`: all STATUSES."""
+    ordered = sorted(verdicts, key=lambda verdict: order.index(verdict.status))
+    run = [verdict for verdict in ordered if verdict.status != NOT_RUN]
+    return Sorted(
+        tested=tuple(verdict for verdict in run if verdict.counts),
+        constructed=tuple(verdict for verdict in run if not verdict.counts),
+        not_run=tuple(verdict for verdict in ordered if verdict.status == NOT_RUN),
+    )
+
+
+def statuses(verdicts: Iterable[Verdict]) -> list[str]:
+    """The statuses of the readings that count, for exit codes and counts."""
+    return [verdict.status for verdict in verdicts if verdict.counts]
+
+
+def claim_status(verdicts: Iterable[Verdict]) -> str:
+    """A claim's status: the first of STATUSES that any of its readings has. Readings that were not run
+    do not hide the others, nothing hides a surprise, and what holds by construction does not count."""
+    return min(statuses(verdicts), key=STATUSES.index, default=NOT_RUN)
+
+
+def counted(verdicts: Iterable[Verdict]) -> str:
+    """How the readings that were run came out: `Readings: 11 as expected, 1 does not apply; by
+    construction, so no evidence: 3`. Empty where none was run."""
+    found = sort(verdicts)
+    counts = Counter(verdict.status for verdict in found.tested)
+    told = ", ".join(f"{counts[status]:,} {status}" for status in STATUSES if counts[status])
+    pieces = [f"Readings: {told}"] if told else []
+    if found.constructed:
+        pieces.append(f"by construction, so no evidence: {len(found.constructed):,}")
+    return "; ".join(pieces)
 
 
 def claims_json(analysis: Analysis) -> dict[str, Any]:
     """What `claims --json` prints: `{id: {"status": …, "readings": {name: {…}}}}`, in the
     ledger's order (see `claim_status`)."""
-    claims: dict[str, Any] = {}
+    by_claim: dict[str, list[Verdict]] = {}
     for verdict in analysis.verdicts:
-        claim = claims.setdefault(verdict.claim, {"status": None, "readings": {}})
-        claim["readings"][verdict.reading] = {
-            "expected": verdict.expected,
-            "verdict": verdict.verdict,
-            "status": verdict.status,
-            "trials": verdict.live + verdict.simulated,
-            "live": verdict.live,
-            "simulated": verdict.simulated,
-            "frequencies": [dataclasses.asdict(each) for each in verdict.frequencies],
-            "fits": [dataclasses.asdict(each) for each in verdict.fits],
-            "witness": verdict.witness,
-            "replay": verdict.replay,
-            "why": verdict.why,
-        }
-    for claim in claims.values():
-        claim["status"] = claim_status([reading["status"] for reading in claim["readings"].values()])
-    return claims
+        by_claim.setdefault(verdict.claim, []).append(verdict)
+    return {
+        claim: {"status": claim_status(its), "readings": {each.reading: _reading_json(each) for each in its}}
+        for claim, its in by_claim.items()
+    }
+
+
+def _reading_json(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "expected": verdict.expected,
+        "verdict": verdict.verdict,
+        "status": verdict.status,
+        "by_construction": verdict.by_construction,
+        "trials": verdict.live + verdict.simulated,
+        "live": verdict.live,
+        "simulated": verdict.simulated,
+        "frequencies": [dataclasses.asdict(each) for each in verdict.frequencies],
+        "fits": [dataclasses.asdict(each) for each in verdict.fits],
+        "witness": verdict.witness,
+        "replay": verdict.replay,
+        "why": verdict.why,
+    }

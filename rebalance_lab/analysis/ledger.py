@@ -24,6 +24,15 @@ The fit *agrees* when the whole interval lies in `between` (ends included), *dis
 of it does, and otherwise decides nothing; nor does it with fewer than `sizes` different sizes.
 A trend is reproduced when enough trials show it, are controlled, and the fit agrees in each world
 asked for; it is refuted by one trial that denies it, and by a fit that disagrees.
+
+**Does not apply.** A claim may say nothing about members that lack its premise. A reading that
+expects so (`expected = "does not apply"`) names in `premise` the checks that are violated wherever
+the premise is present. It is judged as a universal statement about them: its verdict is *does not
+apply* when enough trials find the premise absent, and *applies* when one trial finds it present.
+
+**By construction.** Members with rules `described` are built from the articles. A reading of theirs
+that tests the very sentence they were built from (`by_construction = true`) cannot fail unless the
+lab has a bug: it is shown apart and is no evidence for the claim.
 """
 
 from __future__ import annotations
@@ -32,6 +41,7 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Annotated
 
@@ -61,6 +71,7 @@ class Quantifier(StrEnum):
 class Expected(StrEnum):
     REPRODUCED = "reproduced"
     REFUTED = "refuted"
+    DOES_NOT_APPLY = "does not apply"
 
 
 class LedgerError(Exception):
@@ -148,9 +159,15 @@ def condition(text: str) -> Condition:
 
 
 class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One reading of a claim. `rules`, `generation`: only trials of these count, all where
-    left out; `where`: conditions beside those of the run. `run`: instead of the claim's.
-    `waits_for`: what it cannot be judged without yet, where there is a run."""
+    """One reading of a claim.
+
+    - `rules`, `generation`: only trials of these count, all where left out. `where`: conditions in
+      addition to those of the run. `run`: instead of the claim's.
+    - `premise`: checks that are violated where the claim's premise is present; for readings that
+      expect *does not apply*, and only for those. They take the place of the run's checks.
+    - `by_construction`: the members were built from the sentence that this reading tests.
+    - `waits_for`: what it cannot be judged without yet, where there is a run.
+    """
 
     name: str
     expected: Expected
@@ -160,6 +177,8 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     where: tuple[str, ...] = ()
     run: Run | None = None
     waits_for: str | None = None
+    premise: tuple[str, ...] = ()
+    by_construction: bool = False
 
     @property
     def conditions(self) -> list[Condition]:
@@ -193,17 +212,34 @@ class Ledger:
 
 def run_of(claim: Claim, reading: Reading) -> Run | None:
     """How a reading is judged, None while it waits for something."""
-    if reading.waits_for is not None:
-        return None
-    return reading.run or claim.run
+    run = None if reading.waits_for is not None else reading.run or claim.run
+    if run is None or not reading.premise:
+        return run
+    return msgspec.structs.replace(run, checks=reading.premise, trend=None)
 
 
-def minimum_of(claim: Claim, run: Run | None = None) -> Minimum:
-    """Trials that must show a claim: what its run asks for, else its quantifier's."""
-    run = run or claim.run
+@cache
+def constructed() -> frozenset[tuple[str, str, str]]:
+    """(scenario, rules, check) of the lab's own ledger where the check can only confirm what the
+    members were built from."""
+    return frozenset(
+        (run.scenario, reading.rules or "", check)
+        for _, claim, reading in read_ledger().readings()
+        if reading.by_construction and (run := run_of(claim, reading)) is not None
+        for check in run.checks
+    )
+
+
+def quantifier_of(claim: Claim, reading: Reading) -> Quantifier:
+    """How a reading is judged: that a premise is absent holds always, or not at all."""
+    return Quantifier.ALWAYS if reading.premise else claim.quantifier
+
+
+def minimum_of(quantifier: Quantifier, run: Run | None) -> Minimum:
+    """Trials that must show it: what the run asks for, else what the quantifier does."""
     if run is not None and run.minimum is not None:
         return run.minimum
-    if claim.quantifier is Quantifier.EXISTS:
+    if quantifier is Quantifier.EXISTS:
         return Minimum(live=1, simulated=1)
     return Minimum(live=MANY_LIVE, simulated=MANY_SIMULATED)
 
@@ -231,8 +267,16 @@ def _problem(claim: Claim) -> str | None:
         return "needs either a run or what it waits for"
     runs = [claim.run, *(reading.run for reading in claim.readings)]
     problems = [_problem_of_run(claim, run) for run in runs if run is not None]
-    problems += [_problem_of_conditions(reading.where) for reading in claim.readings]
+    problems += [_problem_of_reading(reading) for reading in claim.readings]
     return next((problem for problem in problems if problem is not None), None)
+
+
+def _problem_of_reading(reading: Reading) -> str | None:
+    if (reading.expected is Expected.DOES_NOT_APPLY) != bool(reading.premise):
+        return "needs a `premise` in a reading if and only if that is expected not to apply"
+    if reading.by_construction and (reading.expected is not Expected.REPRODUCED or reading.rules is None):
+        return "can hold by construction only where members of one rule set are expected to reproduce it"
+    return _problem_of_conditions(reading.where)
 
 
 def _problem_of_run(claim: Claim, run: Run) -> str | None:
@@ -240,7 +284,7 @@ def _problem_of_run(claim: Claim, run: Run) -> str | None:
         return "has a run without checks: it could not fail"
     if (claim.quantifier is Quantifier.TREND) != (run.trend is not None):
         return "needs a `trend` in its run if and only if it is a trend: no trial alone can show one"
-    if any(minimum.live + minimum.simulated == 0 for minimum in (minimum_of(claim, run), run.to_refute)):
+    if any(minimum.live + minimum.simulated == 0 for minimum in (minimum_of(claim.quantifier, run), run.to_refute)):
         return "would be decided by no trial at all"
     return _problem_of_conditions(run.where) or _problem_of_trend(run.trend)
 

@@ -215,10 +215,12 @@ class Frequency:
 class Verdict:
     """One reading of one claim.
 
-    `expected`: reproduced | refuted. `verdict`: reproduced | refuted | unknown | not run.
-    `status`: as expected | surprise | unknown | not run. `live`, `simulated`: trials counted
-    (controls not among them). `witness`: a trial that shows it, `replay` the command for it.
-    `frequencies`: live, then simulated. `fits`: of a trend, one for each world with trials.
+    - `expected`: reproduced | refuted | does not apply. `verdict`: one of these | applies | unknown |
+      not run. `status`: as expected | does not apply | surprise | unknown | not run.
+    - `by_construction`: its members were built from the sentence that it tests.
+    - `live`, `simulated`: trials counted (controls not among them). `witness`: a trial that shows it,
+      `replay` the command for it. `frequencies`: live, then simulated. `fits`: of a trend, one for each
+      world with trials.
     """
 
     claim: str
@@ -235,6 +237,13 @@ class Verdict:
     why: str
     frequencies: tuple[Frequency, ...] = ()
     fits: tuple[Fit, ...] = ()
+    by_construction: bool = False
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts as evidence. What holds by construction does not, unless it fails: that
+        is a bug of the lab, and no surprise is silenced."""
+        return not self.by_construction or self.status == "surprise"
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,10 @@ def _id(row: Row) -> EventId:
 
 def verdict(row: Row, store: Store) -> Verdict:
     witness = row["witness"]
-    same = ("claim", "reading", "statement", "quantifier", "expected", "verdict", "status", "live", "simulated", "why")
+    same = (
+        *("claim", "reading", "statement", "quantifier", "expected", "by_construction"),
+        *("verdict", "status", "live", "simulated", "why"),
+    )
     return Verdict(
         **{name: row[name] for name in same},
         witness=witness,

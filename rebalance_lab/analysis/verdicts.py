@@ -13,7 +13,7 @@ from math import sqrt
 from statistics import NormalDist
 from typing import Any
 
-from rebalance_lab.analysis.ledger import Quantifier
+from rebalance_lab.analysis.ledger import Expected, Quantifier
 
 Row = dict[str, Any]
 
@@ -39,12 +39,18 @@ def verdict_row(counted: Row) -> Row:
     """A counted reading with all columns of VERDICTS."""
     row = counted | _spread(counted["roles"] or []) | {"fits": counted["fits"] or []}
     verdict = _verdict(row)
-    status = verdict
-    if verdict in ("reproduced", "refuted"):
-        status = "as expected" if verdict == row["expected"] else "surprise"
     row |= {world: _decided(row, world) for world in WORLDS}
-    row |= {"verdict": verdict, "status": status, "witness": _witness(row), "examples": _examples(row)}
+    row |= {"verdict": verdict, "status": _status(row["expected"], verdict)}
+    row |= {"witness": _witness(row), "examples": _examples(row)}
     return row | {"why": why(row), "frequencies": [_frequency(row, world) for world in WORLDS]}
+
+
+def _status(expected: str, verdict: str) -> str:
+    if verdict in ("unknown", "not run"):
+        return verdict
+    if verdict != expected:
+        return "surprise"
+    return verdict if verdict == Expected.DOES_NOT_APPLY else "as expected"
 
 
 def _spread(roles: list[Row]) -> Row:
@@ -61,6 +67,11 @@ def _spread(roles: list[Row]) -> Row:
 
 def _exists(row: Row) -> bool:
     return bool(row["quantifier"] == Quantifier.EXISTS)
+
+
+def _of_premise(row: Row) -> bool:
+    """Whether its trials are asked for the claim's premise, not for the claim."""
+    return bool(row["expected"] == Expected.DOES_NOT_APPLY)
 
 
 def _is_trend(row: Row) -> bool:
@@ -84,11 +95,13 @@ def _verdict(row: Row) -> str:
     if _total(row, "shows", "denies", "undecided") == 0:
         return "not run"
     if _denied(row):
-        return "refuted"
+        return "applies" if _of_premise(row) else "refuted"
     shown = all(row[f"shows_{world}"] >= row[f"minimum_{world}"] for world in WORLDS)
     agrees = not _is_trend(row) or all(row[f"agrees_{world}"] for world in _asked(row))
     controlled = _total(row, "dirty") == 0 and all(row[f"clean_{world}"] > 0 for world in _asked(row))
-    return "reproduced" if shown and agrees and controlled else "unknown"
+    if not (shown and agrees and controlled):
+        return "unknown"
+    return "does not apply" if _of_premise(row) else "reproduced"
 
 
 def _denied(row: Row) -> bool:
@@ -131,6 +144,10 @@ def why(row: Row) -> str:
             return _why_not_run(row)
         case "reproduced":
             return f"{_seen(row)}{_trend_in_words(row)}; their controls are clean"
+        case "does not apply":
+            return f"no trial has what the claim is about: {_seen(row)}"
+        case "applies":
+            return f"trials have what the claim is about: {_seen(row)}"
         case "refuted":
             return _never_seen(row) if _exists(row) else _seen(row) + _trend_in_words(row)
     return _missing(row)

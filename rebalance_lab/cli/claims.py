@@ -7,14 +7,13 @@ from collections.abc import Sequence
 import typer
 from rich.markup import escape
 
-from rebalance_lab.analysis.claims import GRAVITY, by_construction, claims_json
+from rebalance_lab.analysis.claims import BY_CONSTRUCTION, NOT_RUN, claims_json, counted, sort, statuses
+from rebalance_lab.analysis.ledger import Expected
 from rebalance_lab.analysis.results import Verdict
 from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.failures import exit_code
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption
 from rebalance_lab.cli.terminal import answer, print_json, styled
-
-NOT_RUN = "not run"
 
 
 def claims(*, store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -> None:
@@ -24,7 +23,7 @@ def claims(*, store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -
         print_json(claims_json(analysis))
     else:
         show(analysis.verdicts)
-    raise typer.Exit(exit_code([verdict.status for verdict in analysis.verdicts]))
+    raise typer.Exit(exit_code(statuses(analysis.verdicts)))
 
 
 def seen(verdict: Verdict, world: str) -> str:
@@ -36,38 +35,48 @@ def seen(verdict: Verdict, world: str) -> str:
 
 
 def show(verdicts: Sequence[Verdict]) -> None:
-    """Each claim that was tested with its readings, surprises before all; the others by name."""
-    tested = sorted(
-        (verdict for verdict in verdicts if verdict.status != NOT_RUN),
-        key=lambda verdict: GRAVITY.index(verdict.status),  # stable: within a status as the ledger has them
-    )
+    """Each claim that was tested with its readings, surprises before all; what holds by construction
+    apart from them; the others by name."""
+    found = sort(verdicts)
     console = answer()
-    if tested:
+    if found.tested:
         console.print("Of the trials that decide a reading, how many show it, with the 95 % interval of that share:")
     else:
         console.print("Nothing was tested: the store holds no trial that a claim asks for.")
-    if note := by_construction(tested):
-        console.print(escape(note))
+    _show_claims(found.tested)
+    if found.constructed:
+        console.print(f"\n{BY_CONSTRUCTION}")
+        _show_claims(found.constructed)
+    if told := counted(verdicts):
+        console.print(f"\n{told}.")
+    waiting = _not_run(verdicts)
+    if waiting:
+        console.print(f"\nNot run: {', '.join(waiting)} (why: rebalance-lab claims --json)")
+
+
+def _show_claims(verdicts: Sequence[Verdict]) -> None:
+    console = answer()
     claim = None
-    for verdict in tested:
+    for verdict in verdicts:
         if verdict.claim != claim:
             claim = verdict.claim
             console.print(f"\n[bold]{claim}[/] {escape(verdict.statement)}")
         for line in reading_lines(verdict):
             console.print(f"  {line}", soft_wrap=True)
-    waiting = _not_run(verdicts)
-    if waiting:
-        console.print(f"\nNot run: {', '.join(waiting)} (why: rebalance-lab claims --json)")
 
 
 def reading_lines(verdict: Verdict) -> list[str]:
     """A reading: what came out of it, from how many trials, and how to see it; why, where it did
     not come out as expected."""
     counts = [f"{world} {seen(verdict, world)}" for world in ("live", "simulated") if seen(verdict, world)]
-    came_out = dict.fromkeys((verdict.verdict, verdict.status))  # both may be "unknown"
+    if verdict.expected == Expected.DOES_NOT_APPLY and counts:
+        counts[0] = f"without what the claim is about: {counts[0]}"
+    came_out = dict.fromkeys((verdict.verdict, verdict.status))  # both may be one word
+    if not verdict.counts:
+        came_out = dict.fromkeys((verdict.verdict, "by construction"))
     said = [f"{escape(verdict.reading)}: {', '.join(styled(each) for each in came_out)}", *counts]
     lines = ["; ".join(said)]
-    if verdict.status != "as expected":
+    if verdict.status not in ("as expected", "does not apply"):
         lines.append(f"  expected: {verdict.expected}. {escape(verdict.why)}")
     if verdict.replay:
         lines.append(f"  {escape(verdict.replay)}")

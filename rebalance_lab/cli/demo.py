@@ -13,12 +13,12 @@ from pathlib import Path
 import typer
 from rich.progress import Progress
 
-from rebalance_lab.analysis.claims import claim_status
+from rebalance_lab.analysis.claims import NOT_RUN, claim_status
 from rebalance_lab.analysis.results import Analysis
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import About, Outcome
 from rebalance_lab.cli.analysing import analysed
-from rebalance_lab.cli.claims import NOT_RUN, show
+from rebalance_lab.cli.claims import show
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
 from rebalance_lab.cli.terminal import answer, progress
@@ -134,7 +134,7 @@ def verdicts(demo: Demo) -> None:
         activate = shlex.quote(str(Path(sys.executable).with_name("activate")))
         answer().print(f"To have the command rebalance-lab: source {activate}", soft_wrap=True, markup=False)
     # Real members do not run here: a claim was put to the test if any of its readings was.
-    demo.statuses = [claim_status(each.status for each in readings if each.claim == claim) for claim in CLAIMS]
+    demo.statuses = [claim_status(each for each in readings if each.claim == claim) for claim in CLAIMS]
 
 
 def witnesses(analysis: Analysis, store: Path) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from rebalance_lab.analysis.claims import statuses
 from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.failures import Failure, exit_code, spoken
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption, trial_folder
@@ -48,7 +49,7 @@ def report(
         page = write(analysis, place, out or place / "report.html", with_pages=pages)
     print(summary(analysis))
     print(page)
-    raise typer.Exit(exit_code([verdict.status for verdict in analysis.verdicts]))
+    raise typer.Exit(exit_code(statuses(analysis.verdicts)))
 
 
 def _place(what: str, store: Path) -> Path:

@@ -26,6 +26,9 @@ STYLES = {
     "reproduced": "green",
     "refuted": "green",
     "surprise": "bold red",
+    "applies": "green",
+    "does not apply": "cyan",
+    "by construction": "dim",
     "not run": "dim",
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rebalance_lab.analysis.ledger import constructed
 from rebalance_lab.analysis.results import TrialOutcome
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import About, Outcome
@@ -19,12 +20,14 @@ SAID = {Outcome.CLEAN: "holds", Outcome.VIOLATED: "fails", Outcome.UNKNOWN: "unk
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One check of one trial. `said`: its outcome in words; `expected`: the same of what the
-    scenario expects, None where either is right or nobody knows."""
+    scenario expects, None where either is right or nobody knows. `by_construction`: a statement that
+    holds, as these members were built from it: no evidence."""
 
     outcome: TrialOutcome
     statement: bool
     said: str
     expected: str | None
+    by_construction: bool
 
     @property
     def surprising(self) -> bool:
@@ -64,7 +67,8 @@ def _finding(outcome: TrialOutcome, expected: Outcome | None) -> Finding:
     def said(what: str) -> str:
         return SAID[Outcome(what)] if statement else what
 
-    return Finding(outcome, statement, said(outcome.outcome), None if expected is None else said(expected))
+    built = outcome.outcome == Outcome.CLEAN and (outcome.scenario, outcome.rules, outcome.check) in constructed()
+    return Finding(outcome, statement, said(outcome.outcome), None if expected is None else said(expected), built)
 
 
 def _expected(trial: Trial) -> Mapping[str, Outcome | None]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rebalance_lab.analysis.claims import by_construction
+from rebalance_lab.analysis.claims import BY_CONSTRUCTION
 from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.history.files import History, Trial
 from rebalance_lab.report import text
@@ -86,7 +87,7 @@ def render(
         _group(analysis, histories, where, choice, number, most) for number, choice in enumerate(choices, start=1)
     )
     places = {shown.trial.id: shown for group in reversed(groups) for shown in reversed(group.shown)}
-    ordered = by_status(analysis.verdicts)
+    found = by_status(analysis)
     sections = charts_of(analysis)
     return (
         environment()
@@ -94,9 +95,10 @@ def render(
         .render(
             summary=summary(analysis),
             trials=len(analysis.trials),
-            tested=[verdict for verdict in ordered if verdict.status != "not run"],
-            by_construction=by_construction(ordered),
-            not_run=[verdict for verdict in ordered if verdict.status == "not run"],
+            tested=found.tested,
+            constructed=found.constructed,
+            by_construction=BY_CONSTRUCTION,
+            not_run=found.not_run,
             groups=[group for group in groups if not group.brief],
             experiments=[group for group in groups if group.brief],
             surprises=surprises_of(analysis, lambda trial: _replay(trial, analysis.verdicts, where.folders)),
@@ -113,20 +115,31 @@ def render(
     )
 
 
+#: Statuses in the words of the summary.
+_IN_WORDS = {
+    "surprise": "surprising",
+    "as expected": "as expected",
+    "does not apply": "that the claim does not apply to",
+    "unknown": "unknown",
+}
+
+
 def summary(analysis: Analysis) -> str:
-    """The whole page in one sentence."""
-    statuses = [verdict.status for verdict in analysis.verdicts]
-    tested = sum(status != "not run" for status in statuses)
+    """The whole page in one sentence; what holds by construction in a second one."""
+    found = by_status(analysis)
     simulated = sum(trial.world == "simulated" for trial in analysis.trials)
     trials = f"{len(analysis.trials) - simulated:,} live and {text.count(simulated, 'simulated trial')}"
-    if not tested:
-        return f"No claim was put to the test yet, in {trials}."
-    told = [
-        f"{statuses.count(status):,} {word}"
-        for status, word in (("surprise", "surprising"), ("as expected", "as expected"), ("unknown", "unknown"))
-        if status in statuses
-    ]
-    return f"Of {text.count(tested, 'reading')} of claims put to the test, {text.listed(told)}, in {trials}."
+    if found.tested:
+        counts = Counter(verdict.status for verdict in found.tested)
+        told = [f"{counts[status]:,} {word}" for status, word in _IN_WORDS.items() if counts[status]]
+        tested = f"Of {text.count(len(found.tested), 'reading')} of claims put to the test"
+        said = f"{tested}, {text.listed(told)}, in {trials}."
+    else:
+        said = f"No claim was put to the test yet, in {trials}."
+    if not found.constructed:
+        return said
+    count = len(found.constructed)
+    return f"{said} {count:,} more {'is' if count == 1 else 'are'} true by construction and no evidence."
 
 
 def _group(

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rebalance_lab.analysis.claims import NOT_RUN, Sorted, sort
 from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.files import Trial
 
-#: Verdicts in the order people want them.
-STATUS_ORDER = ("surprise", "as expected", "unknown", "not run")
+#: Statuses in the order in which a page shows them: what was found before what is not known.
+STATUS_ORDER = ("surprise", "as expected", "does not apply", "unknown", NOT_RUN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +30,9 @@ class Choice:
         return tuple(trial for trial in (self.witness, self.control, self.sister) if trial is not None)
 
 
-def by_status(verdicts: tuple[Verdict, ...]) -> list[Verdict]:
-    """Surprises first; within a status as the ledger has them."""
-    return sorted(verdicts, key=lambda verdict: STATUS_ORDER.index(verdict.status))
+def by_status(analysis: Analysis) -> Sorted:
+    """The readings as a page shows them."""
+    return sort(analysis.verdicts, STATUS_ORDER)
 
 
 def choose(analysis: Analysis) -> tuple[Choice, ...]:
@@ -39,7 +40,8 @@ def choose(analysis: Analysis) -> tuple[Choice, ...]:
     them."""
     known = {trial.id: trial for trial in analysis.trials}
     witnesses: dict[str, list[Verdict]] = {}
-    for verdict in by_status(analysis.verdicts):
+    found = by_status(analysis)
+    for verdict in (*found.tested, *found.constructed):
         if verdict.witness is not None and verdict.witness in known:
             witnesses.setdefault(verdict.witness, []).append(verdict)
     others = _others(analysis, {known[trial].scenario for trial in witnesses})

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from rebalance_lab.analysis.ledger import constructed
 from rebalance_lab.analysis.results import Analysis, TrialOutcome
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.report.findings import is_statement
@@ -13,7 +14,8 @@ from rebalance_lab.report.findings import is_statement
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """One check over the trials of a kind: how many came out how, and the range of the longest (µs)."""
+    """One check over the trials of a kind: how many came out how, and the range of the longest (µs).
+    `by_construction`: these members were built from what it tests, so that clean is no evidence."""
 
     check: str
     violated: int
@@ -21,6 +23,7 @@ class Tally:
     unknown: int
     shortest_us: int
     longest_us: int
+    by_construction: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ def _by_check(outcomes: list[TrialOutcome]) -> tuple[Tally, ...]:
                 unknown=counted[Outcome.UNKNOWN],
                 shortest_us=min(lengths),
                 longest_us=max(lengths),
+                by_construction=(alike[0].scenario, alike[0].rules, check) in constructed(),
             )
         )
     return tuple(tallies)

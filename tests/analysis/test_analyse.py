@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -151,9 +152,11 @@ def test_claims_for_other_programs(analysis: Analysis) -> None:
     [
         (["as expected", "surprise", "unknown"], "surprise"),
         (["as expected", "unknown", "not run"], "unknown"),
-        (["as expected", "not run"], "as expected"),
+        (["does not apply", "as expected", "not run"], "as expected"),
+        (["does not apply", "not run"], "does not apply"),
         (["not run", "not run"], "not run"),
     ],
 )
-def test_a_claims_status_is_that_of_its_gravest_reading(readings: list[str], status: str) -> None:
-    assert claim_status(readings) == status
+def test_a_claims_status_is_that_of_its_gravest_reading(analysis: Analysis, readings: list[str], status: str) -> None:
+    one = verdict(analysis, "Z10")
+    assert claim_status(dataclasses.replace(one, status=each) for each in readings) == status

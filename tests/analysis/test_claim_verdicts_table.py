@@ -84,7 +84,8 @@ def _statement() -> Iterator[None]:
 
 def oracle(trials: list[list[Row]], claim: Claim, reading: Reading) -> tuple[str, int, int, str | None]:
     """(verdict, live, simulated, witness), the plain way."""
-    run, exists = claim.run, claim.quantifier is Quantifier.EXISTS
+    run, exists = claim.run, claim.quantifier is Quantifier.EXISTS and not reading.premise
+    checks = reading.premise or run.checks
     roles: dict[str, set[tuple[str, int, str]]] = {role: set() for role in ROLES}
     counted: set[tuple[str, str, str]] = set()
     for rows in sorted(trials, key=lambda rows: (rows[0]["seed"], rows[0]["trial"])):
@@ -93,11 +94,11 @@ def oracle(trials: list[list[Row]], claim: Claim, reading: Reading) -> tuple[str
         parameters = dict(one["parameters"])
         if not same or not all(holds(parameters, each) for each in (*run.conditions, *reading.conditions)):
             continue
-        seen = [found.get(check) for check in run.checks]
+        seen = [found.get(check) for check in checks]
         faultless = not run.needs_fault and one["faults"] == 0
         known = (one["bitten"] or faultless) and all(outcome in ("violated", "clean") for outcome in seen)
         if one["control"]:
-            values = {outcome for check, outcome in found.items() if check in run.checks or check != STATEMENT}
+            values = {outcome for check, outcome in found.items() if check in checks or check != STATEMENT}
             looked_for = not exists or set(seen) == {"clean"}
             role = "dirty" if "violated" in values else "clean" if values == {"clean"} and looked_for else None
         elif exists:
@@ -121,6 +122,8 @@ def oracle(trials: list[list[Row]], claim: Claim, reading: Reading) -> tuple[str
     shown = all(count["shows", world] >= getattr(minimum, world) for world in WORLDS)
     ran = roles["shows"] or roles["denies"] or roles["undecided"]
     verdict = "not run" if not ran else "refuted" if denied else "reproduced" if shown and controlled else "unknown"
+    if reading.premise:
+        verdict = {"refuted": "applies", "reproduced": "does not apply"}.get(verdict, verdict)
     telling = sorted(roles["shows" if exists else "denies"], key=lambda each: (each[0] != "simulated", *each[1:]))
     decided = [count["shows", world] + count["denies", world] for world in WORLDS]
     return (verdict, *decided, telling[0][2] if telling else None)
@@ -170,6 +173,13 @@ def random_trial(dice: random.Random, name: str) -> list[Row]:
     )
 
 
+def random_reading(dice: random.Random, name: str, **fields: Any) -> Reading:
+    expected = dice.choice(list(Expected))
+    if expected is Expected.DOES_NOT_APPLY:
+        fields["premise"] = tuple(dice.sample(CHECKS, dice.randint(1, 2)))
+    return Reading(name, expected, "because", **fields)
+
+
 def random_claim(dice: random.Random) -> Claim:
     quantifier = dice.choice(["exists", "always"])
     names = [("all", None), ("shipped", "shipped"), ("described", "described")]
@@ -177,7 +187,7 @@ def random_claim(dice: random.Random) -> Claim:
     own = dice.choice([(), (), ("assignor == 'round robin'",), ("assignor != 'range'", "pause_ms < 5000")])
     return claim(
         quantifier,
-        *(Reading(name, dice.choice(list(Expected)), "because", rules=rules, where=own) for name, rules in names),
+        *(random_reading(dice, name, rules=rules, where=own) for name, rules in names),
         scenario=dice.choice([*SCENARIOS, "s-never-run"]),
         checks=tuple(dice.sample(CHECKS, dice.randint(1, 2))),
         where=where,
@@ -199,7 +209,7 @@ def test_the_table_says_what_its_oracle_says(spark: SparkSession) -> None:
             expected = oracle(trials, one, reading)
             assert (row["verdict"], row["live"], row["simulated"], row["witness"]) == expected, (name, reading.name)
             seen[one.quantifier.value, row["verdict"]] += 1
-    verdicts = ("reproduced", "refuted", "unknown", "not run")
+    verdicts = ("reproduced", "refuted", "does not apply", "applies", "unknown", "not run")
     assert set(seen) == {(quantifier, verdict) for quantifier in ("exists", "always") for verdict in verdicts}
     assert min(seen.values()) >= 5, seen
 
@@ -273,6 +283,12 @@ BOTH_RULES = claim(
     Reading("later", Expected.REFUTED, "", waits_for="needs more"),
     minimum=Minimum(live=0, simulated=1),
 )
+#: The claim itself is existential, and about other checks.
+PREMISE = claim(
+    "exists",
+    Reading("all", Expected.DOES_NOT_APPLY, "", premise=("registration",)),
+    minimum=Minimum(live=2, simulated=3),
+)
 WAITING = Claim(
     "it is so", Quantifier.TREND, "test", (Reading("all", Expected.REPRODUCED, ""),), waits_for="needs brokers"
 )
@@ -292,6 +308,8 @@ CASES: dict[str, tuple[Claim, list[Row]]] = {
         BOTH_RULES,
         [*CONTROLS, *rows_of_trial("d", "clean"), *rows_of_trial("s", "violated", rules="shipped")],
     ),
+    "without its premise": (PREMISE, [*CONTROLS, *FEW_CLEAN]),
+    "with its premise once": (PREMISE, [*CONTROLS, *FEW_CLEAN, *COUNTER]),
     "waiting": (WAITING, []),
 }
 
@@ -354,6 +372,20 @@ def test_one_counter_example_refutes_a_universal_claim(told: Told) -> None:
     row = told["always, but once", "all"]
     assert (row["verdict"], row["status"], row["witness"]) == ("refuted", "surprise", "always, but once/counter")
     assert row["why"].startswith("registration violated in 1 of 3 live trials (6 to 79 %) and 0 of 3 simulated trials")
+
+
+def test_a_claim_does_not_apply_where_many_trials_lack_its_premise(told: Told) -> None:
+    row = told["without its premise", "all"]
+    assert (row["verdict"], row["status"], row["witness"]) == ("does not apply", "does not apply", None)
+    assert row["why"] == (
+        "no trial has what the claim is about: registration clean in all 2 live and 3 simulated trials whose faults bit"
+    )
+
+
+def test_one_trial_with_its_premise_makes_that_a_surprise(told: Told) -> None:
+    row = told["with its premise once", "all"]
+    assert (row["verdict"], row["status"], row["witness"]) == ("applies", "surprise", "with its premise once/counter")
+    assert row["why"].startswith("trials have what the claim is about: registration violated in 1 of 3 live trials")
 
 
 def test_how_often_it_was_shown_is_told_with_an_interval(told: Told) -> None:

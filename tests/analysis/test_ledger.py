@@ -4,7 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_lab.analysis.ledger import Condition, LedgerError, Minimum, Quantifier, minimum_of, read_ledger, run_of
+from rebalance_lab.analysis.ledger import (
+    Condition,
+    LedgerError,
+    Minimum,
+    Quantifier,
+    constructed,
+    minimum_of,
+    quantifier_of,
+    read_ledger,
+    run_of,
+)
 
 #: The list of claims.
 IDS = """
@@ -34,8 +44,8 @@ def test_every_reading_says_why_and_where_from() -> None:
 
 def test_runs_ask_for_what_the_quantifier_needs() -> None:
     z1, z10 = LEDGER.claims["Z1"], LEDGER.claims["Z10"]
-    assert (z1.quantifier, minimum_of(z1)) == (Quantifier.ALWAYS, Minimum(live=5, simulated=200))
-    assert (z10.quantifier, minimum_of(z10)) == (Quantifier.EXISTS, Minimum(live=1, simulated=1))
+    assert (z1.quantifier, minimum_of(z1.quantifier, z1.run)) == (Quantifier.ALWAYS, Minimum(live=5, simulated=200))
+    assert (z10.quantifier, minimum_of(z10.quantifier, z10.run)) == (Quantifier.EXISTS, Minimum(live=1, simulated=1))
     assert z10.run.conditions == [
         Condition("pause_ms", ">", bound="session_timeout_ms"),
         Condition("members", ">", bound="1"),  # alone it has no successor
@@ -44,8 +54,8 @@ def test_runs_ask_for_what_the_quantifier_needs() -> None:
 
 def test_minima_follow_the_quantifier(tmp_path: Path) -> None:
     exists, always = (one_claim(tmp_path, f'quantifier = "{name}"\n{RUN}') for name in ("exists", "always"))
-    assert minimum_of(exists) == Minimum(live=1, simulated=1)
-    assert minimum_of(always) == Minimum(live=5, simulated=200)
+    assert minimum_of(exists.quantifier, exists.run) == Minimum(live=1, simulated=1)
+    assert minimum_of(always.quantifier, always.run) == Minimum(live=5, simulated=200)
 
 
 READINGS = 'readings = [{ name = "all", expected = "refuted", reason = "so" }]'
@@ -145,3 +155,31 @@ def test_a_reading_s_conditions_are_looked_at_too(tmp_path: Path) -> None:
     readings = READINGS.replace('reason = "so"', 'reason = "so", where = ["a is b"]')
     with pytest.raises(LedgerError, match="'a is b' is not"):
         one_claim(tmp_path, f'quantifier = "exists"\n{RUN}', readings)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ('expected = "does not apply"', "needs a `premise` in a reading if and only if"),
+        ('expected = "refuted", premise = ["d"]', "needs a `premise` in a reading if and only if"),
+        ('expected = "reproduced", by_construction = true', "can hold by construction only where members of one rule"),
+        ('expected = "refuted", rules = "r", by_construction = true', "can hold by construction only where members"),
+    ],
+)
+def test_a_reading_that_contradicts_itself_is_an_error(tmp_path: Path, more: str, told: str) -> None:
+    readings = f'readings = [{{ name = "all", reason = "so", {more} }}]'
+    with pytest.raises(LedgerError, match=rf"claim X1 {told}"):
+        one_claim(tmp_path, f'quantifier = "exists"\n{RUN}', readings)
+
+
+def test_a_premise_takes_the_place_of_the_checks(tmp_path: Path) -> None:
+    readings = 'readings = [{ name = "all", reason = "so", expected = "does not apply", premise = ["d"] }]'
+    claim = one_claim(tmp_path, f'quantifier = "exists"\n{RUN}', readings)
+    (reading,) = claim.readings
+    assert (claim.run.checks, run_of(claim, reading).checks) == (("c",), ("d",))
+    assert quantifier_of(claim, reading) is Quantifier.ALWAYS
+
+
+def test_constructed_names_what_confirms_itself() -> None:
+    assert ("walkthrough", "described", "startup_order") in constructed()
+    assert not any(rules != "described" for _, rules, _ in constructed())

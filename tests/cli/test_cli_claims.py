@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from cli_tools import CommandLine, Shell
 
+from rebalance_lab.analysis.claims import BY_CONSTRUCTION
 from rebalance_lab.analysis.results import Analysis, Frequency, Verdict
 from rebalance_lab.cli import claims, demo, report
 
@@ -65,12 +66,40 @@ def test_surprises_come_first_and_what_was_not_run_is_named(command: CommandLine
     assert "    rebalance-lab replay trials/zombie-1\n" in out
 
 
-def test_what_is_confirmed_by_construction_is_said(command: CommandLine, monkeypatch) -> None:
-    said = "Readings `described` confirm the text by construction: their members are built as the articles have it."
-    confirmed = replace(DESCRIBED, verdict="reproduced", status="as expected")
-    for verdicts, lines in (((REPRODUCED, confirmed, SHIPPED), 1), ((REPRODUCED, DESCRIBED), 0), ((NOT_RUN,), 0)):
-        monkeypatch.setattr(claims, "analysed", lambda _store, verdicts=verdicts: analysis(*verdicts))
-        assert command("claims").out.splitlines().count(said) == lines
+CONSTRUCTED = replace(DESCRIBED, verdict="reproduced", status="as expected", by_construction=True)
+NOT_APPLIED = replace(
+    REPRODUCED, claim="Z16", expected="does not apply", verdict="does not apply", status="does not apply", witness=None
+)
+
+
+def test_what_holds_by_construction_stands_apart_and_counts_for_nothing(command: CommandLine, monkeypatch) -> None:
+    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(CONSTRUCTED, REPRODUCED, SHIPPED))
+    ended = command("claims")
+    assert ended.out.index("Z10") < ended.out.index(BY_CONSTRUCTION) < ended.out.index("Z7b")
+    assert "  described: reproduced, by construction; " in ended.out
+    assert "\nReadings: 1 as expected; by construction, so no evidence: 1.\n" in ended.out
+    shape = command("claims", "--json").json
+    assert shape["Z7b"]["status"] == "not run"
+    assert shape["Z7b"]["readings"]["described"]["by_construction"]
+
+
+def test_only_a_surprise_by_construction_counts(command: CommandLine, monkeypatch) -> None:
+    broken = replace(CONSTRUCTED, verdict="refuted", status="surprise")
+    undecided = replace(CONSTRUCTED, verdict="unknown", status="unknown")
+    for verdict, code, counted in ((broken, 1, "Readings: 1 surprise.\n"), (undecided, 0, "by construction, so")):
+        monkeypatch.setattr(claims, "analysed", lambda _store, verdict=verdict: analysis(verdict, SHIPPED))
+        ended = command("claims")
+        assert ended.code == code
+        assert f"\n{counted}" in ended.out
+
+
+def test_what_a_claim_does_not_apply_to_is_no_failure(command: CommandLine, monkeypatch) -> None:
+    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED, NOT_APPLIED))
+    ended = command("claims")
+    assert ended.code == 0
+    assert "  all: does not apply; without what the claim is about: live 1 of 1" in ended.out
+    assert "\nReadings: 1 as expected, 1 does not apply.\n" in ended.out
+    assert command("claims", "--json").json["Z16"]["status"] == "does not apply"
 
 
 def test_claims_tell_how_often_with_the_interval(command: CommandLine, monkeypatch) -> None:

@@ -63,6 +63,10 @@ class TestSelfContained:
         assert paints <= set(ids)
 
 
+def rows_of(table: Node) -> list[Node]:
+    return table.all("tbody")[0].all("tr")
+
+
 class TestVerdicts:
     def test_surprises_stand_first(self, tree: Node) -> None:
         (table,) = tree.all("table", class_="verdicts")
@@ -79,13 +83,31 @@ class TestVerdicts:
         (row,) = details.all("tbody")[0].all("tr")
         assert row.text == ("E1 all The first broker to create /controller is controller its scenario is not built yet")
 
-    def test_what_is_confirmed_by_construction_is_said(self, tree: Node) -> None:
-        assert tree.all("p", class_="by-construction") == []  # no reading is `described`
-        analysis = zombie_case().analysis
-        described = tuple(replace(each, reading="described") for each in analysis.verdicts)
-        noted = Tree(render(replace(analysis, verdicts=described), zombie_case().histories)).root
-        (said,) = noted.all("p", class_="by-construction")
-        assert said.text.startswith("Readings described confirm the text by construction: ")
+    def test_what_holds_by_construction_stands_apart(self, tree: Node) -> None:
+        assert tree.all("details", class_="by-construction") == []
+        case = zombie_case()
+        built = tuple(replace(each, by_construction=True) for each in case.analysis.verdicts)
+        page = Tree(render(replace(case.analysis, verdicts=built), case.histories)).root
+        evidence, apart = page.all("table", class_="verdicts")
+        assert [row.all("th")[0].text for row in evidence.all("tbody")[0].all("tr")] == ["Z16"]  # the surprise
+        chips = [(row.all("th")[0].text, row.all("span", class_="chip")[0].text) for row in rows_of(apart)]
+        assert chips == [("Z10", "by construction"), ("Z1", "by construction")]
+        assert [tile.all("span", class_="claim-id")[0].text for tile in page.all("a", class_="tile")] == ["Z16"]
+        lead = page.all("p", class_="lead")[0].text
+        assert lead.startswith("Of 1 reading of claims put to the test, 1 surprising, in ")
+        assert lead.endswith(" 2 more are true by construction and no evidence.")
+
+    def test_a_claim_that_does_not_apply_has_its_own_chip_and_count(self) -> None:
+        case = zombie_case()
+        verdicts = tuple(
+            replace(each, expected="does not apply", verdict="does not apply", status="does not apply")
+            for each in case.analysis.verdicts
+            if each.status == "as expected"
+        )
+        page = Tree(render(replace(case.analysis, verdicts=verdicts), case.histories)).root
+        (table,) = page.all("table", class_="verdicts")
+        assert [chip.text for chip in table.all("span", class_="chip-does-not-apply")] == ["does not apply"]
+        assert "1 that the claim does not apply to" in page.all("p", class_="lead")[0].text
 
     def test_the_summary_is_one_sentence(self, tree: Node) -> None:
         expected = (

@@ -1,9 +1,9 @@
 """Claim verdicts: what all trials of a store say of each reading in the ledger.
 
-The rules are those of `ledger` (Run, and its module for trends), for live (every world but
-`simulated`) and simulated trials apart. A verdict is *reproduced*, *refuted*, *unknown* (there
-were trials, but they do not decide: `why` says what is missing) or *not run* (no trial, or the
-reading waits for something).
+The rules are those of `ledger` (Run, and its module for trends and premises), for live (every world
+but `simulated`) and simulated trials apart. A verdict is *reproduced* or *refuted*; of a reading with a
+premise *does not apply* or *applies*; *unknown* (there were trials, but they do not decide: `why` says
+what is missing); or *not run* (no trial, or the reading waits for something).
 
 Trials of one history count once: a copy of a folder, or a plan that differs only in a setting that
 changed nothing, proves nothing anew.
@@ -17,7 +17,7 @@ from functools import reduce
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
-from pyspark.sql.types import ArrayType, DoubleType, LongType, StringType, StructType
+from pyspark.sql.types import ArrayType, BooleanType, DoubleType, LongType, StringType, StructType
 
 from rebalance_lab.analysis.frames import arrow_schema
 from rebalance_lab.analysis.ledger import Quantifier
@@ -39,10 +39,11 @@ FREQUENCY = StructType(
     ]
 )
 
-#: One row a reading. `live`, `simulated`: trials that were decided (they show or deny it), of
-#: them `shows_…` show it. `witness`: a trial that shows (exists) or denies it (else), or null.
-#: `examples`: trials worth a picture: the first that decided in each world, and a control of each.
-#: `frequencies`: live, simulated. `fits`: of a trend, one for each world that has trials.
+#: One row per reading. `by_construction`: it is no evidence, whatever its verdict. `live`,
+#: `simulated`: trials that were decided (they show or deny it), of them `shows_…` show it.
+#: `witness`: a trial that shows (exists) or denies it (else), or null. `examples`: trials worth a
+#: picture: the first that decided in each world, and a control of each. `frequencies`: live,
+#: simulated. `fits`: of a trend, one for each world that has trials.
 VERDICTS = StructType(
     [
         column("position", LongType()),
@@ -51,6 +52,7 @@ VERDICTS = StructType(
         column("statement", StringType()),
         column("quantifier", StringType()),
         column("expected", StringType()),
+        column("by_construction", BooleanType()),
         column("verdict", StringType()),
         column("status", StringType()),
         column("live", LongType()),

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, BooleanType, DoubleType, LongType, StringType, StructType
 
 from rebalance_lab.analysis.frames import table
-from rebalance_lab.analysis.ledger import Claim, Condition, Ledger, Reading, Run, minimum_of, run_of
+from rebalance_lab.analysis.ledger import Claim, Condition, Ledger, Reading, Run, minimum_of, quantifier_of, run_of
 from rebalance_lab.analysis.tables.schemas import column
 
 _CONDITION = StructType(
@@ -31,8 +31,9 @@ _TREND = StructType(
     ]
 )
 
-#: One row a reading of the ledger. Without `scenario` it is not run, for the reason `waits_for`;
-#: without `trend.measure` it is no trend.
+#: One row per reading of the ledger. Without `scenario` it is not run, for the reason `waits_for`;
+#: without `trend.measure` it is not a trend. `quantifier`, `checks`: how the reading is judged; where it
+#: is expected not to apply, these are `always` and the checks of its premise.
 READINGS = StructType(
     [
         column("position", LongType()),
@@ -41,6 +42,7 @@ READINGS = StructType(
         column("statement", StringType()),
         column("quantifier", StringType()),
         column("expected", StringType()),
+        column("by_construction", BooleanType()),
         column("waits_for", StringType(), null=True),
         column("scenario", StringType(), null=True),
         column("rules", StringType(), null=True),
@@ -69,15 +71,17 @@ def reading_rows(ledger: Ledger) -> list[dict[str, object]]:
 
 def _row(position: int, name: str, claim: Claim, reading: Reading) -> dict[str, object]:
     run = run_of(claim, reading)
-    minimum = minimum_of(claim, run)
+    quantifier = quantifier_of(claim, reading)
+    minimum = minimum_of(quantifier, run)
     conditions = [] if run is None else [_condition(each) for each in (*run.conditions, *reading.conditions)]
     return {
         "position": position,
         "claim": name,
         "reading": reading.name,
         "statement": claim.statement,
-        "quantifier": claim.quantifier.value,
+        "quantifier": quantifier.value,
         "expected": reading.expected.value,
+        "by_construction": reading.by_construction,
         "waits_for": reading.waits_for or claim.waits_for,
         "scenario": None if run is None else run.scenario,
         "rules": reading.rules,

@@ -6,6 +6,7 @@ from typing import Any
 
 import altair
 
+from rebalance_lab.analysis.ledger import Expected
 from rebalance_lab.analysis.results import Analysis, Summary
 from rebalance_lab.report import glossary
 from rebalance_lab.report.charts.chart import Chart, Record, colours, data, finished, world_name
@@ -38,7 +39,8 @@ _NAMES = {
 
 
 def frequency_chart(analysis: Analysis) -> Chart | None:
-    """How often each claim was seen among the trials that could decide it."""
+    """How often each claim was seen among the trials that could decide it. Not drawn: what holds by
+    construction, and what the claim does not apply to."""
     records: list[Record] = [
         {
             "claim": verdict.claim if verdict.reading == "all" else f"{verdict.claim} {verdict.reading}",
@@ -49,6 +51,7 @@ def frequency_chart(analysis: Analysis) -> Chart | None:
             "trials": f"{each.shown:,} of {each.decided:,}",
         }
         for verdict in analysis.verdicts
+        if verdict.counts and verdict.expected != Expected.DOES_NOT_APPLY
         for each in verdict.frequencies
         if each.decided
     ]
