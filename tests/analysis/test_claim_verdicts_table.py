@@ -283,12 +283,6 @@ BOTH_RULES = claim(
     Reading("later", Expected.REFUTED, "", waits_for="needs more"),
     minimum=Minimum(live=0, simulated=1),
 )
-#: The claim itself is existential, and about other checks.
-PREMISE = claim(
-    "exists",
-    Reading("all", Expected.DOES_NOT_APPLY, "", premise=("registration",)),
-    minimum=Minimum(live=2, simulated=3),
-)
 WAITING = Claim(
     "it is so", Quantifier.TREND, "test", (Reading("all", Expected.REPRODUCED, ""),), waits_for="needs brokers"
 )
@@ -308,8 +302,6 @@ CASES: dict[str, tuple[Claim, list[Row]]] = {
         BOTH_RULES,
         [*CONTROLS, *rows_of_trial("d", "clean"), *rows_of_trial("s", "violated", rules="shipped")],
     ),
-    "without its premise": (PREMISE, [*CONTROLS, *FEW_CLEAN]),
-    "with its premise once": (PREMISE, [*CONTROLS, *FEW_CLEAN, *COUNTER]),
     "waiting": (WAITING, []),
 }
 
@@ -372,20 +364,6 @@ def test_one_counter_example_refutes_a_universal_claim(told: Told) -> None:
     row = told["always, but once", "all"]
     assert (row["verdict"], row["status"], row["witness"]) == ("refuted", "surprise", "always, but once/counter")
     assert row["why"].startswith("registration violated in 1 of 3 live trials (6 to 79 %) and 0 of 3 simulated trials")
-
-
-def test_a_claim_does_not_apply_where_many_trials_lack_its_premise(told: Told) -> None:
-    row = told["without its premise", "all"]
-    assert (row["verdict"], row["status"], row["witness"]) == ("does not apply", "does not apply", None)
-    assert row["why"] == (
-        "no trial has what the claim is about: registration clean in all 2 live and 3 simulated trials whose faults bit"
-    )
-
-
-def test_one_trial_with_its_premise_makes_that_a_surprise(told: Told) -> None:
-    row = told["with its premise once", "all"]
-    assert (row["verdict"], row["status"], row["witness"]) == ("applies", "surprise", "with its premise once/counter")
-    assert row["why"].startswith("trials have what the claim is about: registration violated in 1 of 3 live trials")
 
 
 def test_how_often_it_was_shown_is_told_with_an_interval(told: Told) -> None:

@@ -118,6 +118,17 @@ def test_a_premise_is_judged_as_a_universal_statement(cell: tuple[str, str], con
         assert row["status"] == status_of(Expected.DOES_NOT_APPLY, row["verdict"])
 
 
+def test_one_trial_with_the_premise_makes_it_a_surprise() -> None:
+    reading = Reading("all", Expected.DOES_NOT_APPLY, "so", premise=("c",))
+    without, once = judged("exists", reading, ENOUGH_SHOW, CLEAN), judged("exists", reading, ONE_DENIES, CLEAN)
+    assert (without["status"], without["witness"]) == ("does not apply", None)
+    assert without["why"] == (
+        "no trial has what the claim is about: c clean in all 1 live and 2 simulated trials whose faults bit"
+    )
+    assert (once["verdict"], once["status"], once["witness"]) == ("applies", "surprise", "denies-simulated")
+    assert once["why"].startswith("trials have what the claim is about: c violated in 0 of 1 live trials")
+
+
 def test_every_status_is_reached() -> None:
     readings = [Reading("all", Expected.REPRODUCED, ""), Reading("all", Expected.DOES_NOT_APPLY, "", premise=("c",))]
     reached = {judged("always", each, said, CLEAN)["status"] for each in readings for said, _ in CELLS.values()}
