@@ -1,0 +1,157 @@
+"""Run the trials that the ledger of claims asks for, and write their verdicts into the docs.
+
+    python scripts/ledger.py run --store DIR     the trials that are missing there, live ones first
+    python scripts/ledger.py write --store DIR   the table in docs/ledger.md, from the store
+
+`run` takes about half an hour on two cores that do nothing else: a machine that is busy makes live
+trials unknown. `--real 0` leaves out Kafka's own consumers, which need Maven.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rebalance_lab.analysis.results import Verdict
+from rebalance_lab.cli.analysing import analysed
+from rebalance_lab.cli.claims import NOT_RUN, seen
+from rebalance_lab.history.files import HistoryError, Trial, read_trial, trial_folders
+from rebalance_lab.trials import api
+from rebalance_lab.trials.plan import REAL, Plan
+
+PAGE = Path(__file__).parent.parent / "docs" / "ledger.md"
+BEGIN, END = "<!-- written by scripts/ledger.py -->", "<!-- end -->"
+
+LIVE, SIMULATED = "processes", "simulated"
+OURS = ("described", "shipped")
+ALL = (*OURS, REAL)
+
+#: Members wait most of the time, so several live trials run side by side; a real one is a JVM.
+LIVE_PROCESSES, REAL_PROCESSES, SIMULATED_PROCESSES = 6, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Trials of a scenario under each of `rules`, and a control of each. `live`, `simulated`, `real`: how
+    many seeds; a statement that always holds asks for more than one that something can happen."""
+
+    scenario: str
+    rules: tuple[str, ...] = ALL
+    settings: Mapping[str, str] = field(default_factory=dict)
+    live: int = 5
+    simulated: int = 200
+    real: int = 2
+
+    def plans(self, world: str, rules: str) -> Iterator[Plan]:
+        seeds = self.simulated if world == SIMULATED else self.real if rules == REAL else self.live
+        for control in (False, True):
+            for seed in range(1, 1 + (min(seeds, 1) if control else seeds)):
+                yield api.make_plan(
+                    self.scenario, world=world, rules=rules, seed=seed, control=control, settings=self.settings
+                )
+
+
+SWEEPS = (
+    Sweep("crash"),
+    Sweep("walkthrough"),
+    Sweep("walkthrough", ("described",), {"filter": "true"}),
+    Sweep("rule"),
+    Sweep("herd"),
+    *(Sweep("herd", ("shipped",), {"members": str(n)}, live=1, simulated=20) for n in (4, 8, 16, 32)),
+    Sweep("split-brain", live=2),
+    Sweep("uncontrolled", OURS, live=2),
+    Sweep("zombie", live=2),
+    Sweep("group-scope"),
+    Sweep("deadlock", OURS, live=2),
+    Sweep("deadlock", OURS, {"keep": "false"}),
+)
+
+
+def plans(world: str, rules: Iterable[str]) -> list[Plan]:
+    """All of a world, those of each rule set; none twice."""
+    chosen = tuple(rules)
+    found = {
+        plan.trial_id: plan
+        for sweep in SWEEPS
+        for each in sweep.rules
+        if each in chosen
+        for plan in sweep.plans(world, each)
+    }
+    return list(found.values())
+
+
+def run(store: Path, *, real: bool) -> int:
+    """Exit status: 0 when each came out as its scenario expects."""
+    store.mkdir(parents=True, exist_ok=True)
+    there = _stored(store)
+    steps = [(plans(LIVE, (REAL,)), REAL_PROCESSES)] if real else []
+    steps += [(plans(LIVE, OURS), LIVE_PROCESSES), (plans(SIMULATED, OURS), SIMULATED_PROCESSES)]
+    odd = 0
+    for wanted, processes in steps:
+        missing = [plan for plan in wanted if _name(plan) not in there]
+        statuses: Counter[str] = Counter()
+        for result in api.attempts(missing, store, processes):
+            if isinstance(result, api.FailedTrial):
+                statuses["failed"] += 1
+                print(f"failed: {result.plan.trial_id}: {result.why}", file=sys.stderr)
+                continue
+            statuses[result.status] += 1
+            if result.status != api.AS_EXPECTED:
+                print(f"{result.status}: {api.replay_command(result.folder)}", file=sys.stderr)
+        odd += statuses.total() - statuses[api.AS_EXPECTED]
+        counts = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
+        print(f"{len(wanted)} trials wanted, {len(wanted) - len(missing)} there, run: {counts or 'none'}", flush=True)
+    return int(odd > 0)
+
+
+def _stored(store: Path) -> set[str]:
+    found = set()
+    for folder in trial_folders(store):
+        try:
+            found.add(_name(read_trial(folder)))
+        except HistoryError as error:
+            print(f"left out: {error}", file=sys.stderr)
+    return found
+
+
+def _name(plan: Plan | Trial) -> str:
+    """A plan's trial id; a stored trial's is that of its plan, as a live folder's name has its time."""
+    return plan.trial_id if isinstance(plan, Plan) else api.plan_of_trial(plan).trial_id
+
+
+def write(store: Path) -> int:
+    verdicts = [verdict for verdict in analysed(store).verdicts if verdict.status != NOT_RUN]
+    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{BEGIN}\n\n{table(verdicts)}\n{END}{after}", "utf-8")
+    return 0
+
+
+def table(verdicts: Iterable[Verdict]) -> str:
+    """The verdicts as a table of Markdown, a row each."""
+    rows = [
+        "| claim | reading | expected | verdict | status | live | simulated |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for each in verdicts:
+        counts = [seen(each, world) or "–" for world in ("live", "simulated")]
+        cells = [each.claim, each.reading, each.expected, each.verdict, each.status, *counts]
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=("run", "write"))
+    parser.add_argument("--store", type=Path, required=True)
+    parser.add_argument("--real", type=int, choices=(0, 1), default=1)
+    chosen = parser.parse_args()
+    return run(chosen.store, real=bool(chosen.real)) if chosen.what == "run" else write(chosen.store)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
