@@ -16,6 +16,7 @@ _TYPES: dict[Any, tuple[Any, bool]] = {
     float: (DoubleType(), False),
     bool: (BooleanType(), False),
     str | None: (StringType(), True),
+    int | None: (LongType(), True),
     float | None: (DoubleType(), True),
     tuple[float, ...]: (ArrayType(DoubleType(), False), False),
 }

@@ -17,8 +17,9 @@ So readings of one claim can be told apart by a parameter, as well as by rules a
 
     trend = { measure = "reads", model = "quadratic", between = [0.5, 1.1] }
 
-In each world the spaced changes of the trials that show the claim (see `Run`) are points:
-`measure` against `against`, columns of the table of herd costs. `model` is fitted to them:
+In each world the spaced changes of all trials that are not controls are points, whatever their
+checks say: `measure` against `against`, columns of the table of herd costs. With
+`without_conflicts = true` only changes in which no attempt failed on others' claims are. `model` is fitted to them:
 `exponent` (b in a·size^b) or `quadratic` (c2 in c0 + c1·size + c2·size²), with a 95 % interval.
 The fit *agrees* when the whole interval lies in `between` (ends included), *disagrees* when none
 of it does, and otherwise decides nothing; nor does it with fewer than `sizes` different sizes.
@@ -87,7 +88,8 @@ class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Trend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A number against a size; see the module. `sizes`: how many different ones are needed.
-    `change`: only of changes of this kind, all where left out."""
+    `change`: only of changes of this kind, all where left out. `without_conflicts`: only of changes in
+    which no attempt failed on others' claims, by the recorded events."""
 
     measure: str
     between: tuple[float, float]
@@ -95,6 +97,7 @@ class Trend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     against: str = "members"
     sizes: int = 4
     change: str | None = None
+    without_conflicts: bool = False
 
 
 class Condition(msgspec.Struct, frozen=True):

@@ -117,11 +117,12 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class HerdCost:
-    """What one spaced change cost a group, beside the formulas of the facts (8.1, 8.2).
+    """What one spaced change cost a group, beside the formulas (`checks.herd_formulas`).
 
     - `change`: join | leave | crash | broker | topic. `before`: members before it, `members` after.
-    - `expected_…` by the formula for `shipped`; `most_writes` is a bound, not a number to meet.
-    - `rested`: the group came to rest before the next change; otherwise the cost is not whole.
+    - `doubt`: why the cost says nothing (`checks.bills`); None where it does.
+    - `retries`: attempts that failed on others' claims; the formulas know none.
+    - `expected_…` by the formulas; None where they give nothing. `added_…`: what was counted above them.
     """
 
     trial: str
@@ -135,17 +136,20 @@ class HerdCost:
     change: str
     begin_us: int
     end_us: int
-    rested: bool
+    doubt: str | None
     before: int
     members: int
+    retries: int
     reads: int
     writes: int
     notifications: int
     rebalances: int
-    expected_reads: int
-    most_writes: int
-    expected_notifications: int
-    expected_rebalances: int
+    expected_reads: int | None
+    expected_writes: int | None
+    expected_notifications: int | None
+    expected_rebalances: int | None
+    added_reads: int | None
+    added_writes: int | None
 
 
 @dataclass(frozen=True, slots=True)

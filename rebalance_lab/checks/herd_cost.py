@@ -1,99 +1,92 @@
 """Z7a, Z7c (O9), herd cost: a spaced change costs what the formulas say.
 
 For each spaced change (`spaced_changes`) notifications, rebalances, reads and writes are counted until
-its rest and compared with the formulas (`herd_formulas`): simulated they must be equal, live none
-may be above, and notifications that came together are counted as coalesced. Reads and writes are
-compared for members that all subscribe to the same topics by name; of others only notifications and
-rebalances are.
+its rest and compared with the formulas (`herd_formulas`), in every world exactly: notifications and
+rebalances member by member, reads and writes of the group. The formulas know no failed attempt: a
+change in which attempts failed on others' claims (`conflicts`) is left to `conflict_cost`, which
+holds it against them; here its excess must be what the failed attempts account for, so that nothing
+else hides among them. A conflict that the registry contradicts is a violation. A change that cannot be
+judged leaves the trial unknown.
 
 Witness: the PHASE that announced the change, and the rest.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
+from rebalance_lab.checks.bills import OPERATIONS, ROUNDS, Bill, bills
 from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
-from rebalance_lab.checks.herd_formulas import Expected, expected
 from rebalance_lab.checks.model import About, Check, Finding
-from rebalance_lab.checks.spaced_changes import Cost, SpacedChange, announced, cost, spaced_changes
+from rebalance_lab.checks.spaced_changes import announced
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
 
-NUMBERS = ("notifications", "rebalances", "reads", "writes")
-
-
-@dataclass(frozen=True, slots=True)
-class _Bill:
-    """What a change cost, and what it should."""
-
-    change: SpacedChange
-    cost: Cost
-    expected: Expected
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Which numbers are compared."""
-        return NUMBERS if self.expected.operations else NUMBERS[:2]
-
-    def wrong(self, *, exact: bool) -> list[str]:
-        """The numbers that differ; live, those that are too high."""
-        pairs = [(name, getattr(self.cost, name), getattr(self.expected.cost, name)) for name in self.names]
-        return [name for name, found, told in pairs if (found != told if exact else found > told)]
-
-    @property
-    def coalesced(self) -> int:
-        return max(0, self.expected.cost.notifications - self.cost.notifications)
-
-    def measures(self) -> dict[str, int]:
-        """Of this change, each by its name: `join_1_reads`, `join_1_expected_reads`, …"""
-        name = self.change.name
-        found = {f"{name}_members": self.change.before, f"{name}_retries": self.expected.retries}
-        found |= {f"{name}_{each}": getattr(self.cost, each) for each in NUMBERS}
-        found |= {} if self.cost.bytes is None else {f"{name}_bytes": self.cost.bytes}
-        return found | {f"{name}_expected_{each}": getattr(self.expected.cost, each) for each in self.names}
-
 
 def judge(history: History) -> Finding:
-    """Measures: `changes` compared, `count` of those that differ, `unjudged`; `coalesced`
-    notifications, `retries`; the totals `notifications`, `rebalances`, `reads`, `writes`, and `bytes` of
-    payload read where operations were recorded one by one; and for each change, by kind and number
-    (`join_1_…`): `members` before it, `retries`, these numbers, and `expected_…` of those that are
-    compared."""
-    changes = spaced_changes(history)
-    doubts = [change.why_not for change in changes if change.why_not is not None]
-    bills = [_Bill(each, cost(history, each), expected(history, each)) for each in changes if each.why_not is None]
-    exact = history.trial.world == "simulated"
-    wrong = [] if clock_drifted(history) else [bill for bill in bills if bill.wrong(exact=exact)]
-    numbers = {
-        "count": len(wrong),
-        "changes": len(bills),
-        "unjudged": len(announced(history)) - len(bills),
-        "coalesced": sum(bill.coalesced for bill in bills),
-        "retries": sum(bill.expected.retries for bill in bills),
-        **{name: sum(getattr(bill.cost, name) for bill in bills) for name in NUMBERS},
-    }
-    if bills and all(bill.cost.bytes is not None for bill in bills):
-        numbers["bytes"] = sum(bill.cost.bytes or 0 for bill in bills)
-    for bill in bills:
-        numbers |= bill.measures()
+    """Measures: `changes` judged, `count` of those that differ, `unjudged`; `conflicted`, changes with
+    conflicts, and their failed attempts `retries`; `compared`, changes whose reads and writes were; the
+    totals `notifications`, `rebalances`, `reads`, `writes`, and `bytes` of payload read where operations
+    were recorded one by one; and for each change, by kind and number (`join_1_…`): `members` before it,
+    `retries`, these numbers, and `expected_…` of those that a formula gives."""
+    judged = [bill for bill in bills(history) if bill.doubt is None]
+    wrong = [] if clock_drifted(history) else [bill for bill in judged if _wrong(bill)]
+    numbers = _measures(history, judged, len(wrong))
     if wrong:
-        return _violated(wrong[0], numbers, exact=exact)
-    nothing = None if bills else "; ".join(doubts) or "no spaced change came to rest"
-    why = f"{len(bills)} spaced changes cost what the formulas say"
-    if numbers["coalesced"]:
-        why += f", less {numbers['coalesced']} notifications that came together"
-    return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
+        first = wrong[0]
+        why = f"a {first.change.kind} in a group of {first.change.before} {_wrong(first)}"
+        return violated(why, (first.change.phase.id, first.change.rest.id), numbers)
+    return not_violated(history, _clean(judged), numbers, vacuous=_unjudged(history), across_layers=True)
 
 
-def _violated(first: _Bill, numbers: dict[str, int], *, exact: bool) -> Finding:
-    change = first.change
-    told = ", ".join(
-        f"{getattr(first.cost, name)} {name} ({getattr(first.expected.cost, name)} expected)"
-        for name in first.wrong(exact=exact)
-    )
-    why = f"a {change.kind} in a group of {change.before} cost {told}"
-    return violated(why, (change.phase.id, change.rest.id), numbers)
+def compared(bill: Bill) -> bool:
+    """Whether reads and writes of a change can be held against the formulas for changes without
+    conflicts."""
+    return bill.silent is None and not bill.conflicts
+
+
+def _wrong(bill: Bill) -> str:
+    """What differs, in words; nothing where nothing does."""
+    if bill.invented is not None:
+        return f"has a conflict that the registry contradicts: {bill.invented}"
+    differ = bill.wrong_rounds() + bill.wrong_operations()
+    return f"cost {', '.join(differ)}" if differ else ""
+
+
+def _measures(history: History, judged: Sequence[Bill], wrong: int) -> dict[str, int]:
+    numbers = {
+        "count": wrong,
+        "changes": len(judged),
+        "unjudged": len(announced(history)) - len(judged),
+        "conflicted": sum(bool(bill.conflicts) for bill in judged),
+        "retries": sum(len(bill.conflicts) for bill in judged),
+        "compared": sum(compared(bill) for bill in judged),
+        **{name: sum(getattr(bill.cost, name) for bill in judged) for name in (*ROUNDS, *OPERATIONS)},
+    }
+    if judged and all(bill.cost.bytes is not None for bill in judged):
+        numbers["bytes"] = sum(bill.cost.bytes or 0 for bill in judged)
+    for bill in judged:
+        numbers |= bill.measures()
+    return numbers
+
+
+def _unjudged(history: History) -> str | None:
+    """Why some change was not judged; None where all were."""
+    doubts = [bill.doubt for bill in bills(history) if bill.doubt is not None]
+    if len(bills(history)) < len(announced(history)):
+        doubts.append("a spaced change did not come to rest")
+    return "; ".join(doubts) or None
+
+
+def _clean(judged: Sequence[Bill]) -> str:
+    why = f"{len(judged)} spaced changes cost what the formulas say"
+    conflicted = sum(bool(bill.conflicts) for bill in judged)
+    if conflicted:
+        why += f", but for {conflicted} with conflicts (conflict_cost measures these)"
+    silent = [bill.silent for bill in judged if bill.silent is not None and not bill.conflicts]
+    if silent:
+        why += f"; reads and writes of {len(silent)} are not compared: {silent[0]}"
+    return why
 
 
 def _announced(history: History) -> bool:

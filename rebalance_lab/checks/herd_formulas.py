@@ -1,129 +1,116 @@
-"""What a spaced change must cost, by the formulas of facts/zkconsumer, 8.1 and 8.2.
+"""What a spaced change must cost by protocol, when every attempt succeeds (claims Z7a, Z7c).
 
-Of a change that the group answers in one attempt each, with C members after it, B brokers, T topics
-of every member (static subscriptions) and P partitions in all, of them q owned by those who answer:
+With C members registered after the change, W of them with a topic filter, and B brokers:
 
-- join to n: n notifications, n + 1 rebalances; leave and crash of n: n - 1 of each; a broker: one of
-  each for every member that watches brokers; a topic: one of each for every member that subscribes.
-- reads: C(3B + C + T + 7) + P + 2 * notifications, less the 1 + B of the leader finder for each member
-  that owns nothing; a joiner subscribes with 2 + T reads more. That is 0.8.2 as shipped. As described,
-  members read each other in one request, of which every part counts, and a joiner subscribes to the
-  brokers with 2 more.
-- writes: q + P, and one for a joiner's id.
+- join to n members: n notifications, n + 1 rebalances; leave or crash of one of n: n - 1 of each; a
+  broker: one of each for every member that watches brokers; a topic: one of each for every member
+  that subscribes to it. A broker is watched by members `described`, and as shipped by those that
+  once found none.
+- Reads of a member with T topics and p partitions, w = 1 if it has a filter: 3B + C + T + p + 7
+  + 2w + W, less the 1 + B of the leader finder if p = 0; two for each notification. A joiner reads
+  2 + T more to subscribe, 6 more with a filter, and as described 2 more for the brokers. If no member
+  has a filter and all read the same topics that is C(3B + C + T + 7) + P for the group.
+- Writes of the group: q deletes of the partitions that the remaining members owned, P creates, one
+  for a joiner's id, and two for each missing parent of what a lone member creates.
 
-Brokers are watched as described, and as shipped by who once found none.
-
-An attempt that fails for f conflicts, with k claims won, costs its reads and f more, k + f creates and
-k deletes. Each parent znode that the claims of a lone member must make costs it and a claim in vain;
-where several race for one no formula tells.
+Source: `ZookeeperConsumerConnector` and `ZkUtils` of 0.8.2.2. Nothing that the members did in the
+change is an input: neither attempts that failed nor znodes that were made. The inputs are the
+registrations, owners, brokers and topics that the registry held before and after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.groups import GroupsState, registration_of, state_at, topics_of
 from rebalance_lab.checks.lives import Life
-from rebalance_lab.checks.spaced_changes import Cost, SpacedChange
+from rebalance_lab.checks.spaced_changes import SpacedChange, Who
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import events_of, once, registry
+
+#: What a member of 0.8.2.2 logs when it rebalances without brokers; from then on it watches them.
+_NO_BROKERS = "no brokers found when trying to rebalance."
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """`cost` by the formulas; `operations` false: reads and writes are not told by them here.
-    `retries`: failed attempts that are in it."""
+    """`notified`: who must be notified of the change, once; `rebalancing`: who must rebalance, once.
+    `reads`, `writes`: of the group; None where no formula gives them, which `silent` explains.
+    `attempts`: reads of one attempt of each member, but for those of the partitions that it wants.
+    `before`, `members`: how many were registered before and after the change."""
 
-    cost: Cost
-    operations: bool
-    retries: int
+    before: int
+    members: int
+    notified: frozenset[Who]
+    rebalancing: frozenset[Who]
+    reads: int | None
+    writes: int | None
+    silent: str | None = None
+    attempts: Mapping[Who, int] = field(default_factory=dict)
+
+    @property
+    def notifications(self) -> int:
+        return len(self.notified)
+
+    @property
+    def rebalances(self) -> int:
+        return len(self.rebalancing)
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A registered member. `topics`: those it subscribes to; None where its registration or its
+    filter cannot be read. `owns`: how many partitions."""
+
+    life: Life
+    filters: bool
+    topics: Sequence[str] | None
+    owns: int
+
+    def reads(self, topic: str) -> bool:
+        return topic in (self.topics or ())
 
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """The group after a change. `registered`: the registration of each member that can be read."""
+    """Its living members, and all that is registered, `ids`, dead members too."""
 
-    registered: Sequence[Event]
-    before: GroupsState
-    after: GroupsState
-    name: str
-
-    @property
-    def size(self) -> int:
-        return len(self.registered)
-
-    @property
-    def topics(self) -> list[str] | None:
-        """The topics that every member subscribes to; None where they differ, or a filter is used."""
-        named = {None if _filters(each) else tuple(sorted(_named(each))) for each in self.registered}
-        (only, *others) = named
-        return None if others or only is None else list(only)
-
-    def owned(self, state: GroupsState) -> dict[str, int]:
-        """Member -> how many partitions of the group it owns."""
-        found: dict[str, int] = {}
-        for (group, _, _), event in state.owners.items():
-            if group == self.name and event.member is not None:
-                found[event.member] = found.get(event.member, 0) + 1
-        return found
+    members: Mapping[Who, _Member]
+    ids: int
+    filters: int
+    state: GroupsState
 
 
 def expected(history: History, change: SpacedChange) -> Expected:
     """What the formulas say of a change whose `why_not` is None."""
-    before, after = state_at(history, change.phase), state_at(history, change.rest)
-    payloads = [event for (group, _), event in sorted(after.ids.items()) if group == change.phase.group]
-    known = [event for event in payloads if topics_of(event, after.topics) is not None]
-    group = _Group(known, before, after, str(change.phase.group))
-    notifications, rebalances = _rounds(history, change, group)
-    topics = group.topics if known and len(known) == len(payloads) else None
-    retries = sum(attempt.failed is not None for _, attempt in change.attempts())
-    if not rebalances:
-        return Expected(Cost(notifications, 0, 0, 0), operations=not notifications, retries=retries)
-    parents = _parents(history, change)
-    if topics is None or not after.brokers or (parents and rebalances > 1):
-        return Expected(Cost(notifications, rebalances, 0, 0), operations=False, retries=retries)
-    reads = _reads(change, group, topics, notifications)
-    writes = _writes(change, group) + 2 * parents
-    return Expected(Cost(notifications, rebalances, reads, writes), True, retries)
+    before = _group(history, change, state_at(history, change.phase))
+    after = _group(history, change, state_at(history, change.rest))
+    notified, rebalancing = _concerned(history, change, before, after)
+    silent = _silent(history, change, after, rebalancing)
+    reads = writes = None
+    if silent is None:
+        reads = sum(_reads_of(after.members[who], after) for who in rebalancing) + 2 * len(notified)
+        reads += sum(_subscribing(after.members[who]) for who in rebalancing - notified)
+        writes = _writes(history, change, before, after) if rebalancing else 0
+    attempts = {who: _attempt(member, after) for who, member in after.members.items()}
+    return Expected(before.ids, after.ids, notified, rebalancing, reads, writes, silent, attempts)
 
 
-def _rounds(history: History, change: SpacedChange, group: _Group) -> tuple[int, int]:
-    """Notifications and rebalances (facts 8.2)."""
-    n = change.before
-    if change.kind == "join":
-        return n, n + 1
-    if change.kind in ("leave", "crash"):
-        return n - 1, n - 1
-    if change.kind == "broker":
-        there = [life for life in change.members if not change.left(life)]
-        watching = sum(_described(life) or life.who in _found_none(history) for life in there)
-        return watching, watching
-    assert change.event is not None
-    return _topic_rounds(change.event, group)
-
-
-def _described(life: Life) -> bool:
-    return life.started.of("rules") == "described"
-
-
-@once
-def _found_none(history: History) -> set[tuple[str, str | None]]:
-    """(actor, member): who rebalanced without any broker, and has watched them since."""
-    warned = events_of(history, Kind.WARNED)
-    return {(event.actor, event.member) for event in warned if str(event.of("message")).startswith("no brokers found")}
-
-
-def _topic_rounds(event: Event, group: _Group) -> tuple[int, int]:
-    """A topic that comes is told to who subscribes to it by name, and to all filters; one that
-    grows to all that read it."""
-    topic = str(event.topic)
-    reading = sum(bool(topics_of(each, [topic])) for each in group.registered)
-    filters = sum(_filters(each) for each in group.registered)
-    by_name = sum(not _filters(each) and bool(topics_of(each, [topic])) for each in group.registered)
-    return (by_name + filters if event.kind is Kind.CREATED else reading), reading
+def _group(history: History, change: SpacedChange, state: GroupsState) -> _Group:
+    name, actors = str(change.phase.group), _actors(history)
+    ids = {member: event for (group, member), event in state.ids.items() if group == name}
+    owns = Counter(event.member for (group, _, _), event in state.owners.items() if group == name)
+    members: dict[Who, _Member] = {}
+    for life in change.members:
+        event = ids.get(life.member)
+        if event is not None and actors.get(event.session) == life.actor:
+            named = [*state.topics, *_named(event)]  # a name that is subscribed to is read, there or not
+            topics = topics_of(event, dict.fromkeys(named))
+            members[life.who] = _Member(life, _filters(event), topics, owns[life.member])
+    return _Group(members, len(ids), sum(_filters(event) for event in ids.values()), state)
 
 
 def _filters(registered: Event) -> bool:
@@ -132,65 +119,149 @@ def _filters(registered: Event) -> bool:
 
 
 def _named(registered: Event) -> list[str]:
-    """The topics that a registration names."""
+    """The topics that a registration names; none for a filter."""
     registration = registration_of(registered)
-    return [] if registration is None else [topic for topic, _ in registration.subscription]
-
-
-def _reads(change: SpacedChange, group: _Group, topics: Sequence[str], notifications: int) -> int:
-    members, brokers, count = group.size, len(group.after.brokers), len(topics)
-    partitions = sum(len(group.after.topics[topic][1]) for topic in topics if topic in group.after.topics)
-    idle = members - len(group.owned(group.after))
-    reads = members * (3 * brokers + members + count + 7) + partitions + 2 * notifications - idle * (1 + brokers)
-    if change.kind == "join":
-        joiner = next((life for life in change.members if change.event and life.member == change.event.member), None)
-        reads += 2 + count + (2 if joiner is not None and _described(joiner) else 0)
-    for wants, conflicts in _failed(change):
-        reads += 2 * brokers + members + count + wants + 6 + conflicts
-    return reads
-
-
-def _writes(change: SpacedChange, group: _Group) -> int:
-    leaver = change.event.member if change.event is not None else None
-    given_up = sum(count for member, count in group.owned(group.before).items() if member != leaver)
-    taken = sum(group.owned(group.after).values())
-    writes = given_up + taken + (change.kind == "join")
-    for wants, conflicts in _failed(change):
-        writes += wants + (wants - conflicts)
-    return writes
-
-
-def _failed(change: SpacedChange) -> list[tuple[int, int]]:
-    """(partitions wanted, conflicts) of each attempt that failed."""
-    return [
-        (_length(attempt.decided, "wants"), _length(attempt.failed, "conflicts"))
-        for _, attempt in change.attempts()
-        if attempt.failed is not None
-    ]
-
-
-def _length(event: Event | None, name: str) -> int:
-    told = None if event is None else event.of(name)
-    return len(told) if isinstance(told, list | tuple) else 0
-
-
-def _parents(history: History, change: SpacedChange) -> int:
-    """Persistent znodes below the group's that its members made."""
-    begin_us, end_us = change.phase.at_us - TOLERANCE_US, change.rest.at_us - TOLERANCE_US
-    actors = {life.actor for life in change.members}
-    made = _made(history)
-    return sum(
-        event.group == change.phase.group and begin_us <= event.at_us < end_us and actor in actors
-        for actor, event in made
-    )
+    return [] if registration is None or registration.wildcard else list(registration.streams())
 
 
 @once
-def _made(history: History) -> list[tuple[str, Event]]:
-    """Persistent znodes of groups that members made, with who did."""
-    actors = {event.session: event.actor for event in events_of(history, Kind.CONNECTED)}
-    return [
-        (actors[event.session], event)
-        for event in events_of(history, Kind.CREATED)
-        if event.of("ephemeral") is False and event.group is not None and event.session in actors
+def _actors(history: History) -> dict[str | None, str]:
+    """Session -> the actor that it was of."""
+    return {event.session: event.actor for event in events_of(history, Kind.CONNECTED)}
+
+
+# -- who is told, and who rebalances ------------------------------------------------------------
+
+
+def _concerned(
+    history: History, change: SpacedChange, before: _Group, after: _Group
+) -> tuple[frozenset[Who], frozenset[Who]]:
+    """Who is notified, and who rebalances."""
+    both = {who: member for who, member in after.members.items() if who in before.members}
+    event = change.event
+    assert event is not None
+    if change.kind == "broker":
+        watching = frozenset(who for who, each in both.items() if _watches_brokers(history, each.life))
+        return watching, watching
+    if change.kind == "topic":
+        topic = str(event.topic)
+        reading = frozenset(who for who, each in both.items() if each.reads(topic))
+        listing = frozenset(who for who, each in both.items() if each.filters) if event.kind is Kind.CREATED else ()
+        return reading.union(listing), reading
+    return frozenset(both), frozenset(after.members)
+
+
+def _watches_brokers(history: History, life: Life) -> bool:
+    return _described(life) or life.who in _found_none(history)
+
+
+def _described(life: Life) -> bool:
+    return life.started.of("rules") == "described"
+
+
+@once
+def _found_none(history: History) -> set[Who]:
+    """Who rebalanced without any broker, and has watched them since."""
+    warned = events_of(history, Kind.WARNED)
+    found = [
+        event for event in warned if str(event.of("message")).endswith("no brokers found when trying to rebalance.")
     ]
+    return {(event.actor, str(event.member)) for event in found}
+
+
+# -- reads and writes ---------------------------------------------------------------------------
+
+
+def _silent(history: History, change: SpacedChange, after: _Group, rebalancing: frozenset[Who]) -> str | None:
+    """Why no formula gives reads and writes; None where one does."""
+    members = after.members
+    unread = next((who[1] for who, each in members.items() if each.topics is None), None)
+    cured = next((each.life for each in members.values() if each.life.started.of("lab")), None)
+    if unread is not None:
+        return f"the topics that {unread} subscribes to cannot be read"
+    if change.kind == "topic" and after.filters:
+        return "members with a topic filter look at the topics beside the rebalance"
+    if rebalancing and len(rebalancing) < len(members):
+        return f"only {len(rebalancing)} of {len(members)} members rebalance"
+    if rebalancing and cured is not None:
+        return f"{cured.member} has settings of the lab: {cured.started.of('lab')}"
+    return _unformed(history, change, after) if rebalancing else None
+
+
+def _unformed(history: History, change: SpacedChange, after: _Group) -> str | None:
+    """Why no formula holds although all members rebalance as Kafka has it."""
+    if not after.state.brokers:
+        return "there are no brokers, so the attempts end early"
+    if len(after.members) > 1 and _missing(history, change, after):
+        return "several members race for the parents of the first owner znodes"
+    return None
+
+
+def _attempt(member: _Member, group: _Group) -> int:
+    """Reads of one attempt, but for the one of each partition that it wants."""
+    brokers, topics = len(group.state.brokers), len(member.topics or ())
+    return 2 * brokers + group.ids + topics + 6 + 2 * member.filters + group.filters
+
+
+def _reads_of(member: _Member, group: _Group) -> int:
+    """Of one successful attempt, and of the leader finder after it."""
+    finder = 1 + len(group.state.brokers) if member.owns else 0
+    return _attempt(member, group) + member.owns + finder
+
+
+def _subscribing(joiner: _Member) -> int:
+    """Reads with which a joiner sets its watches and, with a filter, lists the topics."""
+    return 2 + len(joiner.topics or ()) + 6 * joiner.filters + 2 * _described(joiner.life)
+
+
+def _writes(history: History, change: SpacedChange, before: _Group, after: _Group) -> int:
+    given_up = sum(each.owns for who, each in before.members.items() if who in after.members)
+    topics = {topic for each in after.members.values() for topic in each.topics or ()}
+    partitions = sum(len(after.state.topics[topic][1]) for topic in topics if topic in after.state.topics)
+    return given_up + partitions + (change.kind == "join") + 2 * len(_missing(history, change, after))
+
+
+def _missing(history: History, change: SpacedChange, after: _Group) -> set[str]:
+    """Persistent znodes that were not there before the change, and which registering and claiming
+    must create first."""
+    topics = {topic for each in after.members.values() for topic in each.topics or () if topic in after.state.topics}
+    owners = f"/consumers/{change.phase.group}/owners"
+    needed = {"/consumers", f"/consumers/{change.phase.group}"}
+    needed |= {f"/consumers/{change.phase.group}/ids"} if change.kind == "join" else set()
+    needed |= {owners, *(f"{owners}/{topic}" for topic in topics)} if topics else set()
+    return needed - _there(history, change, needed)
+
+
+def _there(history: History, change: SpacedChange, paths: set[str]) -> set[str]:
+    """Those of the paths that stood before the change: a znode shows that its parents are there."""
+    assert change.event is not None
+    limit = change.event.zxid or 0
+    ends = {path: [gone for gone in _deleted(history).get(path, ()) if gone < limit] for path in paths}
+    return {path for path, made in _made(history).items() if path in paths and _stands(made, ends[path], limit)}
+
+
+def _stands(made: Sequence[int], deleted: Sequence[int], limit: int) -> bool:
+    before = [zxid for zxid in made if zxid < limit]
+    return bool(before) and before[-1] > max(deleted, default=-1)
+
+
+@once
+def _made(history: History) -> dict[str, list[int]]:
+    """Path below /consumers -> the zxids at which it, or a znode below it, was created."""
+    found: dict[str, list[int]] = {}
+    for event in registry(history):
+        path = str(event.of("path") or "")
+        if event.kind is Kind.CREATED and path.startswith("/consumers"):
+            while path:
+                found.setdefault(path, []).append(event.zxid or 0)
+                path = path.rpartition("/")[0]
+    return found
+
+
+@once
+def _deleted(history: History) -> dict[str, list[int]]:
+    """Path -> the zxids at which it was deleted."""
+    found: dict[str, list[int]] = {}
+    for event in events_of(history, Kind.DELETED):
+        found.setdefault(str(event.of("path") or ""), []).append(event.zxid or 0)
+    return found

@@ -8,38 +8,53 @@ rest follows a quiet time, what the registry tells of within 2 ms before one cam
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.groups import membership_changes
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
+from rebalance_lab.checks.operations import requests
 from rebalance_lab.checks.payloads import payload_bytes
 from rebalance_lab.checks.scope import next_rest
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once
 
-#: Operations that read, and those that write. Of a multi-read each read counts.
-READS = ("get", "children", "exists", "reads")
-WRITES = ("create", "set", "delete")
-
 #: Paths below which the one change of each kind is seen.
 _PLACES = {"broker": "/brokers/ids/", "topic": "/brokers/topics/"}
 
 
+#: (actor, member)
+Who = tuple[str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What members did: `notifications` of the change (fired watches; not that of a leaver about
-    itself, which a server may send while it closes the session), rebalances begun, reads and
-    writes sent to ZooKeeper. `bytes`: of payload that the reads brought; None where operations are
-    only counted, and where no formula tells it."""
+    """What members did in a change.
 
-    notifications: int
-    rebalances: int
+    `notified`: how many watches of the change fired at each member (not those of a leaver about
+    itself, which a server may send while it closes the session); `rebalanced`: how many rebalances each
+    began. `reads`, `writes`: requests sent to ZooKeeper, without `commits`, the writes of offsets, which
+    are counted apart where operations were recorded one by one. `bytes`: of payload that the reads
+    brought; None where operations are only counted.
+    """
+
+    notified: Mapping[Who, int]
+    rebalanced: Mapping[Who, int]
     reads: int
     writes: int
+    commits: int
     bytes: int | None = None
+
+    @property
+    def notifications(self) -> int:
+        return sum(self.notified.values())
+
+    @property
+    def rebalances(self) -> int:
+        return sum(self.rebalanced.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +83,21 @@ class SpacedChange:
         """What its measures are called by."""
         return f"{self.kind}_{self.index}"
 
-    def left(self, life: Life) -> bool:
-        """Whether a member was gone at the rest."""
-        return life.gone is not None and life.gone.at_us < self.rest.at_us
+    @property
+    def watched(self) -> tuple[str, str]:
+        """The paths whose watches it fires: that of its znode, and the parent's."""
+        path = "" if self.event is None else str(self.event.of("path"))
+        return path, path.rpartition("/")[0]
 
-    def attempts(self) -> list[tuple[Life, Attempt]]:
-        """The attempts of its rebalances, with who made them."""
+    def conflicts(self) -> list[tuple[Life, Attempt]]:
+        """The attempts in it that failed on others' claims, with who made them."""
         return [
             (life, attempt)
             for life in self.members
             for rebalance in life.rebalances
             if self.phase.at_us <= rebalance.began.at_us < self.rest.at_us
             for attempt in rebalance.attempts
+            if attempt.failed is not None
         ]
 
 
@@ -151,7 +169,7 @@ def _odd(life: Life, rebalance: Rebalance, phase: Event, rest: Event) -> str | N
         return f"{life.member} rebalanced across the beginning or the end"
     if rebalance.outcome == "failed":
         return f"{life.member} gave up"
-    if any(one.failed is not None and one.failed.of("reason") == "error" for one in rebalance.attempts):
+    if any(one.failed is not None and one.failed.of("reason") != "conflict" for one in rebalance.attempts):
         return f"an attempt of {life.member} broke off"
     return None
 
@@ -160,19 +178,34 @@ def cost(history: History, change: SpacedChange) -> Cost:
     """What the change cost its group, as recorded."""
     begin_us, end_us = change.phase.at_us, change.rest.at_us
     actors = {life.actor for life in change.members}
-    path = "" if change.event is None else str(change.event.of("path"))
-    watched = (path, path.rpartition("/")[0])
-    fired = _within(events_of(history, Kind.WATCH_FIRED), begin_us, end_us)
-    counts = _counts(history, actors, begin_us, end_us)
-    rebalances = [one for life in change.members for one in life.rebalances]
-    others = {life.actor for life in change.members if change.event is None or life.member != change.event.member}
+    fired = Counter(
+        event.actor
+        for event in _within(events_of(history, Kind.WATCH_FIRED), begin_us, end_us)
+        if event.of("path") in change.watched
+    )
+    others = [life for life in change.members if change.event is None or life.member != change.event.member]
+    reads, writes, commits = _requests(history, change, actors)
     return Cost(
-        notifications=sum(event.actor in others and event.of("path") in watched for event in fired),
-        rebalances=sum(begin_us <= one.began.at_us < end_us for one in rebalances),
-        reads=sum(counts.get(name, 0) for name in READS),
-        writes=sum(counts.get(name, 0) for name in WRITES),
+        notified={life.who: fired[life.actor] for life in others},
+        rebalanced={
+            life.who: sum(begin_us <= one.began.at_us < end_us for one in life.rebalances) for life in change.members
+        },
+        reads=reads,
+        writes=writes,
+        commits=commits,
         bytes=_bytes(history, actors, begin_us, end_us),
     )
+
+
+def unrecorded(history: History, change: SpacedChange) -> str | None:
+    """The first member of which no operation was ever recorded; None where there is none."""
+    told = _asking(history)
+    return next((life.member for life in change.members if life.actor not in told), None)
+
+
+@once
+def _asking(history: History) -> set[str]:
+    return {event.actor for event in _operations(history)}
 
 
 def _bytes(history: History, actors: set[str], begin_us: int, end_us: int) -> int | None:
@@ -182,21 +215,17 @@ def _bytes(history: History, actors: set[str], begin_us: int, end_us: int) -> in
     return payload_bytes(history, (event for event in answers if event.actor in actors))
 
 
-def _counts(history: History, actors: set[str], begin_us: int, end_us: int) -> Mapping[str, int]:
-    """Operations by name: recorded singly, or counted."""
-    found: dict[str, int] = {}
-    for event in _within(_operations(history), begin_us, end_us):
-        if event.actor not in actors:
-            continue
-        told = event.of("counts") if event.kind is Kind.OPERATIONS else _single(event)
-        for name, number in (told if isinstance(told, dict) else {}).items():
-            found[name] = found.get(name, 0) + int(number)
-    return found
-
-
-def _single(event: Event) -> dict[str, int]:
-    operation, parts = str(event.of("op")), event.of("parts")
-    return {"reads": len(parts)} if operation == "multi_read" and isinstance(parts, list | tuple) else {operation: 1}
+def _requests(history: History, change: SpacedChange, actors: set[str]) -> tuple[int, int, int]:
+    """Reads, writes other than of offsets, and writes of offsets."""
+    offsets = f"/consumers/{change.phase.group}/offsets/"
+    found: Counter[str] = Counter()
+    for event in _within(_operations(history), change.phase.at_us, change.rest.at_us):
+        if event.actor in actors:
+            reads, writes = requests(event)
+            committed = str(event.of("path")).startswith(offsets)
+            found["reads"] += reads
+            found["commits" if committed else "writes"] += writes
+    return found["reads"], found["writes"], found["commits"]
 
 
 @once

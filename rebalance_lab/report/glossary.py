@@ -59,6 +59,10 @@ TOGETHER = {
         "Every member watches the same list, reads everything at the same moment and tells nobody: the cost grows "
         "with the square of the group."
     ),
+    "conflict_cost": (
+        "A member that was not fetching claims at once, and meets the owner znodes of members whose fetchers have yet "
+        "to stop: its attempt fails, and everything is read again."
+    ),
     "broker_change_noticed": "A member that does not hear of brokers keeps to what it has, and does not rebalance.",
     "default_group": (
         "A member that names no group has to be in some group all the same, or it cannot share topics with anybody: it "
@@ -80,6 +84,7 @@ TOGETHER = {
 STATEMENTS = {
     "churn": "A change moves no more partitions than it must, and interrupts none that stays",
     "herd_cost": "Reads, writes, notifications and rebalances of each change are those of the formula",
+    "conflict_cost": "No change costs more reads or writes than the formula, even where claims conflict",
     "broker_change_noticed": "Every member rebalances when a broker comes or goes",
     "default_group": "Members that name no group are all in one, the default group",
     "group_is_global": "Members rebalance for others of their group with which they share no topic",

@@ -14,7 +14,9 @@ from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import About, Outcome
 from rebalance_lab.trials.plan import (
     MEMBER_PLANTS,
+    MIXED,
     PLANTS,
+    REAL,
     RULES,
     SERVERS,
     WORLDS,
@@ -125,6 +127,8 @@ def make_plan(
     if plant is not None:
         one_of("planted bug", plant, tuple(PLANTS))
     values, changed = Settings(chosen.parameters).values(name, settings or {})
+    if rules in {REAL, MIXED} and "fetcher_stop_ms" not in (settings or {}):
+        values["fetcher_stop_ms"] = 0  # on Java 17 an interrupt ends a real member's fetch at once
     plan = Plan(
         scenario=name,
         world=world,

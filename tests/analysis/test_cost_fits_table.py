@@ -16,8 +16,8 @@ from rebalance_lab.analysis.tables.herd_costs import HERD_COSTS
 def cost(**fields: Any) -> dict[str, Any]:
     """A row of HERD_COSTS."""
     text = {"trial": "t", "scenario": "herd", "world": "simulated", "rules": "shipped", "group": "g", "change": "join"}
-    numbers = {name: 0 for name in HERD_COSTS.fieldNames() if name not in (*text, "plant", "control", "rested")}
-    return {**text, **numbers, "plant": None, "control": False, "rested": True, **fields}
+    numbers = {name: 0 for name in HERD_COSTS.fieldNames() if name not in (*text, "plant", "control", "doubt")}
+    return {**text, **numbers, "plant": None, "control": False, "doubt": None, **fields}
 
 
 def random_cost(dice: random.Random) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def random_cost(dice: random.Random) -> dict[str, Any]:
         rebalances=members + dice.choice([0, 0, 1]),
         control=dice.random() < 0.1,
         plant=dice.choice([None, None, None, "bug"]),
-        rested=dice.random() < 0.9,
+        doubt=None if dice.random() < 0.9 else "m1 gave up",
     )
 
 
@@ -42,7 +42,7 @@ def oracle(costs: list[dict[str, Any]]) -> dict[tuple[str, ...], dict[str, Any]]
     """Every fit by itself, the plain way."""
     rows = {}
     names = ("scenario", "world", "rules", "change")
-    counted = [row for row in costs if row["rested"] and not row["control"] and row["plant"] is None]
+    counted = [row for row in costs if row["doubt"] is None and not row["control"] and row["plant"] is None]
     for key in sorted({tuple(row[name] for name in names) for row in counted}):
         same = [row for row in counted if tuple(row[name] for name in names) == key]
         sizes = [row["members"] for row in same]

@@ -34,6 +34,7 @@ SETTINGS = {
     ("Z6", "described, with a topic filter"): {"filter": "true"},
     ("Z9", "Kafka's defaults, a stop of 4 s"): KAFKA_DEFAULTS,
     ("Z9", "Kafka's defaults, a stop of 6.5 s"): KAFKA_DEFAULTS | {"slow_stop_ms": "6500"},
+    ("Z7c", "shipped, without conflicts"): {"fetcher_stop_ms": "0"},
     ("Z16", "described"): {"keep": "false"},
     ("Z16", "shipped"): {"keep": "false"},
 }

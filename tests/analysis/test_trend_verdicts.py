@@ -44,7 +44,7 @@ def trials(of_world: dict[str, dict[int, int]], outcome: str = "clean", **fields
         costs += [cost(trial=world, world=world, members=size, reads=count, **fields) for size, count in reads.items()]
         # What is another change's, or not whole, or of a control, is no point.
         costs += [
-            cost(trial=world, world=world, members=7, reads=10**6, rested=False),
+            cost(trial=world, world=world, members=7, reads=10**6, doubt="m1 gave up"),
             cost(trial=f"{world}-control", world=world, members=7, reads=10**6),
         ]
     return outcomes, costs

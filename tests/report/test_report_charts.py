@@ -24,8 +24,8 @@ def herd_cost(members: int, rules: str = "shipped", change: str = "join", reads:
     formula = members * (3 + members + 1 + 7) + 6 + 2 * members
     counted, expected = (formula if reads is None else reads), (formula if reads != 0 else 0)
     return HerdCost(
-        "zombie-s7", "herd", "simulated", rules, 1, False, None, "g1", change, 0, 1_000_000, True, members - 1, members,
-        counted, 12, members, members + 1, expected, 18, members, members + 1,
+        "zombie-s7", "herd", "simulated", rules, 1, False, None, "g1", change, 0, 1_000_000, None, members - 1, members,
+        0, counted, 12, members, members + 1, expected, 13, members, members + 1, counted - expected, -1,
     )  # fmt: skip
 
 

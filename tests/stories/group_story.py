@@ -146,6 +146,10 @@ class GroupStory(Story):
         """A watch fires."""
         return self.add(ms, actor, Kind.WATCH_FIRED, group=None, detail={"path": path, "event": "child"})
 
+    def refused(self, ms: float, actor: str, *, code: int = -110) -> EventId:
+        """The registry's FAILED: ZooKeeper refuses a write of the actor, by default as the znode exists."""
+        return self.registry(ms, Kind.FAILED, None, session_of(actor), group=None, detail={"code": code})
+
     # -- the runner ---------------------------------------------------------------------------
 
     def announces(self, ms: float, name: str, **detail: object) -> EventId:

@@ -130,6 +130,7 @@ CAUGHT = (
     ("ignore-watch", "missed_watch", "walkthrough"),
     ("ignore-watch", "non_convergence", "walkthrough"),
     ("ignore-watch", "herd_cost", "walkthrough"),
+    ("rebalance-unasked", "conflict_cost", "without conflicts"),
     ("ignore-watch", "broker_change_noticed", "herd"),
     ("ignore-watch", "group_is_global", "group-scope"),
     ("group-of-its-own", "default_group", "group-scope"),
@@ -146,6 +147,7 @@ CAUGHT = (
 TRIALS = {
     "zombie": ("zombie", True, SLOW),
     "a short pause": ("zombie", False, {"pause_ms": "500"}),
+    "without conflicts": ("walkthrough", False, {}),
 }
 
 

@@ -30,9 +30,9 @@ _ANSWER = StructType([field for field in FITS.fields if field.name not in _KEY])
 
 
 def cost_fits(costs: DataFrame) -> DataFrame:
-    """HERD_COSTS to FITS. Only changes of trials in earnest (no plant, no control) that ended with
-    rest: of others the cost is another experiment's, or not whole."""
-    earnest = costs.where(F.col("rested") & ~F.col("control") & F.col("plant").isNull())
+    """HERD_COSTS to FITS. Only changes of trials in earnest (no plant, no control) whose cost is not in
+    doubt: of others it is another experiment's, or not whole."""
+    earnest = costs.where(F.col("doubt").isNull() & ~F.col("control") & F.col("plant").isNull())
     wanted = [
         F.struct(F.lit(measure).alias("measure"), F.lit(model.value).alias("model"), F.col(measure).alias("value"))
         for measure, model in FITTED

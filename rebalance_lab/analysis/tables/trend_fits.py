@@ -18,13 +18,17 @@ def trend_fits(distinct: DataFrame, readings: DataFrame, costs: DataFrame) -> Da
     each trend that has points.
 
     `distinct`: position, world, role, first.trial of the trials that count (as in
-    `claim_verdicts`); the points are the changes, ended with rest, of those that show it.
+    `claim_verdicts`). The points are the changes of all of them but controls, whatever their checks
+    say, whose cost is not in doubt; for a trend `without_conflicts` those without a failed attempt.
     """
     trends = readings.where(F.col("trend.measure").isNotNull()).select("position", "trend", "scenario", "rules")
-    showing = distinct.where(F.col("role") == "shows").select("position", "world", F.col("first.trial").alias("trial"))
-    of_change = costs.where("rested").select("trial", F.col("change").alias("kind"), *TREND_MEASURES, *TREND_SIZES)
-    rows = showing.join(F.broadcast(trends), "position").join(of_change, "trial")
-    points = rows.where(F.col("trend.change").isNull() | (F.col("trend.change") == F.col("kind"))).select(
+    earnest = distinct.where(F.col("role").isin("shows", "denies", "undecided"))
+    trials = earnest.select("position", "world", F.col("first.trial").alias("trial"))
+    known = costs.where(F.col("doubt").isNull())
+    of_change = known.select("trial", F.col("change").alias("kind"), "retries", *TREND_MEASURES, *TREND_SIZES)
+    rows = trials.join(F.broadcast(trends), "position").join(of_change, "trial")
+    of_kind = F.col("trend.change").isNull() | (F.col("trend.change") == F.col("kind"))
+    points = rows.where(of_kind & (~F.col("trend.without_conflicts") | (F.col("retries") == 0))).select(
         "position",
         "scenario",
         "world",

@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from rebalance_lab.analysis.results import Episode
-from rebalance_lab.analysis.trialwise.operations import cost, groups_of_actors
+from rebalance_lab.analysis.trialwise.operations import groups_of_actors
 from rebalance_lab.analysis.trialwise.ownership_sums import Window, add_ownership
 from rebalance_lab.analysis.trialwise.registry_view import RegistryView
+from rebalance_lab.checks.operations import requests
 from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
@@ -78,7 +79,7 @@ class _Counted:
             case Kind.WATCH_FIRED:
                 self.watches += 1
             case _:
-                reads, writes = cost(event)
+                reads, writes = requests(event)
                 self.reads += reads
                 self.writes += writes
 

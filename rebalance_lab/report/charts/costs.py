@@ -23,13 +23,12 @@ CURVE = 24
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """A number that is counted. `expected`: the formula's field; `bound`: it is a bound only."""
+    """A number that is counted. `expected`: the formula's field."""
 
     measure: str
     expected: str
     title: str
     formula: str
-    bound: bool = False
     log: bool = False
 
 
@@ -39,8 +38,9 @@ COSTS = (
         "expected_reads",
         "Reads of ZooKeeper",
         "Every member reads every member: C(3B + C + T + 7) + P reads for C members, B brokers, T topics and P "
-        "partitions, and two for each notification. Twice the members, up to four times the reads. In small groups "
-        "the fixed part counts for more, so that a power fitted over all sizes lies below 2.",
+        "partitions, and two for each notification. Twice the members, up to four times the reads. Points above the "
+        "line are changes in which members met each other's claims and tried again. In small groups the fixed part "
+        "counts for more, so that a power fitted over all sizes lies below 2.",
         log=True,
     ),
     Cost(
@@ -57,10 +57,10 @@ COSTS = (
     ),
     Cost(
         "writes",
-        "most_writes",
+        "expected_writes",
         "Writes to ZooKeeper",
-        "The formula is a bound, 3P: each partition is given up, taken, and its offset written, at most once.",
-        bound=True,
+        "Each of q owned partitions is given up and each of P taken: q + P writes, and one for the id of a member that "
+        "comes. Points above the line are changes in which members met each other's claims and tried again.",
     ),
 )
 
@@ -73,7 +73,7 @@ POINT: dict[str, dict[str, Any]] = {
 
 def cost_charts(analysis: Analysis) -> list[Chart]:
     """A chart for each number, where changes were counted at all."""
-    counted = [cost for cost in analysis.herd_costs if cost.rested and not cost.control and cost.plant is None]
+    counted = [cost for cost in analysis.herd_costs if cost.doubt is None and not cost.control and cost.plant is None]
     return [_cost_chart(analysis, counted, cost) for cost in COSTS] if counted else []
 
 
@@ -97,9 +97,10 @@ def cost_records(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) ->
             size, number = {"members": each.members}, {"number": getattr(each, cost.measure)}
             records.append({**kind, **size, **number, "what": "counted", "settings": settings.get(each.trial, "")})
         formula = {
-            (settings.get(each.trial, ""), each.members, getattr(each, cost.expected)) for each in alike if each.members
+            (settings.get(each.trial, ""), each.members, number)
+            for each in alike
+            if each.members and (number := getattr(each, cost.expected)) is not None and number >= drawn
         }
-        formula = {each for each in formula if each[2] >= drawn}
         for label, members, number_expected in sorted(formula):
             line = {"members": members, "number": number_expected, "what": "formula", "settings": label}
             records.append({**kind, **line})
@@ -199,7 +200,7 @@ def _layers(records: list[Record], rules: Sequence[str], cost: Cost) -> list[Any
             layers.append(drawn)
 
     line = base.transform_filter("datum.what == 'formula'")
-    line = line.mark_line(strokeWidth=1.2, strokeDash=[2, 3] if cost.bound else [1, 0], opacity=0.9)
+    line = line.mark_line(strokeWidth=1.2, opacity=0.9)
     add(line.encode(x=x, y=y, color=colour, detail=each_own), "formula")
     curve = fitted.mark_line(strokeDash=[6, 4], strokeWidth=1.6)
     add(curve.encode(x=x, y=y, color=colour, detail=each_own), "fitted")

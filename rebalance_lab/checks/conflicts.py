@@ -1,0 +1,106 @@
+"""Conflicts in a spaced change: attempts that failed because another member still owned a partition.
+
+A change is known to have conflicts by its ATTEMPT_FAILED events, never by what it cost. Each must be
+witnessed by the registry: while the attempt went on, ZooKeeper refused as many creates of the member's
+session with NodeExists as it reported conflicts, and each of these partitions had another session's
+owner znode. A conflict without these witnesses is *invented*: a member cannot excuse its reads by
+reporting attempts as failed.
+
+What a failed attempt costs by protocol, with p partitions wanted and f of them lost: its reads, 2B + C
++ T + p + 6 + 2w + W, and f more to look at the znodes that were there; p creates, and p - f deletes of what
+it won (`ZookeeperConsumerConnector.reflectPartitionOwnershipDecision` of 0.8.2.2). This *accounts* for an
+excess over the formulas (`herd_formulas`); it is not part of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.lives import Attempt, Life
+from rebalance_lab.checks.spaced_changes import SpacedChange
+from rebalance_lab.checks.znodes import Znode, znodes_of
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of, once
+
+#: ZooKeeper's error code of a create where a znode already is.
+NODE_EXISTS = -110
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """An attempt of `life` that failed on others' claims. `wants`: partitions it tried to claim;
+    `lost`: those that others owned. `invented`: why the registry contradicts it, None where it does
+    not."""
+
+    life: Life
+    failed: Event
+    wants: int
+    lost: int
+    invented: str | None
+
+
+def conflicts_of(history: History, change: SpacedChange) -> list[Conflict]:
+    """The failed attempts of a change, each held against the registry."""
+    return [_conflict(history, life, attempt) for life, attempt in change.conflicts()]
+
+
+def _conflict(history: History, life: Life, attempt: Attempt) -> Conflict:
+    assert attempt.failed is not None
+    lost = _pairs(attempt.failed, "conflicts")
+    wants = _pairs(attempt.decided, "wants")
+    why = _invented(history, life, attempt, attempt.failed, lost)
+    return Conflict(life, attempt.failed, len(wants), len(lost), why)
+
+
+def _pairs(event: Event | None, name: str) -> list[tuple[str, int]]:
+    told = None if event is None else event.of(name)
+    return [(str(topic), int(partition)) for topic, partition in told] if isinstance(told, list | tuple) else []
+
+
+def _invented(
+    history: History, life: Life, attempt: Attempt, failed: Event, lost: Sequence[tuple[str, int]]
+) -> str | None:
+    if not lost:
+        return f"{life.member} reported a conflict and named no partition"
+    begin_us, end_us = attempt.began.at_us - TOLERANCE_US, failed.at_us + TOLERANCE_US
+    for topic, partition in lost:
+        path = f"/consumers/{life.group}/owners/{topic}/{partition}"
+        if not any(_met(znode, life, begin_us, end_us) for znode in _owners(history).get(path, ())):
+            return f"{life.member} reported a conflict over {topic}/{partition}, which nobody else owned"
+    sessions = _sessions(history).get(life.actor, set())
+    refused = sum(
+        event.session in sessions and event.of("code") == NODE_EXISTS and begin_us <= event.at_us <= end_us
+        for event in events_of(history, Kind.FAILED)
+    )
+    if refused < len(lost):
+        return f"{life.member} reported {len(lost)} conflicts in one attempt; ZooKeeper refused {refused} creates"
+    return None
+
+
+def _met(znode: Znode, life: Life, begin_us: int, end_us: int) -> bool:
+    """Whether it is another member's, and stood at some time of the attempt."""
+    deleted = znode.deleted
+    there = znode.created.at_us <= end_us and (deleted is None or deleted.at_us >= begin_us)
+    return there and znode.member != life.member
+
+
+@once
+def _owners(history: History) -> dict[str, list[Znode]]:
+    """Path -> the lives of the owner znode there."""
+    found: dict[str, list[Znode]] = {}
+    for znode in znodes_of(history)[0]:
+        if not znode.is_id:
+            found.setdefault(znode.path, []).append(znode)
+    return found
+
+
+@once
+def _sessions(history: History) -> dict[str, set[str | None]]:
+    """Actor -> its sessions."""
+    found: dict[str, set[str | None]] = {}
+    for event in events_of(history, Kind.CONNECTED):
+        found.setdefault(event.actor, set()).add(event.session)
+    return found

@@ -1,0 +1,37 @@
+"""How many reads and writes of ZooKeeper an event stands for: the one count of checks and analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from rebalance_lab.history.events import Event, Kind
+
+#: Operations that read one znode, and those that are one write.
+READS = ("get", "children", "exists")
+WRITES = ("create", "set", "delete", "multi")
+
+_MULTI_READ = "multi_read"
+
+
+def requests(event: Event) -> tuple[int, int]:
+    """(reads, writes) of an INVOKED or OPERATIONS; (0, 0) of any other event.
+
+    A multi-read is as many reads as it has parts, a multi is one write. The close of a session is
+    neither.
+    """
+    if event.kind is Kind.INVOKED:
+        operation = event.of("op")
+        if operation == _MULTI_READ:
+            parts = event.of("parts")
+            return (len(parts) if isinstance(parts, Sequence) else 1, 0)
+        return (int(operation in READS), int(operation in WRITES))
+    if event.kind is Kind.OPERATIONS:
+        counts = event.of("counts")
+        if isinstance(counts, Mapping):
+            return (_total(counts, (*READS, "reads")), _total(counts, WRITES))
+    return (0, 0)
+
+
+def _total(counts: Mapping[object, object], operations: tuple[str, ...]) -> int:
+    found = (counts.get(operation) for operation in operations)
+    return sum(count for count in found if isinstance(count, int))

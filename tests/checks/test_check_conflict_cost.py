@@ -1,0 +1,132 @@
+"""Conflicts (Z7c): what they add, how they are recognised, and conflicts that are invented."""
+
+from __future__ import annotations
+
+import pytest
+from group_story import GroupStory
+from test_check_herd_cost import READS, WRITES, one_at_rest
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.checks.bills import bills
+
+HERD, CONFLICT = CHECKS["herd_cost"], CHECKS["conflict_cost"]
+
+#: Of an attempt that wants one partition and loses it: 2B + C + T + p + 6 reads, and one more to look.
+FAILED = 2 + 2 + 1 + 1 + 6 + 1
+
+
+def conflicted(
+    *, refused: int = 1, lost: int = 0, reads: int = FAILED, writes: int = 1, held: bool = True
+) -> GroupStory:
+    """m2 joins and meets m1's owner znode, which m1 deletes 50 ms later (or has deleted already)."""
+    story = one_at_rest()
+    story.announces(1000, "one joins", change="join", members=1)
+    story.joins(1100, "m2")
+    story.told(1110, "m1")
+    story.begins(1120, "m2")
+    story.decides(1140, "m2", [0])
+    for _ in range(refused):
+        story.refused(1150, "m2")
+    story.releases(1200 if held else 1110, "m1", 0)
+    story.fails(1160, "m2", conflicts=[lost])
+    story.rebalances(1120, 1300, "m1")
+    story.attempts(1660, "m2")
+    story.claims(1680, "m2", 0)
+    story.ends(1700, "m2", attempts=2)
+    story.counted(1800, "m1", get=READS + reads, create=WRITES - 1 + writes, delete=1)
+    story.counted(1800, "m2", get=0)
+    story.rest(3000)
+    return story
+
+
+def test_what_a_conflict_adds_is_measured_and_not_expected() -> None:
+    (bill,) = bills(conflicted().history())
+    assert (bill.expected.reads, bill.added_reads, bill.added_writes) == (READS, FAILED, 1)
+    assert (bill.accounted_reads, bill.accounted_writes) == (FAILED, 1)
+    assert bill.added_percent == round(100 * FAILED / READS)
+
+
+def test_the_plain_formula_is_refuted_by_a_conflict() -> None:
+    why = (
+        "a join in a group of 1, in which 1 attempts met conflicts, "
+        "cost 13 reads and 1 writes above the formulas (43 %); the failed attempts account for 13 and 1"
+    )
+    numbers = {"count": 1, "changes": 1, "conflicted": 1, "retries": 1, "added_reads": 13, "added_writes": 1}
+    numbers |= {"accounted_reads": 13, "accounted_writes": 1, "most_percent": 43}
+    witness = (("runner", 1), ("runner", 2))
+    assert CONFLICT.judge(conflicted().history()) == Finding(Outcome.VIOLATED, why, witness, numbers)
+
+
+def test_a_change_with_conflicts_is_not_held_against_the_formula_without() -> None:
+    finding = HERD.judge(conflicted().history())
+    assert (finding.outcome, finding.measures["compared"], finding.measures["retries"]) == (Outcome.CLEAN, 0, 1)
+    assert finding.why == (
+        "1 spaced changes cost what the formulas say, but for 1 with conflicts (conflict_cost measures these)"
+    )
+
+
+@pytest.mark.parametrize(("reads", "writes"), [(FAILED + 1, 1), (FAILED - 1, 1), (FAILED, 2)])
+def test_nothing_hides_among_the_costs_of_a_conflict(reads: int, writes: int) -> None:
+    finding = HERD.judge(conflicted(reads=reads, writes=writes).history())
+    assert finding.outcome is Outcome.VIOLATED
+    assert "above the formula" in finding.why
+
+
+@pytest.mark.parametrize(
+    ("story", "why"),
+    [
+        (conflicted(refused=0), "g_m2 reported 1 conflicts in one attempt; ZooKeeper refused 0 creates"),
+        (conflicted(held=False), "g_m2 reported a conflict over t/0, which nobody else owned"),
+        (conflicted(lost=7), "g_m2 reported a conflict over t/7, which nobody else owned"),
+    ],
+)
+def test_an_invented_conflict_is_a_violation(story: GroupStory, why: str) -> None:
+    finding = HERD.judge(story.history())
+    assert finding.outcome is Outcome.VIOLATED
+    assert finding.why == f"a join in a group of 1 has a conflict that the registry contradicts: {why}"
+
+
+def test_a_refusal_for_another_reason_witnesses_no_conflict() -> None:
+    story = conflicted(refused=0)
+    story.refused(1150, "m2", code=-101)
+    assert HERD.judge(story.history()).outcome is Outcome.VIOLATED
+
+
+def test_a_conflict_that_names_no_partition_is_a_violation() -> None:
+    story = one_at_rest()
+    story.announces(1000, "one joins", change="join", members=1)
+    story.joins(1100, "m2")
+    story.told(1110, "m1")
+    story.rebalances(1120, 1200, "m1")
+    story.begins(1120, "m2")
+    story.fails(1160, "m2")
+    story.attempts(1660, "m2")
+    story.ends(1700, "m2")
+    story.rest(3000)
+    assert "named no partition" in HERD.judge(story.history()).why
+
+
+def test_without_conflicts_nothing_is_above() -> None:
+    story = one_at_rest()
+    story.counted(900, "m1", get=1)
+    story.announces(1000, "a broker comes", change="broker", members=1)
+    story.broker(1100, 1)
+    story.rest(3000)
+    finding = CONFLICT.judge(story.history())
+    assert (finding.outcome, finding.measures["changes"], finding.measures["conflicted"]) == (Outcome.CLEAN, 1, 0)
+
+
+def test_a_change_that_cannot_be_compared_leaves_it_open() -> None:
+    story = one_at_rest()
+    story.announces(1000, "a broker comes", change="broker", members=1)
+    story.broker(1100, 1)
+    story.rest(3000)
+    finding = CONFLICT.judge(story.history())
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "the operations of g_m1 are not recorded")
+
+
+def test_a_clock_that_drifted_leaves_it_open() -> None:
+    story = conflicted()
+    story._wall_drift_us = 2_001
+    assert CONFLICT.judge(story.history()).outcome is Outcome.UNKNOWN
+    assert HERD.judge(story.history()).outcome is Outcome.UNKNOWN
