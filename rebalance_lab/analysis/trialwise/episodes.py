@@ -6,11 +6,15 @@ trigger, an attempt or rebalance that begins, fails or ends, and a change of the
 registrations and owners in the registry. A group to which something happens in a stretch has
 an episode there. The runner learns of rest two back-offs after it began, so an episode ends
 with the last thing that happened; only where no rest came does it last until waiting ended.
+
+The registry's times may be 2 ms early (they are cut to milliseconds). A rest follows a quiet time, so
+what the registry tells of just before a rest or a phase came after it: otherwise the first owner znode
+that goes with the next change would make the episode before last until its rest.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -18,8 +22,9 @@ from rebalance_lab.analysis.results import Episode
 from rebalance_lab.analysis.trialwise.operations import groups_of_actors
 from rebalance_lab.analysis.trialwise.ownership_sums import Window, add_ownership
 from rebalance_lab.analysis.trialwise.registry_view import RegistryView
+from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.operations import requests
-from rebalance_lab.history.events import Event, Kind, order
+from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
 from rebalance_lab.history.views import CLOSING, beliefs, events_of, owners
@@ -96,6 +101,7 @@ class _Course:
     closing: bool = False
     topics: dict[str, set[str]] = field(default_factory=dict)  # group -> those its members subscribe to
     found: dict[tuple[str, int], _Counted] = field(default_factory=dict)
+    written: dict[EventId, int] = field(default_factory=dict)  # the registry's events -> their stretch
 
     def of(self, group: str) -> _Counted:
         key = (group, len(self.rests))
@@ -125,6 +131,7 @@ class _Course:
             self.phase = str(event.of("name") or "")
             self.closing |= self.phase == CLOSING
         elif kind in _WRITTEN:
+            self.written[event.id] = len(self.rests)
             self.registry.feed(event)
             if group is not None and event.member is not None:
                 self.happened(event, group)
@@ -150,7 +157,7 @@ def episodes(history: History) -> list[Episode]:
     the topic's znode told it.
     """
     course = _Course(groups_of_actors(history))
-    for event in events_of(history, *sorted(_KINDS)):
+    for event in _in_order(history):
         course.feed(event)
     registry, belief = owners(history), beliefs(history)
     _count_moves(course, registry)
@@ -158,6 +165,21 @@ def episodes(history: History) -> list[Episode]:
     windows = [Window(each.group, each.begin_us or 0, _end_us(each, course, history)) for each in happened]
     add_ownership(windows, _places(course, [*registry, *belief]), registry, belief)
     return list(_numbered(history.trial.id, zip(happened, windows, strict=True), course))
+
+
+def _in_order(history: History) -> list[Event]:
+    """The events, what the registry tells of just before a rest or a phase after it."""
+    events = events_of(history, *sorted(_KINDS))
+    marks = [event.at_us for event in events if event.kind in _RESTS or event.kind is Kind.PHASE]
+
+    def moment(event: Event) -> tuple[int, bool]:
+        if event.kind in _WRITTEN:
+            near = bisect_right(marks, event.at_us + TOLERANCE_US)
+            if near and marks[near - 1] >= event.at_us:
+                return (marks[near - 1], True)
+        return (event.at_us, False)
+
+    return sorted(events, key=moment)
 
 
 def _key(counted: _Counted) -> tuple[str, int]:
@@ -178,12 +200,11 @@ def _end_us(counted: _Counted, course: _Course, history: History) -> int:
 
 def _count_moves(course: _Course, registry: Iterable[Interval]) -> None:
     """How often a partition got another owner than its last, in the stretch in which it did."""
-    rests = [order(rest) for rest in course.rests]
     owner: dict[tuple[str, str, int], str] = {}
     for each in sorted(registry, key=_begin):
         before = owner.get(each.place)
         owner[each.place] = each.member
-        key = (each.group, bisect_left(rests, _begin(each)))
+        key = (each.group, course.written[each.begin])
         if before not in (None, each.member) and key in course.found:
             course.found[key].moved += 1
 
