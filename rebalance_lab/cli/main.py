@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from typer.exceptions import TyperException
 
+from rebalance_lab.cli.agree import agree
 from rebalance_lab.cli.claims import claims
 from rebalance_lab.cli.demo import demo
 from rebalance_lab.cli.failures import UNKNOWN, Failure
@@ -58,7 +59,7 @@ def _common(
 
 
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Experiments": (demo, scenarios, run, sweep, replay, shrink, report, claims),
+    "Experiments": (demo, scenarios, run, sweep, agree, replay, shrink, report, claims),
     "Hands on": (zookeeper, topics, join),
 }
 for panel, commands in PANELS.items():

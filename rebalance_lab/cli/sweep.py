@@ -13,7 +13,6 @@ from typing import Annotated
 import structlog
 import typer
 from rich.console import Console
-from rich.progress import Progress
 
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
@@ -33,7 +32,7 @@ from rebalance_lab.cli.options import (
     without_plant,
 )
 from rebalance_lab.cli.results import shape
-from rebalance_lab.cli.terminal import answer, print_json, progress, seconds, styled, table
+from rebalance_lab.cli.terminal import answer, print_json, progress, seconds, styled, table, watched
 from rebalance_lab.history.files import Trial
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan, run_command
@@ -92,7 +91,7 @@ def sweep(
                 for seed in range(1, seeds + 1)
             ]
         writable_store(store)
-        ended = list(_told(_watched(plans, _ended(plans, store, processes, master)), store, as_json=as_json))
+        ended = list(_told(watched(_ended(plans, store, processes, master), len(plans)), store, as_json=as_json))
     results = [each for each in ended if isinstance(each, api.TrialResult)]
     failed = [each for each in ended if isinstance(each, api.FailedTrial)]
     keys = [text.partition("=")[0] for text in settings or ()]
@@ -137,16 +136,6 @@ def _on_spark(plans: list[Plan], store: Path, master: str) -> Iterator[Ended]:
                 yield replace(ended, folder=store / ended.folder.name)
             else:
                 yield ended
-
-
-def _watched(plans: list[Plan], every: Iterator[Ended]) -> Iterator[Ended]:
-    """All that ended, with a bar on stderr where that is a terminal."""
-    console = progress()
-    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
-        task = bar.add_task("trials", total=len(plans))
-        for ended in every:
-            bar.advance(task)
-            yield ended
 
 
 def _values(keys: list[str], of: Plan | Trial) -> tuple[str, ...]:

@@ -7,13 +7,16 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
 from rich.console import Console
 from rich.markup import escape
+from rich.progress import Progress
 from rich.table import Table
+
+T = TypeVar("T")
 
 #: Width where there is no terminal to ask: tables in files and pipes stay readable.
 PIPE_WIDTH = 120
@@ -30,6 +33,10 @@ STYLES = {
     "does not apply": "cyan",
     "by construction": "dim",
     "not run": "dim",
+    "agrees": "green",
+    "differs, explained": "cyan",
+    "differs": "bold red",
+    "undecided": "yellow",
 }
 
 
@@ -41,6 +48,16 @@ def answer() -> Console:
 def progress() -> Console:
     """Stderr."""
     return Console(stderr=True, highlight=False)
+
+
+def watched(every: Iterable[T], total: int, what: str = "trials") -> Iterator[T]:
+    """All of `every`, with a bar on stderr where that is a terminal."""
+    console = progress()
+    with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(what, total=total)
+        for each in every:
+            bar.advance(task)
+            yield each
 
 
 def set_up_logs(*, verbose: bool) -> None:

@@ -33,6 +33,7 @@ __all__ = [
     "TrialResult",
     "attempt",
     "attempts",
+    "each_of",
     "make_plan",
     "plan_of",
     "replay_command",
@@ -181,15 +182,17 @@ def sweep(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[Tr
     Raises what a trial raises, after the others under way have ended. Ctrl-C ends this process's
     workers with it, and what they started with them: see `world.live.processes`.
     """
-    return _swept(plans, partial(run, store=store), processes)
+    return each_of(plans, partial(run, store=store), processes)
 
 
 def attempts(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[TrialResult | FailedTrial]:
     """`sweep`, going on after a trial that failed (see `attempt`)."""
-    return _swept(plans, partial(attempt, store=store), processes)
+    return each_of(plans, partial(attempt, store=store), processes)
 
 
-def _swept(plans: Iterable[Plan], each: Callable[[Plan], R], processes: int) -> Iterator[R]:
+def each_of(plans: Iterable[Plan], each: Callable[[Plan], R], processes: int = 2) -> Iterator[R]:
+    """What `each` makes of every plan, on local processes, in no order (see `sweep`). `each` must be
+    a function that a process can import, or a `functools.partial` of one."""
     if processes < 1:
         raise PlanError(f"cannot run trials on {processes} processes")
     context = multiprocessing.get_context("spawn")

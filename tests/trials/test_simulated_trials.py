@@ -253,7 +253,7 @@ def warn(plan: Plan) -> int:
 
 
 def test_what_processes_of_a_sweep_warn_of_is_no_part_of_the_answer(capfd: pytest.CaptureFixture[str]) -> None:
-    assert list(api._swept([api.make_plan("leave", seed=7)], warn, 1)) == [7]
+    assert list(api.each_of([api.make_plan("leave", seed=7)], warn, 1)) == [7]
     said = capfd.readouterr()
     assert said.out == ""
     assert "of_use" in said.err

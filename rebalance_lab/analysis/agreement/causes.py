@@ -1,0 +1,142 @@
+"""What a difference between live and simulated trials may be explained by: declared here, before any
+trial, with its sign and its largest size. What goes beyond it is not explained.
+
+The simulator counts the way between a member and the server (parameters `latency_min_us` and
+`latency_max_us`, which stand for the live network) and nothing else: no processor, no disk, no garbage
+collection. So live times are longer, and by how much depends on what was done in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from rebalance_lab.analysis.agreement.measures import Family, Measure, Unit, Work, number
+from rebalance_lab.analysis.agreement.statistics import Band
+
+
+class Live(StrEnum):
+    """What is compared with the simulator: our members as processes, or real 0.8.2.2 consumers."""
+
+    PROCESSES = "processes"
+    REAL = "real"
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """How much a cause may move a value, at most: a sum of what it has once, and for each of what the
+    simulated trials did in the time that is measured."""
+
+    once_us: int = 0
+    operation_us: int = 0
+    write_us: int = 0
+    ticks: float = 0.0
+    trials: int = 0  # of a share: 1 means that it may be any trial
+
+    def of(self, work: Work, tick_us: int) -> int:
+        waited = self.once_us + self.operation_us * work.operations + self.write_us * work.writes
+        return waited + round(self.ticks * tick_us) + self.trials
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """`families`: the measures that it may move. `later`, `earlier`: by how much live values may be
+    above and below simulated ones. `live`: where it is at work. `ensemble`: only with several servers."""
+
+    name: str
+    why: str
+    families: frozenset[Family]
+    later: Size
+    earlier: Size = Size()
+    live: frozenset[Live] = frozenset(Live)
+    ensemble: bool = False
+
+
+_WORKING = frozenset({Family.SETTLING, Family.UNOWNED, Family.REACTION})
+_TIMES = _WORKING | {Family.OVERLAP, Family.SESSION_END}
+
+CAUSES: tuple[Cause, ...] = (
+    Cause(
+        "interpreter",
+        "Members are Python processes that share the machine's cores with each other, the server and the runner: "
+        "an operation, with the lines that record it, costs up to 1 ms of processor, and those of all members add up.",
+        _WORKING,
+        later=Size(operation_us=1_000),
+        live=frozenset({Live.PROCESSES}),
+    ),
+    Cause(
+        "disk",
+        "The server replies to a write when its transaction log is on disk (fsync), one write after another: up to "
+        "10 ms each.",
+        _WORKING,
+        later=Size(write_us=10_000),
+    ),
+    Cause(
+        "JVM of the server",
+        "The server's JVM is seconds old: compiling and collecting stop it for up to 100 ms.",
+        _TIMES,
+        later=Size(once_us=100_000),
+    ),
+    Cause(
+        "JVM of the members",
+        "A real member's JVM is as young, and logs each operation at DEBUG: up to 5 ms an operation.",
+        _WORKING,
+        later=Size(operation_us=5_000),
+        live=frozenset({Live.REAL}),
+    ),
+    Cause(
+        "fetches",
+        "A real member's effect is what it fetches: a request waits up to 100 ms at the broker, and the fetcher is "
+        "stopped before the partition is given up. Ours report work every 50 ms.",
+        frozenset({Family.OVERLAP}),
+        later=Size(once_us=200_000),
+        earlier=Size(once_us=200_000),
+        live=frozenset({Live.REAL}),
+    ),
+    Cause(
+        "followers' pings",
+        "A follower reports its clients' pings to the leader each half tick, so that sessions of an ensemble end up "
+        "to half a tick later than the simulator's; what is measured from the end of a session is shorter by as much.",
+        _TIMES,
+        later=Size(ticks=0.5),
+        earlier=Size(ticks=0.5),
+        ensemble=True,
+    ),
+    Cause(
+        "busy machine",
+        "A machine that stands still costs a member its connection; a simulated one never does.",
+        frozenset({Family.LEFT_OUT}),
+        later=Size(trials=1),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The causes that are at work on a measure, and how far they move it together."""
+
+    causes: tuple[Cause, ...]
+    band: Band
+
+
+def explained(
+    measure: Measure,
+    live: Live,
+    parameters: Mapping[str, object],
+    work: Work,
+    causes: Sequence[Cause] = CAUSES,
+) -> Explained:
+    """What may explain a difference of `measure`. `parameters`: the trials'; `work`: what the simulated
+    trials did in the time that it measures. The band has no margin in it yet."""
+    several = number(parameters, "servers") > 1
+    found = tuple(
+        cause
+        for cause in causes
+        if measure.family in cause.families and live in cause.live and (several or not cause.ensemble)
+    )
+    tick_us = 1000 * number(parameters, "tick_ms")
+    places = number(parameters, "partitions") if measure.unit is Unit.PARTITION_TIME else 1
+    low = sum(cause.earlier.of(work, tick_us) for cause in found)
+    high = sum(cause.later.of(work, tick_us) for cause in found)
+    return Explained(found, Band(-low * places, high * places))

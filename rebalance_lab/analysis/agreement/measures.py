@@ -1,0 +1,241 @@
+"""What is compared between worlds: the table of measures, and their values in one trial.
+
+Values come from the checks' findings, from the rebalance episodes of the trial's changes (the part
+between its first rest and its closing), and from its faults. A trial that shows nothing has no values:
+its fault did not bite, its group missed a rest, or, live, the machine was too busy (`left_out`). Nor has
+a measure of a check that is unknown in that trial.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from rebalance_lab.analysis.results import Episode
+from rebalance_lab.analysis.trialwise.episodes import CHANGE, episodes
+from rebalance_lab.checks.disturbances import disturbance
+from rebalance_lab.checks.faults import TOLERANCE_US, faults, unknown_causes
+from rebalance_lab.checks.model import Finding, Outcome
+from rebalance_lab.checks.scope import closing_us, rests_of
+from rebalance_lab.history.events import Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import CLOSING, events_of
+
+
+class Unit(StrEnum):
+    """Of a measure's values: microseconds, partition-microseconds, a number of something, or 1 for a
+    trial of a kind and 0 for another."""
+
+    TIME = "us"
+    PARTITION_TIME = "partition-us"
+    COUNT = "count"
+    SHARE = "share"
+
+
+class Family(StrEnum):
+    """What a measure is about: causes of a difference are declared for families."""
+
+    SETTLING = "settling"
+    SESSION_END = "session end"
+    OVERLAP = "overlap"
+    UNOWNED = "unowned"
+    REACTION = "reaction"
+    COUNT = "count"
+    LEFT_OUT = "left out"
+
+
+class Source(StrEnum):
+    """Where a value comes from."""
+
+    FINDING = "a check's finding"  # key: CHECK.MEASURE
+    CHANGES = "the sum over the episodes of all changes"  # key: a field of Episode
+    SETTLED = "the episodes after one change or fault"  # one measure for each
+    SESSION = "a fault and the end of its victim's session"  # one for each fault
+    TRIAL = "the trial itself"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """`key`: its name in JSON, unique. `name`: for people. `step`: of a measure of one step (`Step`)."""
+
+    key: str
+    name: str
+    unit: Unit
+    family: Family
+    source: Source
+    step: str | None = None
+
+
+def _time(key: str, name: str, family: Family, unit: Unit = Unit.TIME) -> Measure:
+    return Measure(key, name, unit, family, _source(key))
+
+
+def _count(key: str, name: str) -> Measure:
+    return Measure(key, name, Unit.COUNT, Family.COUNT, _source(key))
+
+
+def _source(key: str) -> Source:
+    return Source.CHANGES if key.startswith("changes.") else Source.FINDING
+
+
+#: What every trial has, in the order in which people read it. Measures of steps and of sessions
+#: (`settled`, `session_end`) come before these: how many there are depends on the scenario.
+MEASURES: tuple[Measure, ...] = (
+    _count("belief_overlap.count", "belief overlaps"),
+    _time("belief_overlap.longest_us", "belief overlap, longest", Family.OVERLAP),
+    _time("belief_overlap.total_us", "belief overlap, sum", Family.OVERLAP, Unit.PARTITION_TIME),
+    _count("effect_overlap.count", "effect overlaps"),
+    _time("effect_overlap.longest_us", "effect overlap, longest", Family.OVERLAP),
+    _time("effect_overlap.total_us", "effect overlap, sum", Family.OVERLAP, Unit.PARTITION_TIME),
+    _count("registry_overlap.count", "registry overlaps"),
+    _time("registry_overlap.longest_us", "registry overlap, longest", Family.OVERLAP),
+    _time("registry_overlap.total_us", "registry overlap, sum", Family.OVERLAP, Unit.PARTITION_TIME),
+    _count("zombie_overlap.zombies", "zombies"),
+    _time("zombie_overlap.longest_belief_us", "zombie's belief overlap", Family.OVERLAP),
+    _time("zombie_overlap.longest_effect_us", "zombie's effect overlap", Family.OVERLAP),
+    _time("unowned_window.longest_us", "longest unowned, registry", Family.UNOWNED),
+    _time("unowned_window.longest_belief_us", "longest unowned, belief", Family.UNOWNED),
+    _time("changes.unowned_us", "unowned partition-time", Family.UNOWNED, Unit.PARTITION_TIME),
+    _time("missed_watch.longest_us", "slowest reaction, members", Family.REACTION),
+    _time("broker_change_noticed.longest_us", "slowest reaction, brokers", Family.REACTION),
+    _count("disagreement.count", "disagreements"),
+    _count("non_convergence.retries_exhausted", "rebalances given up"),
+    _count("omission.unowned", "unowned at rest"),
+    _count("changes.notifications", "notifications"),
+    _count("changes.watches", "watches fired"),
+    _count("changes.rebalances", "rebalances"),
+    _count("changes.attempts", "attempts"),
+    _count("changes.conflicts", "conflicts"),
+    _count("changes.reads", "reads"),
+    _count("changes.writes", "writes"),
+    _count("changes.moved", "partitions moved"),
+)
+
+#: The margin of a time, as a share of a tick (100 ms of the default 500). The server ends sessions at
+#: multiples of a tick, and a back-off lasts as long as one: a fifth of it decides nothing, and is two of
+#: the periods in which members report their work. Counts and shares have no margin: the share of trials
+#: that may lie beyond it (`statistics.TOLERATED`) is all that is granted to them.
+MARGIN_TICKS = 0.2
+
+
+def margin(measure: Measure, parameters: Mapping[str, object]) -> int:
+    """The difference, in the measure's unit, up to which two values are the same."""
+    if measure.unit in (Unit.COUNT, Unit.SHARE):
+        return 0
+    tick_us = MARGIN_TICKS * 1000 * number(parameters, "tick_ms")
+    return round(tick_us * (number(parameters, "partitions") if measure.unit is Unit.PARTITION_TIME else 1))
+
+
+def number(parameters: Mapping[str, object], name: str) -> int:
+    """A parameter that is a whole number in every scenario."""
+    value = parameters[name]
+    assert isinstance(value, int), f"parameter {name} is a whole number in every scenario"
+    return value
+
+
+#: 1 for a trial that is left out of every other measure.
+LEFT_OUT = Measure("left_out", "trials left out", Unit.SHARE, Family.LEFT_OUT, Source.TRIAL)
+
+
+def settled(step: str) -> Measure:
+    """How long the group was unsettled in a step: from the first thing that happened to the last
+    before rest, summed over the step's episodes."""
+    return Measure(f"settled.{step}", f"settling: {step}", Unit.TIME, Family.SETTLING, Source.SETTLED, step)
+
+
+def session_end(fault: str, number: int) -> Measure:
+    """From a fault's beginning to the end of its victim's session. `number`: which fault of its name."""
+    nth = f" {number}" if number > 1 else ""
+    key, name = f"session.{fault}{nth}", f"session ends after {fault}{nth}"
+    return Measure(key, name, Unit.TIME, Family.SESSION_END, Source.SESSION)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the group's members asked of ZooKeeper in a step, all together."""
+
+    operations: int
+    writes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One trial's values. `left_out`: why it has none; None where it has. `work`: by step."""
+
+    left_out: str | None
+    values: Mapping[Measure, int] = field(default_factory=dict)
+    work: Mapping[str, Work] = field(default_factory=dict)
+
+
+def measured(history: History, findings: Mapping[str, Finding]) -> Measured:
+    """The values of a trial, with what the checks say of it."""
+    why = _why_left_out(history)
+    if why is not None:
+        return Measured(why)
+    changes = [each for each in episodes(history) if each.part == CHANGE]
+    steps = _steps(history, changes)
+    values = {settled(name): sum(each.duration_us for each in found) for name, found in steps.items()}
+    values |= _of_sessions(history)
+    values |= dict(_of_table(changes, findings))
+    return Measured(None, values, {name: _work(found) for name, found in steps.items()})
+
+
+def _why_left_out(history: History) -> str | None:
+    causes = unknown_causes(history)
+    if causes:
+        return causes[0]
+    lost = disturbance(history)
+    if lost is None:
+        return None
+    what = "session" if lost.kind is Kind.EXPIRED else "connection"
+    return f"{lost.actor} lost its {what}, and no fault was to do that"
+
+
+def _steps(history: History, changes: Sequence[Episode]) -> dict[str, list[Episode]]:
+    """The episodes of each step, in the steps' order. A step goes from one rest to the next and is named
+    by its first phase: what the runner did to the group. Steps of one name are one."""
+    rests = [rest.at_us for rest in rests_of(history)]
+    found: dict[str, list[Episode]] = {}
+    names: dict[int, str] = {}
+    for phase in events_of(history, Kind.PHASE):
+        number = bisect_right(rests, phase.at_us)
+        if number > 0 and phase.of("name") != CLOSING and number not in names:
+            names[number] = str(phase.of("name"))
+            found.setdefault(names[number], [])
+    for each in changes:
+        # The registry's times may be early by the tolerance: its first event may seem to be before the rest.
+        number = bisect_right(rests, each.begin_us + TOLERANCE_US)
+        if number in names:
+            found[names[number]].append(each)
+    return found
+
+
+def _work(found: Sequence[Episode]) -> Work:
+    writes = sum(each.writes for each in found)
+    return Work(sum(each.reads for each in found) + writes, writes)
+
+
+def _of_sessions(history: History) -> dict[Measure, int]:
+    """Of each fault whose victim's session ended before the group was taken down."""
+    end_us, _ = closing_us(history)
+    closed = events_of(history, Kind.SESSION_CLOSED)
+    ended = {event.session: event.at_us for event in closed if event.at_us < end_us - TOLERANCE_US}
+    numbers: dict[str, int] = {}
+    found: dict[Measure, int] = {}
+    for fault in faults(history):
+        name, session = str(fault.began.of("fault")), fault.began.of("session")
+        numbers[name] = numbers.get(name, 0) + 1
+        if session in ended:
+            found[session_end(name, numbers[name])] = max(0, ended[session] - fault.began.at_us)
+    return found
+
+
+def _of_table(changes: Sequence[Episode], findings: Mapping[str, Finding]) -> Iterator[tuple[Measure, int]]:
+    for measure in MEASURES:
+        place, _, name = measure.key.partition(".")
+        if measure.source is Source.CHANGES:
+            yield measure, sum(getattr(each, name) for each in changes)
+        elif place in findings and findings[place].outcome is not Outcome.UNKNOWN and name in findings[place].measures:
+            yield measure, findings[place].measures[name]

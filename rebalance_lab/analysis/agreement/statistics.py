@@ -1,0 +1,164 @@
+"""Do two samples come from distributions that agree, within a margin that is stated beforehand?
+
+A *band* says how far live values may lie from simulated ones: from `low` to `high`, in the measure's
+unit. Live values are *beyond* the band as far as the live distribution cannot be had from the simulated
+one by moving each value by `low` to `high`:
+
+    above = max over x of F_simulated(x - high) - F_live(x)
+    below = max over x of F_live(x) - F_simulated(x - low)
+
+Both are shares of trials (Strassen's theorem: `above` is the least share of live trials that lie above
+the band, however live and simulated trials are paired). For a band of width 0 they are the one-sided
+statistics of Kolmogorov and Smirnov. They need no assumption about the shape, and see a difference of
+spread, or of how often something happens, as well as one of location.
+
+Two questions are asked of a band, and neither is the negation of the other:
+
+- *Does it hold?* `at_most` is an upper confidence bound of the share beyond. The band holds where it is
+  at most TOLERATED. That must be so at every x, so each x is tested at its own level (intersection-union
+  test): the bound at x is that of a difference of two shares, from Clopper's and Pearson's limits of each
+  (MOVER). Few trials give a high bound: they never show that a band holds.
+- *Is it broken?* `p_value` is that of the two one-sided tests of Kolmogorov and Smirnov, the smaller one
+  doubled. It is exact for the sizes used here and errs to the safe side with ties.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaincinv
+from scipy.stats import ks_2samp
+
+#: The share of trials that may lie beyond a band. 30 live trials bound a share to about a quarter at
+#: best (half of them on either side of a value: 15 percentage points at 95 %); a smaller one would ask
+#: for more live trials than anybody runs.
+TOLERATED = 0.25
+
+#: Of the upper bound of the share beyond, one-sided; and of the interval of the difference of medians.
+CONFIDENCE = 0.95
+
+#: With fewer trials than this in a sample no band can be shown to hold, even if none lies beyond it:
+#: 1 - (1 - CONFIDENCE)^(1/n) is above TOLERATED.
+LEAST_TRIALS = 11
+
+#: Samples drawn for the interval of the difference of medians. The generator is seeded: same samples,
+#: same interval.
+RESAMPLES = 999
+
+#: What is shown of each sample.
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+Values = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """How far live values may lie from simulated ones, in the measure's unit; `low` ≤ 0 ≤ `high`."""
+
+    low: int
+    high: int
+
+    def __post_init__(self) -> None:
+        if not self.low <= 0 <= self.high:
+            raise ValueError(f"a band holds 0; this one goes from {self.low} to {self.high}")
+
+
+@dataclass(frozen=True, slots=True)
+class Beyond:
+    """The share of live trials beyond a band: as found, its upper bound, and the p-value of there being any."""
+
+    share: float
+    at_most: float
+    p_value: float
+
+    @property
+    def holds(self) -> bool:
+        """Whether the samples show that no more than the tolerated share is beyond."""
+        return self.at_most <= TOLERATED
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """How large a difference is, live minus simulated.
+
+    `median`: of medians, in the measure's unit, with its 95 % bootstrap interval `low` to `high`.
+    `delta`: Cliff's, from -1 (every live value below every simulated one) to 1.
+    """
+
+    median: float
+    low: float
+    high: float
+    delta: float
+
+
+def as_values(sample: Sequence[int]) -> Values:
+    """A sample, sorted. Raises ValueError for an empty one."""
+    if not sample:
+        raise ValueError("a sample needs at least one value")
+    return np.sort(np.asarray(sample, dtype=np.int64))
+
+
+def quantiles(sample: Values) -> tuple[float, ...]:
+    """QUANTILES of a sample, each a value that was measured (no interpolation)."""
+    return tuple(float(each) for each in np.quantile(sample, QUANTILES, method="inverted_cdf"))
+
+
+def beyond(live: Values, simulated: Values, band: Band) -> Beyond:
+    """How much of `live` lies beyond the band around `simulated`."""
+    above = _one_side(live, simulated + band.high)
+    # Mirrored, "below" is "above".
+    below = _one_side(np.sort(-live), np.sort(-(simulated + band.low)))
+    sides = (above, below)
+    return Beyond(
+        share=max(side.share for side in sides),
+        at_most=max(side.at_most for side in sides),
+        p_value=min(1.0, 2 * min(side.p_value for side in sides)),
+    )
+
+
+def _one_side(live: Values, limit: Values) -> Beyond:
+    """How much of `live` lies above `limit`: the simulated values, moved to the band's upper end."""
+    at = np.unique(np.concatenate([live, limit]))
+    at = np.concatenate([at[:1] - 1, at])  # below every value, too: no value was seen there, of so many
+    count_live = np.searchsorted(live, at, side="right")
+    count_limit = np.searchsorted(limit, at, side="right")
+    share_live, share_limit = count_live / len(live), count_limit / len(limit)
+    least = _clopper_pearson_low(count_live, len(live))
+    most = 1 - _clopper_pearson_low(len(limit) - count_limit, len(limit))
+    bounds = share_limit - share_live + np.hypot(most - share_limit, share_live - least)
+    return Beyond(
+        share=max(0.0, float(np.max(share_limit - share_live))),
+        at_most=float(np.clip(np.max(bounds), 0.0, 1.0)),
+        p_value=float(ks_2samp(live, limit, alternative="less").pvalue),
+    )
+
+
+def _clopper_pearson_low(count: NDArray[np.int64], number: int) -> NDArray[np.float64]:
+    """The lower limit, one-sided, of the share of which `count` of `number` were seen."""
+    low: NDArray[np.float64] = betaincinv(np.maximum(count, 1), number - count + 1, 1 - CONFIDENCE)
+    return np.where(count == 0, 0.0, low)
+
+
+def effect(live: Values, simulated: Values) -> Effect:
+    """The sizes of the difference between two samples."""
+    generator = np.random.default_rng(0)
+    drawn = [np.median(generator.choice(each, (RESAMPLES, len(each))), axis=1) for each in (live, simulated)]
+    low, high = np.quantile(drawn[0] - drawn[1], ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+    below = np.searchsorted(simulated, live, side="left")
+    above = len(simulated) - np.searchsorted(simulated, live, side="right")
+    delta = (int(below.sum()) - int(above.sum())) / (len(live) * len(simulated))
+    return Effect(float(np.median(live) - np.median(simulated)), float(low), float(high), delta)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """The p-values, corrected for their number (Holm): none is lower than what the chance of at least
+    one false alarm among all of them is."""
+    corrected = [0.0] * len(p_values)
+    reached = 0.0
+    for nth, index in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):
+        reached = max(reached, min(1.0, (len(p_values) - nth) * p_values[index]))
+        corrected[index] = reached
+    return corrected

@@ -1,0 +1,116 @@
+"""`agree`: whether live trials of a scenario agree with simulated ones, measure by measure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rebalance_lab.analysis.agreement.causes import Live
+from rebalance_lab.analysis.agreement.measures import Measured
+from rebalance_lab.analysis.agreement.verdicts import Agreement, compare, overall
+from rebalance_lab.cli import agree_samples
+from rebalance_lab.cli.agree_shown import Comparison, shape, show
+from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, UNKNOWN, Failure, spoken, writable_store
+from rebalance_lab.cli.options import (
+    DEFAULT_STORE,
+    ControlOption,
+    JsonOption,
+    Members,
+    MembersOption,
+    Rules,
+    SetOption,
+    StoreOption,
+    TrialRulesOption,
+    key_values,
+    without_plant,
+)
+from rebalance_lab.cli.terminal import print_json
+from rebalance_lab.trials import api
+from rebalance_lab.trials.plan import REAL, Plan
+
+EXIT_CODES = {
+    Agreement.AGREES: AS_EXPECTED,
+    Agreement.EXPLAINED: AS_EXPECTED,
+    Agreement.DIFFERS: SURPRISE,
+    Agreement.UNDECIDED: UNKNOWN,
+}
+
+#: What a picture can be written as.
+PICTURES = (".svg", ".html")
+
+
+def agree(
+    scenario: Annotated[str, typer.Argument(help="Its name; see `scenarios`.", metavar="SCENARIO")],
+    *,
+    live: Annotated[int, typer.Option("--live", help="Live trials; those of the store count.", min=1)] = 30,
+    simulated: Annotated[int, typer.Option("--simulated", help="Simulated trials, seeds 1 to N.", min=1)] = 1000,
+    rules: TrialRulesOption = None,
+    members: MembersOption = Members.ours,
+    control: ControlOption = False,
+    settings: SetOption = None,
+    processes: Annotated[int, typer.Option("--processes", help="Local processes that simulate.", min=1)] = 2,
+    store: StoreOption = DEFAULT_STORE,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="A picture of both samples, by its suffix.", metavar="FILE.svg|html")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare live trials with simulated ones: times, overlaps, costs, each as a distribution.
+
+    Each measure agrees within a margin, differs by no more than declared causes explain, differs, or
+    is undecided. Live trials of the store are used; those that are missing are run, one at a time.
+    With --members real, groups of ours (as shipped) and of real consumers are each compared.
+    """
+    if out is not None and out.suffix not in PICTURES:
+        raise Failure(f"--out {out}: a picture is written as .svg or .html")
+    values, plant = without_plant(key_values(settings))
+    if plant is not None:
+        raise Failure(f"--set plant={plant}: a planted bug sits in both worlds, or in one; there is nothing to compare")
+    with spoken():
+        plans = live_plans(scenario, rules, members, control, values)
+        chosen = plans[Live.PROCESSES].rules
+        base = api.make_plan(scenario, rules=chosen, control=control, settings=values)
+        writable_store(store)
+        samples = [agree_samples.live_sample(world, plan, live, store) for world, plan in plans.items()]
+        beside = agree_samples.simulated_sample(base, simulated, processes)
+    found = [compared(sample, beside) for sample in samples]
+    if out is not None:
+        _draw(found, out)
+    for comparison in found:
+        if as_json:
+            print_json(shape(comparison))
+        else:
+            show(comparison)
+    raise typer.Exit(EXIT_CODES[overall(row for comparison in found for row in comparison.rows)])
+
+
+def live_plans(
+    scenario: str, rules: Rules | None, members: Members, control: bool, values: dict[str, str]
+) -> dict[Live, Plan]:
+    """The plans of the live samples. Raises Failure, PlanError: what cannot be played in both worlds."""
+    if members is Members.mixed:
+        raise Failure("--members mixed: nothing in the simulator is like it; use --members real")
+    if members is Members.real and rules is Rules.described:
+        raise Failure("--rules described: real members follow shipped; leave --rules out with --members real")
+    ours = Rules.shipped if members is Members.real else (rules or Rules.described)
+    kinds = {Live.PROCESSES: str(ours)} | ({Live.REAL: REAL} if members is Members.real else {})
+    return {
+        world: api.make_plan(scenario, world="processes", rules=kind, control=control, settings=values)
+        for world, kind in kinds.items()
+    }
+
+
+def compared(sample: agree_samples.LiveSample, simulated: list[Measured]) -> Comparison:
+    """A live sample beside simulated trials of the same plan."""
+    rows = compare(sample.trials, simulated, sample.world, sample.plan.parameters)
+    return Comparison(sample, simulated, rows)
+
+
+def _draw(found: list[Comparison], out: Path) -> None:
+    # altair is imported where it is needed: it is slow.
+    from rebalance_lab.report.charts.agreement import write_picture  # noqa: PLC0415
+
+    with spoken():
+        write_picture([(comparison.title, comparison.rows) for comparison in found], out)

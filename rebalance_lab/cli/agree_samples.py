@@ -1,0 +1,86 @@
+"""The samples that `agree` compares: live trials from a store or run anew, simulated ones run anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+
+import msgspec
+
+from rebalance_lab.analysis.agreement.causes import Live
+from rebalance_lab.analysis.agreement.measures import Measured, measured
+from rebalance_lab.checks import judge
+from rebalance_lab.cli.terminal import watched
+from rebalance_lab.history.files import Trial, load, read_trial, trial_folders
+from rebalance_lab.trials import api
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.simulated import simulate
+
+#: Parameters of the simulator alone: live trials that differ in them are alike.
+SIMULATED_ONLY = ("latency_min_us", "latency_max_us")
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSample:
+    """Live trials of one plan but the seed. `stored` of them were in the store already; `failed`: the
+    trials that did not get to their end, which the sample does not have."""
+
+    world: Live
+    plan: Plan
+    trials: tuple[Measured, ...]
+    stored: int
+    failed: tuple[api.FailedTrial, ...]
+
+
+def simulated_sample(plan: Plan, number: int, processes: int) -> list[Measured]:
+    """`number` trials of a simulated plan, with seeds 1, 2, ….
+
+    They are run anew and not stored: a simulated trial is a function of its plan and of the lab's code, and
+    takes no longer to run than to read. One from a store may be of another lab's code.
+    """
+    plans = (with_seed(plan, seed) for seed in range(1, number + 1))
+    return list(watched(api.each_of(plans, measure_simulated, processes), number, "simulated"))
+
+
+def measure_simulated(plan: Plan) -> Measured:
+    """Run one simulated trial, and keep its values alone."""
+    history, _ = simulate(plan)
+    return measured(history, judge(history))
+
+
+def live_sample(world: Live, plan: Plan, number: int, store: Path) -> LiveSample:
+    """`number` trials of a live plan: those that the store has, whatever their seeds, and for the rest new
+    ones, one at a time. Raises HistoryError, PlanError, OSError, EmbeddedServerError."""
+    found = dict(islice(stored_trials(plan, store), number))
+    seeds = {trial.seed for trial in found.values()}
+    free = (seed for seed in count(1) if seed not in seeds)
+    plans = [with_seed(plan, seed) for seed in islice(free, number - len(found))]
+    ended = list(watched(api.attempts(plans, store, 1), len(plans), world)) if plans else []
+    folders = [*found, *(each.folder for each in ended if isinstance(each, api.TrialResult))]
+    failed = tuple(each for each in ended if isinstance(each, api.FailedTrial))
+    return LiveSample(world, plan, tuple(measure_stored(folder) for folder in folders), len(found), failed)
+
+
+def stored_trials(plan: Plan, store: Path) -> Iterator[tuple[Path, Trial]]:
+    """The store's trials that are like a plan in all but the seed, by seed."""
+    trials = [(folder, read_trial(folder)) for folder in trial_folders(store)]
+    alike = [(folder, trial) for folder, trial in trials if _kind(trial) == _kind(plan)]
+    return iter(sorted(alike, key=lambda each: (each[1].seed, each[0].name)))
+
+
+def measure_stored(folder: Path) -> Measured:
+    """The values of a stored trial. Raises HistoryError."""
+    history = load(folder)
+    return measured(history, judge(history))
+
+
+def with_seed(plan: Plan, seed: int) -> Plan:
+    return msgspec.structs.replace(plan, seed=seed)
+
+
+def _kind(of: Plan | Trial) -> tuple[object, ...]:
+    """All that makes trials alike."""
+    parameters = {name: value for name, value in of.parameters.items() if name not in SIMULATED_ONLY}
+    return (of.scenario, of.world, of.rules, of.control, of.plant, parameters)

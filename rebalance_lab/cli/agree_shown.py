@@ -1,0 +1,206 @@
+"""What `agree` found, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.analysis.agreement.causes import Live
+from rebalance_lab.analysis.agreement.measures import Measured, Unit
+from rebalance_lab.analysis.agreement.statistics import LEAST_TRIALS, QUANTILES, TOLERATED
+from rebalance_lab.analysis.agreement.verdicts import Agreement, Compared, Sample, overall
+from rebalance_lab.cli.agree_samples import LiveSample
+from rebalance_lab.cli.terminal import answer, styled, table
+from rebalance_lab.trials.plan import run_command
+
+#: Below this a time is told in milliseconds.
+_SECOND_US = 1_000_000
+
+_WORLD = {Live.PROCESSES: "processes", Live.REAL: "real members"}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One live sample beside the simulated one."""
+
+    live: LiveSample
+    simulated: Sequence[Measured]
+    rows: tuple[Compared, ...]
+
+    @property
+    def title(self) -> str:
+        plan = self.live.plan
+        settings = [f"{name}={plan.parameters[name]}" for name in plan.changed]
+        facts = [plan.scenario, plan.rules, *(["control"] if plan.control else []), *settings]
+        return " · ".join([*facts, f"{_WORLD[self.live.world]} against simulated"])
+
+
+def show(comparison: Comparison) -> None:
+    """One comparison on the terminal; 80 columns are enough."""
+    console = answer()
+    console.print(f"[bold]{comparison.title}[/]", soft_wrap=True)
+    for name, trials in (("live", comparison.live.trials), ("simulated", comparison.simulated)):
+        console.print(f"{name:9} {sample_line(trials)}", soft_wrap=True, markup=False)
+    told = [row for row in comparison.rows if not row.constant]
+    if told:
+        shown = [(name_of(row), _range(row, row.live), _range(row, row.simulated), _short(row.verdict)) for row in told]
+        columns = ("measure", "live", "simulated", "verdict")
+        console.print(table("", columns, shown, numbers=("live", "simulated")))
+        console.print("Each sample: the quantiles 5 %, 50 % and 95 %.")
+    for line in lines(comparison.rows):
+        console.print(line, soft_wrap=True)
+    for failed in comparison.live.failed:
+        why = failed.why.splitlines()[0]
+        console.print(
+            f"failed: seed {failed.plan.seed}: {why}: {run_command(failed.plan)}", soft_wrap=True, markup=False
+        )
+    console.print(f"verdict  {styled(overall(comparison.rows))}")
+
+
+def sample_line(trials: Sequence[Measured]) -> str:
+    """`30 trials, 2 left out: rest was missed (2)`."""
+    why = Counter(trial.left_out for trial in trials if trial.left_out is not None)
+    told = f"{len(trials)} trials, {sum(why.values())} left out"
+    return told + (f": {'; '.join(f'{reason} ({number})' for reason, number in why.most_common(3))}" if why else "")
+
+
+def name_of(row: Compared) -> str:
+    """The measure with its unit: `settling: paused, s`."""
+    return ", ".join(filter(None, (row.measure.name, _unit(row))))
+
+
+def _unit(row: Compared) -> str:
+    """s or ms for times, so that the numbers are short. Partition-times are told the same way."""
+    if row.measure.unit in (Unit.COUNT, Unit.SHARE):
+        return ""
+    values = (*row.live.quantiles, *row.simulated.quantiles)
+    return "s" if max(values, default=0) >= _SECOND_US else "ms"
+
+
+def _short(verdict: Agreement) -> str:
+    return styled("explained" if verdict is Agreement.EXPLAINED else verdict)
+
+
+def _range(row: Compared, sample: Sample) -> str:
+    """The 5 %, 50 % and 95 % quantiles."""
+    if not sample.n:
+        return "none"
+    return " ".join(number(row, value) for value in sample.quantiles[::2])
+
+
+def number(row: Compared, value: float) -> str:
+    """A value of a measure, in the unit that people read."""
+    match _unit(row):
+        case "s":
+            return f"{value / 1e6:.2f}"
+        case "ms":
+            return f"{value / 1e3:.0f}" if abs(value) >= 10_000 or not value else f"{value / 1e3:.1f}"
+        case _:
+            return f"{value:g}"
+
+
+def lines(rows: Sequence[Compared]) -> Iterator[str]:
+    """What is to be said of the verdicts, the worst first."""
+    few = [row for row in rows if row.verdict is Agreement.UNDECIDED and _is_small(row)]
+    for verdict in (Agreement.DIFFERS, Agreement.UNDECIDED, Agreement.EXPLAINED):
+        for row in rows:
+            if row.verdict is verdict and row not in few:
+                yield f"{styled(verdict)}: {reason(row)}"
+    if few:
+        least = min(min(row.live.n, row.simulated.n) for row in few)
+        yield (
+            f"{styled(Agreement.UNDECIDED)}: {len(few)} measures: a sample has {least} trials; with fewer than "
+            f"{LEAST_TRIALS} nothing can be shown to agree"
+        )
+    same = [row for row in rows if row.constant and row.simulated.n]
+    if same:
+        none = [row.measure.name for row in same if not row.simulated.quantiles[0]]
+        some = [f"{row.measure.name} {_value(row)}" for row in same if row.simulated.quantiles[0]]
+        yield from ([f"the same in every trial: {', '.join(some)}"] if some else [])
+        yield from ([f"none in any trial: {', '.join(none)}"] if none else [])
+
+
+def _is_small(row: Compared) -> bool:
+    return min(row.live.n, row.simulated.n) < LEAST_TRIALS
+
+
+def _value(row: Compared) -> str:
+    return " ".join(filter(None, (number(row, row.simulated.quantiles[0]), _unit(row))))
+
+
+def reason(row: Compared) -> str:
+    """Why a measure has its verdict, in one sentence."""
+    if row.effect is None or row.beyond is None or row.plain is None:
+        return f"{row.measure.name}: {row.live.n} live and {row.simulated.n} simulated trials have it"
+    unit = _unit(row)
+    low, median, high = (number(row, value) for value in (row.effect.low, row.effect.median, row.effect.high))
+    told = (
+        f"{row.measure.name}: live minus simulated is {median} {unit}".rstrip() + f" at the median ({low} to {high}), "
+    )
+    allowed = f"the margin of {number(row, row.margin)} {unit}".rstrip() if row.margin else "any margin"
+    if row.verdict is Agreement.EXPLAINED:
+        causes = ", ".join(cause.name for cause in row.explained.causes)
+        return told + f"within {_band(row)}, which {causes} explain"
+    if row.explained.causes:
+        allowed = f"the explained band of {_band(row)}"
+    if row.verdict is Agreement.DIFFERS:
+        return told + f"{row.beyond.share:.0%} of trials are beyond {allowed} (p = {row.p_value:.2g})"
+    return told + f"up to {row.beyond.at_most:.0%} of trials may be beyond {allowed}; {TOLERATED:.0%} are tolerated"
+
+
+def _band(row: Compared) -> str:
+    unit = _unit(row)
+    return f"{number(row, row.band.low)} to {number(row, row.band.high)} {unit}".rstrip()
+
+
+def shape(comparison: Comparison) -> dict[str, object]:
+    """The JSON of one comparison. Values in the measure's `unit`; shares and p-values as numbers."""
+    plan = comparison.live.plan
+    return {
+        "scenario": plan.scenario,
+        "rules": plan.rules,
+        "control": plan.control,
+        "settings": {name: plan.parameters[name] for name in plan.changed},
+        "world": comparison.live.world,
+        "live": {**_sample_shape(comparison.live.trials), "stored": comparison.live.stored},
+        "failed": [{"trial": each.plan.trial_id, "why": each.why} for each in comparison.live.failed],
+        "simulated": _sample_shape(comparison.simulated),
+        "verdict": overall(comparison.rows),
+        "measures": [_row_shape(row) for row in comparison.rows],
+    }
+
+
+def _sample_shape(trials: Sequence[Measured]) -> dict[str, object]:
+    why = Counter(trial.left_out for trial in trials if trial.left_out is not None)
+    return {"trials": len(trials), "left_out": [{"why": reason, "trials": number} for reason, number in why.items()]}
+
+
+def _row_shape(row: Compared) -> dict[str, object]:
+    size, plain, widened = row.effect, row.plain, row.beyond
+    return {
+        "measure": row.measure.key,
+        "name": row.measure.name,
+        "unit": row.measure.unit,
+        "verdict": row.verdict,
+        "live": _quantiles(row.live),
+        "simulated": _quantiles(row.simulated),
+        "median_difference": None
+        if size is None
+        else {"value": size.median, "low": size.low, "high": size.high, "cliffs_delta": size.delta},
+        "margin": row.margin,
+        "explained": {
+            "low": row.explained.band.low,
+            "high": row.explained.band.high,
+            "causes": [cause.name for cause in row.explained.causes],
+        },
+        "beyond_margin": None if plain is None else {"share": plain.share, "at_most": plain.at_most},
+        "beyond_explained": None
+        if widened is None
+        else {"share": widened.share, "at_most": widened.at_most, "p_value": row.p_value},
+    }
+
+
+def _quantiles(sample: Sample) -> Mapping[str, float]:
+    found = {f"q{round(100 * share):02}": value for share, value in zip(QUANTILES, sample.quantiles, strict=False)}
+    return {"trials": sample.n, **found}

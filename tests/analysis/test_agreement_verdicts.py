@@ -1,0 +1,185 @@
+"""What is said of each measure: synthetic trials, causes of its own, and the table of measures on trials."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from rebalance_lab.analysis.agreement.causes import CAUSES, Cause, Live, Size, explained
+from rebalance_lab.analysis.agreement.measures import (
+    LEFT_OUT,
+    MEASURES,
+    Family,
+    Measure,
+    Measured,
+    Source,
+    Unit,
+    Work,
+    margin,
+    measured,
+    session_end,
+    settled,
+)
+from rebalance_lab.analysis.agreement.verdicts import Agreement, Compared, compare, overall
+from rebalance_lab.analysis.results import Episode
+from rebalance_lab.checks import CHECKS, judge
+from rebalance_lab.trials.scenario import make_plan
+from rebalance_lab.trials.simulated import simulate
+
+PARAMETERS = {"tick_ms": 500, "partitions": 6, "servers": 1}
+TIME = settled("paused")
+COUNT = next(measure for measure in MEASURES if measure.key == "changes.reads")
+WORK = {"paused": Work(operations=50, writes=10)}
+
+SLOW = Cause("slow", "a test's own", frozenset({Family.SETTLING}), later=Size(once_us=500_000))
+
+
+def trials(values: Sequence[int], measure: Measure = TIME) -> list[Measured]:
+    return [Measured(None, {measure: value}, WORK) for value in values]
+
+
+def times(seed: int, number: int, later_us: int = 0) -> list[Measured]:
+    drawn = np.random.default_rng(seed).integers(1_000_000, 1_200_000, number) + later_us
+    return trials(drawn.tolist())
+
+
+def verdict(live: list[Measured], simulated: list[Measured], causes: Sequence[Cause] = ()) -> Compared:
+    row, left_out = compare(live, simulated, Live.PROCESSES, PARAMETERS, causes)
+    assert left_out.measure is LEFT_OUT
+    return row
+
+
+def test_the_same_distribution_agrees() -> None:
+    assert verdict(times(1, 30), times(2, 500)).verdict is Agreement.AGREES
+
+
+def test_a_difference_beyond_the_margin_differs() -> None:
+    row = verdict(times(1, 30, 400_000), times(2, 500))
+    assert (row.verdict, row.margin) == (Agreement.DIFFERS, 100_000)
+
+
+def test_too_few_trials_are_undecided_whether_they_look_alike_or_not() -> None:
+    assert verdict(times(1, 5), times(2, 500)).verdict is Agreement.UNDECIDED
+    assert verdict(times(1, 5, 130_000), times(2, 500)).verdict is Agreement.UNDECIDED
+
+
+def test_a_cause_explains_what_is_in_its_direction_and_size() -> None:
+    explained_row = verdict(times(1, 30, 400_000), times(2, 500), [SLOW])
+    assert (explained_row.verdict, explained_row.explained.causes) == (Agreement.EXPLAINED, (SLOW,))
+    assert verdict(times(1, 30, 1_000_000), times(2, 500), [SLOW]).verdict is Agreement.DIFFERS, "too large"
+    assert verdict(times(1, 30, -400_000), times(2, 500), [SLOW]).verdict is Agreement.DIFFERS, "the wrong sign"
+
+
+def test_a_cause_that_is_not_needed_does_not_make_agreement_less() -> None:
+    assert verdict(times(1, 30), times(2, 500), [SLOW]).verdict is Agreement.AGREES
+
+
+def test_counts_have_no_margin() -> None:
+    same, more = trials([42] * 30, COUNT), trials([43] * 30, COUNT)
+    assert verdict(same, trials([42] * 500, COUNT)).verdict is Agreement.AGREES
+    assert verdict(more, trials([42] * 500, COUNT)).verdict is Agreement.DIFFERS
+
+
+def test_a_measure_that_only_one_world_has_is_undecided() -> None:
+    row = verdict(trials([]), trials([1] * 500))
+    assert (row.verdict, row.live.n, row.effect) == (Agreement.UNDECIDED, 0, None)
+
+
+def test_trials_left_out_are_compared_as_a_share() -> None:
+    nothing = Measured("rest was missed")
+    live, simulated = times(1, 30), [*times(2, 500), *([nothing] * 400)]
+    _, left_out = compare(live, simulated, Live.PROCESSES, PARAMETERS, CAUSES)
+    assert left_out.verdict is Agreement.DIFFERS, "live trials have no reason to be left out less"
+    _, left_out = compare([*times(1, 20), *([nothing] * 20)], times(2, 500), Live.PROCESSES, PARAMETERS, CAUSES)
+    assert left_out.verdict is Agreement.EXPLAINED, "a busy machine"
+
+
+def test_the_number_of_measures_is_corrected_for() -> None:
+    """Of 40 measures that are the same in both worlds none differs, though some p-value is below 5 %."""
+    measures = [settled(f"step {number}") for number in range(40)]
+    dice = np.random.default_rng(5)
+
+    def sample(number: int) -> list[Measured]:
+        return [Measured(None, {each: int(dice.integers(10**9)) for each in measures}, {}) for _ in range(number)]
+
+    rows = compare(sample(30), sample(300), Live.PROCESSES, PARAMETERS, ())
+    assert min(row.beyond.p_value for row in rows if row.beyond is not None) < 0.05
+    assert all(row.verdict is not Agreement.DIFFERS for row in rows)
+
+
+def test_the_verdict_of_all_is_the_worst() -> None:
+    agrees, differs = verdict(times(1, 30), times(2, 500)), verdict(times(1, 30, 400_000), times(2, 500))
+    few = verdict(times(1, 5), times(2, 500))
+    assert overall([agrees, few, differs]) is Agreement.DIFFERS
+    assert overall([agrees, few]) is Agreement.UNDECIDED
+    assert overall([agrees]) is Agreement.AGREES
+
+
+def test_causes_grow_with_what_was_done_and_only_where_they_are_at_work() -> None:
+    found = explained(TIME, Live.PROCESSES, PARAMETERS, WORK["paused"])
+    assert [cause.name for cause in found.causes] == ["interpreter", "disk", "JVM of the server"]
+    assert (found.band.low, found.band.high) == (0, 50 * 1_000 + 10 * 10_000 + 100_000)
+    unowned = next(measure for measure in MEASURES if measure.unit is Unit.PARTITION_TIME and "unowned" in measure.key)
+    assert explained(unowned, Live.PROCESSES, PARAMETERS, WORK["paused"]).band.high == 6 * found.band.high
+    session = explained(session_end("kill", 1), Live.PROCESSES, {**PARAMETERS, "servers": 3}, Work(0, 0))
+    assert (session.band.low, session.band.high) == (-250_000, 350_000)
+    assert explained(COUNT, Live.REAL, PARAMETERS, WORK["paused"]).causes == ()
+
+
+def test_every_cause_has_a_reason_a_size_and_something_that_it_moves() -> None:
+    for cause in CAUSES:
+        assert cause.why.endswith(".") and cause.families and cause.live
+        assert cause.later != Size() or cause.earlier != Size()
+    assert len({cause.name for cause in CAUSES}) == len(CAUSES)
+
+
+def test_every_measure_of_the_table_exists() -> None:
+    """Of a trial in earnest each is measured, or belongs to a check that does not apply to it."""
+    history, _ = simulate(make_plan("herd"))
+    found = measured(history, judge(history))
+    assert found.left_out is None
+    for measure in MEASURES:
+        place, _, name = measure.key.partition(".")
+        if measure.source is Source.CHANGES:
+            assert name in {field.name for field in fields(Episode)}
+        else:
+            assert place in CHECKS
+        assert measure in found.values, measure.key
+    assert len({measure.key for measure in MEASURES}) == len(MEASURES)
+
+
+def test_margins() -> None:
+    assert margin(TIME, PARAMETERS) == 100_000
+    assert margin(TIME, {**PARAMETERS, "tick_ms": 100}) == 20_000
+    assert margin(COUNT, PARAMETERS) == 0
+    assert margin(next(each for each in MEASURES if each.key == "changes.unowned_us"), PARAMETERS) == 600_000
+
+
+def test_steps_are_named_by_what_the_runner_did_and_sessions_by_the_fault() -> None:
+    history, _ = simulate(make_plan("crash"))
+    found = measured(history, judge(history))
+    assert list(found.work) == ["crashed"]
+    assert found.values[settled("crashed")] < 100_000
+    assert found.values[session_end("kill", 1)] > 1_000_000
+    assert found.work["crashed"].operations > found.work["crashed"].writes > 0
+
+
+def test_a_control_has_no_fault_and_settles_at_once() -> None:
+    history, _ = simulate(make_plan("zombie", control=True))
+    found = measured(history, judge(history))
+    assert found.values[settled("control")] == 0
+    assert not [measure for measure in found.values if measure.source is Source.SESSION]
+
+
+@pytest.mark.parametrize(
+    ("plant", "why"),
+    [("pause-that-does-not-bite", "did not outlast session"), ("recorder-loses-releases", "event 25 is missing")],
+)
+def test_a_trial_that_shows_nothing_is_left_out_with_its_reason(plant: str, why: str) -> None:
+    history, _ = simulate(make_plan("zombie", plant=plant))
+    found = measured(history, judge(history))
+    assert why in (found.left_out or "")
+    assert not found.values

@@ -1,0 +1,151 @@
+"""`agree`: its answers and exit codes, with simulated trials in the place of live ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli_tools import CommandLine
+
+from rebalance_lab.analysis.agreement.causes import Live
+from rebalance_lab.analysis.agreement.measures import Measured
+from rebalance_lab.cli import agree_samples
+from rebalance_lab.cli.agree_samples import LiveSample, live_sample, measure_simulated, stored_trials, with_seed
+from rebalance_lab.history.files import load, seal
+from rebalance_lab.trials import api
+from rebalance_lab.trials.plan import Plan
+
+QUICK = {"members": "2", "partitions": "2"}
+SET = ["--set", "members=2", "--set", "partitions=2"]
+
+#: Seeds of the trials that stand for live ones: others than those of the simulated sample.
+FIRST_SEED = 5000
+
+
+def in_place_of_live(plan: Plan, number: int, first_seed: int = FIRST_SEED) -> tuple[Measured, ...]:
+    simulated = api.make_plan(plan.scenario, rules="shipped" if plan.rules == "real" else plan.rules, settings=QUICK)
+    return tuple(measure_simulated(with_seed(simulated, seed)) for seed in range(first_seed, first_seed + number))
+
+
+@pytest.fixture
+def no_live_trial(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """Samples of simulated trials instead of live ones; the plans that were asked for."""
+    asked: list[Plan] = []
+
+    def sample(world: Live, plan: Plan, number: int, _store: Path) -> LiveSample:
+        asked.append(plan)
+        return LiveSample(world, plan, in_place_of_live(plan, number), 0, ())
+
+    def one_process(plan: Plan, number: int, _processes: int) -> list[Measured]:
+        return [measure_simulated(with_seed(plan, seed)) for seed in range(1, number + 1)]
+
+    monkeypatch.setattr(agree_samples, "live_sample", sample)
+    monkeypatch.setattr(agree_samples, "simulated_sample", one_process)
+    return asked
+
+
+def rows_of(shape: dict) -> dict[str, dict]:
+    return {row["measure"]: row for row in shape["measures"]}
+
+
+@pytest.mark.usefixtures("no_live_trial")
+def test_two_samples_of_one_world_agree(command: CommandLine, tmp_path: Path) -> None:
+    ended = command("agree", "leave", "--live", 30, "--simulated", 60, *SET, "--store", tmp_path, "--json")
+    shape = ended.json
+    assert (ended.code, shape["verdict"]) == (0, "agrees")
+    assert shape["live"] == {"trials": 30, "left_out": [], "stored": 0}
+    settling = rows_of(shape)["settled.leaving"]
+    assert (settling["verdict"], settling["margin"], settling["live"]["trials"]) == ("agrees", 100_000, 30)
+    assert settling["beyond_margin"]["at_most"] <= 0.25
+    assert set(settling["simulated"]) == {"trials", "q05", "q25", "q50", "q75", "q95"}
+
+
+@pytest.mark.usefixtures("no_live_trial")
+def test_too_few_trials_are_undecided_and_fit_80_columns(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rebalance_lab.cli.terminal.PIPE_WIDTH", 80)
+    ended = command("agree", "leave", "--live", 3, "--simulated", 20, *SET, "--store", tmp_path)
+    assert ended.code == 2
+    assert "verdict  undecided" in ended.out
+    assert "with fewer than 11" in ended.out
+    drawn = [line for line in ended.out.splitlines() if line.startswith(("│", "┃"))]
+    assert drawn and max(map(len, drawn)) <= 80
+    assert any("settling: leaving" in line and line.count("│") == 5 for line in drawn), "no cell is folded"
+
+
+@pytest.mark.usefixtures("no_live_trial")
+@pytest.mark.parametrize("suffix", [".svg", ".html"])
+def test_a_picture_is_written(command: CommandLine, tmp_path: Path, suffix: str) -> None:
+    out = tmp_path / f"picture{suffix}"
+    command("agree", "leave", "--live", 12, "--simulated", 20, *SET, "--store", tmp_path, "--out", out)
+    text = out.read_text()
+    assert "settling: leaving" in text and "simulated" in text
+
+
+def test_real_members_are_a_sample_of_their_own(
+    command: CommandLine, tmp_path: Path, no_live_trial: list[Plan]
+) -> None:
+    ended = command("agree", "leave", "--members", "real", "--live", 3, "--simulated", 5, *SET, "--store", tmp_path)
+    assert [(plan.world, plan.rules) for plan in no_live_trial] == [("processes", "shipped"), ("processes", "real")]
+    assert "real members against simulated" in ended.out
+
+
+def test_bad_input_is_refused_in_one_line(command: CommandLine, tmp_path: Path) -> None:
+    assert "did you mean zombie" in command.refused("agree", "zombi")
+    assert ".svg or .html" in command.refused("agree", "zombie", "--out", tmp_path / "x.png")
+    assert "planted bug" in command.refused("agree", "zombie", "--set", "plant=ignore-watch")
+    assert "cannot be played in world processes" in command.refused("agree", "minority")
+    assert "mixed" in command.refused("agree", "zombie", "--members", "mixed")
+    assert "--rules described" in command.refused("agree", "zombie", "--members", "real", "--rules", "described")
+    assert "pause_ms=x" in command.refused("agree", "zombie", "--set", "pause_ms=x", "--store", tmp_path)
+
+
+def stored_as_live(store: Path, plan: Plan, **fields: object) -> None:
+    """A trial in the store that says that it was a live one."""
+    result = api.run(api.make_plan(plan.scenario, settings=QUICK, seed=plan.seed), store / "simulated")
+    history = load(result.folder)
+    folder = store / f"{plan.trial_id}-{fields.get('parameters', '')!s:.20}".replace(" ", "").replace("'", "")
+    (result.folder).rename(folder)
+    trial = {"id": folder.name, "world": "processes", **fields}
+    seal(folder, type(history.trial)(**{**{name: getattr(history.trial, name) for name in FIELDS}, **trial}))
+
+
+FIELDS = ("id", "scenario", "world", "generation", "rules", "seed", "control", "parameters", "history_sha256")
+
+
+def test_what_the_store_has_is_used_and_only_the_rest_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = api.make_plan("leave", world="processes", settings=QUICK)
+    for seed in (1, 3):
+        stored_as_live(tmp_path, with_seed(plan, seed))
+    stored_as_live(tmp_path, with_seed(plan, 4), parameters={**plan.parameters, "members": 3})
+    stored_as_live(tmp_path, with_seed(plan, 5), parameters={**plan.parameters, "latency_max_us": 9000})
+    assert [trial.seed for _, trial in stored_trials(plan, tmp_path)] == [1, 3, 5], "latencies are the simulator's"
+    asked: list[int] = []
+
+    def attempts(plans: list[Plan], _store: Path, processes: int) -> list[api.FailedTrial]:
+        assert processes == 1, "live trials disturb each other"
+        asked.extend(each.seed for each in plans)
+        return [api.FailedTrial(each, "TrialError: no") for each in plans]
+
+    monkeypatch.setattr(api, "attempts", attempts)
+    sample = live_sample(Live.PROCESSES, plan, 5, tmp_path)
+    assert asked == [2, 4]
+    assert (len(sample.trials), sample.stored, len(sample.failed)) == (3, 3, 2)
+    assert live_sample(Live.PROCESSES, plan, 2, tmp_path).stored == 2
+    assert asked == [2, 4], "enough were there"
+
+
+def test_a_failed_trial_is_named_with_the_command_that_runs_it(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_live_trial: list[Plan]
+) -> None:
+    failing = agree_samples.live_sample
+
+    def sample(world: Live, plan: Plan, number: int, store: Path) -> LiveSample:
+        found = failing(world, plan, number, store)
+        return LiveSample(world, plan, found.trials, 0, (api.FailedTrial(plan, "TrialError: m1 never started"),))
+
+    monkeypatch.setattr(agree_samples, "live_sample", sample)
+    out = command("agree", "leave", "--live", 2, "--simulated", 3, *SET, "--store", tmp_path).out
+    assert "failed: seed 1: TrialError: m1 never started: rebalance-lab run leave --world processes" in out
+    assert no_live_trial
