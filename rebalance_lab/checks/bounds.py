@@ -20,6 +20,7 @@ Members, topics and partitions are the parameters', or as many as the history sh
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import undisturbed
@@ -83,18 +84,17 @@ def _attempt_us(history: History, started: int, fetcher_stop_ms: int) -> int:
     requests = 3 * _parameter(history, "brokers") + members + topics + 4 * partitions + 7
     if history.trial.world == "simulated":
         return fetcher_stop_ms * 1000 + requests * 2 * _parameter(history, "latency_max_us")
-    return max(fetcher_stop_ms * 1000 + requests * LIVE_ROUND_TRIP_US, _longest_attempt_us(history))
+    return max([fetcher_stop_ms * 1000 + requests * LIVE_ROUND_TRIP_US, *_attempts_us(history)])
 
 
-def _longest_attempt_us(history: History) -> int:
-    """Of the attempts that no fault disturbed."""
+def _attempts_us(history: History) -> Iterator[int]:
+    """How long each attempt took that no fault disturbed."""
     attempts = (attempt for life in lives(history) for rebalance in life.rebalances for attempt in rebalance.attempts)
-    taken = (
+    return (
         attempt.ended.at_us - attempt.began.at_us
         for attempt in attempts
         if attempt.ended is not None and undisturbed(history, attempt.began.at_us, attempt.ended.at_us)
     )
-    return max(taken, default=0)
 
 
 def _parameter(history: History, name: str) -> int:

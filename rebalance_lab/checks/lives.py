@@ -103,7 +103,7 @@ class _Book:
         self._by_member: dict[_Who, Life] = {}
         self._by_actor: dict[str, list[Life]] = {}
         self._connected: dict[_Who, Event] = {}
-        self._faults: dict[EventId, Event] = {}
+        self._faults: dict[tuple[str, object], Event] = {}
 
     def take(self, event: Event) -> None:
         match event.kind:
@@ -139,7 +139,7 @@ class _Book:
                 self._disconnect(life, event)
 
     def _fault_ended(self, event: Event) -> None:
-        began = self._faults.pop((event.actor, _number(event.of("of"))), None)
+        began = self._faults.pop((event.actor, event.of("of")), None)
         if began is not None:
             self._disturb(began, event.at_us, event.id)
 
@@ -195,7 +195,3 @@ def _of_rebalance(rebalance: Rebalance, event: Event) -> None:
         attempt.decided = event
     elif attempt is not None:
         attempt.failed = attempt.ended = event
-
-
-def _number(value: object) -> int:
-    return value if isinstance(value, int) else -1

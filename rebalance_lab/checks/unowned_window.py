@@ -109,17 +109,17 @@ def _vacuous(history: History, alive: list[Stretch], registry: _View) -> str | N
     if not alive:
         return "no rebalance ever succeeded, so no window was looked at"
     longest_us = max(stretch.length_us for stretch in alive)
-    if longest_us > registry.bound_us + TOLERANCE_US or _rested_owned(history, alive, registry):
+    if longest_us > registry.bound_us + TOLERANCE_US or _rested(history, alive):
         return None
     return f"the group was alive for {seconds(longest_us)} only; the bound is {seconds(registry.bound_us)}"
 
 
-def _rested_owned(history: History, alive: list[Stretch], registry: _View) -> bool:
-    """Whether the group came to rest, alive, with an owner for everything: what was unowned
-    before had ended by then, and nothing was under way that could make more of it."""
-    rests = [event.at_us for event in events_of(history, Kind.REST_REACHED)]
-    rests = [at_us for at_us in rests if any(stretch.begin_us <= at_us <= stretch.end_us for stretch in alive)]
-    return bool(rests) and not any(_rested_in(window.stretch, rests[-1:]) for window in registry.windows)
+def _rested(history: History, alive: list[Stretch]) -> bool:
+    """Whether the group came to rest while it was alive. It had an owner for everything then, or the
+    window would be too long: what was unowned before had ended, and nothing was under way that could
+    make more of it."""
+    rests = events_of(history, Kind.REST_REACHED)
+    return any(stretch.begin_us <= rest.at_us <= stretch.end_us for rest in rests for stretch in alive)
 
 
 def _rested_in(window: Stretch, rests: list[int]) -> bool:
@@ -189,8 +189,7 @@ def _alive(history: History) -> list[Stretch]:
             since.setdefault(who, event)
         elif event.kind is Kind.MEMBER_CLOSED:
             end(who, event)
-    last_us = history.events[-1].at_us if history.events else 0
-    stretches += [Stretch(begin.at_us, last_us, begin.id, None) for begin in since.values()]
+    stretches += [Stretch(begin.at_us, history.events[-1].at_us, begin.id, None) for begin in since.values()]
     return union(stretches)
 
 
@@ -198,9 +197,9 @@ def _in_scope(alive: list[Stretch], history: History) -> list[Stretch]:
     """The alive stretches until the phase `closing`: windows of a group that is being taken
     down are no anomaly."""
     closing = closing_phase(history)
-    if closing is None:
+    if closing is None or not alive:
         return alive
-    scope = Stretch(alive[0].begin_us if alive else closing.at_us, closing.at_us, None, closing.id)
+    scope = Stretch(alive[0].begin_us, closing.at_us, None, closing.id)
     return [part for stretch in alive if (part := common(stretch, scope)) is not None]
 
 

@@ -52,6 +52,11 @@ def test_on_a_real_server_a_round_trip_is_5_ms_whatever_the_simulated_latency() 
     assert _bounds("processes", **GROUP, latency_max_us=2_000) == (3_000_000, 6_000_000)
 
 
+def test_on_a_real_server_too_it_waits_for_fetchers_to_stop() -> None:
+    """4 × (500 ms + 100 ms + 50 × 5 ms) = 3.4 s."""
+    assert _bounds("processes", **GROUP, fetcher_stop_ms=100) == (3_400_000, 6_400_000)
+
+
 @pytest.mark.parametrize(
     ("missing", "requests"), [("brokers", 41), ("members", 46), ("fetcher_stop_ms", 50), ("latency_max_us", 0)]
 )

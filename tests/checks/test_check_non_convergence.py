@@ -200,6 +200,32 @@ def test_while_a_group_is_assembled_only_what_is_not_mended_counts(
     assert CHECK.judge(story.history()).outcome is outcome
 
 
+def test_who_gives_up_at_the_moment_of_the_first_rest_may_be_mended_then() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.rebalances(10, 3000, "m1", "failed")
+    story.rebalances(3000, 3010, "m1")
+    story.rest(3000)
+    assert CHECK.judge(ended(story).history()).outcome is Outcome.CLEAN
+
+
+def test_each_rebalance_of_a_member_is_looked_at() -> None:
+    """One that failed and was mended before the first rest, one that went well, one that failed."""
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.rebalances(10, 500, "m1", "failed")
+    story.rebalances(600, 700, "m1")
+    story.rest(1000)
+    story.rebalances(2000, 2100, "m1", "failed")
+    assert CHECK.judge(ended(story).history()).measures["retries_exhausted"] == 1
+
+
+def test_who_gives_up_at_the_moment_of_the_phase_closing_gave_up_before() -> None:
+    story = ended(two_at_rest(), 3000)
+    story.rebalances(2500, 3000, "m1", "failed")
+    assert CHECK.judge(story.history()).outcome is Outcome.VIOLATED
+
+
 def test_who_gives_up_because_it_leaves_did_not_fail() -> None:
     story = two_at_rest()
     story.begins(2000, "m1")
@@ -283,3 +309,11 @@ def test_the_assembling_is_no_flapping() -> None:
     for number in range(9):
         story.rebalances(100 * number, 100 * number + 50, "m1")
     assert CHECK.judge(ended(story).history()).outcome is Outcome.CLEAN
+
+
+def test_rounds_after_the_last_rest_are_of_no_stretch_between_two() -> None:
+    story = two_at_rest()
+    for number in range(9):
+        story.rebalances(2000 + 100 * number, 2050 + 100 * number, "m1")
+    story.phase(9000, "closing")
+    assert CHECK.judge(story.history()).measures["rounds_most"] == 0

@@ -307,6 +307,61 @@ def test_a_trial_that_does_not_tell_its_settings_is_unknown() -> None:
     assert judge(story) == Finding(Outcome.UNKNOWN, "its parameters lack topic, tick_ms", (), {})
 
 
+def test_a_rest_of_the_moment_in_which_life_begins_or_ends_is_of_that_life() -> None:
+    for rest_ms in (100, 2_102):
+        story = _alive()
+        story.created(90, "m1")
+        story.owned(90, "m1")
+        story.rest(rest_ms)
+        story.phase(2_102, "closing")
+        assert judge(story).outcome is Outcome.CLEAN, rest_ms
+
+
+def test_the_longest_of_several_windows_is_told() -> None:
+    story = _alive(partitions=2)
+    for partition in (0, 1):
+        story.owned(90, "m1", partition)
+        story.created(90, "m1", partition)
+    story.deleted(1_000, "m1", 0)
+    story.created(4_000, "m1", 0)
+    story.deleted(1_500, "m1", 1)
+    story.created(5_000, "m1", 1)
+    story.phase(6_000, "closing")
+    finding = judge(story)
+    assert finding.measures["count"] == 2
+    assert finding.why.startswith("t/1 had no owner in the registry for 3.500 s ")
+
+
+def test_the_life_and_the_window_may_end_with_the_last_member() -> None:
+    story = _alive()
+    closed = story.closed(8_000, "m1")
+    assert judge(story).witness == (("m1", 1), closed)
+
+
+def test_who_never_had_a_rebalance_that_succeeded_ends_no_life() -> None:
+    """m2 closes without one; of m3 nobody knows that it started."""
+    story = _alive()
+    story.owned(90, "m1")
+    story.created(90, "m1")
+    story.started(0, "m2")
+    story.closed(1_000, "m2")
+    story.closed(1_000, "m3")
+    story.rest(9_000)
+    assert judge(story).outcome is Outcome.CLEAN
+
+
+def test_a_rebalance_that_ends_after_its_member_closed_makes_nobody_alive() -> None:
+    story = _alive()
+    story.owned(90, "m1")
+    story.created(90, "m1")
+    story.rest(500)
+    story.deleted(1_000, "m1")
+    story.closed(1_000, "m1")
+    story.rebalanced(1_001, "m1")
+    story.phase(9_000, "closing")
+    assert judge(story).outcome is Outcome.CLEAN
+
+
 # -- stretches --------------------------------------------------------------------------------
 
 
@@ -320,6 +375,16 @@ def test_union_joins_what_touches_and_keeps_the_bounding_events() -> None:
         _stretch(5, 12),
         _stretch(20, 21),
     ]
+
+
+def test_of_two_that_end_at_once_the_first_keeps_its_end() -> None:
+    first, second = Stretch(0, 5, ("a", 0), ("a", 5)), Stretch(1, 5, ("b", 1), ("b", 5))
+    assert union([first, second]) == [first]
+
+
+def test_where_a_stretch_begins_with_the_scope_or_at_its_end_it_bounds_no_gap() -> None:
+    beside = [Stretch(1, 4, ("b", 1), ("b", 4)), Stretch(10, 12, ("b", 10), ("b", 12))]
+    assert gaps(beside, _stretch(1, 10)) == [Stretch(4, 10, ("b", 4), ("a", 10))]
 
 
 def test_gaps_are_bounded_by_their_neighbours_or_the_scope() -> None:

@@ -205,6 +205,78 @@ def test_a_double_of_its_name_is_not_the_zombie() -> None:
     assert judge(story).outcome is Outcome.CLEAN
 
 
+# -- who, and since when ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("left_ms", "zombies"), [(3_002, 0), (3_002.001, 1)])
+def test_who_leaves_within_2_ms_of_its_session_s_end_left_with_it(left_ms: float, zombies: int) -> None:
+    story = two()
+    story.session_closed(3_000, "0x1")
+    story.member(left_ms, "m1", Kind.MEMBER_CLOSING)
+    zombie_of(story)
+    assert judge(story).measures["zombies"] == zombies
+
+
+def test_one_that_left_does_not_hide_another_that_outlived() -> None:
+    story = two()
+    story.comes(30, "m3")
+    story.closed(2_000, "m3")
+    story.session_closed(2_500, "0x3")
+    story.session_closed(3_000, "0x1")
+    zombie_of(story)
+    assert judge(story).measures["zombies"] == 1
+
+
+def test_who_never_owned_anything_may_work_all_the_same() -> None:
+    story = GroupStory()
+    story.comes(10, "m1")
+    story.comes(20, "m2")
+    story.session_closed(3_000, "0x1")
+    zombie_of(story)
+    assert judge(story).outcome is Outcome.VIOLATED
+
+
+@pytest.mark.parametrize(("began_ms", "ended_ms", "named"), [
+    (3_002, 4_000, True), (3_002.001, 4_000, False), (1_000, 2_998, True), (1_000, 2_997.999, False),
+])  # fmt: skip
+def test_a_fault_is_named_if_the_session_ended_in_it_or_2_ms_beside(
+    began_ms: float, ended_ms: float, named: bool
+) -> None:
+    story = two()
+    began = story.paused(began_ms, ended_ms, "m1")
+    story.session_closed(3_000, "0x1")
+    zombie_of(story)
+    assert (judge(story).witness[0] == began) is named
+
+
+def test_of_several_faults_the_one_about_the_member_is_named() -> None:
+    story = two()
+    own = story.paused(1_000, 5_000, "m1")
+    story.paused(2_000, 5_000, "m2")
+    story.session_closed(3_000, "0x1")
+    zombie_of(story)
+    assert judge(story).witness[0] == own
+
+
+def test_the_longest_of_several_is_told() -> None:
+    story = two()
+    story.comes(30, "m3")
+    story.session_closed(3_000, "0x1")
+    story.session_closed(3_000, "0x3")
+    works(story, "m2", 3_100, 5_000)
+    works(story, "m1", 3_200, 3_300)
+    works(story, "m3", 3_200, 4_900)
+    assert judge(story).why.startswith("g_m3 outlived its session 0x3, ")
+
+
+def test_what_begins_as_it_owns_again_is_no_zombie_s() -> None:
+    story = two()
+    story.session_closed(3_000, "0x1")
+    story.owned(3_200, "m1", 3)
+    zombie_of(story)
+    assert judge(story).measures["longest_effect_us"] == 0
+
+
 # -- doubts -----------------------------------------------------------------------------------
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from group_story import GroupStory
 
-from rebalance_lab.checks.faults import under_way
+from rebalance_lab.checks.faults import under_way, undisturbed
 from rebalance_lab.checks.lives import Life, lives
+from rebalance_lab.checks.stretches import Stretch
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.history.files import History
 
@@ -88,6 +89,78 @@ def test_the_attempts_of_a_rebalance() -> None:
     assert second.failed is None
     assert second.decided is not None and second.decided.id == decided
     assert second.ended is not None and second.ended.id == ended
+    assert (first.ended, first.decided is None) == (first.failed, False)
+
+
+def test_a_rebalance_that_never_ends_has_no_outcome() -> None:
+    story = GroupStory()
+    story.comes(0, "m1")
+    story.begins(10, "m1")
+    [rebalance] = one(story).rebalances
+    assert (rebalance.outcome, rebalance.ended, rebalance.attempts[0].ended) == (None, None, None)
+
+
+def test_the_end_of_a_rebalance_is_not_that_of_an_attempt_that_had_failed() -> None:
+    story = GroupStory()
+    story.comes(0, "m1")
+    story.begins(10, "m1")
+    failed = story.fails(12, "m1")
+    story.ends(20, "m1", "failed")
+    [rebalance] = one(story).rebalances
+    [attempt] = rebalance.attempts
+    assert attempt.ended is not None and attempt.ended.id == failed
+    assert rebalance.outcome == "failed"
+
+
+def test_a_rebalance_may_end_before_its_first_attempt() -> None:
+    story = GroupStory()
+    story.comes(0, "m1")
+    story.member(10, "m1", Kind.REBALANCE_BEGAN)
+    story.ends(20, "m1", "shutdown")
+    [rebalance] = one(story).rebalances
+    assert (rebalance.outcome, rebalance.attempts) == ("shutdown", [])
+
+
+def test_what_is_told_of_nobody_that_started_changes_no_life() -> None:
+    """The runner's session, and a member whose start nobody recorded."""
+    story = GroupStory()
+    story.comes(0, "m1")
+    story.add(5, "runner", Kind.CONNECTED, session="0xff")
+    story.rebalances(10, 20, "m7")
+    assert [life.member for life in lives(story.history())] == ["g_m1"]
+
+
+def test_stretches_are_bounded_by_their_events() -> None:
+    story = GroupStory()
+    story.comes(10, "m1")
+    lost = story.add(20, "m1", Kind.DISCONNECTED, session="0x1")
+    began = story.fault(30, "pause", "m1")
+    ended = story.ended(40, "pause", "m1", began)
+    story.fault(50, "cut", "m1")
+    story.add(60, "m1", Kind.CONNECTED, session="0x1")
+    story.rest(90)
+    life = one(story)
+    assert life.connected == [
+        Stretch(10_000, 20_000, ("m1", 1), lost),
+        Stretch(60_000, 90_000, ("m1", 3), None),
+    ]
+    assert life.disturbed == [
+        Stretch(30_000, 40_000, began, ended),
+        Stretch(50_000, 90_000, ("runner", 2), None),
+    ]
+
+
+def test_a_deed_disturbs_nobody() -> None:
+    """What a fault of a moment does is the group's to cope with."""
+    story = GroupStory()
+    story.comes(10, "m1")
+    began = story.fault(20, "expire", "m1")
+    story.ended(30, "expire", "m1", began)
+    story.rest(90)
+    life = one(story)
+    assert life.disturbed == []
+    assert life.undisturbed(10_000, 90_000), "connected to the very end"
+    assert not life.undisturbed(10_000, 90_001)
 
 
 def test_undisturbed_means_there_connected_and_no_fault_about_it() -> None:
@@ -119,8 +192,26 @@ def test_a_fault_is_under_way_until_it_ends_unless_it_is_a_deed() -> None:
     deed = story.rest(35)
     story.fault(40, "cut", "m1")
     endless = story.rest(90)
+    at_begin, at_end = story.rest(10), story.rest(20)
     history = story.history()
+    assert under_way(history, history.events[_event(history, at_begin)])
+    assert not under_way(history, history.events[_event(history, at_end)])
     told = {moment: under_way(history, history.events[_event(history, moment)]) for moment in (early, during, after)}
     assert told == {early: False, during: True, after: False}
     assert not under_way(history, history.events[_event(history, deed)])
     assert under_way(history, history.events[_event(history, endless)])
+
+
+def test_a_stretch_is_undisturbed_where_no_fault_goes_on_in_it() -> None:
+    story = GroupStory()
+    story.fault(5, "topic", "t")  # a deed
+    story.paused(10, 20, "m1")
+    story.fault(40, "cut", "m1")
+    story.rest(90)
+    history = story.history()
+    assert undisturbed(history, 0, 9_999)
+    assert not undisturbed(history, 0, 10_000)
+    assert not undisturbed(history, 12_000, 15_000)
+    assert not undisturbed(history, 20_000, 30_000)
+    assert undisturbed(history, 20_001, 39_999)
+    assert not undisturbed(history, 50_000, 60_000)

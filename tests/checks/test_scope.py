@@ -73,3 +73,12 @@ def test_a_rest_that_was_missed_is_not_the_next_phase_s() -> None:
     history = story.history()
     found = [next_rest(history, event(history, phase)) for phase in (missed, unended, last)]
     assert [each and each.id for each in found] == [None, None, rest]
+
+
+def test_a_rest_that_was_missed_and_came_later_was_missed() -> None:
+    story = Story()
+    phase = story.phase(100, "one joins")
+    story.rest_missed(200, "m2: it rebalances")
+    story.rest(300)
+    history = story.history()
+    assert next_rest(history, event(history, phase)) is None
