@@ -91,10 +91,11 @@ def _watched(path: str) -> bool:
 @once
 def topic_changes(history: History) -> Sequence[tuple[str, Event]]:
     """Every change of a topic's znode with the topic's name, in the registry's order."""
-    return [(topic, event) for event in registry(history) if (topic := _topic_of(event)) is not None]
+    return [(topic, event) for event in registry(history) if (topic := topic_of(event)) is not None]
 
 
-def _topic_of(event: Event) -> str | None:
+def topic_of(event: Event) -> str | None:
+    """The topic whose own znode a registry event changed; None for any other event."""
     if event.topic is None or event.partition is not None or event.kind not in _CHANGES:
         return None
     return event.topic if event.of("path") == f"/brokers/topics/{event.topic}" else None
@@ -124,7 +125,7 @@ class _Replay:
             self._owner(claim[:3], event, there)
         elif event.member is not None:
             self._registration((event.group or "", event.member), event, there)
-        elif (topic := _topic_of(event)) is not None:
+        elif (topic := topic_of(event)) is not None:
             self._topic(topic, event, there)
         elif str(event.of("path")).startswith("/brokers/ids/"):
             self._broker(str(event.of("path")), event, there)

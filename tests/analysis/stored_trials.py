@@ -121,7 +121,7 @@ _DETAILS: dict[Kind, tuple[dict[str, object], ...]] = {
 
 
 def _znode(dice: random.Random) -> dict[str, object]:
-    path = dice.choice(["/p", "/brokers/ids/1", "/brokers/ids/2"])
+    path = dice.choice(["/brokers/topics/t", "/brokers/topics/u", "/brokers/ids/1"])
     data = dice.choice(['{"version":1,"partitions":{"0":[1],"2":[1]}}', '{"partitions":{"1":[]}}', "4711", ""])
     return {"path": path, "data": data, "ephemeral": True}
 

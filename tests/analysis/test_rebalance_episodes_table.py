@@ -134,9 +134,9 @@ def places(events: tuple[Event, ...], group: str, owned: list[Interval]) -> dict
     topics = {each.topic for each in owned} | {topic for event in started for topic in event.of("streams") or ()}
     told = {'{"version":1,"partitions":{"0":[1],"2":[1]}}': (0, 2), '{"partitions":{"1":[]}}': (1,)}
     for event in reversed(events):
-        path = str(event.of("path"))
         if event.kind in ("created", "changed") and event.topic in topics and event.partition is None:
-            numbers = () if path.startswith("/brokers/ids/") else told.get(str(event.of("data")), ())
+            own = event.of("path") == f"/brokers/topics/{event.topic}"
+            numbers = told.get(str(event.of("data")), ()) if own else ()
             since |= {(event.topic, number): event.at_us for number in numbers}
     return since
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rebalance_lab.checks.groups import partitions_of
+from rebalance_lab.checks.groups import partitions_of, topic_of
 from rebalance_lab.history.events import Event, Kind
 
 
@@ -19,7 +19,8 @@ class RegistryView:
     partitions: dict[str, dict[int, int]] = field(default_factory=dict)
 
     def feed(self, event: Event) -> None:
-        if event.topic is not None and event.partition is None and event.kind is not Kind.DELETED:
-            known = self.partitions.setdefault(event.topic, {})
+        topic = topic_of(event)
+        if topic is not None and event.kind is not Kind.DELETED:
+            known = self.partitions.setdefault(topic, {})
             for number in partitions_of(event):
                 known.setdefault(number, event.at_us)

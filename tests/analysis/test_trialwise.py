@@ -1,0 +1,116 @@
+"""What is worked out of one trial, without Spark: episodes against the oracle of their table on random
+histories, and ownership sums and the registry's view by hand."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import pytest
+from history_story import Story
+from stored_trials import random_history
+from test_rebalance_episodes_table import oracle
+
+from rebalance_lab.analysis.trialwise.episodes import episodes
+from rebalance_lab.analysis.trialwise.ownership_sums import Window, add_ownership
+from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.history.intervals import Interval
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_episodes_are_those_of_the_oracle(seed: int) -> None:
+    history = random_history(f"t{seed:03}", seed)
+    assert [asdict(episode) for episode in episodes(history)] == oracle(history)
+
+
+def test_a_trial_in_which_nothing_happened_has_no_episode() -> None:
+    story = Story()
+    story.started(0, "m1")
+    story.rest(1000)
+    assert episodes(story.history()) == []
+
+
+# -- ownership sums -----------------------------------------------------------------------------
+
+
+def interval(member: str, begin_us: int, end_us: int, *, partition: int = 0, group: str = "g") -> Interval:
+    return Interval(
+        layer=Layer.REGISTRY,
+        member=member,
+        group=group,
+        topic="t",
+        partition=partition,
+        begin_us=begin_us,
+        end_us=end_us,
+        begin=(member, begin_us),
+        end=None,
+    )
+
+
+def sums(*owned: Interval, since: dict[int, int] | None = None, believed: tuple[Interval, ...] = ()) -> tuple[int, int]:
+    """(unowned, doubly owned) from 100 to 200 µs. `since`: partition -> when it was there."""
+    window = Window("g", 100, 200)
+    places = {"g": {("t", number): at_us for number, at_us in (since or {0: 0}).items()}}
+    add_ownership([window], places, owned, believed)
+    return window.unowned_us, window.doubly_owned_us
+
+
+def test_what_nobody_owns_is_unowned() -> None:
+    assert sums() == (100, 0)
+    assert sums(since={0: 0, 1: 150, 2: 300}) == (150, 0)
+
+
+def test_an_owner_counts_within_the_window_and_once() -> None:
+    assert sums(interval("m1", 50, 120)) == (80, 0)
+    assert sums(interval("m1", 180, 900)) == (80, 0)
+    assert sums(interval("m1", 110, 150), interval("m2", 130, 160)) == (50, 0)
+    assert sums(interval("m1", 110, 160), interval("m2", 120, 140)) == (50, 0)
+    assert sums(interval("m1", 10, 100), interval("m1", 200, 300)) == (100, 0)
+
+
+def test_an_owner_before_its_partition_was_there_owned_nothing() -> None:
+    assert sums(interval("m1", 110, 160), since={0: 150}) == (40, 0)
+
+
+def test_other_groups_and_partitions_are_owned_apart() -> None:
+    assert sums(interval("m1", 110, 160, group="h"), interval("m1", 100, 200, partition=1), since={0: 0, 1: 0}) == (
+        100,
+        0,
+    )
+
+
+def test_each_believer_above_the_first_counts() -> None:
+    believed = (interval("m1", 90, 150), interval("m2", 110, 140), interval("m3", 120, 130))
+    assert sums(believed=believed) == (100, 40)
+    assert sums(believed=(interval("m1", 0, 110), interval("m2", 50, 120))) == (100, 10)
+
+
+def test_each_window_has_sums_of_its_own() -> None:
+    windows = [Window("g", 0, 100), Window("g", 100, 200), Window("h", 0, 50)]
+    places = {"g": {("t", 0): 0}, "h": {("t", 0): 20}}
+    add_ownership(windows, places, [interval("m1", 60, 130)], [])
+    assert [window.unowned_us for window in windows] == [60, 70, 30]
+
+
+# -- what an episode tells ----------------------------------------------------------------------
+
+
+def test_the_first_thing_and_the_last_bound_an_episode_that_rested() -> None:
+    story = Story()
+    story.started(0, "m1")
+    story.created_id(10, "m1", "0x1")
+    story.member(20, "m1", Kind.REBALANCE_BEGAN)
+    story.rebalanced(40, "m1")
+    story.rest(1000)
+    story.phase(1500, "one more")
+    story.created_id(2000, "m2", "0x2")
+    story.rest_missed(9000, "m2: it rebalances")
+    story.member(9500, "m1", Kind.REBALANCE_TRIGGERED)
+    story.phase(9800, "closing")
+    found = [
+        (one.number, one.part, one.phase, one.begin_us, one.end_us, one.rested) for one in episodes(story.history())
+    ]
+    assert found == [
+        (0, "assembly", "", 10_000, 40_000, True),
+        (1, "change", "one more", 2_000_000, 9_000_000, False),
+        (2, "change", "one more", 9_500_000, 9_800_000, False),
+    ]
