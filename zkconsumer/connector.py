@@ -73,7 +73,7 @@ class Connector:
             group=config.group_id,
             consumer_id=settings.consumer_id,
             exclude_internal=config.exclude_internal_topics,
-            at_once=settings.rules.reads_members_at_once,
+            multi_read=config.lab.cures.multi_read,
             skip_vanished=config.lab.cures.skip_vanished_members,
         )
         self._streams = Streams(settings.subscription)

@@ -1,5 +1,5 @@
-"""What a member reads of its group, in the order of 0.8.2 (facts 3.7, 8.1): one znode a request,
-or all registrations at once."""
+"""What a member reads of its group, one znode a request, in the order of 0.8.2.2
+(`ZookeeperConsumerConnector.rebalance`, `ZkUtils.getConsumersPerTopic`)."""
 
 from __future__ import annotations
 
@@ -57,16 +57,15 @@ class GroupView:
         group: str,
         consumer_id: str,
         exclude_internal: bool,
-        at_once: bool = False,
+        multi_read: bool = False,
         skip_vanished: bool = False,
     ) -> None:
-        """`at_once`: all registrations with one multi-read. `skip_vanished`: the cure of that name
-        (`zkconsumer.lab_settings`)."""
+        """`multi_read`, `skip_vanished`: the cures of these names (`zkconsumer.lab_settings.Cures`)."""
         self._client = client
         self._group = group
         self._consumer_id = consumer_id
         self._exclude_internal = exclude_internal
-        self._at_once = at_once
+        self._multi_read = multi_read
         self._skip_vanished = skip_vanished
 
     async def cluster(self) -> tuple[Broker, ...]:
@@ -103,7 +102,7 @@ class GroupView:
 
     async def snapshot(self) -> Snapshot:
         """Everything the assignor needs: 3+T+C reads and the lists of topics for wildcards; with
-        `at_once` one request stands for the C."""
+        `multi_read` one request does the C."""
         mine = await self.threads(self._consumer_id)
         partitions = {topic: await self._partitions(topic) for topic in mine}
         members, members_zxid = await self._members()
@@ -137,7 +136,7 @@ class GroupView:
     async def _threads_of_all(self, members: tuple[str, ...]) -> list[Threads]:
         """In the order of the list. A member that has left since then fails it all (F3)."""
         found: list[Threads] = []
-        if self._at_once:
+        if self._multi_read:
             nodes = await self._client.read_all([member_path(self._group, each) for each in members])
             for each, node in zip(members, nodes, strict=True):
                 if isinstance(node, Node):

@@ -45,6 +45,8 @@ class Cures:
     - `stop_retrying_on_shutdown`: the shutdown flag is looked at before each attempt.
     - `undo_failed_claims`: whatever interrupts the claim step, owner znodes made in it are deleted.
     - `skip_vanished_members`: a member that is listed, and gone when it is read, is left out.
+    - `multi_read`: an attempt reads the registrations of all members with one multi-read, not with one
+      request each. The server does as many reads; the member waits for one reply.
     """
 
     release_before_retry: bool = _cure(
@@ -62,6 +64,7 @@ class Cures:
     skip_vanished_members: bool = _cure(
         "skip.vanished.members", against="F3", since="none: 0.8.1 does it for brokers (KAFKA-1010)"
     )
+    multi_read: bool = _cure("multi.read", against="Z7c", since="none: ZooKeeper has it since 3.6")
 
 
 NO_CURES = Cures()

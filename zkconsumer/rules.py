@@ -29,8 +29,6 @@ class RuleSet:
     - `default_group`: what a missing group.id stands for (Z14); None: it is refused.
     - `checks_strategy`: an unknown assignment strategy is refused; else everything but
       `roundrobin` means range, typos included (no validation before 0.9, KAFKA-2032).
-    - `reads_members_at_once`: registrations are read with one multi-read; else one znode a
-      request, in Kafka's order.
     """
 
     name: str
@@ -38,7 +36,6 @@ class RuleSet:
     watches_brokers: bool
     watches_topics_first: bool
     checks_strategy: bool
-    reads_members_at_once: bool
     default_group: str | None
 
     def config(self, properties: Mapping[str, str]) -> ConsumerConfig:
@@ -64,7 +61,6 @@ DESCRIBED = RuleSet(
     watches_brokers=True,
     watches_topics_first=True,
     checks_strategy=True,
-    reads_members_at_once=True,
     default_group=DEFAULT_GROUP,
 )
 
@@ -75,7 +71,6 @@ SHIPPED = RuleSet(
     watches_brokers=False,
     watches_topics_first=False,
     checks_strategy=False,
-    reads_members_at_once=False,
     default_group=None,
 )
 

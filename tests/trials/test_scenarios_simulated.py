@@ -71,6 +71,21 @@ def test_a_third_of_the_session_does_no_harm_and_half_of_it_may(name: str, setti
     assert harmed
 
 
+@pytest.mark.parametrize("rules", ["described", "shipped"])
+def test_a_multi_read_saves_requests_and_no_reads(rules: str) -> None:
+    """For each read of C registrations C - 1 requests. `described` adds to `shipped` only its watch of the brokers."""
+    counts = []
+    for cure in ("false", "true"):
+        history, _ = simulate(make_plan("herd", rules=rules, settings={"multi_read": cure}))
+        assert judge(history)["herd_cost"].outcome is Outcome.CLEAN
+        invoked = [event for event in history.events if event.kind is Kind.INVOKED and event.actor.startswith("m")]
+        together = [len(event.of("parts")) for event in invoked if event.of("op") == "multi_read"]
+        counts.append((len(invoked), len(invoked) + sum(parts - 1 for parts in together), len(together)))
+    (plain, plain_reads, none), (cured, cured_reads, several) = counts
+    assert none == 0 < several
+    assert plain_reads == plain == cured_reads > cured
+
+
 def test_only_in_the_simulator_a_restart_takes_no_time() -> None:
     """Live, an interpreter starts first: the ghost may be gone by then."""
     expected = scenario("fast-restart").expects

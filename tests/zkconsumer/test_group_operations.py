@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from group_stage import Stage
 
 from rebalance_lab.history.events import Kind
-from zkconsumer.rules import DESCRIBED, SHIPPED
+from zkconsumer.rules import DESCRIBED, SHIPPED, RuleSet
 
 REGISTER = [
     "create /consumers/g/ids/m1",
@@ -32,7 +33,7 @@ BEFORE_THE_MEMBERS = [
 ]
 AFTER_THE_MEMBERS = ["children /consumers/g/ids", "get /consumers/g/offsets/t/0"]
 ATTEMPT = [*BEFORE_THE_MEMBERS, "get /consumers/g/ids/m1", *AFTER_THE_MEMBERS]
-ATTEMPT_AS_DESCRIBED = [*BEFORE_THE_MEMBERS, "multi_read ", *AFTER_THE_MEMBERS]
+ATTEMPT_WITH_MULTI_READ = [*BEFORE_THE_MEMBERS, "multi_read ", *AFTER_THE_MEMBERS]
 FIRST_CLAIM = [
     "create /consumers/g/owners/t/0",
     "create /consumers/g/owners/t",
@@ -42,10 +43,10 @@ FIRST_CLAIM = [
 ]
 
 
-def first_operations(stage: Stage) -> list[str]:
+def first_operations(stage: Stage, **settings: str) -> list[str]:
     async def story(stage: Stage) -> None:
         await stage.prepare(topics={"t": 1})
-        await stage.join("m1")
+        await stage.join("m1", **settings)
 
     return stage.play(story).operations("m1")
 
@@ -57,7 +58,7 @@ def test_start_up_as_described() -> None:
         *WATCH_IDS,
         *WATCH_BROKERS,
         *WATCH_TOPIC,
-        *ATTEMPT_AS_DESCRIBED,
+        *ATTEMPT,
         *FIRST_CLAIM,
         *LEADER_FINDER,
     ]
@@ -66,6 +67,15 @@ def test_start_up_as_described() -> None:
 def test_start_up_as_shipped_leaves_the_brokers_unwatched() -> None:
     operations = first_operations(Stage(rules=SHIPPED))
     assert operations == [*REGISTER, *WATCH_IDS, *WATCH_TOPIC, *ATTEMPT, *FIRST_CLAIM, *LEADER_FINDER]
+
+
+@pytest.mark.parametrize("rules", [DESCRIBED, SHIPPED], ids=lambda rules: rules.name)
+def test_the_cure_multi_read_replaces_the_reads_of_the_members_only(rules: RuleSet) -> None:
+    plain = first_operations(Stage(rules=rules))
+    cured = first_operations(Stage(rules=rules), multi_read="true")
+    at = plain.index(ATTEMPT[0], plain.index(WATCH_TOPIC[0]))
+    assert plain[at : at + len(ATTEMPT)] == ATTEMPT
+    assert cured == [*plain[:at], *ATTEMPT_WITH_MULTI_READ, *plain[at + len(ATTEMPT) :]]
 
 
 def test_a_rebalance_as_shipped_costs_what_the_formula_says() -> None:

@@ -57,29 +57,31 @@ def snapshot(client: Client, **flags: bool) -> Snapshot:
     return found[0]
 
 
-@pytest.mark.parametrize(("at_once", "requests"), [(True, ["multi_read 2"]), (False, [f"get {IDS}/a", f"get {IDS}/b"])])
-def test_members_are_read_at_once_or_one_by_one(at_once: bool, requests: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("multi_read", "requests"), [(True, ["multi_read 2"]), (False, [f"get {IDS}/a", f"get {IDS}/b"])]
+)
+def test_members_are_read_multi_read_or_one_by_one(multi_read: bool, requests: list[str]) -> None:
     client = Client({"a": MEMBER, "b": MEMBER})
-    seen = snapshot(client, at_once=at_once)
+    seen = snapshot(client, multi_read=multi_read)
     assert (seen.members, seen.members_zxid) == (("a", "b"), 77)
     assert seen.context.threads == {"t": ("a-0", "b-0")}
     listed = f"children {IDS}"
     assert client.requests == [f"get {IDS}/a", "get /brokers/topics/t", listed, *requests, listed]
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_a_member_that_vanished_fails_it_or_is_left_out(at_once: bool) -> None:
+@pytest.mark.parametrize("multi_read", [True, False])
+def test_a_member_that_vanished_fails_it_or_is_left_out(multi_read: bool) -> None:
     members = {"a": MEMBER, "b": MEMBER, "c": MEMBER}
     with pytest.raises(NoNode, match=f"get {IDS}/b"):
-        snapshot(Client(members, hidden=["b"]), at_once=at_once)
-    seen = snapshot(Client(members, hidden=["b"]), at_once=at_once, skip_vanished=True)
+        snapshot(Client(members, hidden=["b"]), multi_read=multi_read)
+    seen = snapshot(Client(members, hidden=["b"]), multi_read=multi_read, skip_vanished=True)
     assert seen.context.threads == {"t": ("a-0", "c-0")}
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_a_member_that_nobody_can_read_fails_it(at_once: bool) -> None:
+@pytest.mark.parametrize("multi_read", [True, False])
+def test_a_member_that_nobody_can_read_fails_it(multi_read: bool) -> None:
     with pytest.raises(KafkaException, match=r"error constructing TopicCount : \*4\*old"):
-        snapshot(Client({"a": MEMBER, "b": b"*4*old"}), at_once=at_once, skip_vanished=True)
+        snapshot(Client({"a": MEMBER, "b": b"*4*old"}), multi_read=multi_read, skip_vanished=True)
 
 
 def test_a_list_that_is_not_there_fails_at_the_last_look_only() -> None:
