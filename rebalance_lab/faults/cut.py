@@ -8,6 +8,7 @@ shows that a longer cut bit).
 
 from __future__ import annotations
 
+from rebalance_lab.faults.silence import latest_end_ms
 from rebalance_lab.trials.injection import Injection
 from rebalance_lab.trials.lab import Lab, MemberHandle
 
@@ -18,15 +19,12 @@ async def cut(
     lab: Lab, member: MemberHandle, duration_ms: int, *, to_server: bool = True, to_client: bool = True
 ) -> None:
     """Cut `member` off for `duration_ms`, and record what proves it. One way: the other goes on."""
-    session_ms = lab.plan.number("session_timeout_ms")
-    # With pings still heard, the session ends only after the member has given up the connection.
-    ends_after_ms = session_ms if to_server else 2 * session_ms
     fault = Injection(
         lab,
         NAME,
         member,
         planned_ms=duration_ms,
-        must_outlast_session=duration_ms > ends_after_ms,
+        must_outlast_session=duration_ms > latest_end_ms(lab.plan, to_server=to_server),
         to_server=to_server,
         to_client=to_client,
     )

@@ -1,14 +1,14 @@
 """Pause: a member's process is stopped for a while, as by a long garbage collection.
 
-Longer than the ZooKeeper session it makes a zombie. The server counts from the last ping, which
-may be a third of the session old: up to two thirds a pause is harmless, in between it may go
-either way. Live it is SIGSTOP and SIGCONT; simulated, the kernel holds the process's tasks, timers and
-network. It bit if the process was seen stopped; that it outlasted the session is proved by the
-registry, which holds the session's close.
+Up to a third of the ZooKeeper session it does no harm; past the session, with a margin, it makes a
+zombie; in between it may do either (`faults.silence` has the bounds). Live it is SIGSTOP and SIGCONT;
+simulated, the kernel holds the process's tasks, timers and network. It bit if the process was seen
+stopped; where it must outlast the session, the session's close in the registry proves that it did.
 """
 
 from __future__ import annotations
 
+from rebalance_lab.faults.silence import latest_end_ms
 from rebalance_lab.trials.injection import Injection
 from rebalance_lab.trials.lab import Lab, MemberHandle
 
@@ -17,7 +17,7 @@ NAME = "pause"
 
 async def pause(lab: Lab, member: MemberHandle, duration_ms: int) -> None:
     """Pause `member` for `duration_ms`, and record what proves it."""
-    outlasts = duration_ms > lab.plan.number("session_timeout_ms")
+    outlasts = duration_ms > latest_end_ms(lab.plan)
     fault = Injection(lab, NAME, member, planned_ms=duration_ms, must_outlast_session=outlasts)
     bites = lab.plan.plant != "pause-that-does-not-bite"
     fault.bit(await member.process.pause() if bites else "planted: nothing was stopped")

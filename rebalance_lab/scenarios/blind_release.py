@@ -13,6 +13,7 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.pause import pause
+from rebalance_lab.faults.silence import pause_keeps_session, pause_outlives_session
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
@@ -41,11 +42,16 @@ async def blind_release(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Two members work on what one of them has deleted the other's claim to."""
+    """Two members work on what one of them has deleted the other's claim to: surely where the others
+    have claimed before the member can go on (`faults.silence`), and never where it keeps its session."""
     if plan.control:
         return usual()
-    outlasts = plan.number("pause_ms") > plan.number("session_timeout_ms")
-    blind = Outcome.VIOLATED if outlasts and not plan.parameters["check_owner"] else Outcome.CLEAN
+    pause_ms = plan.number("pause_ms")
+    blind: Outcome | None = None
+    if plan.parameters["check_owner"] or pause_keeps_session(plan, pause_ms):
+        blind = Outcome.CLEAN
+    elif pause_outlives_session(plan, pause_ms):
+        blind = Outcome.VIOLATED
     return usual(
         belief_overlap=None,
         effect_overlap=None,

@@ -15,6 +15,7 @@ from rebalance_lab.faults.join import join
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.pause import pause
+from rebalance_lab.faults.silence import pause_outlives_session
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
@@ -68,7 +69,7 @@ async def goings(lab: Lab, members: int) -> None:
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The long pauses make zombies; nothing else goes wrong, and nothing stays wrong."""
-    overlap = None if plan.number("pause_ms") <= plan.number("session_timeout_ms") else Outcome.VIOLATED
+    overlap = Outcome.VIOLATED if pause_outlives_session(plan, plan.number("pause_ms")) else None
     if plan.control:
         overlap = Outcome.CLEAN
     return usual(belief_overlap=overlap, effect_overlap=overlap, zombie_overlap=overlap)

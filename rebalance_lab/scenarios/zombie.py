@@ -3,16 +3,18 @@
 Three members share a topic. The first is paused longer than its ZooKeeper session lasts. The
 server ends the session, its owner znodes go, the others take its partitions. Then it wakes,
 and before it learns of its expiry it works on: two owners. The control waits as long without
-the pause. A pause of up to a third of the session (`--set pause_ms=500`) does no harm. In between it
-may go either way: the server counts from the last ping, up to a third old, and rounds up to a tick; and
-a client that heard nothing for two thirds gives up its connection, and waits up to a second before the
-next, as ClientCnxn does.
+the pause.
+
+A pause of up to a third of the session (`--set pause_ms=500`) does no harm. A longer one may: the member
+may then give up its connection, and with one server it waits for 1 to 2 s before the next, as ClientCnxn
+does, longer than the session may last. `faults.silence` derives from when on there always is a zombie.
 """
 
 from __future__ import annotations
 
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.pause import pause
+from rebalance_lab.faults.silence import pause_keeps_session, pause_outlives_session
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
@@ -37,13 +39,15 @@ async def zombie(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """A pause past the session makes both overlaps; the registry itself is never wrong. Whether
-    a lone member's partitions count as unowned while it sleeps depends on the pause alone."""
-    pause_ms, session_ms = plan.number("pause_ms"), plan.number("session_timeout_ms")
+    """No overlap where the pause cannot cost the session, or nobody is there to take over; both
+    overlaps where the others work before the member can learn of its expiry, which with one server is
+    pause_ms + 1 s > session + tick + two attempts to rebalance; else either. The registry itself is never
+    wrong. Whether a lone member's partitions count as unowned while it sleeps depends on the pause alone."""
+    pause_ms = plan.number("pause_ms")
     overlap: Outcome | None = None
-    if plan.control or plan.number("members") == 1 or 3 * pause_ms <= session_ms:
+    if plan.control or plan.number("members") == 1 or pause_keeps_session(plan, pause_ms):
         overlap = Outcome.CLEAN
-    elif pause_ms > session_ms:
+    elif pause_outlives_session(plan, pause_ms):
         overlap = Outcome.VIOLATED
     unowned = None if plan.number("members") == 1 else Outcome.CLEAN
     return usual(belief_overlap=overlap, effect_overlap=overlap, zombie_overlap=overlap, unowned_window=unowned)

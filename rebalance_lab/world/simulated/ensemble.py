@@ -48,6 +48,7 @@ class Ensemble:
             name: Server(name, number, Tree(), sessions, random, self) for number, name in enumerate(names, start=1)
         }
         self.quorum = Quorum(kernel, settings, quorum_random, self.servers, self)
+        self._now_us = kernel.now_us
         self._random = quorum_random
         self._least_us, self._most_us = settings.replication_us
         self._lags_us: dict[str, int] = dict.fromkeys(names, 0)
@@ -58,6 +59,9 @@ class Ensemble:
             for receiver in names
             if sender != receiver
         }
+        self._half_tick_us = settings.tick_ms * 1000 // 2
+        #: When, in each half tick, the leader pings its followers.
+        self._ping_us = quorum_random.below(self._half_tick_us) if len(names) > 1 else 0
         self._stalled: list[tuple[Server, int, Call]] = []
         #: Sessions that timed out, or were to be expired, while nobody could decide.
         self._overdue: list[ServerSession] = []
@@ -255,6 +259,14 @@ class Ensemble:
         log = self.authority.transactions
         return partial(server.catch_up, log, len(log), self.authority.zxid)
 
+    def told_us(self, server: Server, heard_us: int) -> int:
+        """When the leader is told of a client that `server` heard at `heard_us`: a follower tells it
+        with its answer to the leader's next ping. The way there and back is not counted."""
+        leader = self.quorum.leader
+        if leader is None or server is leader:
+            return heard_us
+        return heard_us + (self._ping_us - heard_us) % self._half_tick_us
+
     # -- leaders come and go (`quorum.Led`) -------------------------------------------------
 
     def led_by(self, leader: Server, followers: list[Server]) -> None:
@@ -262,6 +274,7 @@ class Ensemble:
         leader.catch_up(log, len(log), self.authority.zxid)
         self.authority.lead(leader.tree, self._next_epoch_zxid())
         leader.zxid = self.authority.zxid
+        self._ping_us = self._now_us() % self._half_tick_us
         self._serve(leader)
         self._overdue.clear()
         sessions = self.authority.sessions

@@ -57,6 +57,7 @@ class Ensemble(Protocol):
 
     def connect(self, server: Server, link: Link, message: Connect) -> None: ...
     def write(self, server: Server, link: Link, session: ServerSession, request: Request) -> None: ...
+    def told_us(self, server: Server, heard_us: int) -> int: ...
 
 
 class Turn:
@@ -121,7 +122,7 @@ class Server:
         session = self._session_of.get(link)
         if session is None:  # its client is gone, and so is the session: this was still under way
             return
-        self.sessions.hear(session)
+        self.sessions.hear(session, self._tells_us)
         turns = self._turns.get(link) if self._turns else None
         if turns is not None and (isinstance(message, Ping) or message.operation not in WRITES):
             turns.append(Turn(message))
@@ -141,7 +142,10 @@ class Server:
             return
         session = self.detach(link)
         if session is not None:
-            self.sessions.silent(session)
+            self.sessions.silent(session, self._tells_us)
+
+    def _tells_us(self, heard_us: int) -> int:
+        return self._ensemble.told_us(self, heard_us)
 
     def _serve(self, link: Link, session: ServerSession, message: Request | Ping) -> None:
         if isinstance(message, Request):
@@ -201,7 +205,7 @@ class Server:
     def attach(self, link: Link, session: ServerSession) -> None:
         """The session's client is connected here from now."""
         self._session_of[link] = session
-        self.sessions.attach(session, link)
+        self.sessions.attach(session, link, self._tells_us)
         link.to_client(Connected(session.id, session.timeout_ms))
 
     def refuse_dead(self, link: Link, session_id: int) -> None:
@@ -239,7 +243,7 @@ class Server:
         session = self._session_of.get(link)
         if session is None:
             return None
-        self.sessions.silent(session)
+        self.sessions.silent(session, self._tells_us, mute=self.paused)
         return session.heard_us
 
     def pinged_us(self, link: Link) -> int | None:
@@ -266,7 +270,7 @@ class Server:
         for link in tuple(self._session_of):
             session = self.detach(link)
             if session is not None and session.id in self.sessions.living:
-                self.sessions.silent(session)
+                self.sessions.silent(session, self._tells_us, mute=True)
             if reset:
                 link.cut()
             else:

@@ -3,7 +3,13 @@
 Pings are not simulated: a session whose client runs and is connected lives, and costs nothing.
 Its clock is armed when the client falls silent (its process pauses or dies, its link breaks).
 The last ping the server then has is as old as it may be by chance: pings come every third of
-the timeout. In an ensemble each server tells the leader of whom it hears.
+the timeout.
+
+In an ensemble the leader alone ends sessions, and counts from when it was told of a client. It hears
+its own clients itself. A follower notes whom it hears (LearnerSessionTracker.touchSession), and reports
+them with its answer to the leader's next ping (Learner.ping), which the leader sends every half tick
+(Leader.lead). So the session of a follower's client ends up to half a tick later. Source: ZooKeeper
+3.4.6 and 3.9.3.
 """
 
 from __future__ import annotations
@@ -21,20 +27,26 @@ _SERVER_SHIFT = 56
 _FIRST_SESSION_ID = ((SIMULATED_EPOCH_MS << 24) & 0xFFFF_FFFF_FFFF_FFFF) >> 8
 
 
+#: When the leader is told of a client that a server heard at a given time, both in µs.
+Tells = Callable[[int], int]
+
+
 class ServerSession:
     """What the server knows of a session.
 
-    `heard_us`: when the server last heard of it. `expiry`: the armed timer, None while all is well.
+    `heard_us`: when its server last heard its client. `told_us`: when the leader was, or will be, told
+    of that; kept only while `expiry` is armed. `expiry`: the armed timer, None while all is well.
     `loses_reply`: which reply is lost next (see `SimulatedZooKeeper.lose_next_reply`), None for none.
     """
 
-    __slots__ = ("expiry", "heard_us", "id", "link", "loses_reply", "timeout_ms")
+    __slots__ = ("expiry", "heard_us", "id", "link", "loses_reply", "timeout_ms", "told_us")
 
     def __init__(self, session_id: int, timeout_ms: int) -> None:
         self.id = session_id
         self.timeout_ms = timeout_ms
         self.link: Link | None = None
         self.heard_us = 0
+        self.told_us = 0
         self.expiry: Any | None = None
         self.loses_reply: str | None = None
 
@@ -71,22 +83,27 @@ class SessionTable:
         self.living[session.id] = session
         return session
 
-    def attach(self, session: ServerSession, link: Link) -> None:
+    def attach(self, session: ServerSession, link: Link, tells_us: Tells) -> None:
         """The session's client is connected by `link` from now."""
         session.link = link
-        self.heard_now(session)
+        self.heard_now(session, tells_us)
 
-    def hear(self, session: ServerSession) -> None:
+    def hear(self, session: ServerSession, tells_us: Tells) -> None:
         """Something came from the session's client."""
         if session.expiry is None:
             session.heard_us = self._now_us()
         else:
-            self.heard_now(session)
+            self.heard_now(session, tells_us)
 
-    def silent(self, session: ServerSession) -> None:
-        """Nothing will come from the client for now: its next ping is due, and will be missed."""
+    def silent(self, session: ServerSession, tells_us: Tells, *, mute: bool = False) -> None:
+        """Nothing will come from the client for now: its next ping is due, and will be missed.
+        `mute`: nor does its server tell the leader any more of whom it heard."""
         if session.expiry is None:
             session.heard_us = self.pinged_us(session)
+            told_us = tells_us(session.heard_us)
+            if mute and told_us > self._now_us():  # too late: the leader knows of the ping before
+                told_us = tells_us(session.heard_us - session.timeout_ms * 1000 // 3)
+            session.told_us = max(session.told_us, told_us)
             self._arm(session)
 
     def pinged_us(self, session: ServerSession) -> int:
@@ -100,15 +117,17 @@ class SessionTable:
         self._disarm(session)
 
     def expiry_us(self, session: ServerSession) -> int:
-        """When the session expires unless it is heard: ExpiryQueue rounds up to the next tick,
-        a whole one if it falls on one."""
-        due_us = session.heard_us + session.timeout_ms * 1000 + self._phase_us
+        """When the session expires unless the leader is told of it: ExpiryQueue rounds up to the next
+        tick, a whole one if it falls on one."""
+        due_us = session.told_us + session.timeout_ms * 1000 + self._phase_us
         return (due_us // self._tick_us + 1) * self._tick_us - self._phase_us
 
-    def heard_now(self, session: ServerSession) -> None:
-        """Its time begins anew, and runs if nothing is to be expected of its client."""
+    def heard_now(self, session: ServerSession, tells_us: Tells = int) -> None:
+        """Its time begins anew, and runs if nothing is to be expected of its client. Without
+        `tells_us` it was the leader that heard."""
         self._disarm(session)
         session.heard_us = self._now_us()
+        session.told_us = tells_us(session.heard_us)
         if not session.reachable:
             self._arm(session)
 
@@ -123,6 +142,7 @@ class SessionTable:
     def overdue(self, session: ServerSession) -> None:
         """It was due while nobody could end it: it is now, unless something came from its client."""
         if session.expiry is None and session.id in self.living:
+            session.told_us = max(session.told_us, session.heard_us)
             if self.expiry_us(session) <= self._now_us():
                 self._expired(session)
             elif not session.reachable:

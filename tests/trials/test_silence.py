@@ -1,0 +1,74 @@
+"""What plans promise of pauses and cuts: the bounds of `faults.silence`, and that trials keep to them."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_lab.checks import judge
+from rebalance_lab.checks.model import Outcome
+from rebalance_lab.faults import silence
+from rebalance_lab.trials.scenario import make_plan, scenario
+from rebalance_lab.trials.simulated import simulate
+
+CLEAN, VIOLATED, EITHER = Outcome.CLEAN, Outcome.VIOLATED, None
+
+#: scenario, settings -> what it promises of effect_overlap. Sessions of 2 s, ticks of 500 ms, a
+#: takeover of at most 1,050 ms (two attempts, 500 ms of back-off each, and a period of work).
+PROMISES = [
+    ("zombie", {"pause_ms": "666"}, CLEAN),
+    ("zombie", {"pause_ms": "667"}, EITHER),
+    ("zombie", {"pause_ms": "2550"}, EITHER),  # + 1,000 = 2,000 + 500 + 1,050
+    ("zombie", {"pause_ms": "2551"}, VIOLATED),
+    ("zombie", {"pause_ms": "3800", "servers": "3"}, EITHER),  # = 2,000 + 500 + 250 + 1,050
+    ("zombie", {"pause_ms": "3801", "servers": "3"}, VIOLATED),
+    ("zombie", {"pause_ms": "5000"}, VIOLATED),
+    ("zombie", {"pause_ms": "5000", "fetcher_stop_ms": "2000"}, EITHER),
+    ("zombie", {"pause_ms": "5000", "members": "1"}, CLEAN),
+    ("cut", {"cut_ms": "233"}, CLEAN),
+    ("cut", {"cut_ms": "234"}, EITHER),
+    ("cut", {"cut_ms": "3550"}, EITHER),
+    ("cut", {"cut_ms": "3551"}, VIOLATED),
+    ("cut", {"cut_ms": "3551", "way": "to_server"}, VIOLATED),
+    ("cut", {"cut_ms": "4883", "way": "to_client"}, EITHER),  # the server hears pings for 1,333 ms
+    ("cut", {"cut_ms": "4884", "way": "to_client"}, VIOLATED),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "promised"), PROMISES)
+def test_what_is_promised_and_kept(name: str, settings: dict[str, str], promised: Outcome | None) -> None:
+    plan = make_plan(name, settings=settings)
+    assert scenario(name).expects(plan)["effect_overlap"] is promised
+    if promised is not EITHER:
+        for seed in range(8):
+            history, _ = simulate(make_plan(name, seed=seed, settings=settings))
+            assert judge(history)["effect_overlap"].outcome is promised, seed
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "length_ms"),
+    [("zombie", "pause_ms", 1000), ("cut", "cut_ms", 1000)],
+)
+def test_between_the_promises_either_comes(name: str, setting: str, length_ms: int) -> None:
+    found = set()
+    for seed in range(20):
+        history, _ = simulate(make_plan(name, seed=seed, settings={setting: str(length_ms)}))
+        found.add(judge(history)["effect_overlap"].outcome)
+    assert found == {CLEAN, VIOLATED}
+
+
+def test_a_cut_of_a_third_of_the_session_may_cost_it() -> None:
+    """What was lost comes again up to as long after the cut as it lasted: too late for some."""
+    harmed = [
+        seed
+        for seed in (98, 111, 125)
+        for history, _ in [simulate(make_plan("cut", rules="shipped", seed=seed, settings={"cut_ms": "666"}))]
+        if judge(history)["zombie_overlap"].outcome is VIOLATED
+    ]
+    assert harmed
+
+
+def test_the_latest_end_of_a_session() -> None:
+    plan = make_plan("zombie")
+    assert silence.latest_end_ms(plan) == 2500
+    assert silence.latest_end_ms(plan, to_server=False) == 3833
+    assert silence.latest_end_ms(make_plan("zombie", settings={"servers": "3"})) == 2750
