@@ -44,13 +44,20 @@ async def cut_off(lab: Lab) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """There are two owners once the session has ended and the others have taken over, as the member
     learns nothing before the cut is over (`faults.silence`); none where no ping comes too late; else
-    either. The registry itself is never wrong."""
+    either, and then the member may also register anew while the others still answer its session's end,
+    from another list. The registry itself is never wrong."""
     cut_ms, (to_server, _) = plan.number("cut_ms"), WAYS[plan.text("way")]
     if plan.control or cut_keeps_session(plan, cut_ms):
         return usual()
     sure = plan.number("members") > 1 and cut_outlives_session(plan, cut_ms, to_server=to_server)
     overlap = Outcome.VIOLATED if sure else None
-    return usual(belief_overlap=overlap, effect_overlap=overlap, zombie_overlap=overlap, unowned_window=None)
+    return usual(
+        belief_overlap=overlap,
+        effect_overlap=overlap,
+        zombie_overlap=overlap,
+        disagreement=None if overlap is None else Outcome.CLEAN,
+        unowned_window=None,
+    )
 
 
 SCENARIO = register(

@@ -1,4 +1,4 @@
-"""Split brain (claim Z8): members see different views at one moment, and rebalance by them.
+"""Split brain (claim Z8, defect S1): members see different views at one moment, and rebalance by them.
 
 Three ZooKeeper servers. The first member is connected to one of them alone, z1, the others to the
 other two. z1 begins to lag: it learns late what the others have agreed on, and its sessions stay

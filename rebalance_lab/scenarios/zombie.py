@@ -41,8 +41,9 @@ async def zombie(lab: Lab) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """No overlap where the pause cannot cost the session, or nobody is there to take over; both
     overlaps where the others work before the member can learn of its expiry, which with one server is
-    pause_ms + 1 s > session + tick + two attempts to rebalance; else either. The registry itself is never
-    wrong. Whether a lone member's partitions count as unowned while it sleeps depends on the pause alone."""
+    pause_ms + 1 s > session + tick + two attempts to rebalance; else either, and then the member may also register anew
+    while the others still answer its session's end, from another list. The registry itself is never wrong.
+    Whether a lone member's partitions count as unowned while it sleeps depends on the pause alone."""
     pause_ms = plan.number("pause_ms")
     overlap: Outcome | None = None
     if plan.control or plan.number("members") == 1 or pause_keeps_session(plan, pause_ms):
@@ -50,7 +51,13 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     elif pause_outlives_session(plan, pause_ms):
         overlap = Outcome.VIOLATED
     unowned = None if plan.number("members") == 1 else Outcome.CLEAN
-    return usual(belief_overlap=overlap, effect_overlap=overlap, zombie_overlap=overlap, unowned_window=unowned)
+    return usual(
+        belief_overlap=overlap,
+        effect_overlap=overlap,
+        zombie_overlap=overlap,
+        disagreement=None if overlap is None else Outcome.CLEAN,
+        unowned_window=unowned,
+    )
 
 
 SCENARIO = register(

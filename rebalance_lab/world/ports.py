@@ -177,7 +177,10 @@ class ZooKeeper(Protocol):
     `world.errors`: definite ones (NoNode, NodeExists, BadVersion, NotEmpty,
     NoChildrenForEphemerals), ConnectionLoss (the outcome is unknown), SessionExpired and
     SessionClosed. Order: replies and watch events complete in the order of the wire, and when
-    a reply completes, every watch that an earlier change fired has completed before.
+    a reply completes, every watch that an earlier change fired has completed before. Java's
+    callers of asynchronous operations have the same order, as its event thread completes both. Its
+    synchronous calls do not: the sending thread wakes them directly (ClientCnxn.finishPacket),
+    and the event thread may handle an earlier watch event after the call has returned.
 
     An operation asked for while disconnected waits for the next connection, and fails with
     ConnectionLoss if that attempt fails (as Java's client does).

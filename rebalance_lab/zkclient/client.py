@@ -3,6 +3,16 @@
 The original has two threads. ZooKeeper's own one hears events and only queues; the second one
 takes the queue and calls listeners, one at a time. Here each is a task. A session's expiry is
 hidden: a new one is opened, and operations go on in it.
+
+Two things are simpler than in the original:
+
+- Its operations are synchronous calls of ZooKeeper's, which return when the sending thread has the
+  reply, so the event of an earlier change may be queued just after. Here it is queued before. No caller
+  in Kafka looks at the queue, and listeners run later, on the other thread, in both: what happens here
+  can happen there.
+- Its `close` interrupts the thread of the listeners and waits for its end, for at most 2 s (`join(2000)`),
+  before it closes the session. A listener that waits for Kafka's rebalance lock, which a shutdown
+  holds, cannot be interrupted: that member's session ends 2 s later than it would here.
 """
 
 from __future__ import annotations

@@ -14,8 +14,10 @@ from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.world.hosts import JAVA_WAITS, ConnectWaits, Hosts
 from rebalance_lab.world.live import session as live_session
+from rebalance_lab.world.live.codec import Welcome
 from rebalance_lab.world.live.connect_string import NO_CHROOT, Server
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.world.ports import SessionState
 from rebalance_lab.world.simulated.messages import Connected
 from rebalance_lab.world.simulated.session import SimulatedSession
 
@@ -127,10 +129,11 @@ def live_waits_us(servers: int, outcomes: list[str], seed: int, monkeypatch: pyt
         if outcome is not UNREACHABLE:
             session.link_opened()
         if outcome is SERVED:
-            session._welcome(live_session.codec.Welcome(timeout_ms=2000, session_id=1, password=b"p" * 16))
+            session._welcome(Welcome(timeout_ms=2000, session_id=1, password=b"p" * 16))
         session.link_lost("the test says so", violated=False)
         loop.due()
     simulation.close()
+    assert session.state is SessionState.CONNECTING  # however often it failed: only a server ends a session
     assert {link.server for link in loop.links} <= {Server(f"z{number}", 2181) for number in range(servers)}
     return loop.waits_us
 
@@ -146,6 +149,7 @@ def simulated_waits_us(servers: int, outcomes: list[str], seed: int) -> list[int
             session.arrived(link, Connected(1, 2000))
         session.ended(link)
         loop.due()
+    assert session.state is SessionState.CONNECTING
     return loop.waits_us  # type: ignore[no-any-return]
 
 

@@ -1,9 +1,13 @@
 """A ZooKeeper session on a real server (the port `world.ports.ZooKeeper`).
 
-Why not kazoo's client: it drops every watch when a connection breaks within a session,
-delivers watches and replies on two threads out of wire order, has no zxid per reply, and
-takes three threads a session. What this lab studies happens exactly there, so a session
-behaves as Java's does (ClientCnxn), on the loop of the kernel's AsyncioDriver, without threads.
+It behaves as ClientCnxn of ZooKeeper 3.4.6, the client of Kafka 0.8.2.2, on the loop of the kernel's
+AsyncioDriver, without threads. Requests that 3.4.6 lacks (multi-read, SASL, TLS) are those of 3.9.3. One
+thing that 3.9.3 added is left out: its client ends a session by itself when it has heard nothing for 4/3
+of the session timeout (`expirationTimeout`); in 3.4.6, and in 3.8.4, only a server's answer ends one.
+
+Why not kazoo's client: it drops every watch when a connection breaks within a session, delivers the
+completions of requests and of watches on two threads, has no zxid per reply, and takes three threads a
+session. What this lab studies happens exactly there.
 """
 
 from __future__ import annotations
@@ -58,7 +62,7 @@ _log = structlog.get_logger("rebalance_lab.world.live")
 class LiveSession:
     """One session. Made by `LiveZooKeeperFactory.open`; see the port for what it promises.
 
-    It tries for ever to connect, as Java's client does: only the server can say that a
+    It tries for ever to connect, as the client of 3.4.6 does: only a server can say that a
     session has expired. `last_loss` tells why the latest connection (or attempt) ended.
     `old_servers`: those found to know no multi-read (`live.gathering`); a factory's sessions share it.
     """

@@ -1,4 +1,5 @@
-"""The client's end: one simulated session, behaving as Kafka's Java client (3.9) does."""
+"""The client's end: one simulated session. It behaves as `live.session` does: as ClientCnxn of
+ZooKeeper 3.4.6, the client of Kafka 0.8.2.2, which never ends a session by itself."""
 
 from __future__ import annotations
 

@@ -154,6 +154,20 @@ def test_who_wakes_after_its_session_learns_it_on_reconnecting() -> None:
     assert 1_800_000 < max(waits_us) < 2_010_000
 
 
+def test_no_session_is_ended_by_its_client() -> None:
+    """As in ZooKeeper 3.4.6. The client of 3.9.3 ends one after 4/3 of its timeout (expirationTimeout)."""
+    bench = Bench()
+
+    async def main() -> None:
+        session = await bench.connected("m1")
+        bench.zookeeper.kill_server(bench.zookeeper.servers[0])
+        assert (await session.events.get()).kind is SessionEventKind.DISCONNECTED
+        await bench.sleep(60)  # thirty timeouts
+        assert session.state is SessionState.CONNECTING and len(session.events) == 0
+
+    bench.run(main())
+
+
 def test_its_own_last_watch_events_reach_an_expired_client_or_not() -> None:
     """The server closes the connection as it queues them: a real one was seen to do both."""
     told = []
