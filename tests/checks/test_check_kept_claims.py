@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
 from group_story import GroupStory
 
-from rebalance_lab.checks import CHECKS, Finding, judge
+from rebalance_lab.checks import CHECKS, Finding, Outcome, judge
 from rebalance_lab.history.events import Kind
 
 CHECK = "kept_claims"
 
 
 def conflict(
-    *, given_back_ms: float | None, failed_ms: float = 500, session: str = "0x1", **told: object
+    *, given_back_ms: float | None, claimed_ms: float = 300, session: str = "0x1", **told: object
 ) -> GroupStory:
     """m1 claims t/0, meets m2's claim of t/1, and waits from 500 to 1000; what it claimed it
     gives back at `given_back_ms`. `session`: in which m1's znode was made."""
-    story = GroupStory()
+    story = GroupStory(**told)  # type: ignore[arg-type]
     for actor in ("m1", "m2"):
         story.joins(0, actor)
     story.claims(100, "m2", 1)
@@ -23,9 +24,9 @@ def conflict(
     story.begins(200, "m1")
     story.decides(250, "m1", (0, 1))
     if session == "0x1":
-        story.claims(300, "m1", 0)
+        story.claims(claimed_ms, "m1", 0)
     else:
-        story.created(300, "m1", 0, session)
+        story.created(claimed_ms, "m1", 0, session)
     if given_back_ms is not None:
         story.releases(given_back_ms, "m1", 0)
     story.fails(500, "m1", conflicts=(1,))
@@ -92,3 +93,45 @@ def test_nothing_is_said_where_nobody_could_keep_anything() -> None:
         if event.kind is Kind.ATTEMPT_FAILED and event.detail is not None:
             event.detail["reason"] = "error"  # an attempt that an error ended waits for nobody
     assert found(other) is None
+
+
+def test_who_gave_back_is_clean_in_full() -> None:
+    why = "every member gave back what it had claimed before it waited to try again"
+    assert found(conflict(given_back_ms=450)) == Finding(Outcome.CLEAN, why, (), {"count": 0, "waits": 1})
+
+
+def test_all_that_it_kept_is_told() -> None:
+    story = conflict(given_back_ms=None)
+    story.claims(310, "m1", 2)
+    finding = found(story)
+    assert finding is not None
+    assert finding.why == "g_m1 kept t/0, t/2 while it waited to try again"
+
+
+def test_a_clock_that_drifted_leaves_it_open() -> None:
+    finding = found(conflict(given_back_ms=450, wall_drift_us=2_001))
+    assert finding is not None
+    assert finding.outcome is Outcome.UNKNOWN
+
+
+def test_where_nobody_waited_it_cannot_be_told() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.rest(150)
+    finding = CHECKS[CHECK].judge(story.history())
+    assert finding.why == "no member had claimed anything when an attempt failed"
+
+
+@pytest.mark.parametrize(("claimed_ms", "given_back_ms", "measures"), [
+    (198, 450, {"count": 0, "waits": 1}),  # 2 ms before the attempt it may be of it
+    (197.999, 450, None),
+    (201, 450, {"count": 0, "waits": 1}),
+    (500, 501, {"count": 0, "waits": 1}),  # with the failure: of the attempt
+    (500, None, {"count": 1, "waits": 1}),
+    (500.001, 501, None),
+])  # fmt: skip
+def test_what_is_claimed_in_an_attempt(
+    claimed_ms: float, given_back_ms: float | None, measures: dict[str, int] | None
+) -> None:
+    finding = found(conflict(given_back_ms=given_back_ms, claimed_ms=claimed_ms))
+    assert (finding and finding.measures) == measures

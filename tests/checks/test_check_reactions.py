@@ -150,6 +150,61 @@ def test_a_server_that_lags_gives_its_members_time() -> None:
     assert MISSED.judge(ended(again).history()).outcome is Outcome.VIOLATED
 
 
+def of_server(story: GroupStory, name: str, began_ms: float, ended_ms: float | None, target: str = "z1") -> None:
+    began = story.fault(began_ms, name, target)
+    story.bit(began_ms, name, target, began)
+    if ended_ms is not None:
+        story.ended(ended_ms, name, target, began)
+
+
+def test_a_server_that_lags_to_the_end_gives_them_till_then() -> None:
+    story = two_at_rest()
+    of_server(story, "lag", 1500, None)
+    third_joins(story, ("m1", 2010))
+    finding = MISSED.judge(ended(story).history())
+    assert (finding.measures["count"], finding.measures["reactions"]) == (0, 1), "of m2 it cannot be told"
+
+
+@pytest.mark.parametrize(("began_ms", "given"), [(2000 + BOUND_MS, True), (2000 + BOUND_MS + 0.001, False)])
+def test_a_fault_that_begins_after_the_bound_gives_no_time(began_ms: float, given: bool) -> None:
+    story = two_at_rest()
+    of_server(story, "lag", began_ms, 5000)
+    third_joins(story, ("m1", 2010), ("m2", 4500))
+    assert (MISSED.judge(ended(story).history()).outcome is Outcome.CLEAN) is given
+
+
+def test_a_deed_or_what_is_done_to_another_member_gives_no_time() -> None:
+    for name, target in (("topic", "t"), ("pause", "m1")):
+        story = two_at_rest()
+        of_server(story, name, 1500, 5000, target)
+        third_joins(story, ("m2", 4500))
+        finding = MISSED.judge(ended(story).history())
+        assert finding.outcome is Outcome.VIOLATED, name
+
+
+def test_of_several_faults_the_one_that_disturbs_all_gives_time() -> None:
+    story = two_at_rest()
+    of_server(story, "topic", 1200, 1300, "t")
+    of_server(story, "lag", 1500, 3000)
+    third_joins(story, ("m1", 2010), ("m2", 4500))
+    assert MISSED.judge(ended(story).history()).outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(("rest_ms", "outcome"), [(2998, Outcome.CLEAN), (2998.001, Outcome.VIOLATED)])
+def test_a_rest_2_ms_before_the_quiet_after_a_change_is_none_of_it(rest_ms: float, outcome: Outcome) -> None:
+    story = two_at_rest()
+    third_joins(story, ("m1", 2010), ("m2", 3500))
+    story.rest(rest_ms)
+    assert MISSED.judge(ended(story).history()).outcome is outcome
+
+
+def test_who_begins_up_to_2_ms_before_the_change_took_no_time() -> None:
+    story = two_at_rest()
+    third_joins(story, ("m1", 1998.001), ("m2", 1999))
+    finding = MISSED.judge(ended(story).history())
+    assert (finding.outcome, finding.measures["longest_us"]) == (Outcome.CLEAN, 0)
+
+
 def test_who_registers_after_the_change_or_is_gone_before_it_need_not() -> None:
     story = two_at_rest()
     story.comes(1900, "m3")
