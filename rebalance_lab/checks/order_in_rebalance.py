@@ -114,7 +114,7 @@ def _processes(history: History) -> dict[str, _Process]:
     found: dict[str, _Process] = {}
     drifted = clock_drifted(history)
     for life in lives(history):
-        found.setdefault(life.actor, _Process(life.actor, drifted)).live(life)
+        found.setdefault(life.actor, _Process(drifted)).live(life)
     for event in events_of(history, Kind.CONNECTED, Kind.OK):
         if event.actor in found:
             found[event.actor].take(event)
@@ -124,9 +124,8 @@ def _processes(history: History) -> dict[str, _Process]:
 class _Process:
     """The attempts of one process, and the owner znodes of its sessions."""
 
-    def __init__(self, actor: str, drifted: bool) -> None:
+    def __init__(self, drifted: bool) -> None:
         self.books: list[_Book] = []
-        self._actor = actor
         self._drifted = drifted
         self._numbers: list[int] = []  # n of each ATTEMPT_BEGAN
         self._starts_us: list[int] = []

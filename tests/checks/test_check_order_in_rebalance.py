@@ -273,3 +273,71 @@ def test_a_clock_that_drifted_leaves_it_open() -> None:
     story.releases(1030, "m1", 0)
     story.ends(1100, "m1")
     assert judge(story).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(("before", "outcome"), [(True, Outcome.CLEAN), (False, Outcome.VIOLATED)])
+def test_the_reply_says_whether_a_release_came_before_the_end(before: bool, outcome: Outcome) -> None:
+    """At one microsecond, where the registry's time leaves it open."""
+    story = owner_of_two()
+    story.releases(1010, "m1", 1)
+    story.decides(1020, "m1", [])
+    if not before:
+        story.ends(1100, "m1")
+    story.releases(1100, "m1", 0)
+    story.asks(1100, "m1", "delete", "/consumers/g/owners/t/0", zxid=story.events[-1].zxid or 0)
+    if before:
+        story.ends(1100, "m1")
+    assert judge(story).outcome is outcome
+
+
+def test_each_attempt_that_breaks_the_order_counts() -> None:
+    story = owner_of_two()
+    story.claims(1020, "m1", 2)
+    story.releases(1030, "m1", 0, 1)
+    story.ends(1100, "m1")
+    story.begins(1200, "m1")
+    story.claims(1210, "m1", 3)
+    story.ends(1300, "m1")
+    assert judge(story).measures["count"] == 2
+
+
+def test_only_what_its_session_has_must_be_given_up_at_the_end() -> None:
+    """t/0 and t/1 are of its former session, and t/2 of this one."""
+    story = owner_of_two()
+    story.add(1005, "m1", Kind.CONNECTED, group=None, session="0x9")
+    story.decides(1020, "m1", [])
+    story.ends(1100, "m1")
+    assert judge(story).outcome is Outcome.CLEAN
+    story.begins(2100, "m1")
+    story.created(2110, "m1", 2, "0x9")
+    story.ends(2200, "m1")
+    story.begins(2300, "m1")
+    story.decides(2310, "m1", [])
+    story.ends(2400, "m1")
+    assert judge(story).why == "g_m1 ended a rebalance and had not given t/2 up"
+
+
+def test_who_was_never_connected_holds_nothing() -> None:
+    story = GroupStory()
+    story.started(0, "m1")
+    story.begins(10, "m1")
+    story.decides(20, "m1", [])
+    story.ends(30, "m1")
+    assert judge(story).why == "no rebalance claimed a partition"
+
+
+def test_a_clean_order_under_a_clock_that_drifted_is_not_known() -> None:
+    story = owner_of_two(wall_drift_us=2_001)
+    story.ends(1100, "m1", "failed")
+    assert judge(story).outcome is Outcome.UNKNOWN
+
+
+def test_claims_may_be_kept_only_where_it_is_sure_whose_they_are() -> None:
+    story = owner_of_two(lab=["keep.claims.on.conflict"])
+    story.releases(1010, "m1", 0, 1)
+    story.claims(1020, "m1", 3)
+    story.fails(1030, "m1", conflicts=[4])
+    story.attempts(1500, "m1")
+    story.claims(1501, "m1", 4)
+    story.ends(1600, "m1")
+    assert judge(story).outcome is Outcome.UNKNOWN
