@@ -1,69 +1,196 @@
-"""The outside observer of Z1: does it see the ids that the registry holds?"""
+"""The outside observer of Z1: does it see the ids and owners that the registry holds?
+
+An OBSERVED names the children of `/consumers/<group>/ids` or `/consumers/<group>/owners/<topic>`,
+and of the latter, read a moment later (`owners_zxid`), each znode's data (`owners`) and the session
+that it belongs to (`sessions`, the Stat's ephemeralOwner). Older histories lack the last two.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from rebalance_lab.checks.znodes import Kill, Violation, Znode
+from rebalance_lab.checks.znodes import Kill, Moment, Seen, Violation, Znode
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.wire.describe import describe
+from rebalance_lab.wire.paths import members_path
+
+#: The session of a znode that belongs to none: it is persistent.
+NO_SESSION = "0x0"
+
+#: Parent -> name -> the lives of that znode, in the order in which they ended.
+_Lives = dict[str, dict[str, list[Znode]]]
 
 
-def disagreements(events: Sequence[Event], ids: Sequence[Znode]) -> list[Violation]:
-    """Observations that lack an id which was surely there, or show one which surely was not.
+def disagreements(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Violation]:
+    """Observations that lack a znode which was surely there, show one which surely was not, or show
+    another session's or with other data.
 
-    Only members of the trial count: those that registered or started in it. Others may have
-    been there before its first transaction.
+    Only members of the trial count: those that registered, claimed or started in it. Others may
+    have been there before its first transaction.
     """
-    lives: dict[tuple[str, str], list[Znode]] = {}
+    lives: _Lives = {}
+    members: set[str] = set()
     for event in events:
         if event.kind is Kind.MEMBER_STARTED and event.member is not None:
-            lives[_ids_path(event.group or ""), event.member] = []
-    for znode in ids:
-        lives.setdefault((_ids_path(znode.group), znode.member), []).append(znode)
-    return [
-        violation
-        for event in events
-        if event.kind is Kind.OBSERVED
-        for (path, member), znodes in lives.items()
-        if path == event.of("path") and (violation := _disagreement(event, member, znodes)) is not None
-    ]
+            members.add(event.member)
+            lives.setdefault(members_path(event.group or ""), {}).setdefault(event.member, [])
+    for znode in znodes:
+        members.add(znode.member)
+        lives.setdefault(znode.parent, {}).setdefault(znode.name, []).append(znode)
+    found: list[Violation] = []
+    for event in events:
+        if event.kind is Kind.OBSERVED:
+            view = View(event)
+            here = lives.get(view.path, {})
+            found += [one for name, its in here.items() if (one := _unlike(view, name, its)) is not None]
+            found += [_never_held(view, name) for name in view.owned_by(members) if name not in here]
+    return found
 
 
 def unseen_crashes(events: Sequence[Event], crashes: Sequence[Kill]) -> list[str]:
-    """Kills of which the outside did not see both sides: doubts, not violations."""
-    observed = [event for event in events if event.kind is Kind.OBSERVED]
+    """Kills of which the outside did not see both sides, of the id and of what the member owned:
+    doubts, not violations."""
+    views = _views(events) if crashes else {}
     doubts: list[str] = []
     for crash in crashes:
         own = crash.registered
         if own is None:
             doubts.append(f"{crash.member} was not registered when it was killed")
             continue
-        views = [event for event in observed if event.of("path") == _ids_path(own.group)]
-        if not any(own.surely_there_at(view) and view.at_us <= crash.began.at_us for view in views):
+        if not _seen_before(own, crash, views):
             doubts.append(f"nobody observed {crash.member} before its kill")
-        if not any(own.surely_gone_by(view) for view in views):
+        if not any(own.surely_gone_by(view.event) for view in views.get(own.parent, ())):
             doubts.append(f"nobody observed the ids after {crash.member} was gone")
+        if crash.owned and not any(_seen_before(one, crash, views) for one in crash.owned):
+            doubts.append(f"nobody observed what {crash.member} owned before its kill")
+        if not all(any(one.surely_gone_by(view.event) for view in views.get(one.parent, ())) for one in crash.owned):
+            doubts.append(f"nobody observed what {crash.member} owned after it was gone")
     return doubts
 
 
-def _disagreement(observed: Event, member: str, znodes: list[Znode]) -> Violation | None:
-    children = observed.of("children")
-    by_time = observed.zxid is None
-    seen = isinstance(children, list | tuple) and member in children
-    there = next((znode for znode in znodes if znode.surely_there_at(observed)), None)
-    if there is not None and not seen:
+def unseen_ends(events: Sequence[Event], znodes: Sequence[Znode]) -> list[str]:
+    """Sampled ends that the outside did not confirm, as one doubt: the log does not list what went
+    with the session, and no observation afterwards shows the znode absent or in another session."""
+    sampled = [znode for znode in znodes if znode.sampled]
+    views = _views(events) if sampled else {}
+    open_ends = [
+        znode
+        for znode in sampled
+        if not any(znode.surely_gone_by(view.event) and not view.shows(znode) for view in views.get(znode.parent, ()))
+    ]
+    if not open_ends:
+        return []
+    first = min(open_ends, key=lambda znode: znode.rank)
+    more = f" and {len(open_ends) - 1} more" if len(open_ends) > 1 else ""
+    return [
+        f"sampled: the log does not list what went with session {first.created.session}, and nobody observed"
+        f" afterwards that {first.path}{more} had gone"
+    ]
+
+
+class View:
+    """An OBSERVED, read. `after`: when its owners' data were read; None where it has none."""
+
+    def __init__(self, event: Event) -> None:
+        self.event = event
+        self.path = str(event.of("path"))
+        children = event.of("children")
+        self.names = frozenset(children) if isinstance(children, list | tuple) else frozenset()
+        self.owners = _texts(event.of("owners"))
+        self.sessions = _texts(event.of("sessions"))
+        zxid = event.of("owners_zxid")
+        self.after = Seen(event.at_us, zxid) if isinstance(zxid, int) and event.zxid is not None else None
+
+    def owned_by(self, members: Iterable[str]) -> list[str]:
+        """The names whose data are a thread id of one of these members."""
+        wanted = frozenset(members)
+        return [
+            name
+            for name, data in self.owners.items()
+            if name in self.names and describe(f"{self.path}/{name}", data.encode()).member in wanted
+        ]
+
+    def shows(self, znode: Znode) -> bool:
+        """Whether it shows this very znode, as far as it says: one of that name, and not one that
+        belongs to another session or (older histories) has other data."""
+        name = znode.name
+        if name not in self.names:
+            return False
+        if name in self.sessions:
+            return self.sessions[name] == znode.created.session
+        return name not in self.owners or znode.may_have_held(self.owners[name])
+
+
+def _unlike(view: View, name: str, lives: Sequence[Znode]) -> Violation | None:
+    """How a view differs from the lives of one znode, if it does."""
+    by_time = view.event.zxid is None
+    there = next((znode for znode in lives if znode.surely_there_at(view.event)), None)
+    if there is not None and name not in view.names:
         why = f"the outside observer did not see {there.path}, which was there"
-        return Violation(why, (there.created.id, observed.id), there.rank, by_time)
-    if seen and not any(znode.maybe_there_at(observed) for znode in znodes):
-        gone = [znode for znode in znodes if znode.surely_gone_by(observed)]
-        if not gone or gone[-1].deleted is None:
-            why = f"the outside observer saw {member}, which the registry never held by then"
-            return Violation(why, (observed.id,), observed.zxid or 0, by_time and bool(znodes))
-        last = gone[-1]
-        why = f"the outside observer saw {last.path}, which was gone"
-        return Violation(why, (last.created.id, gone[-1].deleted.id, observed.id), last.rank, by_time)
-    return None
+        return Violation(why, (there.created.id, view.event.id), there.rank, by_time)
+    if name in view.names and not any(znode.maybe_there_at(view.event) for znode in lives):
+        return _surplus(view, name, lives)
+    return None if view.after is None else _unlike_owner(view, view.after, name, lives)
 
 
-def _ids_path(group: str) -> str:
-    return f"/consumers/{group}/ids"
+def _surplus(view: View, name: str, lives: Sequence[Znode]) -> Violation:
+    """A view shows what was not there."""
+    gone = [znode for znode in lives if znode.surely_gone_by(view.event)]
+    if not gone or gone[-1].deleted is None:
+        return _never_held(view, name, by_time=view.event.zxid is None and bool(lives))
+    last = gone[-1]
+    by_time = view.event.zxid is None
+    if last.sampled and last.closed is not None:
+        why = f"the outside observer saw {last.path} after its session {last.created.session} had closed"
+        return Violation(why, (last.created.id, last.closed.id, view.event.id), last.rank, by_time)
+    why = f"the outside observer saw {last.path}, which was gone"
+    return Violation(why, (last.created.id, gone[-1].deleted.id, view.event.id), last.rank, by_time)
+
+
+def _never_held(view: View, name: str, *, by_time: bool = False) -> Violation:
+    why = f"the outside observer saw {view.path}/{name}, which the registry never held by then"
+    return Violation(why, (view.event.id,), view.event.zxid or 0, by_time)
+
+
+def _unlike_owner(view: View, after: Moment, name: str, lives: Sequence[Znode]) -> Violation | None:
+    """How an owner's session or data, read up to `after`, differ from all that may have been there."""
+    there = next((one for one in lives if one.surely_there_at(view.event) and one.surely_there_at(after)), None)
+    if name not in view.sessions:
+        if there is None:
+            return None
+        why = f"the outside observer could not read {there.path}, which was there"
+        return Violation(why, (there.created.id, view.event.id), there.rank)
+    held, data = view.sessions[name], view.owners.get(name, "")
+    possible = [one for one in lives if not one.surely_gone_by(view.event) and one.maybe_there_by(after)]
+    if not possible or any(held == _session_of(one) and one.may_have_held(data) for one in possible):
+        return None
+    last = possible[-1]
+    why = f"the outside observer saw {last.path} of session {held} with data {data!r};"
+    why += f" in the registry it is of session {_session_of(last)} with data {last.data[-1]!r}"
+    return Violation(why, (last.created.id, view.event.id), last.rank)
+
+
+def _session_of(znode: Znode) -> str | None:
+    return znode.created.session if znode.created.of("ephemeral") is True else NO_SESSION
+
+
+def _seen_before(znode: Znode, crash: Kill, views: Mapping[str, Sequence[View]]) -> bool:
+    """Whether it was observed, while it was surely there, before the kill."""
+    return any(
+        view.shows(znode) and znode.surely_there_at(view.event) and view.event.at_us <= crash.began.at_us
+        for view in views.get(znode.parent, ())
+    )
+
+
+def _views(events: Iterable[Event]) -> dict[str, list[View]]:
+    """Path -> what was observed of it."""
+    found: dict[str, list[View]] = {}
+    for event in events:
+        if event.kind is Kind.OBSERVED:
+            view = View(event)
+            found.setdefault(view.path, []).append(view)
+    return found
+
+
+def _texts(value: object) -> dict[str, str]:
+    return {str(name): str(each) for name, each in value.items()} if isinstance(value, dict) else {}

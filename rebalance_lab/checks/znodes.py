@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
 
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL, owner_claim, registry_order
 from rebalance_lab.history.views import once
+
+
+class Moment(Protocol):
+    """When somebody looked: an event, or the time and zxid of a reply."""
+
+    @property
+    def at_us(self) -> int: ...
+    @property
+    def zxid(self) -> int | None: ...
+
+
+class Seen(NamedTuple):
+    """A Moment that no event stands for."""
+
+    at_us: int
+    zxid: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,48 +43,73 @@ class Violation:
 @dataclass(frozen=True, slots=True)
 class Znode:
     """One life of a znode (a path may live several times). `created` is its CREATED; `deleted`
-    ended it, and is None where the history ends first."""
+    ended it, and is None where the history ends first. `data`: all that it held, in order; None where
+    the event does not say. `closed`: the SESSION_CLOSED that it ended with."""
 
     path: str
     group: str
     member: str
     is_id: bool
     created: Event
+    data: tuple[str | None, ...]
     deleted: Event | None = None
+    closed: Event | None = None
 
     @property
     def rank(self) -> int:
         return self.created.zxid or 0
 
-    def surely_there_at(self, moment: Event) -> bool:
+    @property
+    def parent(self) -> str:
+        return self.path.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+    @property
+    def sampled(self) -> bool:
+        """Its end is the recorder's inference: the session closed, and the log does not list what
+        went with it. So it is in every history that does not say where its deletions come from."""
+        return self.closed is not None and self.closed.of("sampled") is not False
+
+    def may_have_held(self, data: str) -> bool:
+        return data in self.data or None in self.data
+
+    def surely_there_at(self, moment: Moment) -> bool:
         """It existed at `moment`, beyond the doubt that two clocks leave."""
         return _done_by(self.created, moment) and (self.deleted is None or _done_after(self.deleted, moment))
 
-    def surely_gone_by(self, moment: Event) -> bool:
+    def surely_gone_by(self, moment: Moment) -> bool:
         return self.deleted is not None and _done_by(self.deleted, moment)
 
-    def maybe_there_at(self, moment: Event) -> bool:
-        return not self.surely_gone_by(moment) and not _done_after(self.created, moment)
+    def maybe_there_at(self, moment: Moment) -> bool:
+        return not self.surely_gone_by(moment) and self.maybe_there_by(moment)
+
+    def maybe_there_by(self, moment: Moment) -> bool:
+        """It may have been created by then, whether or not it was deleted since."""
+        return not _done_after(self.created, moment)
 
 
 @dataclass(frozen=True, slots=True)
 class Kill:
     """The kill of `member`. `znodes`: all that its process made; `registered`: its last id that
-    existed by then, None if it had not registered; `owned`: it surely owned a partition then;
+    existed by then, None if it had not registered; `owned`: the owner znodes that it surely had then;
     `rest`: the last REST_REACHED after the kill, None if none followed."""
 
     member: str
     began: Event
     znodes: Sequence[Znode]
     registered: Znode | None
-    owned: bool
+    owned: Sequence[Znode]
     rest: Event | None
 
     @property
     def gone_us(self) -> int | None:
-        """From the kill to the end of the id, by the server's clock."""
-        deleted = None if self.registered is None else self.registered.deleted
-        return None if deleted is None else max(0, deleted.at_us - self.began.at_us)
+        """From the kill to the end of the id, by the server's clock; None where that is sampled."""
+        if self.registered is None or self.registered.deleted is None or self.registered.sampled:
+            return None
+        return max(0, self.registered.deleted.at_us - self.began.at_us)
 
 
 @once
@@ -96,12 +138,15 @@ def lifetimes(events: Sequence[Event]) -> tuple[list[Znode], list[Violation]]:
             if znode is None:
                 continue
             if path in alive:  # its deletion is missing in the history: registry_overlap's affair
-                ended.append(_end(alive.pop(path), event))
+                ended.append(replace(alive.pop(path), deleted=event))
             alive[path] = znode
             if event.of("ephemeral") is not True:
                 violations.append(Violation(f"{path} was created, but not as ephemeral", (event.id,), znode.rank))
+        elif event.kind is Kind.CHANGED and path in alive:
+            alive[path] = replace(alive[path], data=(*alive[path].data, _data(event)))
         elif event.kind is Kind.DELETED and path in alive:
-            znode = _end(alive.pop(path), event)
+            with_it = closed if closed is not None and closed.session == event.session else None
+            znode = replace(alive.pop(path), deleted=event, closed=with_it)
             ended.append(znode)
             if event.session != znode.created.session:
                 why = f"{path} of session {znode.created.session} was deleted by session {event.session}"
@@ -122,7 +167,7 @@ def kills(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Kill]:
         its = sessions.get(str(began.of("target")))  # None: not known, so that its name must do
         own = [one for one in znodes if one.member == began.member and (its is None or one.created.session in its)]
         ids = [one for one in own if one.is_id and one.maybe_there_at(began)]
-        owned = any(one.surely_there_at(began) for one in own if not one.is_id)
+        owned = [one for one in own if not one.is_id and one.surely_there_at(began)]
         after = [rest for rest in rests if rest.at_us > began.at_us]
         registered = max(ids, key=lambda one: one.rank, default=None)
         found.append(Kill(str(began.member), began, own, registered, owned, after[-1] if after else None))
@@ -151,13 +196,14 @@ def _znode(path: str, created: Event) -> Znode | None:
     """An id or owner znode that begins to live; None for any other path."""
     match path.split("/"):
         case ["", "consumers", group, "ids", member]:
-            return Znode(path, group, member, True, created)
+            return Znode(path, group, member, True, created, (_data(created),))
     claim = owner_claim(created)
-    return None if claim is None else Znode(path, claim[0], claim[3], False, created)
+    return None if claim is None else Znode(path, claim[0], claim[3], False, created, (_data(created),))
 
 
-def _end(znode: Znode, event: Event) -> Znode:
-    return Znode(znode.path, znode.group, znode.member, znode.is_id, znode.created, event)
+def _data(event: Event) -> str | None:
+    data = event.of("data")
+    return None if data is None else str(data)
 
 
 def _outlived(closed: Event, alive: dict[str, Znode]) -> list[Violation]:
@@ -173,7 +219,7 @@ def _outlived(closed: Event, alive: dict[str, Znode]) -> list[Violation]:
     ]
 
 
-def _done_by(change: Event, moment: Event) -> bool:
+def _done_by(change: Event, moment: Moment) -> bool:
     """The registry made the change before `moment`: by the zxid of an observer's reply, which
     holds all that was done up to it, else by time."""
     if change.zxid is not None and moment.zxid is not None:
@@ -181,7 +227,7 @@ def _done_by(change: Event, moment: Event) -> bool:
     return change.at_us + TOLERANCE_US < moment.at_us
 
 
-def _done_after(change: Event, moment: Event) -> bool:
+def _done_after(change: Event, moment: Moment) -> bool:
     if change.zxid is not None and moment.zxid is not None:
         return change.zxid > moment.zxid
     return moment.at_us + TOLERANCE_US < change.at_us

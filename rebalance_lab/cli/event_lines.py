@@ -25,7 +25,10 @@ MILESTONES = frozenset({Kind.TRIAL_BEGAN, Kind.PHASE, Kind.REST_REACHED, Kind.RE
 
 #: Details that the line says elsewhere, or that only machines need.
 _LEFT_OUT = frozenset(
-    {"of", "cxid", "thread", "data", "what", "must_outlast_session", "ephemeral", "with_session", "code", "parts"}
+    {
+        *("of", "cxid", "thread", "data", "what", "must_outlast_session", "ephemeral", "with_session", "sampled"),
+        *("code", "parts", "sessions", "owners_zxid"),
+    }
 )
 
 #: Details that speak for themselves, in the order they are said; the others follow as name=value.
@@ -150,6 +153,8 @@ def _details(detail: dict[str, object]) -> list[str]:
         said += _parts(parts)
     if detail.get("with_session"):
         said.append("with session")
+    if detail.get("sampled"):
+        said.append("sampled")
     code = detail.get("code")
     if isinstance(code, int) and code in BY_CODE:
         said.append(BY_CODE[code].__name__)

@@ -80,7 +80,9 @@ class Kind(StrEnum):
     # op: the runner's
     TRIAL_BEGAN = "trial-began"
     PHASE = "phase"  # detail: name
-    OBSERVED = "observed"  # what an outside session read; detail: path, children
+    # what an outside session read; detail: path, children; of owners also owners (partition -> data), sessions
+    # (partition -> the session that holds it) and owners_zxid, of the reply that these two came with
+    OBSERVED = "observed"
     REST_REACHED = "rest-reached"  # detail: phase
     REST_MISSED = "rest-missed"  # the bound passed first: outcomes are unknown; detail: why
     TRIAL_ENDED = "trial-ended"

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.history.events import Kind, Layer, session_text
 from rebalance_lab.kernel import Future
 from rebalance_lab.trials.fixture import add_topic, broker_znode, ensure_path, write_fixture
 from rebalance_lab.wire.paths import broker_path, members_path, owner_path, owners_path, topic_path
 from rebalance_lab.world.errors import ConnectionLoss, NoNode
-from rebalance_lab.world.ports import GetRead, Node, RecorderPort, Reply, ZooKeeper
+from rebalance_lab.world.ports import GetRead, Node, ReadResult, RecorderPort, Reply, ZooKeeper
 
 #: Written before a look at an ensemble. A server answers a write once it has applied it, and all
 #: that was committed before: the reads that follow on the session are as new as this.
@@ -112,13 +112,22 @@ class Cluster:
         names, zxid = await self._names(path)
         numbers = sorted(int(name) for name in names)
         reads = [GetRead(owner_path(group, topic, number)) for number in numbers]
-        found = (await self._asked(lambda: self._session.multi_read(reads))).value if reads else ()
-        owners = {
-            str(number): node.data.decode()
-            for number, node in zip(numbers, found, strict=True)
-            if isinstance(node, Node)
-        }
-        self._observed(group, path, names, zxid, topic=topic, owners=owners)
+        found: Sequence[ReadResult] = ()
+        owners_zxid = zxid
+        if reads:
+            reply = await self._asked(lambda: self._session.multi_read(reads))
+            found, owners_zxid = reply.value, reply.zxid
+        nodes = {str(number): node for number, node in zip(numbers, found, strict=True) if isinstance(node, Node)}
+        self._observed(
+            group,
+            path,
+            names,
+            zxid,
+            topic=topic,
+            owners={name: node.data.decode("utf-8", "replace") for name, node in nodes.items()},
+            sessions={name: session_text(node.stat.ephemeral_owner) for name, node in nodes.items()},
+            owners_zxid=owners_zxid,
+        )
 
     async def _names(self, path: str) -> tuple[tuple[str, ...], int]:
         try:

@@ -178,7 +178,7 @@ class Lab:
         )
 
     async def close(self) -> None:
-        """End the trial: all who live leave, then the runner does.
+        """End the trial: all who live leave, the runner looks at what is left, and leaves.
 
         All are asked at once: a member that is asked while it rebalances for another's leave
         waits out its back-offs first (facts 8.6, F10).
@@ -189,6 +189,7 @@ class Lab:
             member.process.ask_to_leave()
         for member in living:
             await self._left(member)
+        await self.observe()
         self._note(Kind.TRIAL_ENDED)
         await self._stage.zookeeper.close()
 

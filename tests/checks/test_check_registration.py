@@ -13,8 +13,11 @@ def judge(story: Story) -> Finding:
     return CHECK.judge(story.history())
 
 
+NONE_SEEN = {"sampled": 0, "observations": 0, "longest_us": 0}
+
+
 def _crash(*, seen_after: tuple[str, ...] = ("m2",)) -> Story:
-    """m1 is killed at 1 s (runner/1 to 3), its session closes at 3 s; rest at 5 s (runner/5)."""
+    """m1 is killed at 1 s (runner/2 to 4), its session closes at 3 s; seen (runner/5, 6) and at rest at 5 s."""
     story = joined()
     story.killed(1_000, "m1")
     closed = story.session_closed(3_000, "0x1")  # zookeeper/3
@@ -22,6 +25,7 @@ def _crash(*, seen_after: tuple[str, ...] = ("m2",)) -> Story:
     story.deleted_id(3_000, "m1", "0x1", zxid=4)
     story.deleted(3_000, "m1", session="0x1", zxid=4)
     story.observed(5_000, *seen_after)
+    story.observed_owners(5_000, {})
     story.rest(5_000)
     return story
 
@@ -36,7 +40,8 @@ def test_a_crash_that_takes_all_with_its_session_is_clean() -> None:
             "registrations": 2,
             "unregistered": 0,
             "sessions_closed": 1,
-            "observations": 2,
+            "sampled": 0,
+            "observations": 4,
             "longest_us": 2_000_000,
         },
     )
@@ -49,7 +54,7 @@ def test_no_registration_at_all_is_unknown() -> None:
         Outcome.UNKNOWN,
         "no member registered",
         (),
-        {"count": 0, "registrations": 0, "unregistered": 0, "sessions_closed": 0, "observations": 0, "longest_us": 0},
+        {"count": 0, "registrations": 0, "unregistered": 0, "sessions_closed": 0, **NONE_SEEN},
     )
 
 
@@ -64,7 +69,7 @@ def test_a_persistent_registration_is_violated() -> None:
         Outcome.VIOLATED,
         "/consumers/g/ids/g_m1 was created, but not as ephemeral",
         (("zookeeper", 0),),
-        {"count": 1, "registrations": 1, "unregistered": 0, "sessions_closed": 0, "observations": 0, "longest_us": 0},
+        {"count": 1, "registrations": 1, "unregistered": 0, "sessions_closed": 0, **NONE_SEEN},
     )
 
 
@@ -207,6 +212,7 @@ def test_a_rest_before_the_kill_or_one_that_others_followed_does_not_count() -> 
     story.deleted_id(3_000, "m1", "0x1", zxid=4)
     story.deleted(3_000, "m1", session="0x1", zxid=4)
     story.observed(5_000, "m2")
+    story.observed_owners(5_000, {})
     story.rest(5_000)
     assert judge(story).outcome is Outcome.CLEAN
 
@@ -218,7 +224,10 @@ def test_a_kill_that_no_rest_followed_is_unknown() -> None:
     story.observed(1_100, "m1", "m2")
     finding = judge(story)
     assert finding.outcome is Outcome.UNKNOWN
-    assert finding.why == "no rest followed the kill of g_m1; nobody observed the ids after g_m1 was gone"
+    assert finding.why == (
+        "no rest followed the kill of g_m1; nobody observed the ids after g_m1 was gone;"
+        " nobody observed what g_m1 owned after it was gone"
+    )
 
 
 def test_a_member_killed_before_it_registered_proves_nothing() -> None:
@@ -237,14 +246,14 @@ def test_an_observer_that_still_sees_a_dead_member_is_violated() -> None:
     assert finding.why == "the outside observer saw /consumers/g/ids/g_m1, which was gone"
     assert (finding.outcome, finding.witness) == (
         Outcome.VIOLATED,
-        (("zookeeper", 0), ("zookeeper", 4), ("runner", 4)),
+        (("zookeeper", 0), ("zookeeper", 4), ("runner", 5)),
     )
 
 
 def test_an_observer_that_misses_a_live_member_is_violated() -> None:
     finding = judge(_crash(seen_after=()))
     assert finding.why == "the outside observer did not see /consumers/g/ids/g_m2, which was there"
-    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 1), ("runner", 4)))
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 1), ("runner", 5)))
 
 
 def test_an_observer_that_sees_a_member_before_it_registered_is_violated() -> None:
@@ -254,16 +263,16 @@ def test_an_observer_that_sees_a_member_before_it_registered_is_violated() -> No
     story.created_id(100, "m1", "0x1")
     story.rest(200)
     finding = judge(story)
-    assert finding.why == "the outside observer saw g_m1, which the registry never held by then"
+    assert finding.why == "the outside observer saw /consumers/g/ids/g_m1, which the registry never held by then"
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("runner", 0),))
 
 
 def test_a_started_member_that_only_the_observer_saw_is_violated() -> None:
     story = joined()
     story.started(0, "m3")
-    story.observed(600, "m1", "m2", "m3")
+    seen = story.observed(600, "m1", "m2", "m3")
     story.rest(700)
-    assert judge(story).witness == (("runner", 1),)
+    assert judge(story).witness == (seen,)
 
 
 def test_names_from_outside_the_trial_are_nobody_s_affair() -> None:
@@ -307,11 +316,15 @@ def test_a_crash_that_nobody_observed_is_unknown() -> None:
     story.rest(5_000)
     finding = judge(story)
     assert finding.outcome is Outcome.UNKNOWN
-    assert finding.why == "nobody observed g_m1 before its kill; nobody observed the ids after g_m1 was gone"
+    assert finding.why == (
+        "nobody observed g_m1 before its kill; nobody observed the ids after g_m1 was gone;"
+        " nobody observed what g_m1 owned before its kill; nobody observed what g_m1 owned after it was gone"
+    )
 
 
-def _unseen_crash(*seen_ms: float) -> Story:
-    """m1 registers at 100 ms, is killed at 1 s and gone at 3 s; the observer looks then, and after."""
+def _seen_crash(ids_ms: tuple[float, ...], owners_ms: tuple[float, ...]) -> Story:
+    """m1 registers and claims at 100 ms, is killed at 1 s and gone at 3 s; the observer looks at
+    these times."""
     story = Story()
     story.created_id(100, "m1", "0x1")
     story.created(100, "m1")
@@ -319,23 +332,33 @@ def _unseen_crash(*seen_ms: float) -> Story:
     story.session_closed(3_000, "0x1")
     story.deleted_id(3_000, "m1", "0x1", zxid=3)
     story.deleted(3_000, "m1", zxid=3)
-    for ms in seen_ms:
+    for ms in ids_ms:
         story.observed(ms, *(("m1",) if 100 < ms < 3_000 else ()))
-    story.observed(5_000)
+    for ms in owners_ms:
+        story.observed_owners(ms, {0: "m1"} if 100 < ms < 3_000 else {})
     story.rest(5_000)
     return story
 
 
 def test_the_observer_must_have_looked_between_registration_and_kill() -> None:
-    assert judge(_unseen_crash(500)).outcome is Outcome.CLEAN
+    assert judge(_seen_crash((500, 5_000), (500, 5_000))).outcome is Outcome.CLEAN
     for late_or_early in ((), (50,), (2_000,)):
-        finding = judge(_unseen_crash(*late_or_early))
+        finding = judge(_seen_crash((*late_or_early, 5_000), (500, 5_000)))
         assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "nobody observed g_m1 before its kill")
+        finding = judge(_seen_crash((500, 5_000), (*late_or_early, 5_000)))
+        assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "nobody observed what g_m1 owned before its kill")
+
+
+def test_the_observer_must_have_looked_after_all_was_gone() -> None:
+    finding = judge(_seen_crash((500, 2_000), (500, 5_000)))
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "nobody observed the ids after g_m1 was gone")
+    finding = judge(_seen_crash((500, 5_000), (500, 2_000)))
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "nobody observed what g_m1 owned after it was gone")
 
 
 def test_what_the_observer_saw_elsewhere_says_nothing_of_ids() -> None:
     story = joined()
-    detail = {"path": "/consumers/g/owners/t", "children": ["0"]}
+    detail = {"path": "/consumers/h/ids", "children": ["g_m3"]}
     story.add(600, "runner", Kind.OBSERVED, detail=detail)
     story.rest(700)
     assert judge(story).outcome is Outcome.CLEAN

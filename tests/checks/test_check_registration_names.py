@@ -34,7 +34,15 @@ def test_a_second_member_of_the_same_id_lives_unregistered() -> None:
         Outcome.VIOLATED,
         "g_m1 (m2, session 0x2) lived at rest, and was not registered: its id is held by session 0x1",
         (("m2", 0), ("zookeeper", 0), rest),
-        {"count": 1, "registrations": 1, "unregistered": 1, "sessions_closed": 0, "observations": 0, "longest_us": 0},
+        {
+            "count": 1,
+            "registrations": 1,
+            "unregistered": 1,
+            "sessions_closed": 0,
+            "sampled": 0,
+            "observations": 0,
+            "longest_us": 0,
+        },
     )
 
 

@@ -102,7 +102,7 @@ def _end(script: Script, shares: dict[str, list[int]], sessions: dict[str, str])
     for name, share in shares.items():
         script.disown(11.1, name, share)
         script.emit(11.12, name, Kind.MEMBER_CLOSED, member=member_id(name))
-        script.registry(11.13, Kind.SESSION_CLOSED, session=sessions[name], ephemerals=1)
+        script.registry(11.13, Kind.SESSION_CLOSED, session=sessions[name], ephemerals=1, sampled=False)
         path = f"/consumers/{GROUP}/ids/{member_id(name)}"
         gone = {"member": member_id(name), "session": sessions[name], "with_session": True}
         script.registry(11.13, Kind.DELETED, path=path, new=False, **gone)
@@ -131,7 +131,7 @@ def zombie_events(topic: str, partitions: int) -> tuple[Event, ...]:
     details = {"must_outlast_session": True, "planned_ms": 5000, "victim_session": session_of("m1")}
     began = script.emit(3.0, "runner", Kind.FAULT_BEGAN, **victim, **details)
     script.emit(3.01, "runner", Kind.FAULT_BIT, **victim, of=began.n, proof="/proc/4711/stat says T")
-    script.registry(5.5, Kind.SESSION_CLOSED, session=session_of("m1"), ephemerals=1 + len(old[0]))
+    script.registry(5.5, Kind.SESSION_CLOSED, session=session_of("m1"), ephemerals=1 + len(old[0]), sampled=False)
     gone = {"member": member_id("m1"), "session": session_of("m1"), "with_session": True, "new": False}
     script.registry(5.5, Kind.DELETED, path=f"/consumers/{GROUP}/ids/{member_id('m1')}", **gone)
     for partition in old[0]:

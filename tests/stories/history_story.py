@@ -7,6 +7,7 @@ without a fault is a control."""
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from rebalance_lab.history.events import LAYER_OF, Event, EventId, Kind
 from rebalance_lab.history.files import History, Trial, merge
@@ -140,6 +141,16 @@ class Story:
         detail = {"path": "/consumers/g/ids", "children": [f"g_{actor}" for actor in actors]}
         return self.add(ms, "runner", Kind.OBSERVED, zxid=zxid, detail=detail)
 
+    def observed_owners(
+        self, ms: float, owners: Mapping[int, str], sessions: Mapping[int, str] | None = None, zxid: int | None = None
+    ) -> EventId:
+        """The owner znodes of topic t: partition -> actor, and partition -> session, read at once."""
+        threads = {str(number): f"g_{actor}-0" for number, actor in owners.items()}
+        detail: dict[str, object] = {"path": "/consumers/g/owners/t", "children": list(threads), "owners": threads}
+        if sessions is not None:
+            detail |= {"sessions": {str(number): each for number, each in sessions.items()}, "owners_zxid": zxid}
+        return self.add(ms, "runner", Kind.OBSERVED, topic="t", zxid=zxid, detail=detail)
+
     # -- the registry: each call takes the next zxid, or the one given --------------------------
 
     def registry(self, ms: float, kind: Kind, path: str | None, session: str, **fields: object) -> EventId:
@@ -176,10 +187,11 @@ class Story:
 
 
 def joined(**told: object) -> Story:
-    """m1 (session 0x1) and m2 (0x2) registered; m1 owns t/0; seen from outside at 500 ms."""
+    """m1 (session 0x1) and m2 (0x2) registered; m1 owns t/0; ids and owners seen from outside at 500 ms."""
     story = Story(**told)
     story.created_id(100, "m1", "0x1")  # zookeeper/0
     story.created_id(200, "m2", "0x2")  # zookeeper/1
     story.created(300, "m1", session="0x1")  # zookeeper/2
     story.observed(500, "m1", "m2")  # runner/0
+    story.observed_owners(500, {0: "m1"})  # runner/1
     return story
