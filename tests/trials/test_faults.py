@@ -133,7 +133,7 @@ def test_an_expired_member_comes_back_with_another_session() -> None:
 
 def test_a_grown_topic_is_owned_whole() -> None:
     events = played(story(grown))
-    last = [event for event in of_kind(events, Kind.OBSERVED) if event.of("owners") is not None][-1]
+    last = [event for event in of_kind(events, Kind.OBSERVED) if event.of("owners")][-1]
     owners = last.of("owners")
     assert isinstance(owners, dict)
     assert sorted(int(number) for number in owners) == list(range(9))
