@@ -61,7 +61,11 @@ SWEEPS = (
     Sweep("walkthrough", ("described",), {"filter": "true"}),
     Sweep("rule"),
     Sweep("herd"),
-    *(Sweep("herd", ("shipped",), {"members": str(n)}, live=1, simulated=20) for n in (4, 8, 16, 32)),
+    *(
+        Sweep("herd", ("shipped",), {"members": str(size), "fetcher_stop_ms": str(stop_ms)}, live=1, simulated=20)
+        for size in (4, 8, 16, 32)
+        for stop_ms in (0, 100)
+    ),
     Sweep("split-brain", live=2),
     Sweep("uncontrolled", OURS, live=2),
     Sweep("zombie", live=2),

@@ -36,8 +36,8 @@ class Cost:
 
     `notified`: how many watches of the change fired at each member (not those of a leaver about
     itself, which a server may send while it closes the session); `rebalanced`: how many rebalances each
-    began. `reads`, `writes`: requests sent to ZooKeeper, without `commits`, the writes of offsets, which
-    are counted apart where operations were recorded one by one. `bytes`: of payload that the reads
+    began. `reads`, `writes`: requests sent to ZooKeeper, without `commits`, the writes of offsets and of
+    their parents, which are counted apart where operations were recorded one by one. `bytes`: of payload that the reads
     brought; None where operations are only counted.
     """
 
@@ -217,12 +217,13 @@ def _bytes(history: History, actors: set[str], begin_us: int, end_us: int) -> in
 
 def _requests(history: History, change: SpacedChange, actors: set[str]) -> tuple[int, int, int]:
     """Reads, writes other than of offsets, and writes of offsets."""
-    offsets = f"/consumers/{change.phase.group}/offsets/"
+    offsets = f"/consumers/{change.phase.group}/offsets"
     found: Counter[str] = Counter()
     for event in _within(_operations(history), change.phase.at_us, change.rest.at_us):
         if event.actor in actors:
             reads, writes = requests(event)
-            committed = str(event.of("path")).startswith(offsets)
+            path = str(event.of("path"))
+            committed = path == offsets or path.startswith(f"{offsets}/")
             found["reads"] += reads
             found["commits" if committed else "writes"] += writes
     return found["reads"], found["writes"], found["commits"]

@@ -89,6 +89,13 @@ def by_both(scenario: str, seeds: int, **settings: str) -> tuple[Batch, ...]:
     )
 
 
+def without_conflicts(seeds: int, *sizes: int) -> tuple[Batch, ...]:
+    """Herds as shipped whose fetchers stop at once, so that hardly any claims meet: what Z7c's formula is of."""
+    return tuple(
+        Batch("herd", seeds, "shipped", settings={"members": str(size), "fetcher_stop_ms": "0"}) for size in sizes
+    )
+
+
 def by_filter(seeds: int) -> tuple[Batch, ...]:
     """The walk-through of members with a topic filter, and one control."""
     return tuple(
@@ -164,7 +171,12 @@ STEPS: tuple[Step, ...] = (
         "Live, on a real ZooKeeper: two views at one moment; spent retries; a member that sleeps through its session;"
         " and members that come and go one by one while all the others run, by the articles' rules and by Kafka's.",
         trials(
-            "processes", *failures(1, 1), *by_both("walkthrough", 5), *by_filter(1), *by_both("herd", 5, members="4")
+            "processes",
+            *failures(1, 1),
+            *by_both("walkthrough", 5),
+            *by_filter(1),
+            *by_both("herd", 5, members="4"),
+            *without_conflicts(1, 4, 8, 12, 16),
         ),
     ),
     Step(
@@ -175,6 +187,7 @@ STEPS: tuple[Step, ...] = (
             *by_filter(20),
             *by_both("herd", 200, members="4"),
             *(Batch("herd", 7, rules, settings={"members": str(n)}) for n in (8, 16, 32) for rules in BOTH),
+            *without_conflicts(3, 4, 8, 16, 32),
             *failures(20, 5),
         ),
     ),

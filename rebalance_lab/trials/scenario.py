@@ -126,9 +126,8 @@ def make_plan(
     one_of("rule set", rules, RULES)
     if plant is not None:
         one_of("planted bug", plant, tuple(PLANTS))
-    values, changed = Settings(chosen.parameters).values(name, settings or {})
-    if rules in {REAL, MIXED} and "fetcher_stop_ms" not in (settings or {}):
-        values["fetcher_stop_ms"] = 0  # on Java 17 an interrupt ends a real member's fetch at once
+    at_once = {"fetcher_stop_ms": "0"} if rules in {REAL, MIXED} else {}  # on Java 17 an interrupt ends a fetch
+    values, changed = Settings(chosen.parameters).values(name, {**at_once, **(settings or {})})
     plan = Plan(
         scenario=name,
         world=world,

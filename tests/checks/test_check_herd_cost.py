@@ -138,9 +138,12 @@ def test_without_recorded_operations_nothing_is_said_of_reads_and_writes() -> No
 
 def test_offsets_that_real_members_commit_are_counted_apart() -> None:
     story = join(one_at_rest())
-    story.asks(1500, "m1", "set", "/consumers/g/offsets/t/0")
+    for path in ("", "/t", "/t/0"):
+        story.asks(1500, "m1", "create", f"/consumers/g/offsets{path}")
     finding = CHECK.judge(story.history())
-    assert (finding.outcome, finding.measures["join_1_commits"]) == (Outcome.CLEAN, 1)
+    assert (finding.outcome, finding.measures["join_1_commits"]) == (Outcome.CLEAN, 3)
+    story.asks(1500, "m1", "create", "/consumers/g/offsetsx")
+    assert CHECK.judge(story.history()).outcome is Outcome.VIOLATED
 
 
 def test_members_with_a_filter_read_the_topics_too() -> None:

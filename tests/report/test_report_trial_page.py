@@ -102,12 +102,14 @@ class TestStories:
 
     def test_of_many_changes(self) -> None:
         told = story("herd")
-        assert told[0] == "m1 to m8 share 6 partitions (2 of them must do without) on a simulated ZooKeeper."
-        assert told[1] == (
-            "One after another, from 1.08 s to 8.68 s, m9 and m10 join, m9 leaves cleanly, m10 is killed, "
-            "broker 1 comes and broker 1 goes."
+        assert re.fullmatch(
+            r"m1 to m8 share 6 partitions \(2 of them must do without\) on a simulated ZooKeeper; one after another, "
+            r"from 1\.\d+ s to 9\.\d+ s, m9 and m10 join, m9 leaves cleanly, m10 is killed, broker 1 comes and "
+            r"broker 1 goes\.",
+            told[0],
         )
-        assert re.match(r"ZooKeeper sends \d+ notifications, and this sets off \d+ rebalances, in which", told[2])
+        assert re.match(r"ZooKeeper sends \d+ notifications, and this sets off \d+ rebalances, in which", told[1])
+        assert re.match(r"Of \d+ attempts to rebalance \d+ fail, \d+ of them because another member holds", told[2])
 
     def test_of_a_storm(self) -> None:
         assert "all at once, m1 and m2 leave cleanly and m6 to m9 join" in story("storm")[0] + story("storm")[1]

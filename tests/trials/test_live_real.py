@@ -79,3 +79,10 @@ def test_data_that_cannot_be_removed_are_told_of(tmp_path: Path, monkeypatch: py
     assert (line["log_level"], line["event"]) == ("warning", "broker_data_stay")
     assert (line["broker"], line["folder"]) == (0, str(data))
     assert "Permission denied" in str(line["why"])
+
+
+@pytest.mark.parametrize(("rules", "stop_ms"), [("real", 0), ("mixed", 0), ("shipped", 100)])
+def test_a_herd_with_real_members_has_fetchers_that_stop_at_once(rules: str, stop_ms: int) -> None:
+    plan = make_plan("herd", world="processes", rules=rules)
+    assert plan.number("fetcher_stop_ms") == stop_ms
+    assert ("fetcher_stop_ms" in plan.changed) == (stop_ms == 0)  # so a stored trial's plan is the same again

@@ -1,0 +1,36 @@
+"""Histories that were tampered with: events taken out, so that the rest still reads as a whole one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+import msgspec
+
+from rebalance_lab.history.events import Event, EventId
+from rebalance_lab.history.files import History
+
+
+def without(history: History, gone: Callable[[Event], bool]) -> History:
+    """The history as if the events that are `gone` had never been recorded: each actor's other events are
+    counted anew, and what named one of them by its id names it by the new one."""
+    count: Counter[str] = Counter()
+    names: dict[EventId, EventId] = {}
+    kept = [event for event in history.events if not gone(event)]
+    for event in sorted(kept, key=lambda event: event.n):
+        names[event.id] = (event.actor, count[event.actor])
+        count[event.actor] += 1
+    return History(history.trial, tuple(_renamed(event, names) for event in kept))
+
+
+def live(history: History) -> History:
+    """The history as one of the world `processes`."""
+    return History(msgspec.structs.replace(history.trial, world="processes"), history.events)
+
+
+def _renamed(event: Event, names: dict[EventId, EventId]) -> Event:
+    detail, of = event.detail, event.of("of")
+    if detail is not None and isinstance(of, int) and (event.actor, of) in names:
+        detail = {**detail, "of": names[event.actor, of][1]}
+    cause = None if event.cause is None else names.get(event.cause)
+    return msgspec.structs.replace(event, n=names[event.id][1], cause=cause, detail=detail)
