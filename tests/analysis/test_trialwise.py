@@ -4,6 +4,7 @@ histories, and ownership sums and the registry's view by hand."""
 from __future__ import annotations
 
 from dataclasses import asdict
+from itertools import pairwise
 
 import pytest
 from history_story import Story
@@ -11,9 +12,13 @@ from stored_trials import random_history
 from test_rebalance_episodes_table import oracle
 
 from rebalance_lab.analysis.trialwise.episodes import episodes
+from rebalance_lab.analysis.trialwise.herd_costs import herd_costs
 from rebalance_lab.analysis.trialwise.ownership_sums import Window, add_ownership
+from rebalance_lab.checks import CHECKS
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.intervals import Interval
+from rebalance_lab.trials.scenario import make_plan
+from rebalance_lab.trials.simulated import simulate
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -114,3 +119,33 @@ def test_the_first_thing_and_the_last_bound_an_episode_that_rested() -> None:
         (1, "change", "one more", 2_000_000, 9_000_000, False),
         (2, "change", "one more", 9_500_000, 9_800_000, False),
     ]
+
+
+# -- herd costs ---------------------------------------------------------------------------------
+
+NUMBERS = ("reads", "writes", "notifications", "rebalances")
+
+
+@pytest.mark.parametrize("stop_ms", ["0", "100"])
+@pytest.mark.parametrize("rules", ["described", "shipped"])
+def test_each_row_of_a_trial_says_what_the_check_measured(rules: str, stop_ms: str) -> None:
+    history, _ = simulate(make_plan("walkthrough", rules=rules, settings={"fetcher_stop_ms": stop_ms}))
+    trial, measures, rows = history.trial, CHECKS["herd_cost"].judge(history).measures, herd_costs(history)
+    assert measures["changes"] == len(rows) > 0
+    for number, row in enumerate(rows, 1):
+        name = f"{row.change}_{number}"
+        assert (row.trial, row.scenario, row.world, row.rules, row.seed, row.control, row.plant) == (
+            *(trial.id, trial.scenario, trial.world, trial.rules, trial.seed, trial.control, trial.plant),
+        )
+        assert (row.group, row.before, row.retries) == (
+            *(trial.parameters["group"], measures[f"{name}_members"], measures[f"{name}_retries"]),
+        )
+        assert [getattr(row, each) for each in NUMBERS] == [measures[f"{name}_{each}"] for each in NUMBERS]
+        expected = [getattr(row, f"expected_{each}") for each in NUMBERS]
+        assert expected == [measures.get(f"{name}_expected_{each}") for each in NUMBERS]
+        assert row.begin_us < row.end_us
+    assert [row.begin_us for row in rows] == sorted(row.begin_us for row in rows)
+    assert all(row.members == following.before for row, following in pairwise(rows))
+    added = CHECKS["conflict_cost"].judge(history).measures
+    assert sum(row.added_reads or 0 for row in rows) == added["added_reads"]
+    assert sum(row.added_writes or 0 for row in rows) == added["added_writes"]
