@@ -70,11 +70,11 @@ def agree(
         raise Failure(f"--set plant={plant}: a planted bug sits in both worlds, or in one; there is nothing to compare")
     with spoken():
         plans = live_plans(scenario, rules, members, control, values)
-        chosen = plans[Live.PROCESSES].rules
-        base = api.make_plan(scenario, rules=chosen, control=control, settings=values)
         writable_store(store)
         samples = [agree_samples.live_sample(world, plan, live, store) for world, plan in plans.items()]
-        beside = agree_samples.simulated_sample(base, simulated, processes)
+        beside = agree_samples.simulated_sample(
+            agree_samples.simulated_plan(plans[Live.PROCESSES]), simulated, processes
+        )
     found = [compared(sample, beside) for sample in samples]
     if out is not None:
         _draw(found, out)

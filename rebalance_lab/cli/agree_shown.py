@@ -44,7 +44,10 @@ def show(comparison: Comparison) -> None:
         console.print(f"{name:9} {sample_line(trials)}", soft_wrap=True, markup=False)
     told = [row for row in comparison.rows if not row.constant]
     if told:
-        shown = [(name_of(row), _range(row, row.live), _range(row, row.simulated), _short(row.verdict)) for row in told]
+        shown = [
+            (name_of(row), quantile_text(row, row.live), quantile_text(row, row.simulated), _short(row.verdict))
+            for row in told
+        ]
         columns = ("measure", "live", "simulated", "verdict")
         console.print(table("", columns, shown, numbers=("live", "simulated")))
         console.print("Each sample: the quantiles 5 %, 50 % and 95 %.")
@@ -82,7 +85,7 @@ def _short(verdict: Agreement) -> str:
     return styled("explained" if verdict is Agreement.EXPLAINED else verdict)
 
 
-def _range(row: Compared, sample: Sample) -> str:
+def quantile_text(row: Compared, sample: Sample) -> str:
     """The 5 %, 50 % and 95 % quantiles."""
     if not sample.n:
         return "none"
@@ -106,7 +109,7 @@ def lines(rows: Sequence[Compared]) -> Iterator[str]:
     for verdict in (Agreement.DIFFERS, Agreement.UNDECIDED, Agreement.EXPLAINED):
         for row in rows:
             if row.verdict is verdict and row not in few:
-                yield f"{styled(verdict)}: {reason(row)}"
+                yield f"{styled(verdict)}: {row.measure.name}: {reason(row)}"
     if few:
         least = min(min(row.live.n, row.simulated.n) for row in few)
         yield (
@@ -132,7 +135,7 @@ def _value(row: Compared) -> str:
 def reason(row: Compared) -> str:
     """Why a measure has its verdict, in one sentence."""
     if row.effect is None or row.beyond is None or row.plain is None:
-        return f"{row.measure.name}: {row.live.n} live and {row.simulated.n} simulated trials have it"
+        return f"{row.live.n} live and {row.simulated.n} simulated trials have it"
     unit = _unit(row)
     low, median, high = (number(row, value) for value in (row.effect.low, row.effect.median, row.effect.high))
     told = (

@@ -29,10 +29,10 @@ from rebalance_lab.checks import CHECKS, judge
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
 
-PARAMETERS = {"tick_ms": 500, "partitions": 6, "servers": 1}
+PARAMETERS = {"tick_ms": 500, "partitions": 6, "servers": 1, "rebalance_backoff_ms": 400}
 TIME = settled("paused")
 COUNT = next(measure for measure in MEASURES if measure.key == "changes.reads")
-WORK = {"paused": Work(operations=50, writes=10)}
+WORK = {"paused": Work(reads=41, writes=9, attempts=3)}
 
 SLOW = Cause("slow", "a test's own", frozenset({Family.SETTLING}), later=Size(once_us=500_000))
 
@@ -120,13 +120,28 @@ def test_the_verdict_of_all_is_the_worst() -> None:
 
 def test_causes_grow_with_what_was_done_and_only_where_they_are_at_work() -> None:
     found = explained(TIME, Live.PROCESSES, PARAMETERS, WORK["paused"])
-    assert [cause.name for cause in found.causes] == ["interpreter", "disk", "JVM of the server"]
-    assert (found.band.low, found.band.high) == (0, 50 * 1_000 + 10 * 10_000 + 100_000)
+    assert [cause.name for cause in found.causes] == ["interpreter", "scheduler", "disk", "JVM of the server"]
+    assert (found.band.low, found.band.high) == (0, 50 * 1_000 + 400_000 + 9 * 10_000 + 100_000)
     unowned = next(measure for measure in MEASURES if measure.unit is Unit.PARTITION_TIME and "unowned" in measure.key)
     assert explained(unowned, Live.PROCESSES, PARAMETERS, WORK["paused"]).band.high == 6 * found.band.high
-    session = explained(session_end("kill", 1), Live.PROCESSES, {**PARAMETERS, "servers": 3}, Work(0, 0))
+    session = explained(session_end("kill", 1), Live.PROCESSES, {**PARAMETERS, "servers": 3}, Work())
     assert (session.band.low, session.band.high) == (-250_000, 350_000)
-    assert explained(COUNT, Live.REAL, PARAMETERS, WORK["paused"]).causes == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "most"), [("changes.attempts", 2), ("changes.conflicts", 2), ("changes.reads", 28), ("changes.writes", 6)]
+)
+def test_a_member_that_gets_no_core_costs_one_attempt_in_each_step(key: str, most: int) -> None:
+    measure = next(each for each in MEASURES if each.key == key)
+    found = explained(measure, Live.PROCESSES, PARAMETERS, Work(reads=82, writes=18, attempts=6, steps=2))
+    assert [cause.name for cause in found.causes] == ["scheduler"]
+    assert (found.band.low, found.band.high) == (0, most)
+
+
+def test_nothing_explains_other_counts() -> None:
+    for measure in MEASURES:
+        if measure.family is Family.COUNT:
+            assert explained(measure, Live.REAL, PARAMETERS, WORK["paused"]).causes == ()
 
 
 def test_every_cause_has_a_reason_a_size_and_something_that_it_moves() -> None:

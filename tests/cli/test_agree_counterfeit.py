@@ -46,7 +46,7 @@ def test_an_early_reconnect_shows_in_the_zombies_work(as_live: list[Measured], m
     assert work.verdict is Agreement.DIFFERS
     assert work.effect is not None
     assert work.effect.median == pytest.approx(1_000_000, abs=200_000)
-    assert found["settled.paused"].verdict is Agreement.DIFFERS, "it settles later, too"
+    assert found["zombie_overlap.longest_belief_us"].verdict is Agreement.DIFFERS, "its belief lasts as long"
     assert found["session.pause"].verdict is not Agreement.DIFFERS, "the session ends at the server"
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import ceil
 
 from rebalance_lab.analysis.agreement.measures import Family, Measure, Unit, Work, number
 from rebalance_lab.analysis.agreement.statistics import Band
@@ -26,17 +27,34 @@ class Live(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Size:
     """How much a cause may move a value, at most: a sum of what it has once, and for each of what the
-    simulated trials did in the time that is measured."""
+    simulated trials did in the time that is measured. `retries`: failed attempts in each step."""
 
     once_us: int = 0
     operation_us: int = 0
     write_us: int = 0
     ticks: float = 0.0
+    retries: int = 0
     trials: int = 0  # of a share: 1 means that it may be any trial
 
-    def of(self, work: Work, tick_us: int) -> int:
+    def of(self, measure: Measure, work: Work, parameters: Mapping[str, object]) -> int:
+        """In the measure's unit; of a partition-time, for one partition."""
+        retries = self.retries * work.steps
+        if measure.family is Family.RETRIES:
+            return ceil(retries * _of_an_attempt(measure, work))
         waited = self.once_us + self.operation_us * work.operations + self.write_us * work.writes
-        return waited + round(self.ticks * tick_us) + self.trials
+        waited += round(self.ticks * 1000 * number(parameters, "tick_ms"))
+        return waited + retries * 1000 * number(parameters, "rebalance_backoff_ms") + self.trials
+
+
+def _of_an_attempt(measure: Measure, work: Work) -> float:
+    """What one attempt more adds to a count."""
+    match measure.key:
+        case "changes.reads":
+            return work.reads / max(1, work.attempts)
+        case "changes.writes":
+            return work.writes / max(1, work.attempts)
+        case _:
+            return 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +82,13 @@ CAUSES: tuple[Cause, ...] = (
         _WORKING,
         later=Size(operation_us=1_000),
         live=frozenset({Live.PROCESSES}),
+    ),
+    Cause(
+        "scheduler",
+        "Members wait for a core, and so do not run at once: one that gives up its partitions late makes another's "
+        "attempt fail, which is repeated after a back-off. Up to one attempt for each thing that is done to the group.",
+        frozenset({Family.SETTLING, Family.UNOWNED, Family.RETRIES}),
+        later=Size(retries=1),
     ),
     Cause(
         "disk",
@@ -135,8 +160,7 @@ def explained(
         for cause in causes
         if measure.family in cause.families and live in cause.live and (several or not cause.ensemble)
     )
-    tick_us = 1000 * number(parameters, "tick_ms")
     places = number(parameters, "partitions") if measure.unit is Unit.PARTITION_TIME else 1
-    low = sum(cause.earlier.of(work, tick_us) for cause in found)
-    high = sum(cause.later.of(work, tick_us) for cause in found)
+    low = sum(cause.earlier.of(measure, work, parameters) for cause in found)
+    high = sum(cause.later.of(measure, work, parameters) for cause in found)
     return Explained(found, Band(-low * places, high * places))

@@ -43,6 +43,7 @@ class Family(StrEnum):
     UNOWNED = "unowned"
     REACTION = "reaction"
     COUNT = "count"
+    RETRIES = "retries"
     LEFT_OUT = "left out"
 
 
@@ -72,8 +73,8 @@ def _time(key: str, name: str, family: Family, unit: Unit = Unit.TIME) -> Measur
     return Measure(key, name, unit, family, _source(key))
 
 
-def _count(key: str, name: str) -> Measure:
-    return Measure(key, name, Unit.COUNT, Family.COUNT, _source(key))
+def _count(key: str, name: str, family: Family = Family.COUNT) -> Measure:
+    return Measure(key, name, Unit.COUNT, family, _source(key))
 
 
 def _source(key: str) -> Source:
@@ -106,10 +107,10 @@ MEASURES: tuple[Measure, ...] = (
     _count("changes.notifications", "notifications"),
     _count("changes.watches", "watches fired"),
     _count("changes.rebalances", "rebalances"),
-    _count("changes.attempts", "attempts"),
-    _count("changes.conflicts", "conflicts"),
-    _count("changes.reads", "reads"),
-    _count("changes.writes", "writes"),
+    _count("changes.attempts", "attempts", Family.RETRIES),
+    _count("changes.conflicts", "conflicts", Family.RETRIES),
+    _count("changes.reads", "reads", Family.RETRIES),
+    _count("changes.writes", "writes", Family.RETRIES),
     _count("changes.moved", "partitions moved"),
 )
 
@@ -154,10 +155,16 @@ def session_end(fault: str, number: int) -> Measure:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the group's members asked of ZooKeeper in a step, all together."""
+    """What the group's members did in a step, all together; in several `steps`, their sum."""
 
-    operations: int
-    writes: int
+    reads: int = 0
+    writes: int = 0
+    attempts: int = 0
+    steps: int = 1
+
+    @property
+    def operations(self) -> int:
+        return self.reads + self.writes
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +220,8 @@ def _steps(history: History, changes: Sequence[Episode]) -> dict[str, list[Episo
 
 
 def _work(found: Sequence[Episode]) -> Work:
-    writes = sum(each.writes for each in found)
-    return Work(sum(each.reads for each in found) + writes, writes)
+    reads, writes, attempts = (sum(getattr(each, name) for each in found) for name in ("reads", "writes", "attempts"))
+    return Work(reads, writes, attempts)
 
 
 def _of_sessions(history: History) -> dict[Measure, int]:

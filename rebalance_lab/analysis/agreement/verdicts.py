@@ -123,13 +123,13 @@ def _measures(live: Sequence[Measured], simulated: Sequence[Measured]) -> list[M
 
 
 def _work(simulated: Sequence[Measured]) -> dict[str, Work]:
-    """What the median simulated trial asked of ZooKeeper, by step."""
+    """What the median simulated trial did, by step."""
     found: dict[str, list[Work]] = {}
     for trial in simulated:
         for step, work in trial.work.items():
             found.setdefault(step, []).append(work)
     return {
-        step: Work(*(round(median(values)) for values in zip(*((w.operations, w.writes) for w in works), strict=True)))
+        step: Work(*(round(median(getattr(work, name) for work in works)) for name in ("reads", "writes", "attempts")))
         for step, works in found.items()
     }
 
@@ -138,10 +138,16 @@ def _work_of(measure: Measure, work: Mapping[str, Work]) -> Work:
     """What was done in the time that a measure measures: in its step, in all of them where it is a
     sum, in the largest where it is a length."""
     if measure.step is not None:
-        return work.get(measure.step, Work(0, 0))
+        return work.get(measure.step, Work())
     if measure.source is Source.CHANGES:
-        return Work(sum(each.operations for each in work.values()), sum(each.writes for each in work.values()))
-    return max(work.values(), key=lambda each: each.operations, default=Work(0, 0))
+        every = work.values()
+        return Work(
+            sum(each.reads for each in every),
+            sum(each.writes for each in every),
+            sum(each.attempts for each in every),
+            steps=len(work),
+        )
+    return max(work.values(), key=lambda each: each.operations, default=Work())
 
 
 def _compared(

@@ -1,0 +1,228 @@
+"""Write docs/agreement.md from a store of live trials: `python scripts/agreement.py --store DIR`.
+
+Compares the live trials that the store has, of every scenario with its own settings, with simulated ones
+(`rebalance-lab agree`). With --run it first runs those that are missing, one at a time: leave the machine
+alone meanwhile.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from rebalance_lab.analysis.agreement.causes import CAUSES, Cause, Live, Size
+from rebalance_lab.analysis.agreement.measures import MARGIN_TICKS
+from rebalance_lab.analysis.agreement.statistics import CONFIDENCE, LEAST_TRIALS, TOLERATED
+from rebalance_lab.analysis.agreement.verdicts import Agreement, compare
+from rebalance_lab.cli.agree_samples import live_sample, simulated_plan, simulated_sample, stored_trials
+from rebalance_lab.cli.agree_shown import Comparison, name_of, quantile_text, reason
+from rebalance_lab.trials import api
+from rebalance_lab.trials.plan import REAL, RULES, Plan
+
+PAGE = Path(__file__).parent.parent / "docs" / "agreement.md"
+
+#: What the page of an empty store says.
+NOTHING = "No live trials have been compared yet."
+
+HEAD = f"""# Do live and simulated trials agree?
+
+<!-- Written by scripts/agreement.py. Do not edit. -->
+
+The simulator claims to be the same world as processes on a real ZooKeeper, only with a clock of its own. A check's
+outcome does not show whether it is: an overlap of half a second and one of two are both *violated*. So what was
+measured is compared, as distributions:
+
+    rebalance-lab agree zombie --live 30 --simulated 1000
+    rebalance-lab agree zombie --members real --out zombie.svg     # real 0.8.2.2 consumers, too; and a picture
+
+Live trials that the store (`--store`) has are used, whatever their seeds; those that are missing are run, one at a
+time. Simulated ones are always run anew. Settings must be the same in both. Only the simulator has
+`latency_min_us` and `latency_max_us`: they stand for the network and the server of the live world, and are not
+fitted to it.
+
+## What is compared
+
+For each trial: how long the group took to settle after each thing that was done to it (named by the phase), when
+the session of a fault's victim ended, overlaps of belief, effect and registry, time without owners, reactions, and
+counts of notifications, rebalances, attempts, conflicts, reads and writes. They come from the checks' findings and
+from the rebalance episodes between the first rest and the closing. The table is
+`rebalance_lab/analysis/agreement/measures.py`. A trial whose fault did not bite, that missed a rest, or that a
+busy machine disturbed is left out and counted; the share of trials left out is compared like a measure. A measure
+of a check that is *unknown* is left out alone.
+
+## How
+
+Two values are the same if they differ by no more than the *margin*. Of a time it is {MARGIN_TICKS:g} of a tick,
+100 ms by default (partition-times: for each partition). The server ends sessions at multiples of a tick, and a
+back-off lasts as long as one, so less decides nothing. Counts have no margin. Up to {TOLERATED:.0%} of the trials
+may lie beyond it: 30 live trials cannot show less.
+
+| verdict | what is shown, with {CONFIDENCE:.0%} confidence |
+| --- | --- |
+| *agrees* | no more than {TOLERATED:.0%} of live trials lie beyond the margin |
+| *differs, explained* | not that, but no more than {TOLERATED:.0%} lie beyond the margin and the causes below |
+| *differs* | more trials lie beyond both than chance makes: one-sided Kolmogorov-Smirnov tests, Holm's correction |
+| *undecided* | none of these. With fewer than {LEAST_TRIALS} trials of a world nothing can be shown to agree |
+
+The share beyond is `max F_simulated(x - margin) - F_live(x)`, and the same from below. Its upper bound is taken at
+each value by itself (Clopper and Pearson), as agreement must hold at all of them. It sees another spread, or
+another frequency, as well as a shift. The command exits with 0 if all agree or are explained, 1 if one differs, 2
+if one is undecided.
+
+## What may explain a difference
+
+Declared beforehand, with direction and largest size. What is larger, or goes the other way, *differs*. Sizes for
+each operation or write are multiplied by what the median simulated trial needed in the time that is measured.
+
+| cause | live may be later by | earlier by | of | why |
+| --- | --- | --- | --- | --- |
+"""
+
+AFTER_CAUSES = """
+`tests/cli/test_agree_counterfeit.py` holds the command to a simulator that reconnects a second too early, as it
+once did with one server: with 30 trials in the place of live ones the zombie's effect overlap *differs*.
+
+## To make this page
+
+    python scripts/agreement.py --store DIR --run --live 30 --rules described,shipped
+
+runs what is missing in the store and writes the page; without `--run` it compares what is there, and
+`--scenarios crash,zombie` takes only these. A live trial takes as long as its script, 2 s (`growth`) to 55 s
+(`drill`), most 3 to 10 s, and about 5 s for its processes: 30 of each scenario and rule set take six hours. The
+machine must be quiet: what competes with the trials for its cores shows as a difference.
+
+## Results
+"""
+
+
+def causes() -> Iterator[str]:
+    """The rows of the table of causes."""
+    for cause in CAUSES:
+        yield _row([cause.name, _size(cause.later), _size(cause.earlier), _where(cause), cause.why])
+
+
+def _size(size: Size) -> str:
+    parts = [
+        (size.once_us, f"{size.once_us / 1000:g} ms"),
+        (size.operation_us, f"{size.operation_us / 1000:g} ms an operation"),
+        (size.write_us, f"{size.write_us / 1000:g} ms a write"),
+        (size.ticks, f"{size.ticks:g} tick"),
+        (size.retries, f"{size.retries} failed attempt a step"),
+        (size.trials, "any trial"),
+    ]
+    return " + ".join(text for number, text in parts if number) or "-"
+
+
+def _where(cause: Cause) -> str:
+    families = ", ".join(sorted(cause.families))
+    live = "" if len(cause.live) == len(Live) else f"; {', '.join(sorted(cause.live))} only"
+    return families + live + ("; ensembles" if cause.ensemble else "")
+
+
+def kinds(rules: Sequence[str]) -> Iterator[tuple[Live, Plan]]:
+    """Every kind of trial that can be played in both worlds, with the scenario's own settings."""
+    for name in api.scenario_names():
+        if {"simulated", "processes"} <= set(api.scenario(name).worlds):
+            for each in rules:
+                world = Live.REAL if each == REAL else Live.PROCESSES
+                yield world, api.make_plan(name, world="processes", rules=each)
+
+
+def comparisons(arguments: argparse.Namespace) -> Iterator[Comparison]:
+    """Each kind of which the store has live trials, or with `run` every one."""
+    for world, plan in kinds(arguments.rules.split(",")):
+        if arguments.scenarios and plan.scenario not in arguments.scenarios.split(","):
+            continue
+        there = sum(1 for _ in stored_trials(plan, arguments.store))
+        number = arguments.live if arguments.run else min(there, arguments.live)
+        if not number:
+            continue
+        print(
+            f"{plan.scenario} {plan.rules}: {number} live trials, {min(there, number)} of them stored", file=sys.stderr
+        )
+        sample = live_sample(world, plan, number, arguments.store)
+        simulated = simulated_sample(simulated_plan(plan), arguments.simulated, arguments.processes)
+        yield Comparison(sample, simulated, compare(sample.trials, simulated, world, plan.parameters))
+
+
+def results(found: Sequence[Comparison]) -> Iterator[str]:
+    """The tables of what was compared."""
+    if not found:
+        yield NOTHING
+        return
+    simulated = max(len(each.simulated) for each in found)
+    yield f"Measures of each verdict, beside {simulated} simulated trials."
+    yield ""
+    yield _row(["scenario", "members", "live trials", "left out", *Agreement])
+    yield _row(["---"] * 3 + ["---:"] * 5)
+    yield from (_row(_summary(each)) for each in found)
+    for verdict in (Agreement.DIFFERS, Agreement.EXPLAINED, Agreement.UNDECIDED):
+        yield from _listed(found, verdict)
+
+
+def _summary(comparison: Comparison) -> list[str]:
+    trials = comparison.live.trials
+    counts = Counter(row.verdict for row in comparison.rows)
+    out = sum(trial.left_out is not None for trial in trials)
+    return [*_names(comparison), str(len(trials)), str(out), *(str(counts[verdict]) for verdict in Agreement)]
+
+
+def _names(comparison: Comparison) -> list[str]:
+    return [comparison.live.plan.scenario, comparison.live.plan.rules]
+
+
+def _listed(found: Sequence[Comparison], verdict: Agreement) -> Iterator[str]:
+    """The measures of a verdict that are not the same in every trial, with their numbers."""
+    rows = [(each, row) for each in found for row in each.rows if row.verdict is verdict and not row.constant]
+    if not rows:
+        return
+    yield ""
+    yield f"### {str(verdict).capitalize()}"
+    yield ""
+    yield "Of each sample the quantiles 5 %, 50 % and 95 %."
+    yield ""
+    yield _row(["scenario", "members", "measure", "live", "simulated", "why"])
+    yield _row(["---"] * 6)
+    for each, row in rows:
+        numbers = [quantile_text(row, sample) for sample in (row.live, row.simulated)]
+        yield _row([*_names(each), name_of(row), *numbers, reason(row)])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def explanations() -> str:
+    """The page without its results: the same on every machine."""
+    return "\n".join([HEAD.rstrip("\n"), *causes()]) + "\n" + AFTER_CAUSES
+
+
+def page(found: Sequence[Comparison]) -> str:
+    return explanations() + "\n" + "\n".join(results(found)) + "\n"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Write docs/agreement.md from a store of live trials.")
+    parser.add_argument("--store", type=Path, required=True, help="where live trials are kept")
+    parser.add_argument("--run", action="store_true", help="run the live trials that are missing")
+    parser.add_argument("--live", type=int, default=30, help="live trials of each kind, at most")
+    parser.add_argument("--simulated", type=int, default=300, help="simulated trials of each kind")
+    parser.add_argument("--processes", type=int, default=2, help="local processes that simulate")
+    parser.add_argument("--rules", default="described,shipped,real", help=f"of {', '.join(RULES[:3])}, with commas")
+    parser.add_argument("--scenarios", default="", help="only these, with commas")
+    parser.add_argument("--out", type=Path, default=PAGE, help="the page")
+    arguments = parser.parse_args()
+    if not arguments.store.is_dir() and not arguments.run:
+        parser.error(f"there is no store {arguments.store}")
+    arguments.store.mkdir(parents=True, exist_ok=True)
+    found = list(comparisons(arguments))
+    arguments.out.write_text(page(found), encoding="utf-8")
+    print(arguments.out)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
