@@ -6,11 +6,13 @@ are the causes that turn clean into unknown; a violation that was seen stays a v
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from dataclasses import dataclass
 
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import KILL, PAUSE
 from rebalance_lab.history.views import events_of, once
 
 #: Registry events carry the server's wall ms, mapped by a measured offset: across layers two
@@ -28,7 +30,8 @@ class Fault:
 
     `bit`: the FAULT_BIT that names it. `closed`: the registry's SESSION_CLOSED of the victim's
     session between begin and end, 2 ms either way; looked for only where the fault
-    `must_outlast_session`.
+    `must_outlast_session`. `moved`: the first event that a killed or paused process recorded while
+    it was dead or stood still, 2 ms either way; it contradicts the proof.
     """
 
     began: Event
@@ -36,6 +39,7 @@ class Fault:
     ended: Event | None
     must_outlast_session: bool
     closed: Event | None
+    moved: Event | None
 
     @property
     def why_not_bitten(self) -> str | None:
@@ -45,6 +49,8 @@ class Fault:
             return f"{name} has no proof that it bit"
         if self.must_outlast_session and self.closed is None:
             return f"{name} did not outlast session {self.began.of('session')}"
+        if self.moved is not None:
+            return f"{name} stopped nothing: {self.moved.actor} recorded event {self.moved.n} meanwhile"
         return None
 
 
@@ -66,7 +72,7 @@ def faults(history: History) -> list[Fault]:
                 ended.setdefault((event.actor, event.of("of")), event)
             case Kind.SESSION_CLOSED:
                 closed.append(event)
-    return [_fault(event, bit.get(event.id), ended.get(event.id), closed) for event in began]
+    return [_fault(history, event, bit.get(event.id), ended.get(event.id), closed) for event in began]
 
 
 def under_way(history: History, moment: Event) -> bool:
@@ -89,7 +95,7 @@ def undisturbed(history: History, begin_us: int, end_us: int) -> bool:
     )
 
 
-def _fault(began: Event, bit: Event | None, ended: Event | None, closed: list[Event]) -> Fault:
+def _fault(history: History, began: Event, bit: Event | None, ended: Event | None, closed: list[Event]) -> Fault:
     must = began.of("must_outlast_session") is True
     found = None
     if must:
@@ -98,7 +104,27 @@ def _fault(began: Event, bit: Event | None, ended: Event | None, closed: list[Ev
             if event.session == began.of("session") and event.at_us >= began.at_us - TOLERANCE_US and not late:
                 found = event
                 break
-    return Fault(began, bit, ended, must, found)
+    return Fault(began, bit, ended, must, found, _moved(history, began, bit, ended))
+
+
+def _moved(history: History, began: Event, bit: Event | None, ended: Event | None) -> Event | None:
+    """What a killed or paused process recorded after it was seen dead or stopped."""
+    if bit is None or began.of("fault") not in (KILL, PAUSE):
+        return None
+    own = _by_actor(history).get(str(began.of("target")), [])
+    after = bisect_right(own, bit.at_us + TOLERANCE_US, key=lambda event: event.at_us)
+    if after == len(own):
+        return None
+    woke = began.of("fault") == PAUSE and ended is not None and own[after].at_us >= ended.at_us - TOLERANCE_US
+    return None if woke else own[after]
+
+
+@once
+def _by_actor(history: History) -> dict[str, list[Event]]:
+    found: dict[str, list[Event]] = {}
+    for event in history.events:
+        found.setdefault(event.actor, []).append(event)
+    return found
 
 
 def clock_drifted(history: History) -> bool:
@@ -134,10 +160,8 @@ def unknown_causes(history: History, *, across_layers: bool = False) -> list[str
 @once
 def _incomplete(history: History) -> list[str]:
     """What the history lacks to be whole: an event, its end, or the fault it is about."""
-    counts: dict[str, list[int]] = {}
-    for event in history.events:
-        counts.setdefault(event.actor, []).append(event.n)
-    causes = [why for actor, ns in sorted(counts.items()) if (why := _not_whole(actor, sorted(ns))) is not None]
+    counts = {actor: sorted(event.n for event in its) for actor, its in _by_actor(history).items()}
+    causes = [why for actor, ns in sorted(counts.items()) if (why := _not_whole(actor, ns)) is not None]
     if not events_of(history, Kind.TRIAL_ENDED):
         causes.append("the runner never said that the trial ended")
     if not history.trial.control and not events_of(history, Kind.FAULT_BEGAN):

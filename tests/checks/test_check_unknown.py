@@ -232,3 +232,23 @@ def test_violated_beats_unknown_in_every_check() -> None:
     findings = judge_basic(story.history())
     assert {name: finding.outcome for name, finding in findings.items()} == dict.fromkeys(BASIC, Outcome.VIOLATED)
     assert all(finding.witness for finding in findings.values())
+
+
+def test_who_goes_on_after_its_kill_was_not_killed() -> None:
+    story = Story()
+    story.killed(10, "m1")
+    story.worked("m1", 13)
+    story.rest(100)
+    assert unknown_causes(story.history()) == ["kill of m1 (runner/0) stopped nothing: m1 recorded event 0 meanwhile"]
+
+
+@pytest.mark.parametrize(("ms", "stopped"), [(9, True), (11, True), (50, False), (99, True), (150, True)])
+def test_who_goes_on_in_its_pause_was_not_paused(ms: int, stopped: bool) -> None:
+    """The runner sees it stopped a moment after the signal, and says that the pause is over before the next one."""
+    story = Story()
+    began = story.fault(10, "pause", "m1")
+    story.bit(10, "pause", "m1", began)
+    story.ended(100, "pause", "m1", began)
+    story.worked("m1", ms)
+    story.rest(1000)
+    assert (unknown_causes(story.history()) == []) is stopped
