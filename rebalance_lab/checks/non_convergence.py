@@ -5,7 +5,8 @@ Four kinds, each looked for until the phase `closing`:
 - *never at rest*: REST_MISSED, when no fault was under way and the last change from outside
   (membership, brokers, topics, a session's end, a fault's end) was longer ago than expiry, two
   rebalances (one under way, and the one that it may have pending) and the quiet that rest asks for.
-  Elsewhere it makes a trial unknown; here it is evidence.
+  A member that deletes its id, or creates it again, in the middle of its session causes such a change
+  itself. In other checks a missed rest makes a trial unknown; here it is evidence.
 - *retries exhausted*: a rebalance that ended as failed after the first rest, whatever came later: its
   application was told so, or nobody was (facts 3.6; F1, F9). Before the first rest, or without any, one
   that no other rebalance of the member followed by then.
@@ -103,8 +104,21 @@ def _last_change(history: History, before: Event) -> Event | None:
     """The last that was done to the group from outside."""
     kinds = (Kind.MEMBER_STARTED, Kind.MEMBER_CLOSING, Kind.FAULT_BEGAN, Kind.FAULT_ENDED, Kind.SESSION_CLOSED)
     events = [event for event in events_of(history, *kinds) if event.at_us <= before.at_us]
-    changes = [event for event in membership_changes(history) if event.at_us <= before.at_us]
+    changes = [event for event in _changes_from_outside(history) if event.at_us <= before.at_us]
     return max((*events, *changes), key=order, default=None)
+
+
+@once
+def _changes_from_outside(history: History) -> list[Event]:
+    """Changes of brokers, topics and ids; of a session's id its first creation and its end only."""
+    registered: set[tuple[object, str | None]] = set()
+    found = []
+    for event in membership_changes(history):
+        again = (event.of("path"), event.session) in registered
+        registered.add((event.of("path"), event.session))
+        if event.member is None or event.of("with_session") is True or not again:
+            found.append(event)
+    return found
 
 
 # -- retries exhausted --------------------------------------------------------------------------
