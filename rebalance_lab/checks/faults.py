@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL, PAUSE
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import events_of, once, registry
 
 #: Registry events carry the server's wall ms, mapped by a measured offset: across layers two
 #: moments closer than this have no order.
 TOLERANCE_US = 2_000
+
+#: Of a zxid, below the leader's epoch.
+EPOCH_BITS = 32
 
 #: Faults that are done at once, or are no harm to a member: what follows them is theirs, and a
 #: group has to cope with it.
@@ -162,11 +166,21 @@ def _incomplete(history: History) -> list[str]:
     """What the history lacks to be whole: an event, its end, or the fault it is about."""
     counts = {actor: sorted(event.n for event in its) for actor, its in _by_actor(history).items()}
     causes = [why for actor, ns in sorted(counts.items()) if (why := _not_whole(actor, ns)) is not None]
+    causes += _lost_transactions(history)
     if not events_of(history, Kind.TRIAL_ENDED):
         causes.append("the runner never said that the trial ended")
     if not history.trial.control and not events_of(history, Kind.FAULT_BEGAN):
         causes.append("it is no control, and no fault ever began")
     return causes
+
+
+def _lost_transactions(history: History) -> list[str]:
+    """The first zxid that the registry's events leave out. ZooKeeper numbers the transactions of an
+    epoch (the upper 32 bits) without a gap, and refused writes and sessions too are events here."""
+    for one, other in pairwise(event.zxid or 0 for event in registry(history)):
+        if other > one + 1 and one >> EPOCH_BITS == other >> EPOCH_BITS:
+            return [f"the registry's transaction {one + 1:#x} is missing"]
+    return []
 
 
 def _not_whole(actor: str, ns: list[int]) -> str | None:

@@ -28,10 +28,11 @@ def _owned_until(released_ms: float | None, claimed_ms: float | None) -> Story:
     if claimed_ms is not None and released_ms is None:
         story.observed_owners(999.5, {0: "m1"})
     story.killed(1_000, "m1")
-    story.session_closed(3_000, "0x1", zxid=9)
-    story.deleted_id(3_000, "m1", "0x1", zxid=9)
+    zxid = 2 + (claimed_ms is not None) + (released_ms is not None)
+    story.session_closed(3_000, "0x1", zxid=zxid)
+    story.deleted_id(3_000, "m1", "0x1", zxid=zxid)
     if claimed_ms is not None and released_ms is None:
-        story.deleted(3_000, "m1", zxid=9)
+        story.deleted(3_000, "m1", zxid=zxid)
     story.observed(5_000)
     story.observed_owners(5_000, {})
     story.rest(5_000)

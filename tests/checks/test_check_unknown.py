@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from history_story import Story
 
@@ -252,3 +253,22 @@ def test_who_goes_on_in_its_pause_was_not_paused(ms: int, stopped: bool) -> None
     story.worked("m1", ms)
     story.rest(1000)
     assert (unknown_causes(story.history()) == []) is stopped
+
+
+def test_a_transaction_that_is_missing_is_a_cause() -> None:
+    """The recorder counts what it writes: a record that it never read leaves no gap in that."""
+    story = Story()
+    for ms in (1, 2, 3):
+        story.created(ms, "m1", partition=ms)
+    story.rest(10)
+    lost = story.events.pop(1)
+    story.events[1] = msgspec.structs.replace(story.events[1], n=lost.n)
+    assert unknown_causes(story.history()) == ["the registry's transaction 0x2 is missing"]
+
+
+def test_the_first_transaction_of_an_epoch_follows_any_of_the_last() -> None:
+    story = Story()
+    story.created(1, "m1", zxid=0x1_0000_0005)
+    story.created(2, "m1", partition=1, zxid=0x2_0000_0001)
+    story.rest(10)
+    assert unknown_causes(story.history()) == []
