@@ -25,7 +25,8 @@ def unnotified(story: GroupStory) -> Finding:
     """m2 joins (the registry's zxid is 100), and m1 is not notified."""
     story.announces(1000, "one joins", change="join", members=1)
     story.comes(1090, "m2")
-    story._zxid = 99
+    while story._zxid < 99:
+        story.registry(1095, Kind.FAILED, None, "0xf")
     story.registers(1100, "m2")
     story.rebalances(1120, 1200, "m2")
     story.rest(3000)
