@@ -209,6 +209,24 @@ def test_members_on_different_topics_each_read_their_own() -> None:
     assert (finding.outcome, finding.measures["join_1_expected_reads"]) == (Outcome.CLEAN, READS)
 
 
+@pytest.mark.parametrize(("lab", "compared"), [([], 1), (["multi.read"], 1), (["check.owner.before.delete"], 0)])
+def test_members_whose_settings_make_other_requests_are_not_compared(lab: list[str], compared: int) -> None:
+    story = one_at_rest()
+    story.announces(1000, "one joins", change="join", members=1)
+    story.comes(1090, "m2", lab=lab)
+    story.registers(1100, "m2")
+    story.told(1110, "m1")
+    for actor in ("m1", "m2"):
+        story.rebalances(1120, 1200, actor)
+    story.releases(1130, "m1", 0)
+    story.claims(1180, "m2", 0)
+    story.counted(1300, "m1", get=READS, create=WRITES - 1, delete=1)
+    story.counted(1300, "m2", get=0)
+    story.rest(3000)
+    finding = CHECK.judge(story.history())
+    assert (finding.outcome, finding.measures["compared"]) == (Outcome.CLEAN, compared)
+
+
 def test_a_group_of_another_size_than_announced() -> None:
     story = one_at_rest()
     story.joins(20, "m3")
