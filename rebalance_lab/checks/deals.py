@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from rebalance_lab.checks.groups import registration_of
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
@@ -37,7 +36,8 @@ class View:
 class Deal:
     """One attempt that came to a decision. `members`: how many were registered, by its view;
     `ended`: the end of the attempt, or of the last one that went on with its claims (with
-    keep.claims.on.conflict), None where the history ends first."""
+    keep.claims.on.conflict), None where the history ends first; `conflicts`: the ATTEMPT_FAILED
+    of these attempts that failed because others owned what they wanted."""
 
     member: str
     group: str
@@ -48,6 +48,7 @@ class Deal:
     wants: tuple[Partition, ...]
     ended: Event | None
     end_us: int
+    conflicts: tuple[Event, ...] = ()
 
     @property
     def actor(self) -> str:
@@ -56,10 +57,6 @@ class Deal:
     @property
     def succeeded(self) -> bool:
         return self.ended is not None and self.ended.kind is Kind.REBALANCE_ENDED
-
-    @property
-    def in_conflict(self) -> bool:
-        return self.attempt.failed is not None and self.attempt.failed.of("reason") == "conflict"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,25 +101,17 @@ def deals_in(history: History, scope: Scope) -> list[Deal]:
 
 
 def apart(deals: Iterable[Deal]) -> list[Apart]:
-    """Of each deal the first other one that it is apart from, by the time it was decided."""
+    """Every pair of deals of two members of one group that are apart, by the time the later was decided.
+    A member's former deals are out of force once it has dealt anew."""
     found: list[Apart] = []
-    newest: dict[str, Deal] = {}  # of each group, from the newest list
-    active: dict[str, dict[View, Deal]] = {}  # of each group and view the one that ends last
+    latest: dict[str, dict[str, Deal]] = {}  # of each group and process
     for deal in sorted(deals, key=lambda deal: order(deal.decided)):
-        former = newest.get(deal.group)
-        views = active.setdefault(deal.group, {})
-        for view in [view for view, other in views.items() if other.end_us <= deal.decided.at_us]:
-            del views[view]
-        others = [other for view, other in views.items() if view.apart(deal.view) and other.actor != deal.actor]
-        if former is not None and former.view.zxid > deal.view.zxid and former.actor != deal.actor:
-            others.insert(0, former)
-        if others:
-            found.append(Apart(others[0], deal))
-        if former is None or former.view.zxid < deal.view.zxid:
-            newest[deal.group] = deal
-        last = views.get(deal.view)
-        if last is None or last.end_us <= deal.end_us:
-            views[deal.view] = deal
+        others = latest.setdefault(deal.group, {})
+        for former in others.values():
+            odd = former.end_us > deal.decided.at_us or former.view.zxid > deal.view.zxid
+            if odd and former.actor != deal.actor and former.view.apart(deal.view):
+                found.append(Apart(former, deal))
+        others[deal.actor] = deal
     return found
 
 
@@ -149,8 +138,9 @@ def _deal(
     if decided is None or (attempt.failed is not None and attempt.failed.of("reason") == "shutdown"):
         return None  # of a member that was shutting down nothing followed
     zxid, members, wants = (decided.of(name) for name in ("members_zxid", "members", "wants"))
-    pairs = wants if isinstance(wants, list | tuple) else ()
-    ended = _end(rebalance, index)
+    course = _course(rebalance, index)
+    failures = [each.failed for each in course if each.failed is not None]
+    ended = course[-1].ended
     subscription = subscriptions.get((life.group, life.member), "")
     return Deal(
         member=life.member,
@@ -159,20 +149,27 @@ def _deal(
         decided=decided,
         view=View(subscription, zxid if isinstance(zxid, int) else -1, str(decided.of("view"))),
         members=members if isinstance(members, int) else 0,
-        wants=tuple((str(topic), int(partition)) for topic, partition in pairs),
+        wants=partitions_in(wants),
         ended=ended,
         end_us=end_us if ended is None else ended.at_us,
+        conflicts=tuple(each for each in failures if each.of("reason") == "conflict"),
     )
 
 
-def _end(rebalance: Rebalance, index: int) -> Event | None:
-    """The end of an attempt, and of those that go on with what it holds."""
-    for attempt, following in pairwise([*rebalance.attempts[index:], None]):
-        assert attempt is not None
-        held = attempt.failed is not None and attempt.failed.of("holds") is not None
-        if not held or following is None or following.decided is not None:
-            return attempt.ended
-    return None
+def partitions_in(pairs: object) -> tuple[Partition, ...]:
+    """The [topic, partition] pairs of an event's detail (`wants`, `conflicts`); none where it has none."""
+    return tuple((str(topic), int(each)) for topic, each in pairs) if isinstance(pairs, list | tuple) else ()
+
+
+def _course(rebalance: Rebalance, index: int) -> Sequence[Attempt]:
+    """An attempt, and those that went on with what it held."""
+    course = [rebalance.attempts[index]]
+    for following in rebalance.attempts[index + 1 :]:
+        failed = course[-1].failed
+        if failed is None or failed.of("holds") is None or following.decided is not None:
+            break
+        course.append(following)
+    return course
 
 
 @once

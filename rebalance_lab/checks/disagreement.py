@@ -1,4 +1,4 @@
-"""O7, disagreement: two members dealt from different views, or one view gave contradicting results.
+"""O7, disagreement: members dealt from different views and it did harm, or one view gave contradicting results.
 
 Looked at is what members say they decided (DECIDED) from the first rest until the phase `closing`:
 
@@ -8,50 +8,55 @@ Looked at is what members say they decided (DECIDED) from the first rest until t
   of its member's own topics only, so where two members subscribe to different topics only the lists
   (`members_zxid`) are compared.
 - *contradiction*: members dealt from one view, and two want the same partition, or all of them
-  together leave one of their topics' partitions out (mixed assignors: facts 8.4, S5).
+  together leave one of their topics' partitions out (mixed assignors: S5).
 
-Attempts that overlap, one with the next, are a round. What followed a round with different views is
-told by the worst of: *unowned* (a partition that the group has owned has no owner when the round's last
-attempt ends), *wrong claim* (a deal from the older list claimed something, and succeeded), *conflict*
-(an attempt of the round failed for one), *nothing*. Claim Z8 stands on this.
+Attempts that overlap, one with the next, are a round. A round with different views is a violation if one of
+these follows (`split_deals`): a *conflict*, an attempt that fails on an owner znode which the other member claimed
+by its own deal; a *wrong claim*, a deal from the older list that succeeds in claiming what is another's by the
+newer; a partition *left out*, which nobody owns when the round ends, and which no deal of the round wants. Members
+may see different lists and deal the same shares: then nothing follows, and that is counted. Claim Z8 stands on this.
 
-Witness: the two DECIDED; for what was left out, those of all members.
+Witness: the two DECIDED and what followed: of a conflict the CREATED and the ATTEMPT_FAILED; of a wrong claim the
+CREATED and the DECIDED of the partition's owner by the newer list; where something was left out, the DECIDED of all.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.deals import Apart, Deal, Partition, Round, View, apart, deals_in, rounds_of
-from rebalance_lab.checks.faults import TOLERANCE_US, not_violated, violated
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, violated
 from rebalance_lab.checks.groups import partitions_of, topic_changes
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.scope import NO_REST, changes_scope
+from rebalance_lab.checks.split_deals import (
+    Consequence,
+    conflicts_of,
+    left_out_of,
+    outdated,
+    unowned_at,
+    wrong_claims_of,
+)
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import Interval
-from rebalance_lab.history.views import events_of, once, owners
+from rebalance_lab.history.views import events_of
 
 
 @dataclass(frozen=True, slots=True)
 class _Apart:
-    """A round in which deals were `apart`, and what followed."""
+    """A round in which deals were `apart`, and what followed. `unowned`: partitions without an owner at its end."""
 
     round: Round
     apart: Sequence[Apart]
     unowned: int
-    wrong_claims: int
-    conflicts: int
+    left_out: Sequence[Consequence]
+    wrong_claims: Sequence[Consequence]
+    conflicts: Sequence[Consequence]
 
     @property
-    def followed(self) -> str:
-        if self.unowned:
-            return f"unowned partitions ({self.unowned})"
-        if self.wrong_claims:
-            return f"a wrong claim ({self.wrong_claims})"
-        return f"a conflict ({self.conflicts})" if self.conflicts else "nothing"
+    def worst(self) -> Consequence | None:
+        return next(iter((*self.left_out, *self.wrong_claims, *self.conflicts)), None)
 
     @property
     def length_us(self) -> int:
@@ -65,79 +70,73 @@ class _Contradiction:
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count`, of rounds with different views (`views_apart`) and of contradictions
-    (`contradictions`); `rounds` looked at; `longest_us`, of a round with different views; what
-    followed: `unowned` partitions, `wrong_claims`, `conflicts`, and rounds after which `nothing` did."""
+    """Measures: `count`, of rounds with different views that something followed and of `contradictions`;
+    `rounds` looked at, `views_apart`: those with different views, and `longest_us` of these; what followed:
+    partitions `left_out`, `wrong_claims`, `conflicts`, and rounds after which `nothing` did. `stale_deals`: of these
+    rounds, made from a list that the registry had changed before they were decided; `stale_succeeded` of them made
+    a wrong claim. `unowned`: partitions without an owner when such a round ended, whatever the reason."""
     scope = changes_scope(history)
     deals = [] if scope is None else deals_in(history, scope)
     rounds = rounds_of(deals)
     found = _rounds_apart(history, rounds, deals)
+    harmful = [] if clock_drifted(history) else [one for one in found if one.worst is not None]
     odd = _contradictions(history, deals)
+    older = {pair.stale.decided.id: pair.stale for one in found for pair in one.apart if pair.stale is not None}
+    stale = {decided for decided, deal in older.items() if outdated(history, deal)}
+    wrong = {each.pair.stale.decided.id for one in found for each in one.wrong_claims if each.pair.stale is not None}
     numbers = {
-        "count": len(found) + len(odd),
+        "count": len(harmful) + len(odd),
         "views_apart": len(found),
         "contradictions": len(odd),
         "rounds": len(rounds),
         "longest_us": max((one.length_us for one in found), default=0),
         "unowned": sum(one.unowned for one in found),
-        "wrong_claims": sum(one.wrong_claims for one in found),
-        "conflicts": sum(one.conflicts for one in found),
-        "nothing": sum(one.followed == "nothing" for one in found),
+        "left_out": sum(len(one.left_out) for one in found),
+        "wrong_claims": sum(len(one.wrong_claims) for one in found),
+        "conflicts": sum(len(one.conflicts) for one in found),
+        "nothing": sum(one.worst is None for one in found),
+        "stale_deals": len(stale),
+        "stale_succeeded": len(stale & wrong),
     }
-    if found:
-        return _violated(found, numbers)
+    if harmful:
+        return _violated(harmful, numbers)
     if odd:
         return violated(odd[0].why, odd[0].witness, numbers)
     why = "members that dealt at once dealt from one view, and their shares fitted together"
-    return not_violated(history, why, numbers, vacuous=NO_REST if scope is None else None)
+    if found:
+        why = "members dealt at once from different views, and nothing followed"
+    return not_violated(history, why, numbers, vacuous=NO_REST if scope is None else None, across_layers=bool(found))
 
 
 def _violated(found: Sequence[_Apart], numbers: dict[str, int]) -> Finding:
-    worst = max(found, key=lambda one: (one.unowned, one.wrong_claims, one.conflicts))
-    first = worst.apart[0]
-    one, other = first.former, first.later
+    worst = max(found, key=lambda one: (len(one.left_out), len(one.wrong_claims), len(one.conflicts))).worst
+    assert worst is not None
+    one, other = worst.pair.former, worst.pair.later
     lists = f"lists of {one.members} and {other.members} members"
-    what = "different partitions" if first.stale is None else lists
-    why = f"{one.member} and {other.member} dealt in one round from {what}; what followed: {worst.followed}"
-    return violated(why, (one.decided.id, other.decided.id), numbers)
+    what = "different partitions" if worst.pair.stale is None else lists
+    why = f"{one.member} and {other.member} dealt in one round from {what}; what followed: {worst.why}"
+    return violated(why, (one.decided.id, other.decided.id, *worst.evidence), numbers)
 
 
 def _rounds_apart(history: History, rounds: Sequence[Round], deals: Sequence[Deal]) -> list[_Apart]:
     """The rounds in which a member dealt from another view than somebody else had."""
-    later = {pair.later.decided.id: pair for pair in apart(deals)}
+    later: dict[EventId, list[Apart]] = {}
+    for pair in apart(deals):
+        later.setdefault(pair.later.decided.id, []).append(pair)
     found = []
     for each in rounds:
-        pairs = [later[deal.decided.id] for deal in each.deals if deal.decided.id in later]
+        pairs = [pair for deal in each.deals for pair in later.get(deal.decided.id, ())]
         if pairs:
-            wrong = {
-                pair.stale.decided.id for pair in pairs if pair.stale and pair.stale.succeeded and pair.stale.wants
-            }
-            conflicts = sum(deal.in_conflict for deal in each.deals)
-            unowned = _unowned_at(history, each.deals[0].group, each.end_us)
-            found.append(_Apart(each, pairs, unowned, len(wrong), conflicts))
-    return found
-
-
-def _unowned_at(history: History, group: str, moment_us: int) -> int:
-    """How many partitions that the group has owned by a moment have no owner then, beyond doubt."""
-    return sum(
-        rows[0].begin_us <= moment_us and not _owned_at(rows, moment_us)
-        for place, rows in _owners_by_place(history).items()
-        if place[0] == group
-    )
-
-
-def _owned_at(rows: Sequence[Interval], moment_us: int) -> bool:
-    """Whether any of a partition's owners, in order, was one within 2 ms of a moment."""
-    first = bisect_right(rows, moment_us - TOLERANCE_US, key=lambda one: one.end_us)
-    return first < len(rows) and rows[first].begin_us <= moment_us + TOLERANCE_US
-
-
-@once
-def _owners_by_place(history: History) -> dict[tuple[str, str, int], list[Interval]]:
-    found: dict[tuple[str, str, int], list[Interval]] = {}
-    for one in owners(history):
-        found.setdefault(one.place, []).append(one)
+            found.append(
+                _Apart(
+                    each,
+                    pairs,
+                    len(unowned_at(history, each.deals[0].group, each.end_us)),
+                    left_out_of(history, each, pairs),
+                    wrong_claims_of(history, pairs, deals),
+                    conflicts_of(history, pairs),
+                )
+            )
     return found
 
 
@@ -196,7 +195,7 @@ def _decides(history: History) -> bool:
 CHECK = Check(
     name="disagreement",
     compares=(Layer.OP, Layer.REGISTRY),
-    meaning="Two members dealt out partitions at once from different views, or against each other from one.",
+    meaning="Members dealt out partitions from different views, to their harm, or against each other from one view.",
     plants=("deal-from-before", "never-claim-last"),
     judge=judge,
     applies=_decides,

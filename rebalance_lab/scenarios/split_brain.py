@@ -14,6 +14,8 @@ the list two lags later, as it was one lag before. The second join comes between
 
 from __future__ import annotations
 
+from math import ceil
+
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.lag import Lag
@@ -61,11 +63,14 @@ async def two_joins(lab: Lab, late: MemberHandle, quick: MemberOptions) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Two lists at one moment. Owner znodes can exist once: the registry never shows two owners,
+    """Two lists at one moment, and a conflict where the first member's share differs by them: range and ceil
+    give it ceil(P/C) of P partitions. Owner znodes can exist once: the registry never shows two owners,
     whatever members believe."""
     if plan.control:
         return usual()
-    return usual(disagreement=Outcome.VIOLATED, unowned_window=None)
+    partitions, members = plan.number("partitions"), plan.number("members")
+    shrinks = ceil(partitions / (members + 1)) > ceil(partitions / (members + 2))
+    return usual(disagreement=Outcome.VIOLATED if shrinks else None, unowned_window=None)
 
 
 SCENARIO = register(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from group_story import GroupStory, Wants, pairs
 
-from rebalance_lab.checks.deals import Apart, Deal, View, apart, deals_in, rounds_of
+from rebalance_lab.checks.deals import Apart, Deal, Partition, View, apart, deals_in, partitions_in, rounds_of
 from rebalance_lab.checks.scope import changes_scope
 from rebalance_lab.history.events import EventId, Kind
 
@@ -48,6 +48,11 @@ class DealStory(GroupStory):
         return [[deal.actor for deal in each.deals] for each in rounds_of(self.deals())]
 
 
+def conflicts_of(deal: Deal) -> list[tuple[Partition, ...]]:
+    """What each of its failures was for."""
+    return [partitions_in(failed.of("conflicts")) for failed in deal.conflicts]
+
+
 # -- one deal -----------------------------------------------------------------------------------
 
 
@@ -58,7 +63,7 @@ def test_what_a_deal_tells() -> None:
     assert (deal.member, deal.group, deal.actor, deal.decided.id) == ("g_m1", "g", "m1", decided)
     assert deal.view == View("t u", 10, "v10")
     assert (deal.members, deal.wants) == (4, (("t", 0), ("u", 3)))
-    assert (deal.end_us, deal.succeeded, deal.in_conflict) == (2_050_000, True, False)
+    assert (deal.end_us, deal.succeeded, deal.conflicts) == (2_050_000, True, ())
 
 
 def test_deals_are_in_the_order_in_which_their_attempts_began() -> None:
@@ -103,8 +108,8 @@ def test_an_attempt_that_failed_succeeded_in_nothing() -> None:
     story.decided(2070, None, "m1")
     story.fails(2080, "m1", "no-brokers")
     first, second = story.deals()
-    assert (first.end_us, first.succeeded, first.in_conflict) == (2_050_000, False, True)
-    assert (second.end_us, second.succeeded, second.in_conflict) == (2_080_000, False, False)
+    assert (first.end_us, first.succeeded, conflicts_of(first)) == (2_050_000, False, [(("t", 0),)])
+    assert (second.end_us, second.succeeded, conflicts_of(second)) == (2_080_000, False, [])
 
 
 def test_one_that_is_under_way_at_the_end_lasts_until_then() -> None:
@@ -125,11 +130,12 @@ def test_a_deal_whose_claims_are_kept_lasts_until_they_are_given_up() -> None:
     """keep.claims.on.conflict: the next attempt goes on without another decision."""
     story = DealStory()
     story.dealt(2000, 2010, None, "m1")
-    story.member(2020, "m1", Kind.ATTEMPT_FAILED, detail={"reason": "conflict", "holds": [["t", 0]]})
+    told = {"reason": "conflict", "holds": [["t", 0]], "conflicts": [["t", 1]]}
+    story.member(2020, "m1", Kind.ATTEMPT_FAILED, detail=told)
     story.attempts(2500, "m1")
     story.ends(2520, "m1")
     [deal] = story.deals()
-    assert (deal.end_us, deal.succeeded, deal.in_conflict) == (2_520_000, True, True)
+    assert (deal.end_us, deal.succeeded, conflicts_of(deal)) == (2_520_000, True, [(("t", 1),)])
 
 
 def test_kept_claims_end_where_the_next_decision_begins() -> None:
@@ -178,29 +184,29 @@ def test_an_older_list_is_apart_from_a_newer_one_at_any_time() -> None:
     assert story.apart() == [(first, second)]
 
 
-def test_the_first_that_dealt_from_the_newest_list_is_the_other_one() -> None:
+def test_an_older_list_is_apart_from_all_that_dealt_from_a_newer_one() -> None:
     story = DealStory()
     first = story.dealt(2000, 2010, 2020, "m1", zxid=11)
-    story.dealt(2100, 2110, 2120, "m2", zxid=11)
+    second = story.dealt(2100, 2110, 2120, "m2", zxid=11)
     under_way = story.dealt(2900, 2910, 3900, "m3", zxid=9)
     late = story.dealt(3000, 3010, 3060, "m4", zxid=10)
-    assert story.apart() == [(first, under_way), (first, late)]
+    assert story.apart() == [(first, under_way), (second, under_way), (first, late), (second, late), (under_way, late)]
 
 
-def test_of_one_view_the_deal_that_ends_last_is_under_way_longest() -> None:
+def test_a_newer_list_is_apart_from_all_that_are_under_way() -> None:
     story = DealStory()
     long = story.dealt(2000, 2010, 2090, "m1", zxid=10)
-    story.dealt(2000, 2020, 2040, "m2", zxid=10)
+    story.dealt(2000, 2020, 2080, "m2", zxid=10)
     later = story.dealt(2000, 2080, 2100, "m3", zxid=11)
     assert story.apart() == [(long, later)]
 
 
-def test_of_two_that_end_at_once_the_later_decision_is_told() -> None:
+def test_what_a_member_has_dealt_anew_is_out_of_force() -> None:
     story = DealStory()
-    story.dealt(2000, 2010, 2090, "m1", zxid=10)
-    second = story.dealt(2000, 2020, 2090, "m2", zxid=10)
-    later = story.dealt(2000, 2080, 2100, "m3", zxid=11)
-    assert story.apart() == [(second, later)]
+    story.dealt(2000, 2010, 2020, "m1", zxid=11)
+    again = story.dealt(2100, 2110, 2120, "m1", zxid=12)
+    older = story.dealt(2200, 2210, 2220, "m2", zxid=10)
+    assert story.apart() == [(again, older)]
 
 
 def test_a_member_is_not_apart_from_itself() -> None:
