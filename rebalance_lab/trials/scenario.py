@@ -7,6 +7,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rebalance_lab.assignors import ASSIGNORS
@@ -81,11 +82,12 @@ def register(scenario: Scenario) -> Scenario:
     return scenario
 
 
+@cache
 def _load() -> None:
-    if not _SCENARIOS:
-        package = importlib.import_module(SCENARIO_PACKAGE)
-        for module in pkgutil.iter_modules(package.__path__):
-            importlib.import_module(f"{SCENARIO_PACKAGE}.{module.name}")
+    """Import every scenario, whichever of them somebody has imported before."""
+    package = importlib.import_module(SCENARIO_PACKAGE)
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{SCENARIO_PACKAGE}.{module.name}")
 
 
 def scenario_names() -> list[str]:

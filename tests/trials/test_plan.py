@@ -1,5 +1,7 @@
 """Plans are checked before anything starts."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -85,3 +87,12 @@ def test_a_parameter_a_scenario_lacks_is_named() -> None:
     plan: Plan = make_plan("crash")
     with pytest.raises(PlanError, match="scenario crash has no whole-number parameter pause_ms"):
         plan.number("pause_ms")
+
+
+def test_a_scenario_that_was_imported_first_hides_no_other() -> None:
+    code = (
+        "from rebalance_lab.scenarios import split_brain; "
+        "from rebalance_lab.trials.scenario import scenario_names; "
+        "assert len(scenario_names()) > 20"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, stdin=subprocess.DEVNULL)
