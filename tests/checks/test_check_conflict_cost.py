@@ -8,6 +8,7 @@ from test_check_herd_cost import READS, WRITES, one_at_rest
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.checks.bills import bills
+from rebalance_lab.history.events import Kind
 
 HERD, CONFLICT = CHECKS["herd_cost"], CHECKS["conflict_cost"]
 
@@ -130,3 +131,33 @@ def test_a_clock_that_drifted_leaves_it_open() -> None:
     story._wall_drift_us = 2_001
     assert CONFLICT.judge(story.history()).outcome is Outcome.UNKNOWN
     assert HERD.judge(story.history()).outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize(("reads", "writes"), [(1, 0), (0, 1)])
+def test_one_read_or_one_write_above_the_formula_is_above(reads: int, writes: int) -> None:
+    finding = CONFLICT.judge(conflicted(reads=reads, writes=writes).history())
+    assert (finding.outcome, finding.measures["added_reads"], finding.measures["added_writes"]) == (
+        *(Outcome.VIOLATED, reads, writes),
+    )
+
+
+def test_a_conflict_that_cost_nothing_is_clean() -> None:
+    finding = CONFLICT.judge(conflicted(reads=0, writes=0).history())
+    assert finding.outcome is Outcome.CLEAN
+    assert finding.why == "none of 1 spaced changes cost more reads or writes than the formulas say"
+    assert (finding.measures["most_percent"], finding.measures["added_reads"]) == (0, 0)
+
+
+def test_what_was_not_recorded_adds_nothing_that_is_known() -> None:
+    story = conflicted()
+    story.events = [event for event in story.events if event.kind is not Kind.OPERATIONS]
+    (bill,) = bills(story.history())
+    assert bill.silent
+    assert (bill.added_reads, bill.added_writes, bill.added_percent) == (None, None, 0)
+
+
+def test_a_conflict_names_the_attempt_that_failed() -> None:
+    story = conflicted()
+    failed = next(event for event in story.events if event.kind is Kind.ATTEMPT_FAILED)
+    (bill,) = bills(story.history())
+    assert [each.failed.id for each in bill.conflicts] == [failed.id]
