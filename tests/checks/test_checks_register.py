@@ -52,7 +52,8 @@ def test_a_new_check_is_one_new_file_and_helpers_are_none(tmp_path: Path, monkey
     (Path(path[0]) / "orphan.py").write_text(_FILE.format(name="orphan"))
     (Path(path[0]) / "churn.py").write_text(_FILE.format(name="churn"))
     (Path(path[0]) / "helper.py").write_text("LIMIT = 3\n")
-    assert list(discover("new_checks", path)) == ["churn", "orphan"]
+    found = discover("new_checks", path)
+    assert [(name, check.name) for name, check in found.items()] == [("churn", "churn"), ("orphan", "orphan")]
 
 
 @pytest.mark.parametrize("text", [_FILE.format(name="other"), "CHECK = 3\n"])

@@ -172,3 +172,26 @@ def test_but_not_as_long_as_one_that_a_fault_disturbed() -> None:
     began = story.fault(200, "pause", "m1")
     story.ended(700, "pause", "m1", began)
     assert bounds(story.history()).attempt_us == 16 * 5_000
+
+
+def explained(ms: float, *, rests: tuple[float, ...] = (3000,)) -> bool:
+    """Whether a pause of m1 from 1000 to 2000 ms explains that it loses its connection at `ms`."""
+    story = Story(world="processes")
+    story.started(0, "m1")
+    story.paused(1000, 2000, "m1")
+    for rest in rests:
+        story.rest(rest)
+    lost(story, ms)
+    story.phase(9000, "closing")
+    return disturbance(story.history()) is None
+
+
+@pytest.mark.parametrize(("ms", "expected"), [(999.999, False), (1000, True), (3000, True), (3000.001, False)])
+def test_a_loss_of_the_moment_in_which_the_fault_begins_or_the_group_rests_is_the_fault_s(
+    ms: float, *, expected: bool
+) -> None:
+    assert explained(ms) is expected
+
+
+def test_a_rest_during_the_fault_does_not_end_what_it_explains() -> None:
+    assert explained(2500, rests=(1500, 3000))

@@ -59,3 +59,20 @@ def test_all_that_is_asked_for_is_added_up() -> None:
     answers = [event for event in history.events if event.kind is Kind.OK]
     assert last in answers
     assert payload_bytes(history, answers) == 5 + 3
+
+
+def test_what_is_no_change_of_a_znode_holds_nothing() -> None:
+    told = GroupStory()
+    told.session_closed(1, "0x9")
+    told.registry(2, Kind.CREATED, "/x", "0x1", detail={"data": "123"})
+    told.registry(3, Kind.DELETED, "/x", "0x1", detail={"data": "what it held"})
+    for zxid, expected in ((2, 3), (3, 0)):
+        history, found = answer(told, "get", "/x", zxid)
+        assert payload_bytes(history, [found]) == expected
+
+
+def test_a_multi_read_whose_question_is_not_told_brings_nothing() -> None:
+    told = story()
+    name = told.add(11, "m1", Kind.OK, zxid=4, detail={"op": "multi_read", "path": ""})
+    history = told.history()
+    assert payload_bytes(history, [next(event for event in history.events if event.id == name)]) == 0
