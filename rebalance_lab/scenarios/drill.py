@@ -72,7 +72,12 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     overlap = Outcome.VIOLATED if pause_outlives_session(plan, plan.number("pause_ms")) else None
     if plan.control:
         overlap = Outcome.CLEAN
-    return usual(belief_overlap=overlap, effect_overlap=overlap, zombie_overlap=overlap)
+    return usual(
+        belief_overlap=overlap,
+        effect_overlap=overlap,
+        zombie_overlap=overlap,
+        disagreement=None if overlap is None else Outcome.CLEAN,  # as in `zombie`
+    )
 
 
 SCENARIO = register(
