@@ -140,6 +140,7 @@ CAUGHT = (
     ("deal-from-before", "disagreement", "walkthrough"),
     ("rebalance-unasked", "churn", "zombie"),
     ("pause-that-overstays", "zombie_overlap", "a short pause"),
+    ("keep-claims", "kept_claims", "claims given back"),
 )
 
 #: Other trials than the scenario of that name with slow fetchers: scenario, control, settings. Of
@@ -148,6 +149,7 @@ TRIALS = {
     "zombie": ("zombie", True, SLOW),
     "a short pause": ("zombie", False, {"pause_ms": "500"}),
     "without conflicts": ("walkthrough", False, {}),
+    "claims given back": ("deadlock", False, {"keep": "false"}),
 }
 
 
