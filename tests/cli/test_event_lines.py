@@ -70,8 +70,18 @@ PATH = "/consumers/g1/owners/t1/0"
             "   2.500 m1#7 op       observed /ids children=0,1,2,3,4,5,6,7,… (12)",
         ),
         (
-            event(Kind.OBSERVED, detail={"path": "/o", "children": ["0"], "owners": {"0": f"{M2}-0"}}),
+            event(Kind.OBSERVED, detail={
+                "path": "/o", "children": ["0"], "owners": {"0": f"{M2}-0"}, "sessions": {"0": "0x2"}, "owners_zxid": 9
+            }),
             "   2.500 m1#7 op       observed /o owners=0:{m2}-0",
+        ),
+        (
+            event(Kind.SESSION_CLOSED, "zookeeper", session="0x2", zxid=4, detail={"ephemerals": 2, "sampled": True}),
+            "   2.500 zookeeper#7 registry session-closed sampled ephemerals=2 0x2 zxid 0x4",
+        ),
+        (
+            event(Kind.SESSION_CLOSED, "zookeeper", session="0x2", zxid=4, detail={"ephemerals": 2, "sampled": False}),
+            "   2.500 zookeeper#7 registry session-closed ephemerals=2 0x2 zxid 0x4",
         ),
         (
             event(Kind.INVOKED, detail={"op": "multi_read", "path": "", "parts": [

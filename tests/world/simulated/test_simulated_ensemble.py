@@ -8,6 +8,7 @@ from simulated_ensemble_bench import EPOCH, THREE, agree, kinds, three, znodes
 
 from rebalance_lab.history.transactions import TransactionKind
 from rebalance_lab.world.ports import SessionEventKind, WatchKind
+from rebalance_lab.world.simulated.audit import ImpossibleWorld
 from rebalance_lab.world.simulated.tree import Tree
 from rebalance_lab.world.simulated.zookeeper import NoSuchServer
 
@@ -50,6 +51,24 @@ def test_every_kind_of_write_reaches_every_server() -> None:
         assert list(znodes(bench.server.tree)) == [*Tree().nodes, "/a", "/a/s-0000000000"]
 
     bench.run(main())
+
+
+def test_a_follower_that_removes_other_znodes_than_the_log_lists_ends_the_trial() -> None:
+    bench = three()
+
+    async def main() -> None:
+        session = await bench.connected("m1", connect="z1")
+        await session.create("/a", b"", ephemeral=True)
+        await bench.sleep(0.1)
+        tree = bench.zookeeper._ensemble.servers["z2"].tree
+        del tree.ephemerals[session.session_id]
+        tree.nodes["/a"].owner = 0
+        await session.close()
+        await bench.sleep(0.1)
+
+    told = r"server z2 removed \[\], and its leader \('/a',\)"
+    with pytest.raises(ImpossibleWorld, match=told):
+        bench.run(main())
 
 
 def test_a_follower_answers_its_own_writer_after_it_applied_the_write() -> None:

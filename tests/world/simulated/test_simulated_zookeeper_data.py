@@ -213,6 +213,30 @@ def test_the_planted_bug_lets_a_second_owner_in_and_nothing_else() -> None:
     assert planted == [(create, "/owners/0"), (create, "/owners/0"), (create, "/ids/0"), (error, ""), closed]
 
 
+def test_the_log_lists_what_the_tree_removed_at_the_end_of_a_session() -> None:
+    """Not what it should have removed: here /b loses its owner, and stays."""
+    bench = Bench()
+
+    async def main() -> None:
+        session, other = await bench.connected("m1"), await bench.connected("m2")
+        for path in ("/c", "/b", "/a"):
+            await session.create(path, b"", ephemeral=True)
+        await other.create("/d", b"", ephemeral=True)
+        tree = bench.zookeeper._ensemble.authority.tree
+        del tree.ephemerals[session.session_id]["/b"]
+        tree.nodes["/b"].owner = 0
+        await session.close()
+        assert bench.transactions[-1].removed == ("/a", "/c")
+        assert (await other.exists("/b")).value is not None
+        await other.close()
+        assert bench.transactions[-1].removed == ("/d",)
+        third = await bench.connected("m3")
+        await third.close()
+        assert bench.transactions[-1].removed == ()
+
+    bench.run(main())
+
+
 def test_the_audit_sees_a_znode_whose_session_is_dead() -> None:
     bench = Bench()
 
