@@ -14,7 +14,6 @@ from rebalance_lab.history.transactions import RegistryTracker, Transaction
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
 
-
 _MARKS = (Kind.PHASE, Kind.OBSERVED, Kind.REST_REACHED, Kind.TRIAL_ENDED)
 
 
