@@ -28,8 +28,9 @@ from rebalance_lab.history.views import events_of
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
-    """What one member did about one change. `registered`: its id, which stood then. `began`: its
-    first REBALANCE_BEGAN after the change, by the deadline or later; None where there is none.
+    """What one member did about one change. `registered`: its id, which stood then. `began`: its first
+    REBALANCE_BEGAN after the change, by the deadline or later; None where there is none. A rebalance
+    that ended without an attempt does not count: the member changed nothing.
     `missed`: it had to by the deadline, and did not; `known`: that much can be said."""
 
     change: Event
@@ -61,7 +62,7 @@ def reactions(history: History, changes: Iterable[Event], *, group: bool) -> lis
     if that is earlier and no fault was under way: then nothing is left that would make the member
     begin. A member must begin only if until then it lived, was connected and undisturbed.
     """
-    starts = {life.who: [one.began.at_us for one in life.rebalances] for life in lives(history)}
+    begun = {life.who: _begun(life) for life in lives(history)}
     registered = _registered(history)
     rests = [rest.at_us for rest in rests_of(history) if not under_way(history, rest)]
     end_us, _ = closing_us(history)
@@ -74,8 +75,8 @@ def reactions(history: History, changes: Iterable[Event], *, group: bool) -> lis
             znode = next((one for one in registered.get(life.who, ()) if _there(one, change)), None)
             if znode is None:
                 continue
-            index = bisect_right(starts[life.who], change.at_us - TOLERANCE_US)
-            began = life.rebalances[index].began if index < len(life.rebalances) else None
+            index = bisect_right(begun[life.who], change.at_us - TOLERANCE_US, key=lambda event: event.at_us)
+            began = begun[life.who][index] if index < len(begun[life.who]) else None
             in_time = began is not None and began.at_us <= deadline_us + TOLERANCE_US
             had_to = deadline_us <= end_us and life.undisturbed(change.at_us, deadline_us)
             found.append(Reaction(change, life, znode, began, not in_time and had_to, in_time or had_to))
@@ -143,6 +144,11 @@ def _undisturbed_from_us(history: History, change: Event) -> int:
             continue
         ends.append(history.events[-1].at_us if fault.ended is None else fault.ended.at_us)
     return max(ends)
+
+
+def _begun(life: Life) -> list[Event]:
+    """The REBALANCE_BEGAN of each rebalance in which an attempt was made, or may still be."""
+    return [one.began for one in life.rebalances if one.attempts or one.ended is None]
 
 
 def _there(znode: Znode, change: Event) -> bool:

@@ -62,6 +62,18 @@ def test_one_does_not() -> None:
     )
 
 
+def test_one_says_so_and_makes_no_attempt() -> None:
+    story = two_at_rest()
+    third_joins(story, ("m3", 2010), ("m1", 2010))
+    story.member(2010, "m2", Kind.REBALANCE_BEGAN)
+    story.ends(2020, "m2", attempts=0)
+    finding = MISSED.judge(ended(story).history())
+    assert (finding.outcome, finding.why) == (
+        Outcome.VIOLATED,
+        "g_m2 began no rebalance after /consumers/g/ids/g_m3 came",
+    )
+
+
 def test_one_does_too_late() -> None:
     story = two_at_rest()
     change = third_joins(story, ("m1", 2010))
