@@ -14,8 +14,8 @@ def herd(seed: int, stop_ms: str) -> History:
 COUNTERFEIT = Counterfeit(
     claim="Z7c",
     check="conflict_cost",
-    world="Fetchers take 100 ms to stop, as in a fetch that waits for data (fetch.wait.max.ms): members meet claims that "
-    "are not released yet and try again. The group ends as it should, and costs more than the formula says.",
+    world="Fetchers take 100 ms to stop, as in a fetch that waits for data (fetch.wait.max.ms): members meet claims "
+    "that are not released yet and try again. The group ends as it should, and costs more than the formula says.",
     false=lambda seed: herd(seed, "100"),
     honest=lambda seed: herd(seed, "0"),
 )
