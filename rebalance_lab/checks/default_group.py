@@ -1,8 +1,10 @@
 """Z14: a member that names no group joins the default group.
 
 Members that name none say so when they start, or are refused for it. None may be refused, and all
-that register must do so in one group, whatever its name. 0.8.2 as shipped requires group.id, so there
-the statement fails. One such member alone cannot show that its group is the default one.
+that register must do so in one group, whatever its name. 0.8.2 as shipped requires group.id
+(`kafka.consumer.ConsumerConfig`), so there the statement fails. It is unknown with one such member
+alone, which cannot show that its group is the default one, and where another member named that group,
+which may then be that member's.
 
 Witness: the refusal; or the registrations of two in different groups.
 """
@@ -41,13 +43,18 @@ def judge(history: History) -> Finding:
         why = f"{one.member} and {other.member} named no group, and are in groups {one.group} and {other.group}"
         return violated(why, (one.id, other.id), numbers)
     why = f"{len(registered)} members that named no group are all in group {', '.join(firsts)}"
-    return not_violated(history, why, numbers, vacuous=_doubt(started, registered))
+    return not_violated(history, why, numbers, vacuous=_doubt(history, started, registered))
 
 
-def _doubt(started: Sequence[Event], registered: Sequence[Event]) -> str | None:
+def _doubt(history: History, started: Sequence[Event], registered: Sequence[Event]) -> str | None:
     """Why it cannot be told which group is the default one."""
     if len(registered) < len(started):
         return f"of {len(started)} members that named no group {len(registered)} registered"
+    groups = {event.group for event in registered}
+    for event in events_of(history, Kind.MEMBER_STARTED):
+        if event not in started and event.group in groups:
+            named = f"they are in group {event.group}, which {event.member} named"
+            return f"{named}: it may be that member's, not the default one"
     return None if len(registered) > 1 else "one member alone named no group: others may have another"
 
 

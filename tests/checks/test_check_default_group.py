@@ -27,7 +27,7 @@ def numbers(**told: int) -> dict[str, int]:
 
 def test_all_are_in_one_group() -> None:
     story = joined("default", "default")
-    story.joins(20, "m3")  # which names its group
+    story.joins(20, "m3")  # which names group g
     assert CHECK.applies(story.history())
     why = "2 members that named no group are all in group default"
     assert CHECK.judge(story.history()) == Finding(Outcome.CLEAN, why, (), numbers())
@@ -90,3 +90,11 @@ def test_it_does_not_apply_where_all_name_a_group_or_are_refused_for_something_e
     detail = {"error": "client.id ! is illegal", "group_given": True}
     story.add(5, "m3", Kind.MEMBER_REFUSED, group=None, detail=detail)
     assert not CHECK.applies(story.history())
+
+
+def test_a_group_that_others_named_may_be_theirs() -> None:
+    story = joined("g", "g")
+    story.joins(20, "m3")  # which names group g
+    finding = CHECK.judge(story.history())
+    assert (finding.outcome, finding.measures) == (Outcome.UNKNOWN, numbers())
+    assert finding.why == "they are in group g, which g_m3 named: it may be that member's, not the default one"

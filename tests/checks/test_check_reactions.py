@@ -364,3 +364,21 @@ def test_who_shares_a_topic_or_may_is_of_no_concern(one: dict[str, int], other: 
     story = readers(one, other, pattern=pattern)
     story.goes(2000, "m2")
     assert not GLOBAL.applies(ended(story).history())
+
+
+@pytest.mark.parametrize(
+    ("topics", "one", "outcome"),
+    [
+        (("a", "b"), "a", Outcome.VIOLATED),  # as a ConsoleConsumer names its topic
+        (("a1", "b1"), "a.*", Outcome.VIOLATED),
+        (("a1", "b1", "ab"), "a.*", None),  # both take ab
+        ((), "a", None),  # what a filter takes cannot be told
+    ],
+)
+def test_a_filter_means_the_topics_that_it_takes(topics: tuple[str, ...], one: str, outcome: Outcome | None) -> None:
+    story = readers({one: 1}, {".*b.*" if len(topics) != 2 else f"{topics[1]}": 1}, pattern="white_list")
+    for topic in topics:
+        story.topic(500, topic, 1)
+    story.goes(2000, "m2")
+    history = ended(story).history()
+    assert (GLOBAL.judge(history).outcome if GLOBAL.applies(history) else None) is outcome

@@ -147,6 +147,16 @@ class TestChanges:
         assert lines <= 3
 
 
+class TestStatements:
+    def test_what_holds_by_construction_is_marked(self) -> None:
+        (table,) = page("walkthrough").all("table", class_="statements")
+        said = {row.all("th")[0].text: row.all("td")[0].text for row in table.all("tbody")[0].all("tr")}
+        marked = {name for name, text in said.items() if text == "holds by construction, no evidence"}
+        checks = ("order_in_rebalance", "published_rows", "startup_order")
+        assert marked == {glossary.statement(check) for check in checks}
+        assert [row for row in page("herd").all("td") if "herd_cost" in row.text and "construction" in row.text] == []
+
+
 class TestWords:
     def test_every_check_says_why_it_is_wrong(self) -> None:
         fallback = glossary.together("no such check")

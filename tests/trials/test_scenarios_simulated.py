@@ -71,6 +71,29 @@ def test_a_multi_read_saves_requests_and_no_reads(rules: str) -> None:
     assert plain_reads == plain == cured_reads > cured
 
 
+@pytest.mark.parametrize(
+    ("stop_ms", "outcome"), [(4000, Outcome.CLEAN), (5600, Outcome.CLEAN), (6000, None), (6500, Outcome.VIOLATED)]
+)
+def test_with_kafka_s_back_off_only_a_stop_of_more_than_six_seconds_is_uncontrolled(
+    stop_ms: int, outcome: Outcome | None
+) -> None:
+    settings = {"rebalance_backoff_ms": "2000", "session_timeout_ms": "6000", "slow_stop_ms": str(stop_ms)}
+    for seed in SEEDS:
+        history, _ = simulate(make_plan("uncontrolled", rules="shipped", seed=seed, settings=settings))
+        findings = judge(history)
+        assert api.expectation(history.trial)["omission"] is outcome
+        assert outcome in (None, findings["omission"].outcome)
+        assert api.TrialResult(Path(), history.trial, findings).status == api.AS_EXPECTED
+
+
+def test_live_a_stop_close_to_the_budget_may_end_either_way() -> None:
+    settings = {"rebalance_backoff_ms": "2000", "session_timeout_ms": "6000", "slow_stop_ms": "6500"}
+    near = make_plan("uncontrolled", world="processes", settings=settings)
+    far = make_plan("uncontrolled", world="processes")
+    expects = scenario("uncontrolled").expects
+    assert (expects(near)["omission"], expects(far)["omission"]) == (None, Outcome.VIOLATED)
+
+
 def test_only_in_the_simulator_a_restart_takes_no_time() -> None:
     """Live, an interpreter starts first: the ghost may be gone by then."""
     expected = scenario("fast-restart").expects

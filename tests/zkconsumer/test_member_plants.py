@@ -105,6 +105,18 @@ def test_claim_before_release_claims_first() -> None:
     Stage().play(story)
 
 
+def test_keep_claims_does_not_give_back_what_it_claimed_before_a_conflict() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.prepare()
+        await stage.hold(1)
+        stage.start("m1", plant=Plant.KEEP_CLAIMS)
+        await stage.until(lambda: stage.count(Kind.ATTEMPT_FAILED, "m1") == 1, "a failed attempt")
+        assert await stage.owners() == {"m1": [0, 2], "stranger": [1]}
+        assert stage.details(Kind.ATTEMPT_FAILED, "m1", "holds") == [None]  # it does not say so
+
+    Stage().play(story)
+
+
 def test_rebalance_unasked_rebalances_once_for_nothing() -> None:
     async def story(stage: Stage) -> None:
         await stage.prepare()
