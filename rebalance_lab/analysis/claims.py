@@ -16,7 +16,7 @@ STATUSES = ("surprise", "unknown", "as expected", "does not apply", NOT_RUN)
 
 #: What to know of readings whose members were built from the sentence that they confirm.
 BY_CONSTRUCTION = (
-    "True by construction, so no evidence: the members of these readings were built from the sentence that they test."
+    "By construction, so no evidence: the members of these readings were built from the sentence that they test."
 )
 
 
