@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from counterfeit import Counterfeit, counterfeits
 
+from rebalance_lab.analysis.ledger import read_ledger, run_of
+from rebalance_lab.checks import CHECKS
 from rebalance_lab.history.events import Kind
 from rebalance_lab.world import errors as zookeeper_errors
 
@@ -31,3 +33,19 @@ def test_the_counterfeit_is_no_wreck(counterfeit: Counterfeit) -> None:
 def test_the_honest_twin_is_acquitted(counterfeit: Counterfeit) -> None:
     for seed in range(counterfeit.seeds):
         assert counterfeit.outcome(counterfeit.honest(seed)) is counterfeit.acquitted, f"seed {seed}"
+
+
+def test_no_claim_that_is_run_is_without_a_counterfeit() -> None:
+    """Each check of each of its runs has one, as a verdict stands on all of them. A premise says nothing of the
+    claim: a counterfeit of its check alone will do."""
+    needed = {
+        (None if reading.premise else name, check)
+        for name, claim, reading in read_ledger().readings()
+        if (run := run_of(claim, reading)) is not None
+        for check in run.checks
+    }
+    assert needed - {(one.claim, one.check) for one in ALL.values()} == set(), "write one: see counterfeit.py"
+
+
+def test_no_check_is_without_a_counterfeit() -> None:
+    assert set(CHECKS) - {one.check for one in ALL.values()} == set(), "write one: see counterfeit.py"
