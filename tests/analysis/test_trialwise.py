@@ -149,3 +149,21 @@ def test_each_row_of_a_trial_says_what_the_check_measured(rules: str, stop_ms: s
     added = CHECKS["conflict_cost"].judge(history).measures
     assert sum(row.added_reads or 0 for row in rows) == added["added_reads"]
     assert sum(row.added_writes or 0 for row in rows) == added["added_writes"]
+
+
+@pytest.mark.parametrize(
+    ("ms", "end_us", "begins_us"), [(997.999, 997_999, []), (998, 40_000, [998_000]), (1000, 40_000, [1_000_000])]
+)
+def test_what_the_registry_tells_of_2_ms_before_a_rest_came_after_it(
+    ms: float, end_us: int, begins_us: list[int]
+) -> None:
+    story = Story()
+    story.started(0, "m1")
+    story.member(20, "m1", Kind.REBALANCE_BEGAN)
+    story.rebalanced(40, "m1")
+    story.rest(1000)
+    story.created_id(ms, "m2", "0x2")
+    story.phase(5000, "closing")
+    first, *others = episodes(story.history())
+    assert first.end_us == end_us
+    assert [episode.begin_us for episode in others] == begins_us
