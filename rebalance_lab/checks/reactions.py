@@ -1,10 +1,21 @@
-"""Who rebalanced after a change, and who had to and did not: for checks of watches."""
+"""Who rebalanced after a change, and who had to and did not: for checks of watches.
+
+An effect cannot precede its cause: a member learns of a change from ZooKeeper, so a rebalance can be a
+reaction to it only if a notification or a reply at its zxid or later had reached the member before the
+rebalance began. The events of one member are in order whatever the clocks say, so this decides where
+times cannot: within `TOLERANCE_US` of the change. `Event.cause` of a REBALANCE_BEGAN does not serve: of a
+trigger that waited it names the end of the former rebalance, which is what woke the task.
+
+A rebalance that began later than that counts even if its member had not heard of the change: it reads the
+list of members after the change.
+"""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import (
@@ -23,14 +34,17 @@ from rebalance_lab.checks.scope import closing_us, rests_of
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of
+from rebalance_lab.history.views import events_of, once
+
+#: What an actor had heard: the n of each of its notifications and replies, and the latest zxid until then.
+_Heard = tuple[list[int], list[int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
     """What one member did about one change. `registered`: its id, which stood then. `began`: its first
-    REBALANCE_BEGAN after the change, by the deadline or later; None where there is none. A rebalance
-    that ended without an attempt does not count: the member changed nothing.
+    REBALANCE_BEGAN after the change (`_follows`), by the deadline or later; None where there is none. A
+    rebalance that ended without an attempt does not count: the member changed nothing.
     `missed`: it had to by the deadline, and did not; `known`: that much can be said."""
 
     change: Event
@@ -75,8 +89,7 @@ def reactions(history: History, changes: Iterable[Event], *, group: bool) -> lis
             znode = next((one for one in registered.get(life.who, ()) if _there(one, change)), None)
             if znode is None:
                 continue
-            index = bisect_right(begun[life.who], change.at_us - TOLERANCE_US, key=lambda event: event.at_us)
-            began = begun[life.who][index] if index < len(begun[life.who]) else None
+            began = next((event for event in _late(begun[life.who], change) if _follows(history, event, change)), None)
             in_time = began is not None and began.at_us <= deadline_us + TOLERANCE_US
             had_to = deadline_us <= end_us and life.undisturbed(change.at_us, deadline_us)
             found.append(Reaction(change, life, znode, began, not in_time and had_to, in_time or had_to))
@@ -149,6 +162,38 @@ def _undisturbed_from_us(history: History, change: Event) -> int:
 def _begun(life: Life) -> list[Event]:
     """The REBALANCE_BEGAN of each rebalance in which an attempt was made, or may still be."""
     return [one.began for one in life.rebalances if one.attempts or one.ended is None]
+
+
+def _late(begun: Sequence[Event], change: Event) -> Iterable[Event]:
+    """Those that may have begun after the change, by the two clocks."""
+    return islice(begun, bisect_right(begun, change.at_us - TOLERANCE_US, key=lambda event: event.at_us), None)
+
+
+def _follows(history: History, began: Event, change: Event) -> bool:
+    """Whether a rebalance that began no sooner than 2 ms before a change began after it. Where replies
+    are not recorded (operations are counted only) the times must do: a simulated server's is the
+    beginning of its millisecond, and exact but for that; between real clocks the 2 ms are in doubt."""
+    if began.at_us > change.at_us + TOLERANCE_US:
+        return True
+    heard = _heard(history).get(began.actor)
+    if heard is None:
+        return history.trial.world != "simulated" or began.at_us >= change.at_us
+    index = bisect_left(heard[0], began.n)
+    return index > 0 and heard[1][index - 1] >= (change.zxid or 0)
+
+
+@once
+def _heard(history: History) -> dict[str, _Heard]:
+    """Of each actor whose replies are recorded."""
+    replies = (Kind.OK, Kind.FAILED_OP)
+    answered = {event.actor for event in events_of(history, *replies) if event.zxid is not None}
+    found: dict[str, _Heard] = {actor: ([], []) for actor in answered}
+    for event in sorted(events_of(history, *replies, Kind.WATCH_FIRED), key=lambda event: event.n):
+        if event.actor in answered and event.zxid is not None:
+            counts, zxids = found[event.actor]
+            counts.append(event.n)
+            zxids.append(max(event.zxid, zxids[-1] if zxids else 0))
+    return found
 
 
 def _there(znode: Znode, change: Event) -> bool:
