@@ -87,7 +87,7 @@ class Apart:
 
 
 def deals_in(history: History, scope: Scope) -> list[Deal]:
-    """Every deal of the scope, by the time its attempt began."""
+    """Every deal of the scope, by the time its attempt began, but those of which the list is unknown (`undated`)."""
     end_us = history.events[-1].at_us if history.events else 0
     subscriptions = _subscriptions(history)
     found = [
@@ -98,6 +98,13 @@ def deals_in(history: History, scope: Scope) -> list[Deal]:
         if scope.holds(attempt.began) and (deal := _deal(life, rebalance, index, subscriptions, end_us)) is not None
     ]
     return sorted(found, key=lambda deal: order(deal.attempt.began))
+
+
+def undated(history: History, scope: Scope) -> int:
+    """How many decisions of the scope do not say which list of members they were made from: logs of real
+    members do not always show it."""
+    decided = events_of(history, Kind.DECIDED)
+    return sum(scope.holds(event) and not isinstance(event.of("members_zxid"), int) for event in decided)
 
 
 def apart(deals: Iterable[Deal]) -> list[Apart]:
@@ -138,6 +145,8 @@ def _deal(
     if decided is None or (attempt.failed is not None and attempt.failed.of("reason") == "shutdown"):
         return None  # of a member that was shutting down nothing followed
     zxid, members, wants = (decided.of(name) for name in ("members_zxid", "members", "wants"))
+    if not isinstance(zxid, int):
+        return None
     course = _course(rebalance, index)
     failures = [each.failed for each in course if each.failed is not None]
     ended = course[-1].ended
@@ -147,7 +156,7 @@ def _deal(
         group=life.group,
         attempt=attempt,
         decided=decided,
-        view=View(subscription, zxid if isinstance(zxid, int) else -1, str(decided.of("view"))),
+        view=View(subscription, zxid, str(decided.of("view"))),
         members=members if isinstance(members, int) else 0,
         wants=partitions_in(wants),
         ended=ended,

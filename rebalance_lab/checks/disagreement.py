@@ -15,6 +15,7 @@ these follows (`split_deals`): a *conflict*, an attempt that fails on an owner z
 by its own deal; a *wrong claim*, a deal from the older list that succeeds in claiming what is another's by the
 newer; a partition *left out*, which nobody owns when the round ends, and which no deal of the round wants. Members
 may see different lists and deal the same shares: then nothing follows, and that is counted. Claim Z8 stands on this.
+A decision that does not say from which list it was made is left out, and then nothing is clean.
 
 Witness: the two DECIDED and what followed: of a conflict the CREATED and the ATTEMPT_FAILED; of a wrong claim the
 CREATED and the DECIDED of the partition's owner by the newer list; where something was left out, the DECIDED of all.
@@ -25,11 +26,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.deals import Apart, Deal, Partition, Round, View, apart, deals_in, rounds_of
+from rebalance_lab.checks.deals import Apart, Deal, Partition, Round, View, apart, deals_in, rounds_of, undated
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, violated
 from rebalance_lab.checks.groups import partitions_of, topic_changes
 from rebalance_lab.checks.model import Check, Finding
-from rebalance_lab.checks.scope import NO_REST, changes_scope
+from rebalance_lab.checks.scope import NO_REST, Scope, changes_scope
 from rebalance_lab.checks.split_deals import (
     Consequence,
     conflicts_of,
@@ -105,7 +106,14 @@ def judge(history: History) -> Finding:
     why = "members that dealt at once dealt from one view, and their shares fitted together"
     if found:
         why = "members dealt at once from different views, and nothing followed"
-    return not_violated(history, why, numbers, vacuous=NO_REST if scope is None else None, across_layers=bool(found))
+    return not_violated(history, why, numbers, vacuous=_vacuous(history, scope), across_layers=bool(found))
+
+
+def _vacuous(history: History, scope: Scope | None) -> str | None:
+    if scope is None:
+        return NO_REST
+    unknown = undated(history, scope)
+    return f"of {unknown} decisions it is not known which list of members they were made from" if unknown else None
 
 
 def _violated(found: Sequence[_Apart], numbers: dict[str, int]) -> Finding:

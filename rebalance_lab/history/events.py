@@ -72,7 +72,7 @@ class Kind(StrEnum):
     REBALANCE_TRIGGERED = "rebalance-triggered"
     REBALANCE_BEGAN = "rebalance-began"
     ATTEMPT_BEGAN = "attempt-began"
-    DECIDED = "decided"  # the member has read its view and dealt; detail: members, members_zxid, view, wants
+    DECIDED = "decided"  # the member has read its view and dealt; detail: members, view, wants, members_zxid if known
     ATTEMPT_FAILED = "attempt-failed"  # detail: why, reason (conflict, error, shutdown), conflicts (as wants)
     REBALANCE_ENDED = "rebalance-ended"  # detail: outcome (ok, failed, shutdown)
     WARNED = "warned"  # what Kafka would have logged; detail: message

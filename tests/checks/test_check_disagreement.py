@@ -83,3 +83,24 @@ def test_members_that_tell_no_decision_are_not_looked_at() -> None:
     assert not CHECKS["disagreement"].applies(story.history())
     deals(story, "m1", 2_000, 2_010, 2_050)
     assert CHECKS["disagreement"].applies(story.history())
+
+
+def test_a_decision_from_an_unknown_list_convicts_nobody_and_leaves_nothing_clean() -> None:
+    story = settled()
+    deals(story, "m1", 2_000, 2_010, 2_050, wants=[0])
+    story.begins(2_000, "m2")
+    story.member(2_020, "m2", Kind.DECIDED, detail={"members": 1, "view": "bb", "wants": [["t", 0], ["t", 1]]})
+    story.fails(2_050, "m2", "conflict", [0])
+    finding = judge(story)
+    assert (finding.outcome, finding.measures["views_apart"]) == (Outcome.UNKNOWN, 0)
+    assert finding.why == "of 1 decisions it is not known which list of members they were made from"
+
+
+def test_a_contradiction_beside_a_decision_from_an_unknown_list_is_violated() -> None:
+    story = settled()
+    deals(story, "m1", 2_000, 2_010, 2_050, wants=[0, 1])
+    deals(story, "m2", 3_000, 3_010, 3_050, wants=[1], fails="conflict")
+    story.begins(3_090, "m2")
+    story.member(3_100, "m2", Kind.DECIDED, detail={"members": 2, "view": "aa", "wants": []})
+    story.ends(3_150, "m2")
+    assert judge(story).outcome is Outcome.VIOLATED

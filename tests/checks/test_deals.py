@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from group_story import GroupStory, Wants, pairs
 
-from rebalance_lab.checks.deals import Apart, Deal, Partition, View, apart, deals_in, partitions_in, rounds_of
+from rebalance_lab.checks.deals import Apart, Deal, Partition, View, apart, deals_in, partitions_in, rounds_of, undated
 from rebalance_lab.checks.scope import changes_scope
 from rebalance_lab.history.events import EventId, Kind
 
@@ -73,14 +73,21 @@ def test_deals_are_in_the_order_in_which_their_attempts_began() -> None:
     assert [deal.actor for deal in story.deals()] == ["m2", "m1"]
 
 
-def test_a_decision_that_tells_of_no_list() -> None:
-    """As of a recorder that does not know it."""
+def test_a_decision_that_names_no_list_is_counted_apart() -> None:
+    """As of a real member whose log does not show it: to take it for an old list would convict it."""
     story = DealStory()
-    story.begins(2000, "m1")
-    story.member(2010, "m1", Kind.DECIDED, detail={"view": "aa"})
-    story.ends(2020, "m1")
-    [deal] = story.deals()
-    assert (deal.view, deal.members, deal.wants) == (View("t", -1, "aa"), 0, ())
+    story.begins(500, "m1")
+    story.member(510, "m1", Kind.DECIDED, detail={"members": 1, "view": "aa", "wants": [["t", 0]]})
+    for ms in (2000, 3000):
+        story.begins(ms, "m1")
+        story.member(ms + 10, "m1", Kind.DECIDED, detail={"members": 1, "view": "aa", "wants": [["t", 0]]})
+        story.ends(ms + 20, "m1")
+    story.dealt(4000, 4010, 4050, "m2")
+    assert [deal.actor for deal in story.deals()] == ["m2"]
+    history = story.history()
+    scope = changes_scope(history)
+    assert scope is not None
+    assert undated(history, scope) == 2
 
 
 def test_a_member_that_never_registered_has_no_subscription() -> None:

@@ -23,13 +23,15 @@ _PATH_PARTS = 6
 
 @dataclass(slots=True)
 class Attempt:
-    """`released`: it has given up what it had, and reads what it will deal from. `looked`: a listener
-    call has asked whether the members' list exists, and its list comes next."""
+    """`released`: it has given up what it had, and reads what it will deal from. `registrations`: whose
+    registrations it has read since: its own (AssignmentContext.myTopicThreadIds), then one by one those of
+    the list of members that it deals from (ZkUtils.getConsumersPerTopic). `lists`: the lists of members that
+    came between its own and the next, its own list and any that a listener asked for meanwhile."""
 
     number: int
     group: str
     released: bool = False
-    looked: bool = False
+    registrations: list[str] = field(default_factory=list)
     lists: list[Packet] = field(default_factory=list)
     topics: dict[str, tuple[int, ...]] = field(default_factory=dict)
     wants: list[tuple[str, int]] = field(default_factory=list)
@@ -40,15 +42,16 @@ class Attempt:
     error: str | None = None
 
     def saw(self, packet: Packet) -> None:
-        """A reply came while it ran. Its thread is not told: a listener call of the other one asks
-        for the members' list as well, but asks first whether it exists."""
+        """A reply came while it ran. The log names no thread: the client's event thread asks for the
+        members' list as well (ZkClient reads it for a listener), but never for registrations."""
+        parent, _, name = packet.path.rpartition("/")
         ids = members_path(self.group)
-        if packet.path == ids and packet.operation == "exists":
-            self.looked = True
-        elif packet.path == ids and packet.operation == "children":
-            if self.released and not self.looked and packet.error is None:
+        if packet.path == ids and packet.operation == "children":
+            if len(self.registrations) == 1 and packet.error is None:
                 self.lists.append(packet)
-            self.looked = False
+        elif parent == ids and packet.operation == "get":
+            if self.released and packet.error is None:
+                self.registrations.append(name)
         elif (place := owner_or_offset(packet.path, self.group, "offsets")) is not None:
             if packet.operation == "get" and self.topics and place not in self.wants:
                 self.wants.append(place)
@@ -66,14 +69,17 @@ class Attempt:
             self.conflicts.append(self.refused)
 
     def decision(self, members_zxid: MembersZxid) -> dict[str, object] | None:
-        """Detail of DECIDED, as `zkconsumer.rebalance` tells it; None where it never came so far."""
-        if not self.lists or not self.topics:
+        """Detail of DECIDED, as `zkconsumer.rebalance` records it; None where it never came so far.
+        Without `members_zxid` where the log does not show which list it dealt from."""
+        members = tuple(sorted(set(self.registrations[1:])))
+        if not members or not self.topics:
             return None
-        seen = self.lists[0]
+        fitting = [seen for seen in self.lists if seen.names == members]
+        zxids = {members_zxid(self.group, seen.zxid) for seen in fitting}
         return {
-            "members": len(seen.names),
-            "members_zxid": members_zxid(self.group, seen.zxid),
-            "view": view_digest(seen.names, tuple(sorted(self.topics.items()))),
+            "members": len(members),
+            **({"members_zxid": zxids.pop()} if len(zxids) == 1 else {}),
+            "view": view_digest(members, tuple(sorted(self.topics.items()))),
             "wants": [list(place) for place in self.wants],
         }
 
