@@ -119,6 +119,35 @@ def test_a_change_of_the_moment_in_which_rest_is_missed_begins_it_anew() -> None
         assert CHECK.judge(story.history()).outcome is Outcome.UNKNOWN, what
 
 
+def test_a_member_that_writes_its_id_again_in_one_session_changes_nothing_from_outside() -> None:
+    story, change, rest = missed(2000 + BOUND_MS + 1000)
+    story.deleted_id(4000, "m3", "0x3")
+    story.registers(4100, "m3")
+    finding = CHECK.judge(story.history())
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (change, rest))
+
+
+@pytest.mark.parametrize("what", ["end", "session", "topic"])
+def test_the_end_of_its_session_another_one_and_every_change_of_a_topic_are_from_outside(what: str) -> None:
+    story, _, _ = missed(2000 + BOUND_MS + 1000)
+    if what == "end":
+        story.goes(4000, "m3")
+    elif what == "session":
+        story.registers(4000, "m3", session="0x9")
+    else:
+        story.topic(1000, "t", 1)
+        story.topic(4000, "t", 9, Kind.CHANGED)
+    assert CHECK.judge(story.history()).outcome is Outcome.UNKNOWN
+
+
+def test_what_explains_most_is_told_first() -> None:
+    story, _, _ = hold_and_wait(lasts=True)
+    story.begins(3000, "m1")
+    story.ends(3500, "m1", "failed", attempts=4)
+    finding = CHECK.judge(ended(story).history())
+    assert (finding.measures["count"], "waits for" in finding.why) == (2, True)
+
+
 def test_the_last_of_several_changes_counts() -> None:
     story, _, _ = missed(2000 + BOUND_MS + 1000)
     last = story.joins(2500, "m4")
