@@ -57,7 +57,9 @@ def wrong_claims_of(history: History, pairs: Iterable[Apart], deals: Sequence[De
             continue
         newer = pair.later if stale is pair.former else pair.former
         for other in by_list[newer.group, newer.view.zxid]:
-            for place in set(stale.wants) & set(other.wants) if other.actor != stale.actor else ():
+            if other.actor == stale.actor:
+                continue
+            for place in (each for each in stale.wants if each in other.wants):  # in an order of their own
                 claim = _claimed(history, stale, place)
                 if claim is not None:
                     why = f"{stale.member} claimed {place[0]}/{place[1]}, which is {other.member}'s by the newer list"

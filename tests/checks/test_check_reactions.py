@@ -156,7 +156,7 @@ def test_a_deed_or_what_is_done_to_another_member_gives_no_time() -> None:
     for name, target in (("topic", "t"), ("pause", "m1")):
         story = two_at_rest()
         of_server(story, name, 1500, 5000, target)
-        third_joins(story, ("m2", 4500))
+        third_joins(story, ("m1", 2010), ("m2", 4500))
         finding = MISSED.judge(ended(story).history())
         assert finding.outcome is Outcome.VIOLATED, name
 

@@ -288,6 +288,28 @@ def test_a_pause_that_did_not_outlast_the_session_leaves_it_open() -> None:
     assert judge(story).outcome is Outcome.UNKNOWN
 
 
+def test_a_clean_group_under_a_clock_that_drifted_is_not_known() -> None:
+    story = two(wall_drift_us=2_001)
+    works(story, "m1", 200, 400)
+    assert judge(story).outcome is Outcome.UNKNOWN
+
+
+def test_a_zombie_that_worked_first_is_told_with_the_other() -> None:
+    story = two()
+    story.session_closed(3_000, "0x1")
+    works(story, "m1", 2_900, 4_000)
+    works(story, "m2", 3_500, 5_000)
+    assert ", and worked on beside g_m2: " in judge(story).why
+
+
+def test_one_instant_of_work_beside_each_other_is_enough() -> None:
+    story = two()
+    story.session_closed(3_000, "0x1")
+    works(story, "m1", 3_100, 3_300)
+    works(story, "m2", 3_300, 3_500)
+    assert judge(story).outcome is Outcome.VIOLATED
+
+
 def test_a_group_that_did_nothing_is_unknown() -> None:
     story = two()
     finding = judge(story)
