@@ -61,8 +61,14 @@ class Reaction:
 
 
 def bound_us(history: History) -> int:
-    """How long a member may take to begin: it may be busy with a rebalance that goes through all
-    its attempts, and a notification costs some requests, fewer than an attempt."""
+    """How long a member may take to begin: the rest of a rebalance that goes through all its attempts,
+    and some requests, fewer than an attempt's.
+
+    That holds with a topic filter too, where a rebalance for topics runs on the event thread and delays
+    the notification. One lock keeps a member's rebalances apart, and whichever begins next after the
+    change is a reaction: the one that holds the lock at the change is all there is to wait for. If none
+    waits for the lock when it ends, the event thread is free and handles the notification.
+    """
     limits = bounds(history)
     return limits.rebalance_us + limits.attempt_us
 
