@@ -32,7 +32,10 @@ OURS = ("described", "shipped")
 ALL = (*OURS, REAL)
 
 #: Members wait most of the time, so several live trials run side by side; a real one is a JVM.
-LIVE_PROCESSES, REAL_PROCESSES, SIMULATED_PROCESSES = 6, 1, 2
+LIVE_PROCESSES, REAL_PROCESSES, SIMULATED_PROCESSES = 6, 2, 2
+
+#: Of 0.8.2: rebalance.backoff.ms is zookeeper.sync.time.ms.
+KAFKA_DEFAULTS = {"rebalance_backoff_ms": "2000", "session_timeout_ms": "6000"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,8 @@ SWEEPS = (
     ),
     Sweep("split-brain", live=2),
     Sweep("uncontrolled", OURS, live=2),
+    Sweep("uncontrolled", OURS, {**KAFKA_DEFAULTS, "slow_stop_ms": "4000"}, live=1),
+    Sweep("uncontrolled", OURS, {**KAFKA_DEFAULTS, "slow_stop_ms": "6500"}, live=1, simulated=20),
     Sweep("uncontrolled", OURS, KAFKA_DEFAULTS, live=1),
     Sweep("uncontrolled", OURS, KAFKA_DEFAULTS | {"slow_stop_ms": "6500"}, live=1, simulated=20),
     Sweep("zombie", live=2),
