@@ -109,7 +109,6 @@ def _size(size: Size) -> str:
         (size.once_us, f"{size.once_us / 1000:g} ms"),
         (size.operation_us, f"{size.operation_us / 1000:g} ms an operation"),
         (size.write_us, f"{size.write_us / 1000:g} ms a write"),
-        (size.ticks, f"{size.ticks:g} tick"),
         (size.retries, f"{size.retries} failed attempt a step"),
         (size.trials, "any trial"),
     ]
@@ -119,7 +118,7 @@ def _size(size: Size) -> str:
 def _where(cause: Cause) -> str:
     families = ", ".join(sorted(cause.families))
     live = "" if len(cause.live) == len(Live) else f"; {', '.join(sorted(cause.live))} only"
-    return families + live + ("; ensembles" if cause.ensemble else "")
+    return families + live
 
 
 def kinds(rules: Sequence[str]) -> Iterator[tuple[Live, Plan]]:

@@ -124,8 +124,8 @@ def test_causes_grow_with_what_was_done_and_only_where_they_are_at_work() -> Non
     assert (found.band.low, found.band.high) == (0, 50 * 1_000 + 400_000 + 9 * 10_000 + 100_000)
     unowned = next(measure for measure in MEASURES if measure.unit is Unit.PARTITION_TIME and "unowned" in measure.key)
     assert explained(unowned, Live.PROCESSES, PARAMETERS, WORK["paused"]).band.high == 6 * found.band.high
-    session = explained(session_end("kill", 1), Live.PROCESSES, {**PARAMETERS, "servers": 3}, Work())
-    assert (session.band.low, session.band.high) == (-250_000, 350_000)
+    session = explained(session_end("kill", 1), Live.PROCESSES, PARAMETERS, Work())
+    assert (session.band.low, session.band.high) == (0, 100_000)
 
 
 @pytest.mark.parametrize(

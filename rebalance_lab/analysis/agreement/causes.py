@@ -32,7 +32,6 @@ class Size:
     once_us: int = 0
     operation_us: int = 0
     write_us: int = 0
-    ticks: float = 0.0
     retries: int = 0
     trials: int = 0  # of a share: 1 means that it may be any trial
 
@@ -42,7 +41,6 @@ class Size:
         if measure.family is Family.RETRIES:
             return ceil(retries * _of_an_attempt(measure, work))
         waited = self.once_us + self.operation_us * work.operations + self.write_us * work.writes
-        waited += round(self.ticks * 1000 * number(parameters, "tick_ms"))
         return waited + retries * 1000 * number(parameters, "rebalance_backoff_ms") + self.trials
 
 
@@ -60,7 +58,7 @@ def _of_an_attempt(measure: Measure, work: Work) -> float:
 @dataclass(frozen=True, slots=True)
 class Cause:
     """`families`: the measures that it may move. `later`, `earlier`: by how much live values may be
-    above and below simulated ones. `live`: where it is at work. `ensemble`: only with several servers."""
+    above and below simulated ones. `live`: where it is at work."""
 
     name: str
     why: str
@@ -68,7 +66,6 @@ class Cause:
     later: Size
     earlier: Size = Size()
     live: frozenset[Live] = frozenset(Live)
-    ensemble: bool = False
 
 
 _WORKING = frozenset({Family.SETTLING, Family.UNOWNED, Family.REACTION})
@@ -120,15 +117,6 @@ CAUSES: tuple[Cause, ...] = (
         live=frozenset({Live.REAL}),
     ),
     Cause(
-        "followers' pings",
-        "A follower reports its clients' pings to the leader each half tick, so that sessions of an ensemble end up "
-        "to half a tick later than the simulator's; what is measured from the end of a session is shorter by as much.",
-        _TIMES,
-        later=Size(ticks=0.5),
-        earlier=Size(ticks=0.5),
-        ensemble=True,
-    ),
-    Cause(
         "busy machine",
         "A machine that stands still costs a member its connection; a simulated one never does.",
         frozenset({Family.LEFT_OUT}),
@@ -154,12 +142,7 @@ def explained(
 ) -> Explained:
     """What may explain a difference of `measure`. `parameters`: the trials'; `work`: what the simulated
     trials did in the time that it measures. The band has no margin in it yet."""
-    several = number(parameters, "servers") > 1
-    found = tuple(
-        cause
-        for cause in causes
-        if measure.family in cause.families and live in cause.live and (several or not cause.ensemble)
-    )
+    found = tuple(cause for cause in causes if measure.family in cause.families and live in cause.live)
     places = number(parameters, "partitions") if measure.unit is Unit.PARTITION_TIME else 1
     low = sum(cause.earlier.of(measure, work, parameters) for cause in found)
     high = sum(cause.later.of(measure, work, parameters) for cause in found)
