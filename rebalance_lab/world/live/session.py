@@ -79,7 +79,7 @@ class LiveSession:
         ended: Callable[[LiveSession], None],
         security: Security = NO_SECURITY,
     ) -> None:
-        self._hosts = hosts
+        self.hosts = hosts
         self._old_servers = old_servers
         self.chroot = chroot
         self.state = SessionState.CONNECTING
@@ -173,7 +173,7 @@ class LiveSession:
 
     @property
     def knows_multi_read(self) -> bool:
-        return not any(server in self._old_servers for server in self._hosts.servers)
+        return not any(server in self._old_servers for server in self.hosts.servers)
 
     @property
     def credentials(self) -> Credentials | None:
@@ -188,12 +188,12 @@ class LiveSession:
     def _dial(self, server: Server) -> None:
         self._reconnect = None
         timeout_ms = self.negotiated_timeout_ms or self._requested_timeout_ms
-        connect_timeout_s = timeout_ms / 1000 / len(self._hosts.servers)
+        connect_timeout_s = timeout_ms / 1000 / len(self.hosts.servers)
         self._link = Link(self._loop, self, server, connect_timeout_s, self._security)
 
     def link_opened(self) -> None:
         assert self._link is not None
-        self._hosts.opened()
+        self.hosts.opened()
         self._link.send(codec.connect_frame(self._zxid, self._requested_timeout_ms, self.session_id, self._password))
 
     def link_received(self, buffer: bytes, start: int, end: int) -> None:
@@ -211,7 +211,7 @@ class LiveSession:
         self.session_id, self._password = welcome.session_id, welcome.password
         self.negotiated_timeout_ms = welcome.timeout_ms
         self._change(SessionState.CONNECTED)
-        self._hosts.established()
+        self.hosts.established()
         link.established(welcome.timeout_ms)
         if self._security.greeting:  # before all else, as Java's client has it
             link.send(self._security.greeting)
@@ -314,7 +314,7 @@ class LiveSession:
         was_connected = self.state is SessionState.CONNECTED
         if was_connected:
             self._change(SessionState.CONNECTING)
-        server, wait_us = self._hosts.next()
+        server, wait_us = self.hosts.next()
         self._reconnect = self._loop.call_later(wait_us / 1e6, self._dial, server)
         self._fail_requests(errors.ConnectionLoss)
         if was_connected:

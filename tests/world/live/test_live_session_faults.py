@@ -75,11 +75,13 @@ def test_watches_survive_a_reconnect(bench: Any, when: str) -> None:
             await other.delete(f"{root}/deleted")
             await other.create(f"{root}/created", b"")
 
+        proxy.hold()
         proxy.cut()
         await bench.seen(session, SessionEventKind.DISCONNECTED)
         if when == "meanwhile":
             await change()
             assert not any(watch.done for watch in (changed, deleted, created, child))
+        proxy.release()
         await bench.seen(session, SessionEventKind.CONNECTED)
         if when == "afterwards":
             await change()
