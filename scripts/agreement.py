@@ -50,8 +50,8 @@ the session of a fault's victim ended, overlaps of belief, effect and registry, 
 counts of notifications, rebalances, attempts, conflicts, reads and writes. They come from the checks' findings and
 from the rebalance episodes between the first rest and the closing. The table is
 `rebalance_lab/analysis/agreement/measures.py`. A trial whose fault did not bite, that missed a rest, or that a
-busy machine disturbed is left out and counted; the share of trials left out is compared like a measure. A measure
-of a check that is *unknown* is left out alone.
+busy machine disturbed is left out and counted; the share of trials left out is compared like a measure, and nothing
+explains a difference: what is left out might have differed. A measure of a check that is *unknown* is left out alone.
 
 ## How
 
@@ -110,7 +110,6 @@ def _size(size: Size) -> str:
         (size.operation_us, f"{size.operation_us / 1000:g} ms an operation"),
         (size.write_us, f"{size.write_us / 1000:g} ms a write"),
         (size.retries, f"{size.retries} failed attempt a step"),
-        (size.trials, "any trial"),
     ]
     return " + ".join(text for number, text in parts if number) or "-"
 

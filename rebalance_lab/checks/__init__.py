@@ -42,4 +42,4 @@ def judge(history: History) -> dict[str, Finding]:
     disturbed the trial (`disturbances`). Raises HistoryError for events that no recorder of this
     lab writes."""
     found = {name: check.judge(history) for name, check in CHECKS.items() if check.applies(history)}
-    return doubted(history, CHECKS, found)
+    return doubted(history, found)

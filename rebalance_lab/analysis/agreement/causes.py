@@ -33,7 +33,6 @@ class Size:
     operation_us: int = 0
     write_us: int = 0
     retries: int = 0
-    trials: int = 0  # of a share: 1 means that it may be any trial
 
     def of(self, measure: Measure, work: Work, parameters: Mapping[str, object]) -> int:
         """In the measure's unit; of a partition-time, for one partition."""
@@ -41,7 +40,7 @@ class Size:
         if measure.family is Family.RETRIES:
             return ceil(retries * _of_an_attempt(measure, work))
         waited = self.once_us + self.operation_us * work.operations + self.write_us * work.writes
-        return waited + retries * 1000 * number(parameters, "rebalance_backoff_ms") + self.trials
+        return waited + retries * 1000 * number(parameters, "rebalance_backoff_ms")
 
 
 def _of_an_attempt(measure: Measure, work: Work) -> float:
@@ -115,12 +114,6 @@ CAUSES: tuple[Cause, ...] = (
         later=Size(once_us=200_000),
         earlier=Size(once_us=200_000),
         live=frozenset({Live.REAL}),
-    ),
-    Cause(
-        "busy machine",
-        "A machine that stands still costs a member its connection; a simulated one never does.",
-        frozenset({Family.LEFT_OUT}),
-        later=Size(trials=1),
     ),
 )
 
