@@ -69,8 +69,14 @@ SWEEPS = (
     Sweep("rule"),
     Sweep("herd"),
     *(
-        Sweep("herd", ("shipped",), {"members": str(size), "fetcher_stop_ms": str(stop_ms)}, live=1, simulated=20)
-        for size in (4, 8, 16, 32)
+        Sweep(
+            "herd",
+            ("shipped",),
+            {"partitions": "64", "members": str(size), "fetcher_stop_ms": str(stop_ms)},
+            live=1,
+            simulated=20,
+        )
+        for size in (4, 8, 12, 16, 24, 32)
         for stop_ms in (0, 100)
     ),
     Sweep("split-brain", live=2),

@@ -19,7 +19,8 @@ So readings of one claim can be told apart by a parameter, as well as by rules a
 
 In each world the spaced changes of all trials that are not controls are points, whatever their
 checks say: `measure` against `against`, columns of the table of herd costs. With
-`without_conflicts = true` only changes in which no attempt failed on others' claims are. `model` is fitted to them:
+`without_conflicts = true` only changes in which no attempt failed on others' claims are. Changes of one size count
+as one point, their mean. `model` is fitted to them:
 `exponent` (b in a·size^b) or `quadratic` (c2 in c0 + c1·size + c2·size²), with a 95 % interval.
 The fit *agrees* when the whole interval lies in `between` (ends included), *disagrees* when none
 of it does, and otherwise decides nothing; nor does it with fewer than `sizes` different sizes.

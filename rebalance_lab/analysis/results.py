@@ -159,8 +159,8 @@ class Fit:
     - `model`: exponent (`estimate` is b in measure = a·against^b) or quadratic (`estimate` is c2
       in measure = c0 + c1·against + c2·against²).
     - `coefficients`: of the curve, lowest first: (ln a, b), or (c0, c1, c2).
-    - `points`: how many were fitted, of `sizes` different sizes. The three numbers are None where
-      the points cannot give them.
+    - `points`: how many were fitted, of `sizes` different sizes; in the fit of a trend one for each
+      size, the mean of its changes. The three numbers are None where the points cannot give them.
     """
 
     scenario: str

@@ -33,9 +33,9 @@ from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.scope import NO_REST, Scope, changes_scope
 from rebalance_lab.checks.split_deals import (
     Consequence,
-    conflicts_of,
     left_out_of,
     outdated,
+    split_conflicts_of,
     unowned_at,
     wrong_claims_of,
 )
@@ -142,7 +142,7 @@ def _rounds_apart(history: History, rounds: Sequence[Round], deals: Sequence[Dea
                     len(unowned_at(history, each.deals[0].group, each.end_us)),
                     left_out_of(history, each, pairs),
                     wrong_claims_of(history, pairs, deals),
-                    conflicts_of(history, pairs),
+                    split_conflicts_of(history, pairs),
                 )
             )
     return found

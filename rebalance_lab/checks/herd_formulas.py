@@ -163,9 +163,7 @@ def _described(life: Life) -> bool:
 def _found_none(history: History) -> set[Who]:
     """Who rebalanced without any broker, and has watched them since."""
     warned = events_of(history, Kind.WARNED)
-    found = [
-        event for event in warned if str(event.of("message")).endswith("no brokers found when trying to rebalance.")
-    ]
+    found = [event for event in warned if str(event.of("message")).endswith(_NO_BROKERS)]
     return {(event.actor, str(event.member)) for event in found}
 
 

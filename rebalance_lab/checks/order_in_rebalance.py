@@ -9,7 +9,7 @@ created and nobody has deleted, in zxid order. An attempt breaks the order if
 - it claims, and then deletes an owner znode that it did not create itself.
 
 Kafka 0.8.2 (ZookeeperConsumerConnector.rebalance) releases in each attempt before it claims, and deletes what
-it has just created where a claim fails (addPartitionOwnership, reflectPartitionOwnershipDecision). What a
+it has just created where a claim fails (reflectPartitionOwnershipDecision). What a
 member has forgotten (F7, F8) it has not given up, so that breaks the order too. What stands under a former
 session is no longer the member's. A member with `keep.claims.on.conflict` may keep what earlier attempts of
 the same rebalance claimed.

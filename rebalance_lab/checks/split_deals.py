@@ -29,7 +29,7 @@ class Consequence:
     evidence: tuple[EventId, ...]
 
 
-def conflicts_of(history: History, pairs: Iterable[Apart]) -> list[Consequence]:
+def split_conflicts_of(history: History, pairs: Iterable[Apart]) -> list[Consequence]:
     """Attempts that failed on an owner znode which the other member of the pair had claimed by its own deal:
     both wanted the partition."""
     found: dict[tuple[EventId, Partition], Consequence] = {}

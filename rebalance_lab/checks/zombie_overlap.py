@@ -52,8 +52,8 @@ class _Beside:
 
 
 def judge(history: History) -> Finding:
-    """Measures: `zombies`; `count` of overlaps of work; `longest_us` of these; `longest_belief_us`,
-    `longest_effect_us`; `total_belief_us` and `total_effect_us`, in partition-microseconds."""
+    """Measures: `zombies`; `count` of overlaps of work; `longest_us` of these, and
+    `longest_belief_us` of overlaps of belief; `total_belief_us` and `total_effect_us`, in partition-microseconds."""
     zombies = _zombies(history)
     belief = _beside(zombies, overlaps(beliefs(history), closed=False), least_us=1)
     effect = _beside(zombies, overlaps(effects(history), closed=True), least_us=0)
@@ -62,7 +62,6 @@ def judge(history: History) -> Finding:
         "zombies": len(zombies),
         "longest_us": _longest_us(effect),
         "longest_belief_us": _longest_us(belief),
-        "longest_effect_us": _longest_us(effect),
         "total_belief_us": sum(one.length_us for one in belief),
         "total_effect_us": sum(one.length_us for one in effect),
     }
@@ -79,7 +78,7 @@ def _violated(worst: _Beside, numbers: dict[str, int]) -> Finding:
     within = "" if zombie.fault is None else f" ({zombie.fault.of('fault')})"
     why = (
         f"{zombie.life.member} outlived its session {zombie.closed.session}{within}, and worked "
-        f"on beside {other}: for {seconds(numbers['longest_effect_us'])}, "
+        f"on beside {other}: for {seconds(numbers['longest_us'])}, "
         f"believing for {seconds(numbers['longest_belief_us'])}"
     )
     began = None if zombie.fault is None else zombie.fault.id

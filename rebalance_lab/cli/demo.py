@@ -89,10 +89,18 @@ def by_both(scenario: str, seeds: int, **settings: str) -> tuple[Batch, ...]:
     )
 
 
-def without_conflicts(seeds: int, *sizes: int) -> tuple[Batch, ...]:
-    """Herds as shipped whose fetchers stop at once, so that hardly any claims meet: what Z7c's formula is of."""
+def trend(seeds: int, *sizes: int, stop_ms: int = 0, control: bool = False) -> tuple[Batch, ...]:
+    """Z7c's herds as shipped: 64 partitions, so that every member owns one. Fetchers that stop at once make hardly
+    any claims meet."""
     return tuple(
-        Batch("herd", seeds, "shipped", settings={"members": str(size), "fetcher_stop_ms": "0"}) for size in sizes
+        Batch(
+            "herd",
+            seeds,
+            "shipped",
+            control,
+            {"members": str(size), "partitions": "64", "fetcher_stop_ms": str(stop_ms)},
+        )
+        for size in sizes
     )
 
 
@@ -176,7 +184,9 @@ STEPS: tuple[Step, ...] = (
             *by_both("walkthrough", 5),
             *by_filter(1),
             *by_both("herd", 5, members="4"),
-            *without_conflicts(1, 4, 8, 12, 16),
+            *trend(1, 4, 8, 12, 16, 24, 32),
+            *trend(1, 8, stop_ms=100),
+            *trend(1, 4, control=True),
         ),
     ),
     Step(
@@ -187,7 +197,9 @@ STEPS: tuple[Step, ...] = (
             *by_filter(20),
             *by_both("herd", 200, members="4"),
             *(Batch("herd", 7, rules, settings={"members": str(n)}) for n in (8, 16, 32) for rules in BOTH),
-            *without_conflicts(3, 4, 8, 16, 32),
+            *trend(6, 4, 8, 16, 32),
+            *trend(3, 4, 8, 16, 32, stop_ms=100),
+            *trend(1, 4, control=True),
             *failures(20, 5),
         ),
     ),

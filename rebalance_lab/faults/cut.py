@@ -2,8 +2,9 @@
 
 Nobody is told: the member notices by its read time-out (two thirds of the session), the server by
 the session's expiry. Live it is a proxy that holds back bytes; its counters prove that it bit.
-Simulated, messages are dropped (pings are no messages there: the session's end in the registry
-shows that a longer cut bit).
+Simulated, messages are dropped, among them the heartbeats of a client in trouble; while all is well
+pings are not simulated (`simulated.heartbeat`), so that a cut may drop nothing: the session's end in
+the registry shows that a longer one bit.
 """
 
 from __future__ import annotations

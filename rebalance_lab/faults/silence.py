@@ -1,9 +1,10 @@
 """What silence between a member and ZooKeeper does to the member's session: bounds by the protocol.
 
-S is the session timeout, T the server's tick; times count from the begin of the silence.
+S is the session timeout, T the server's tick; times count from the start of the silence.
 
-- A client that has sent nothing for S/3 pings (ClientCnxn: half of its readTimeout, which is 2S/3). So
-  each side last heard the other at most S/3 before the silence.
+- A client that has sent nothing for S/3 pings at the latest then (ClientCnxn: half of its readTimeout, which
+  is 2S/3; after 10 s if that is less, MAX_SEND_PING_INTERVAL). So each side last
+  heard the other at most S/3 before the silence.
 - A server ends a session at the first tick after S without a word (ExpiryQueue); in an ensemble S counts
   from the follower's next report to the leader, which comes every half tick (Learner.ping). So the session
   ends after 2S/3 at the earliest, and after S + T at the latest, T/2 later in an ensemble.
@@ -12,9 +13,10 @@ S is the session timeout, T the server's tick; times count from the begin of the
   (`world.hosts`); it cannot learn of its session's end before that.
 - What a cut network loses TCP sends again after 200 ms, then after twice as long each time: it arrives at
   most as long after the cut as the cut lasted, and 200 ms.
-- The others are told of the session's end at once, and need two attempts at most: one that meets a
-  partition that another living member has not released yet is repeated after a back-off. The back-off
-  after the second attempt is not waited for; it allows for the requests of both.
+- The others are told of the session's end at once, and need at most the time of two attempts with the
+  fetchers' stop and the back-off of each: an attempt that meets a partition that another living member has
+  not released yet is repeated after a back-off. This bounds the time and not the number of attempts, which
+  may be larger. The back-off after the last attempt is not waited for; it allows for the requests.
 """
 
 from __future__ import annotations

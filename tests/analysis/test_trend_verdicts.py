@@ -55,6 +55,14 @@ ROUGH = {**EXACT, "processes": {size: quadratic(size) + (60 if size == 20 else 0
 LINEAR = {**EXACT, "processes": {size: 13 * size + size % 3 for size in SIZES}}
 FEW = {**EXACT, "processes": {size: quadratic(size) for size in SIZES[:3]}}
 
+
+def often(size: int, *reads: int) -> tuple[list[Row], list[Row]]:
+    """EXACT, and one size many times more."""
+    outcomes, costs = trials(EXACT)
+    more = [cost(trial=world, world=world, members=size, reads=count) for world in EXACT for count in reads]
+    return outcomes, costs + more
+
+
 CASES = {
     "exact": (trend(), trials(EXACT)),
     "exponent": (trend(model="exponent", between=(1.2, 1.8)), trials(EXACT)),
@@ -64,6 +72,7 @@ CASES = {
     "leaves only": (trend(change="leave"), trials(EXACT)),
     "rough": (trend(), trials(ROUGH)),
     "linear": (trend(), trials(LINEAR)),
+    "often": (trend(), often(20, *[quadratic(20) - 60, quadratic(20) + 60] * 8)),
     "few": (trend(), trials(FEW)),
     "violated": (trend(), trials(EXACT, "violated")),
 }
@@ -124,6 +133,14 @@ def test_an_interval_that_is_too_wide_decides_nothing(told: dict[str, Row]) -> N
     assert row["verdict"] == "unknown"
     assert row["why"].startswith("the live quadratic coefficient of reads against members, ")
     assert row["why"].endswith(", is neither all between 0.90 and 1.10 nor all outside")
+
+
+def test_each_size_is_one_point_however_often_it_was_run(told: dict[str, Row]) -> None:
+    """The mean of its changes: their spread neither widens the interval, nor does their number narrow it."""
+    assert told["often"]["verdict"] == "reproduced"
+    for fit in told["often"]["fits"]:
+        assert (fit["points"], fit["sizes"]) == (4, 4)
+        assert [fit["low"], fit["high"]] == pytest.approx([1, 1])
 
 
 def test_few_sizes_decide_nothing(told: dict[str, Row]) -> None:

@@ -13,7 +13,6 @@ NONE = {
     "zombies": 0,
     "longest_us": 0,
     "longest_belief_us": 0,
-    "longest_effect_us": 0,
     "total_belief_us": 0,
     "total_effect_us": 0,
 }
@@ -60,7 +59,7 @@ def test_a_zombie_that_works_on_beside_its_successor_is_violated() -> None:
         Outcome.VIOLATED,
         "g_m1 outlived its session 0x1 (pause), and worked on beside g_m2: for 0.500 s, believing for 2.500 s",
         (began, closed, successor, zombie),
-        {**NONE, "count": 1, "zombies": 1, "longest_us": 500_000, "longest_effect_us": 500_000}
+        {**NONE, "count": 1, "zombies": 1, "longest_us": 500_000}
         | {"total_effect_us": 500_000, "longest_belief_us": 2_500_000, "total_belief_us": 2_500_000},
     )
 
@@ -274,7 +273,7 @@ def test_what_begins_as_it_owns_again_is_no_zombie_s() -> None:
     story.session_closed(3_000, "0x1")
     story.owned(3_200, "m1", 3)
     zombie_of(story)
-    assert judge(story).measures["longest_effect_us"] == 0
+    assert judge(story).measures["longest_us"] == 0
 
 
 # -- doubts -----------------------------------------------------------------------------------

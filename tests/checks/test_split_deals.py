@@ -7,7 +7,7 @@ from test_deals import DealStory
 
 from rebalance_lab.checks.deals import apart, deals_in
 from rebalance_lab.checks.scope import changes_scope
-from rebalance_lab.checks.split_deals import conflicts_of, wrong_claims_of
+from rebalance_lab.checks.split_deals import split_conflicts_of, wrong_claims_of
 from rebalance_lab.history.events import EventId, Kind
 
 
@@ -20,7 +20,7 @@ def conflicts(story: DealStory) -> list[str]:
     history = story.history()
     scope = changes_scope(history)
     assert scope is not None
-    return [each.why for each in conflicts_of(history, apart(deals_in(history, scope)))]
+    return [each.why for each in split_conflicts_of(history, apart(deals_in(history, scope)))]
 
 
 def test_wrong_claims_are_told_in_the_order_of_the_deal() -> None:

@@ -18,7 +18,7 @@ from rebalance_lab.world.hosts import ConnectWaits, Hosts
 
 PLAN = make_plan("zombie")
 LIVE, SIMULATED = 30, 200
-ZOMBIES_WORK = "zombie_overlap.longest_effect_us"
+ZOMBIES_WORK = "zombie_overlap.longest_us"
 
 
 def sample(first_seed: int, number: int) -> list[Measured]:

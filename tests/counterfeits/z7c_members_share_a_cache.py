@@ -14,7 +14,9 @@ _THREADS = GroupView.threads
 
 
 def herd(seed: int, members: int = 8) -> History:
-    return trial("herd", seed, rules="shipped", settings={"members": str(members), "fetcher_stop_ms": "0"})
+    """Of 64 partitions, so that every member owns one: the curve of the ledger's trend."""
+    settings = {"members": str(members), "partitions": "64", "fetcher_stop_ms": "0"}
+    return trial("herd", seed, rules="shipped", settings=settings)
 
 
 def sharing(seed: int, members: int = 8) -> History:

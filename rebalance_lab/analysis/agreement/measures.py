@@ -95,7 +95,7 @@ MEASURES: tuple[Measure, ...] = (
     _time("registry_overlap.total_us", "registry overlap, sum", Family.OVERLAP, Unit.PARTITION_TIME),
     _count("zombie_overlap.zombies", "zombies"),
     _time("zombie_overlap.longest_belief_us", "zombie's belief overlap", Family.OVERLAP),
-    _time("zombie_overlap.longest_effect_us", "zombie's effect overlap", Family.OVERLAP),
+    _time("zombie_overlap.longest_us", "zombie's effect overlap", Family.OVERLAP),
     _time("unowned_window.longest_us", "longest unowned, registry", Family.UNOWNED),
     _time("unowned_window.longest_belief_us", "longest unowned, belief", Family.UNOWNED),
     _time("changes.unowned_us", "unowned partition-time", Family.UNOWNED, Unit.PARTITION_TIME),

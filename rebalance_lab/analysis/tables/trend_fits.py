@@ -18,8 +18,10 @@ def trend_fits(distinct: DataFrame, readings: DataFrame, costs: DataFrame) -> Da
     each trend that has points.
 
     `distinct`: position, world, role, first.trial of the trials that count (as in
-    `claim_verdicts`). The points are the changes of all of them but controls, whatever their checks
+    `claim_verdicts`). Fitted are the changes of all of them but controls, whatever their checks
     say, whose cost is not in doubt; for a trend `without_conflicts` those without a failed attempt.
+    One point is the mean of all changes of one size: trials of the same size repeat each other, and
+    would make the interval narrow without adding a size.
     """
     trends = readings.where(F.col("trend.measure").isNotNull()).select("position", "trend", "scenario", "rules")
     earnest = distinct.where(F.col("role").isin("shows", "denies", "undecided"))
@@ -38,7 +40,8 @@ def trend_fits(distinct: DataFrame, readings: DataFrame, costs: DataFrame) -> Da
         _named("trend.against", TREND_SIZES).alias("size"),
         _named("trend.measure", TREND_MEASURES).alias("value"),
     )
-    judged = fitted(points, _KEY).join(F.broadcast(trends.select("position", "trend")), "position")
+    means = points.groupBy(*_KEY, "size").agg(F.avg("value").alias("value"))
+    judged = fitted(means, _KEY).join(F.broadcast(trends.select("position", "trend")), "position")
     enough = F.col("sizes") >= F.col("trend.sizes")
     inside = (F.col("low") >= F.col("trend.low")) & (F.col("high") <= F.col("trend.high"))
     outside = (F.col("high") < F.col("trend.low")) | (F.col("low") > F.col("trend.high"))

@@ -38,7 +38,8 @@ COSTS = (
         "expected_reads",
         "Reads of ZooKeeper",
         "Every member reads every member: C(3B + C + T + 7) + P reads for C members, B brokers, T topics and P "
-        "partitions, and two for each notification. Twice the members, up to four times the reads. Points above the "
+        "partitions, less 1 + B for each member without a partition, and two for each notification. "
+        "Twice the members, up to four times the reads. Points above the "
         "line are changes in which members met each other's claims and tried again. In small groups the fixed part "
         "counts for more, so that a power fitted over all sizes lies below 2.",
         log=True,

@@ -2,7 +2,8 @@
 
 Waits as Java's client does (ClientCnxn, ZooKeeper 3.4 to 3.9): the answer to the first frame
 must come within the connect timeout; later, silence of two thirds of the session's timeout
-breaks the connection, and a ping goes out after a third of it without anything sent.
+breaks the connection, and a ping goes out after a third of it without anything sent. Java's client
+pings then at the latest; in sessions of more than 30 s it pings every 10 s (MAX_SEND_PING_INTERVAL).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Pings are not simulated: a session whose client runs and is connected lives, and costs nothing.
 Its clock is armed when the client falls silent (its process pauses or dies, its link breaks).
 The last ping the server then has is as old as it may be by chance: pings come every third of
-the timeout.
+the timeout (in Java at the latest: see `heartbeat`).
 
 In an ensemble the leader alone ends sessions, and counts from when it was told of a client. It hears
 its own clients itself. A follower notes whom it hears (LearnerSessionTracker.touchSession), and reports
