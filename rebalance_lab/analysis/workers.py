@@ -10,7 +10,7 @@ _tasks = itertools.count()
 
 
 def settle_worker() -> None:
-    """In a Spark worker, at the begin of a task: its modules live as long as it does.
+    """In a Spark worker, at the start of a task: its modules live as long as it does.
 
     Spark collects garbage after every task; each time that would walk all modules, which takes
     longer than reading a trial. Libraries load on first use, so one task is not enough; for
