@@ -2,10 +2,11 @@
 
 Judged as `missed_watch` judges members: each znode below /brokers/ids that comes or goes from the
 first rest until the phase `closing`, and each member that was registered and undisturbed until the
-deadline. 0.8.2 as shipped watches brokers only after a rebalance that found none, so there the
+deadline. The change must have set the rebalance off (`reactions`): one for another reason does not count.
+0.8.2 as shipped watches brokers only after a rebalance that found none, so there the
 statement fails.
 
-Witness: the change, and the late REBALANCE_BEGAN if there is one.
+Witness: the change, and the REBALANCE_BEGAN that was late or for another reason, if there is one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rebalance_lab.history.files import History
 
 def judge(history: History) -> Finding:
     """Measures: see `reactions.judge_reactions`; `changes` are brokers that came or went."""
-    found = reactions(history, _changes(history), group=False)
+    found = reactions(history, _changes(history), group=False, caused=True)
     clean = "every member began a rebalance after every change of brokers"
     nothing = None if found else "no member was registered when a broker came or went"
     return judge_reactions(history, found, clean=clean, nothing=nothing)

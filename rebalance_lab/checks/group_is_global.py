@@ -2,10 +2,11 @@
 
 Judged as `missed_watch`, of pairs of members that have no topic in common: when a member comes or
 goes, every other member of its group must begin a rebalance, also one that reads none of its topics.
+The change must have set the rebalance off (`reactions`): one for another reason does not count.
 The topics are those of the registrations: the names in them, or, where either has a filter, the topics
 that it takes of all that the history ever had.
 
-Witness: the change, and the late REBALANCE_BEGAN if there is one.
+Witness: the change, and the REBALANCE_BEGAN that was late or for another reason, if there is one.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def _found(history: History) -> list[Reaction]:
     ends = {znode.deleted.id: znode.created for znode in znodes_of(history)[0] if znode.deleted is not None}
     topics = {topic for topic, _ in topic_changes(history)}
     found = []
-    for each in reactions(history, member_changes(history), group=True):
+    for each in reactions(history, member_changes(history), group=True, caused=True):
         change = each.change if each.change.kind is Kind.CREATED else ends.get(each.change.id)
         one, other = _topics(each.registered.created, topics), _topics(change, topics)
         if one and other and one.isdisjoint(other):

@@ -6,14 +6,18 @@ rebalance began. The events of one member are in order whatever the clocks say, 
 times cannot: within `TOLERANCE_US` of the change. `Event.cause` of a REBALANCE_BEGAN does not serve: of a
 trigger that waited it names the end of the former rebalance, which is what woke the task.
 
-A rebalance that began later than that counts even if its member had not heard of the change: it reads the
-list of members after the change.
+A rebalance that began later than that counts for `missed_watch` even if its member had not heard of the change:
+it reads the list of members after the change. For a statement that the change *makes* members rebalance (claims Z7b
+and Z15a) that is not enough: a timer, or another change, may have set the rebalance off. There it counts only if,
+before it began, the member's watch of a touched path fired or a read that sets this watch was answered at the zxid
+of the change or later, and a REBALANCE_TRIGGERED for such a path came after the member's former rebalance began.
+Where operations are only counted, this cannot be told, and the times decide there too.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -31,6 +35,7 @@ from rebalance_lab.checks.faults import (
 from rebalance_lab.checks.lives import Life, lives
 from rebalance_lab.checks.model import Finding
 from rebalance_lab.checks.scope import closing_us, rests_of
+from rebalance_lab.checks.unheard import by_path, watch_answers
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
@@ -44,15 +49,19 @@ _Heard = tuple[list[int], list[int]]
 class Reaction:
     """What one member did about one change. `registered`: its id, which stood then. `began`: its first
     REBALANCE_BEGAN after the change (`_follows`), by the deadline or later; None where there is none. A
-    rebalance that ended without an attempt does not count: the member changed nothing.
-    `missed`: it had to by the deadline, and did not; `known`: that much can be said."""
+    rebalance that ended without an attempt does not count: the member changed nothing. `other`: the first
+    that began after the change and was not set off by it, where that was asked and `began` is None.
+    `missed`: it had to by the deadline, and did not; `known`: that much can be said. `open`: nothing can
+    be said, and the member had not left by the deadline."""
 
     change: Event
     life: Life
     registered: Znode
     began: Event | None
+    other: Event | None
     missed: bool
     known: bool
+    open: bool
 
     @property
     def after_us(self) -> int:
@@ -73,9 +82,9 @@ def bound_us(history: History) -> int:
     return limits.rebalance_us + limits.attempt_us
 
 
-def reactions(history: History, changes: Iterable[Event], *, group: bool) -> list[Reaction]:
+def reactions(history: History, changes: Iterable[Event], *, group: bool, caused: bool = False) -> list[Reaction]:
     """Of each change each member that was registered before it and that it is not about; with
-    `group` only those of the change's group.
+    `group` only those of the change's group. `caused`: only a rebalance that the change set off counts.
 
     The deadline is the bound, counted from the change or from the end of what disturbed the group then
     (a server that lags or stands still), or the first rest that comes a quiet time after the change,
@@ -95,10 +104,16 @@ def reactions(history: History, changes: Iterable[Event], *, group: bool) -> lis
             znode = next((one for one in registered.get(life.who, ()) if _there(one, change)), None)
             if znode is None:
                 continue
-            began = next((event for event in _late(begun[life.who], change) if _follows(history, event, change)), None)
+            late = [event for event in _late(begun[life.who], change) if _follows(history, event, change)]
+            began = next((event for event in late if not caused or _set_off(history, life, event, change)), None)
+            other = late[0] if late and began is None else None
             in_time = began is not None and began.at_us <= deadline_us + TOLERANCE_US
             had_to = deadline_us <= end_us and life.undisturbed(change.at_us, deadline_us)
-            found.append(Reaction(change, life, znode, began, not in_time and had_to, in_time or had_to))
+            known = in_time or had_to
+            there = life.left_us is None or life.left_us > deadline_us
+            found.append(
+                Reaction(change, life, znode, began, other, not in_time and had_to, known, not known and there)
+            )
     return found
 
 
@@ -125,13 +140,23 @@ def judge_reactions(history: History, found: Sequence[Reaction], *, clean: str, 
         return _violated(missed[0], numbers)
     if found and not known:
         nothing = "of no change it can be told whether a member noticed it"
+    doubt = next((one for one in found if one.open), None)
+    if nothing is None and doubt is not None:
+        path = doubt.change.of("path")
+        nothing = f"whether {doubt.life.member} reacted to the change of {path} cannot be told: it was disturbed then"
     return not_violated(history, clean, numbers, vacuous=nothing, across_layers=True)
 
 
 def _violated(first: Reaction, numbers: dict[str, int]) -> Finding:
     did = "came" if first.change.kind is Kind.CREATED else "went"
-    late = "began no rebalance after" if first.began is None else f"began a rebalance {seconds(first.after_us)} after"
-    witness = (first.change.id, None if first.began is None else first.began.id)
+    if first.began is not None:
+        late = f"began a rebalance {seconds(first.after_us)} after"
+    elif first.other is not None:
+        late = f"began a rebalance for another reason {seconds(first.other.at_us - first.change.at_us)} after"
+    else:
+        late = "began no rebalance after"
+    shown = first.began or first.other
+    witness = (first.change.id, None if shown is None else shown.id)
     return violated(f"{first.life.member} {late} {first.change.of('path')} {did}", witness, numbers)
 
 
@@ -186,6 +211,44 @@ def _follows(history: History, began: Event, change: Event) -> bool:
         return history.trial.world != "simulated" or began.at_us >= change.at_us
     index = bisect_left(heard[0], began.n)
     return index > 0 and heard[1][index - 1] >= (change.zxid or 0)
+
+
+def _set_off(history: History, life: Life, began: Event, change: Event) -> bool:
+    """Whether the change can have set off a rebalance that began after it: the module says how."""
+    if began.actor not in _heard(history):
+        return True
+    path = str(change.of("path"))
+    touched, former = (path, path.rpartition("/")[0]), -1
+    for rebalance in life.rebalances:
+        if rebalance.began.n < began.n:
+            former = rebalance.began.n
+    triggered = any(former < each.n < began.n for each in _of_paths(_triggers(history), began.actor, touched))
+    return triggered and any(
+        each.n < began.n and _after(each, change) for each in _of_paths(_notices(history), began.actor, touched)
+    )
+
+
+def _after(notice: Event, change: Event) -> bool:
+    """Whether a member that had this notification or reply knew of the change."""
+    if notice.kind is Kind.WATCH_FIRED:
+        return notice.at_us >= change.at_us - TOLERANCE_US
+    return (notice.zxid or 0) >= (change.zxid or 0)
+
+
+def _of_paths(events: Mapping[tuple[str, str], Sequence[Event]], actor: str, paths: Iterable[str]) -> Iterable[Event]:
+    return (event for path in paths for event in events.get((actor, path), ()))
+
+
+@once
+def _triggers(history: History) -> dict[tuple[str, str], list[Event]]:
+    return by_path(events_of(history, Kind.REBALANCE_TRIGGERED))
+
+
+@once
+def _notices(history: History) -> dict[tuple[str, str], list[Event]]:
+    """The watches that fired, and the answers to reads that set one."""
+    watches_set = [event for events in watch_answers(history).values() for event in events]
+    return by_path([*events_of(history, Kind.WATCH_FIRED), *watches_set])
 
 
 @once

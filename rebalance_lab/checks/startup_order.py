@@ -2,9 +2,10 @@
 
 It registers, watches the ids of its group, watches /brokers/ids, with a topic filter also watches
 /brokers/topics, and then forces its first rebalance. The steps are the member's own operations, at the
-time it asks for them: the first create of its id that the server did not refuse, the first read of the
-children of each path that sets a watch (a watch of `exists` does not hear of children), and its first
-REBALANCE_BEGAN. 0.8.2 as shipped watches /brokers/ids only after a rebalance that found no broker, so
+time it asks for them, without those that the server refused: the first create of its id, the first read
+of the children of each path that sets a watch (a watch of `exists` does not hear of children), and its
+first REBALANCE_BEGAN. A member has a filter if it reports one or if the registry holds one in its
+registration. 0.8.2 as shipped watches /brokers/ids only after a rebalance that found no broker, so
 there the statement fails. A member that never rebalanced is left out. The check does not apply to a
 history that only counts operations, or that records of no read whether it sets a watch.
 
@@ -17,6 +18,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from rebalance_lab.checks.faults import not_violated, violated
+from rebalance_lab.checks.groups import registration_of
 from rebalance_lab.checks.lives import Life, lives
 from rebalance_lab.checks.model import About, Check, Finding
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -72,7 +74,7 @@ def _steps(history: History, life: Life) -> list[_Step]:
     ids, first = f"/consumers/{life.group}/ids", life.rebalances[0].began
     deeds = [("register", f"create {ids}/{life.member}"), ("watch the ids", f"watch {ids}")]
     deeds.append(("watch the brokers", f"watch {BROKERS}"))
-    if life.started.of("pattern") in FILTERS:
+    if life.started.of("pattern") in FILTERS or (life.group, life.member) in _registered_filters(history):
         deeds.append(("watch the topics", f"watch {TOPICS}"))
     found = [(name, _first(history, life, deed)) for name, deed in deeds]
     steps = [(name, event if event is not None and event.n < first.n else None) for name, event in found]
@@ -87,15 +89,28 @@ def _first(history: History, life: Life, deed: str) -> Event | None:
 
 
 @once
+def _registered_filters(history: History) -> set[tuple[str, str]]:
+    """(group, member) of each id that was registered with a filter."""
+    registered = [event for event in events_of(history, Kind.CREATED, Kind.CHANGED) if event.partition is None]
+    return {
+        (event.group or "", event.member)
+        for event in registered
+        if event.member is not None and (registration := registration_of(event)) is not None and registration.wildcard
+    }
+
+
+@once
 def _deeds(history: History) -> dict[tuple[str, str], list[Event]]:
-    """(actor, deed) -> when it asked for it: `create PATH`, or `watch PATH` (its children)."""
+    """(actor, deed) -> when it asked for it and was not refused: `create PATH`, or `watch PATH` (its children)."""
     refused = {(event.actor, event.of("of")) for event in events_of(history, Kind.FAILED_OP)}
     found: dict[tuple[str, str], list[Event]] = {}
     for event in events_of(history, Kind.INVOKED):
         operation, path = event.of("op"), event.of("path")
+        if event.id in refused:
+            continue
         if operation == "children" and event.of("watch") is True:
             found.setdefault((event.actor, f"watch {path}"), []).append(event)
-        elif operation == "create" and event.id not in refused:
+        elif operation == "create":
             found.setdefault((event.actor, f"create {path}"), []).append(event)
     return found
 

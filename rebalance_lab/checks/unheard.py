@@ -38,7 +38,7 @@ def excuse(history: History, change: SpacedChange, life: Life) -> str | None:
 def _set_again(history: History, change: SpacedChange, life: Life, path: str, fired: Event) -> bool:
     assert change.event is not None
     key, zxid = (life.actor, path), change.event.zxid or 0
-    if any(event.n > fired.n and (event.zxid or 0) < zxid for event in _setting(history).get(key, ())):
+    if any(event.n > fired.n and (event.zxid or 0) < zxid for event in watch_answers(history).get(key, ())):
         return True
     handled = (event for event in _handled(history).get(key, ()) if event.n > fired.n)
     return any(event.at_us < change.event.at_us - TOLERANCE_US for event in handled)
@@ -46,23 +46,23 @@ def _set_again(history: History, change: SpacedChange, life: Life, path: str, fi
 
 @once
 def _fired(history: History) -> dict[_Watch, list[Event]]:
-    return _by_path(events_of(history, Kind.WATCH_FIRED))
+    return by_path(events_of(history, Kind.WATCH_FIRED))
 
 
 @once
 def _handled(history: History) -> dict[_Watch, list[Event]]:
-    return _by_path(events_of(history, Kind.NOTIFICATION_HANDLED))
+    return by_path(events_of(history, Kind.NOTIFICATION_HANDLED))
 
 
 @once
-def _setting(history: History) -> dict[_Watch, list[Event]]:
-    """The answers to reads that set a watch."""
+def watch_answers(history: History) -> dict[_Watch, list[Event]]:
+    """(actor, path) -> the answers to reads that set a watch."""
     watching = {event.id for event in events_of(history, Kind.INVOKED) if event.of("watch") is True}
     answers = events_of(history, Kind.OK)
-    return _by_path([event for event in answers if (event.actor, event.of("of")) in watching])
+    return by_path([event for event in answers if (event.actor, event.of("of")) in watching])
 
 
-def _by_path(events: list[Event]) -> dict[_Watch, list[Event]]:
+def by_path(events: list[Event]) -> dict[_Watch, list[Event]]:
     found: dict[_Watch, list[Event]] = {}
     for event in events:
         found.setdefault((event.actor, str(event.of("path"))), []).append(event)

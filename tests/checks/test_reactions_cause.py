@@ -1,0 +1,111 @@
+"""What set a rebalance off (Z7b, Z15a), and reactions of which nothing can be said."""
+
+from __future__ import annotations
+
+import pytest
+from group_story import GroupStory
+from rest_story import ended, third_joins, two_at_rest
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.history.events import Kind
+
+BROKERS, MISSED = CHECKS["broker_change_noticed"], CHECKS["missed_watch"]
+IDS = "/brokers/ids"
+
+
+def triggers(story: GroupStory, ms: float, actor: str, path: str = IDS) -> None:
+    story.member(ms, actor, Kind.REBALANCE_TRIGGERED, detail={"path": path})
+
+
+def reacts(story: GroupStory, ms: float, actor: str) -> None:
+    """A watch fires, the member reads the list with a watch again, and rebalances."""
+    story.told(ms, actor, IDS)
+    story.asks(ms, actor, "children", IDS, watch=True, zxid=3)
+    triggers(story, ms, actor)
+    story.rebalances(ms, ms + 20, actor)
+
+
+def judged(story: GroupStory) -> Finding:
+    return BROKERS.judge(ended(story).history())
+
+
+def a_broker_comes() -> GroupStory:
+    """It comes at 2000 ms with zxid 3; m1 reacts to it. The operations of m1 and m2 are recorded."""
+    story = two_at_rest()
+    story.asks(1500, "m2", "children", IDS, watch=True, zxid=2)
+    story.broker(2000, 1)
+    reacts(story, 2010, "m1")
+    return story
+
+
+def test_one_hears_of_it_and_is_triggered() -> None:
+    story = a_broker_comes()
+    reacts(story, 2020, "m2")
+    assert judged(story).outcome is Outcome.CLEAN
+
+
+def test_a_read_that_sets_the_watch_again_may_be_how_it_heard() -> None:
+    story = a_broker_comes()
+    story.told(1990, "m2", IDS)  # of an earlier change
+    story.asks(1990, "m2", "children", IDS, watch=True, zxid=3)
+    triggers(story, 2010, "m2")
+    story.rebalances(2010, 2030, "m2")
+    assert judged(story).outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize("missing", ["notice", "trigger", "touched path", "watch", "unspent trigger"])
+def test_a_rebalance_for_another_reason_does_not_count(missing: str) -> None:
+    story = a_broker_comes()
+    if missing == "unspent trigger":
+        story.told(1700, "m2", IDS)
+        triggers(story, 1700, "m2")
+        story.rebalances(1700, 1720, "m2")
+    if missing == "touched path":
+        story.told(2010, "m2", "/consumers/g/ids")
+        triggers(story, 2010, "m2", "/consumers/g/ids")
+    elif missing != "notice":
+        if missing == "watch":
+            story.asks(2010, "m2", "children", IDS, zxid=3)
+        else:
+            story.told(2010, "m2", IDS)
+    if missing not in ("trigger", "touched path", "unspent trigger"):
+        triggers(story, 2011, "m2")
+    began = story.rebalances(2500, 2520, "m2")
+    finding = judged(story)
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 2), began))
+    assert finding.why == "g_m2 began a rebalance for another reason 0.500 s after /brokers/ids/1 came"
+
+
+def test_the_second_rebalance_may_be_the_one_that_was_set_off() -> None:
+    story = a_broker_comes()
+    story.rebalances(2010, 2030, "m2")
+    reacts(story, 2040, "m2")
+    assert judged(story).measures["longest_us"] == 40_000
+
+
+def test_where_operations_are_only_counted_times_decide() -> None:
+    story = two_at_rest()
+    story.broker(2000, 1)
+    for actor in ("m1", "m2"):
+        story.counted(1500, actor, children=1)
+        story.rebalances(2010, 2030, actor)
+    assert judged(story).outcome is Outcome.CLEAN
+
+
+def test_a_member_that_blinked_leaves_it_open() -> None:
+    story = two_at_rest()
+    third_joins(story, ("m1", 2010))
+    story.add(2003, "m2", Kind.DISCONNECTED, group=None)
+    story.add(2004, "m2", Kind.CONNECTED, group=None, session="0x2")
+    finding = MISSED.judge(ended(story).history())
+    assert finding.outcome is Outcome.UNKNOWN
+    assert finding.why == (
+        "whether g_m2 reacted to the change of /consumers/g/ids/g_m3 cannot be told: it was disturbed then"
+    )
+
+
+def test_a_member_that_left_leaves_nothing_open() -> None:
+    story = two_at_rest()
+    third_joins(story, ("m1", 2010))
+    story.member(2500, "m2", Kind.MEMBER_CLOSING)
+    assert MISSED.judge(ended(story).history()).outcome is Outcome.CLEAN
