@@ -113,6 +113,12 @@ def test_ragged_pictures_are_refused() -> None:
         png([])
 
 
+def test_a_member_whose_start_is_missing_has_a_lane() -> None:
+    """m9 owns a partition of a group of eight: its file was cut off before it began."""
+    page = Tree(render_trial(crowd(8), Path("trials/crowd"))).root
+    assert any(title.text.endswith(", m9") for title in page.all("title"))
+
+
 def test_layers_keep_their_overlaps_apart() -> None:
     scene = scene_of(20)
     assert [overlap.layer for overlap in scene.overlaps] == [Layer.BELIEF]

@@ -131,7 +131,8 @@ class TestLargeGroup:
 
     def test_no_label_lies_on_another(self, opened: Callable[[str], Page]) -> None:
         page = opened("crowd-200")
-        for selector in (".census .lane-label", ".census .mark-label", "#t-figure .mark-label", "#t-figure .row-label"):
+        assert boxes_of(page, "#t-figure .mark-label") == [], "its window is around the overlap, and no mark is there"
+        for selector in (".census .lane-label", ".census .mark-label", "#t-figure .row-label"):
             labels = boxes_of(page, selector)
             assert labels
             assert not [pair for pair in combinations(labels, 2) if lie_on_each_other(*pair)], selector

@@ -105,8 +105,10 @@ def _in_lane(beat: Beat, cast: Cast) -> Beat:
 def _cast(scene: Scene, subject: Subject, events: Sequence[Event]) -> Cast:
     """Fault targets left of ZooKeeper, others right of it, the crowd last."""
     names = [person.name for person in scene.people]
-    # Of members with one id only the first is among the people; each acts for itself.
-    names += [event.actor for event in scene.events if event.kind is Kind.MEMBER_STARTED and event.actor not in names]
+    # Of members with one id only the first is among the people; each acts for itself. A history that is not whole
+    # may lack the start of a member.
+    acting = {Kind.MEMBER_STARTED, Kind.OWNED, Kind.WORKED}
+    names += [event.actor for event in scene.events if event.kind in acting and event.actor not in names]
     names = list(dict.fromkeys(names))
     targets = [event.of("target") for event in subject.keys if event.kind is Kind.FAULT_BEGAN]
     concerned = [*targets, *(scene.name(event.member) for event in subject.keys if event.member is not None)]
