@@ -100,11 +100,12 @@ def deals_in(history: History, scope: Scope) -> list[Deal]:
     return sorted(found, key=lambda deal: order(deal.attempt.began))
 
 
-def undated(history: History, scope: Scope) -> int:
-    """How many decisions of the scope do not say which list of members they were made from: logs of real
-    members do not always show it."""
+def undated(history: History, scope: Scope) -> str | None:
+    """Why a check of decisions shows nothing, if decisions of the scope do not say which list of members they were
+    made from: logs of real members do not always show it."""
     decided = events_of(history, Kind.DECIDED)
-    return sum(scope.holds(event) and not isinstance(event.of("members_zxid"), int) for event in decided)
+    unknown = sum(scope.holds(event) and not isinstance(event.of("members_zxid"), int) for event in decided)
+    return f"of {unknown} decisions it is not known which list of members they were made from" if unknown else None
 
 
 def apart(deals: Iterable[Deal]) -> list[Apart]:

@@ -1,14 +1,11 @@
-"""O7, disagreement: members dealt from different views and it did harm, or one view gave contradicting results.
+"""O7, disagreement: members dealt from different views, and it did harm.
 
-Looked at is what members say they decided (DECIDED) from the first rest until the phase `closing`:
-
-- *different views*: a member dealt (until its attempt ended) while another's attempt that had dealt from
-  another view was still under way, or dealt from an older list of members than another had before.
-  Views differ where the lists of members do, or the partitions. A view's digest holds the partitions
-  of its member's own topics only, so where two members subscribe to different topics only the lists
-  (`members_zxid`) are compared.
-- *contradiction*: members dealt from one view, and two want the same partition, or all of them
-  together leave one of their topics' partitions out (mixed assignors: S5).
+Looked at is what members say they decided (DECIDED) from the first rest until the phase `closing`. Views were
+different where a member dealt (until its attempt ended) while another's attempt that had dealt from another view
+was still under way, or dealt from an older list of members than another had before. Views differ where the lists
+of members do, or the partitions. A view's digest holds the partitions of its member's own topics only, so where
+two members subscribe to different topics only the lists (`members_zxid`) are compared. Members that deal
+differently from one view are found by `contradiction`.
 
 Attempts that overlap, one with the next, are a round. A round with different views is a violation if one of
 these follows (`split_deals`): a *conflict*, an attempt that fails on an owner znode which the other member claimed
@@ -26,11 +23,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.deals import Apart, Deal, Partition, Round, View, apart, deals_in, rounds_of, undated
-from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, violated
-from rebalance_lab.checks.groups import partitions_of, topic_changes
+from rebalance_lab.checks.deals import Apart, Deal, Round, apart, deals_in, rounds_of, undated
+from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
 from rebalance_lab.checks.model import Check, Finding
-from rebalance_lab.checks.scope import NO_REST, Scope, changes_scope
+from rebalance_lab.checks.scope import NO_REST, changes_scope
 from rebalance_lab.checks.split_deals import (
     Consequence,
     left_out_of,
@@ -39,7 +35,7 @@ from rebalance_lab.checks.split_deals import (
     unowned_at,
     wrong_claims_of,
 )
-from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.events import EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
 
@@ -64,14 +60,8 @@ class _Apart:
         return self.round.end_us - self.round.deals[0].attempt.began.at_us
 
 
-@dataclass(frozen=True, slots=True)
-class _Contradiction:
-    why: str
-    witness: tuple[EventId, ...]
-
-
 def judge(history: History) -> Finding:
-    """Measures: `count`, of rounds with different views that something followed and of `contradictions`;
+    """Measures: `count`, of rounds with different views that something followed;
     `rounds` looked at, `views_apart`: those with different views, and `longest_us` of these; what followed:
     partitions `left_out`, `wrong_claims`, `conflicts`, and rounds after which `nothing` did. `stale_deals`: of these
     rounds, made from a list that the registry had changed before they were decided; `stale_succeeded` of them made
@@ -81,14 +71,12 @@ def judge(history: History) -> Finding:
     rounds = rounds_of(deals)
     found = _rounds_apart(history, rounds, deals)
     harmful = [] if clock_drifted(history) else [one for one in found if one.worst is not None]
-    odd = _contradictions(history, deals)
     older = {pair.stale.decided.id: pair.stale for one in found for pair in one.apart if pair.stale is not None}
     stale = {decided for decided, deal in older.items() if outdated(history, deal)}
     wrong = {each.pair.stale.decided.id for one in found for each in one.wrong_claims if each.pair.stale is not None}
     numbers = {
-        "count": len(harmful) + len(odd),
+        "count": len(harmful),
         "views_apart": len(found),
-        "contradictions": len(odd),
         "rounds": len(rounds),
         "longest_us": max((one.length_us for one in found), default=0),
         "unowned": sum(one.unowned for one in found),
@@ -101,19 +89,11 @@ def judge(history: History) -> Finding:
     }
     if harmful:
         return _violated(harmful, numbers)
-    if odd:
-        return violated(odd[0].why, odd[0].witness, numbers)
-    why = "members that dealt at once dealt from one view, and their shares fitted together"
+    why = "members that dealt at once dealt from one view"
     if found:
         why = "members dealt at once from different views, and nothing followed"
-    return not_violated(history, why, numbers, vacuous=_vacuous(history, scope), across_layers=bool(found))
-
-
-def _vacuous(history: History, scope: Scope | None) -> str | None:
-    if scope is None:
-        return NO_REST
-    unknown = undated(history, scope)
-    return f"of {unknown} decisions it is not known which list of members they were made from" if unknown else None
+    nothing = NO_REST if scope is None else undated(history, scope)
+    return not_violated(history, why, numbers, vacuous=nothing, across_layers=bool(found))
 
 
 def _violated(found: Sequence[_Apart], numbers: dict[str, int]) -> Finding:
@@ -148,54 +128,6 @@ def _rounds_apart(history: History, rounds: Sequence[Round], deals: Sequence[Dea
     return found
 
 
-# -- contradictions -----------------------------------------------------------------------------
-
-
-def _contradictions(history: History, deals: Sequence[Deal]) -> list[_Contradiction]:
-    by_view: dict[tuple[str, View], dict[str, Deal]] = {}
-    for deal in deals:
-        by_view.setdefault((deal.group, deal.view), {})[deal.member] = deal
-    found: list[_Contradiction] = []
-    for same in by_view.values():
-        found += _both_want(list(same.values())) or _left_out(history, list(same.values()))
-    return found
-
-
-def _both_want(same: Sequence[Deal]) -> list[_Contradiction]:
-    first: dict[Partition, Deal] = {}
-    for deal in same:
-        for wanted in deal.wants:
-            other = first.setdefault(wanted, deal)
-            if other is not deal:
-                why = f"{other.member} and {deal.member} dealt from one view, and both want {wanted[0]}/{wanted[1]}"
-                return [_Contradiction(why, (other.decided.id, deal.decided.id))]
-    return []
-
-
-def _left_out(history: History, same: Sequence[Deal]) -> list[_Contradiction]:
-    """What no member wants, where all of the view have decided."""
-    if len(same) != same[0].members:
-        return []
-    wanted = {each for deal in same for each in deal.wants}
-    topics = _partitions(history, same[0].view.subscription.split(), same[0].decided)
-    left = [each for each in topics if each not in wanted]
-    if not left:
-        return []
-    topic, partition = left[0]
-    why = f"all {len(same)} members dealt from one view, and none of them wants {topic}/{partition}"
-    return [_Contradiction(why, tuple(deal.decided.id for deal in same))]
-
-
-def _partitions(history: History, topics: Sequence[str], by: Event) -> list[Partition]:
-    """The partitions these topics had some time before an event (a filter names no topic)."""
-    latest = {
-        topic: event
-        for topic, event in topic_changes(history)
-        if topic in topics and event.at_us < by.at_us - TOLERANCE_US
-    }
-    return [(topic, partition) for topic, event in sorted(latest.items()) for partition in partitions_of(event)]
-
-
 def _decides(history: History) -> bool:
     return bool(events_of(history, Kind.DECIDED))
 
@@ -203,8 +135,8 @@ def _decides(history: History) -> bool:
 CHECK = Check(
     name="disagreement",
     compares=(Layer.OP, Layer.REGISTRY),
-    meaning="Members dealt out partitions from different views, to their harm, or against each other from one view.",
-    plants=("deal-from-before", "never-claim-last"),
+    meaning="Members dealt out partitions from different views, to their harm.",
+    plants=("deal-from-before",),
     judge=judge,
     applies=_decides,
 )

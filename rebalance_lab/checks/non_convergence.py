@@ -1,6 +1,6 @@
 """O6, non-convergence: the group does not come to agree, though nothing disturbs it any more.
 
-Four kinds, each looked for until the phase `closing`:
+Three kinds, each looked for until the phase `closing`:
 
 - *never at rest*: REST_MISSED, when no fault was under way and the last change from outside
   (membership, brokers, topics, a session's end, a fault's end) was longer ago than expiry, two
@@ -10,16 +10,14 @@ Four kinds, each looked for until the phase `closing`:
 - *retries exhausted*: a rebalance that ended as failed after the first rest, whatever came later: its
   application was told so, or nobody was (facts 3.6; F1, F9). Before the first rest, or without any, one
   that no other rebalance of the member followed by then.
-- *hold and wait*: members that each failed for a conflict while they went on holding partitions, and
-  each waits for what the next one holds (claim Z16). As 0.8.2 gives up what it claimed before it
-  waits, this takes members that do not.
 - *flapping*: a member that ran more than ROUNDS_PER_CHANGE rebalances for each change between two rests.
   One change costs each member one rebalance; its own expiry and return, which are two, three (facts
   8.2), or four, when the watch of the old session has fired before its end was known.
 
 Witness: of a missed rest the last change and the REST_MISSED; of exhausted retries the
-REBALANCE_BEGAN and its end; of hold and wait the ATTEMPT_FAILED of each; of flapping the two rests
-and the last REBALANCE_BEGAN.
+REBALANCE_BEGAN and its end; of flapping the two rests and the last REBALANCE_BEGAN.
+
+Why members fail is not looked at here: `hold_and_wait` finds those that wait for each other.
 """
 
 from __future__ import annotations
@@ -35,7 +33,6 @@ from rebalance_lab.checks.groups import membership_changes
 from rebalance_lab.checks.lives import Rebalance, lives
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.scope import closing_us, rests_of
-from rebalance_lab.checks.waits import wait_cycles
 from rebalance_lab.history.events import Event, EventId, Kind, Layer, order
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once
@@ -52,15 +49,14 @@ class _Trouble:
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count`, of these `never_at_rest`, `retries_exhausted`, `hold_and_wait`,
+    """Measures: `count`, of these `never_at_rest`, `retries_exhausted`,
     `flapping`; `rounds_most`, of one member between two rests; `conflicts`, attempts that failed for one."""
     found = [
         *_missed(history),
         *_exhausted(history),
-        *_deadlocks(history),
         *_flapping(history),
     ]
-    kinds = ("never_at_rest", "retries_exhausted", "hold_and_wait", "flapping")
+    kinds = ("never_at_rest", "retries_exhausted", "flapping")
     failed = events_of(history, Kind.ATTEMPT_FAILED)
     numbers = {
         "count": len(found),
@@ -76,7 +72,7 @@ def judge(history: History) -> Finding:
 
 
 #: What explains most is told first.
-_RANK = ("hold_and_wait", "retries_exhausted", "flapping", "never_at_rest")
+_RANK = ("retries_exhausted", "flapping", "never_at_rest")
 
 
 # -- never at rest ------------------------------------------------------------------------------
@@ -156,18 +152,6 @@ def _stands(rests: Sequence[Event], failed: Rebalance, after: Sequence[Rebalance
     return None if rest is None or _resumed(after, rest.at_us) else rest
 
 
-# -- hold and wait ------------------------------------------------------------------------------
-
-
-def _deadlocks(history: History) -> list[_Trouble]:
-    end_us, _ = closing_us(history)
-    found = []
-    for cycle in wait_cycles(history, end_us):
-        names = ", ".join(f"{wait.member} holds {wait.holds} and waits for {wait.waits_for}" for wait in cycle)
-        found.append(_Trouble("hold_and_wait", names, tuple(wait.failed.id for wait in cycle)))
-    return found
-
-
 # -- flapping -----------------------------------------------------------------------------------
 
 
@@ -202,7 +186,7 @@ def _rounds(history: History) -> dict[tuple[str, int], list[Rebalance]]:
 CHECK = Check(
     name="non_convergence",
     compares=(Layer.OP, Layer.REGISTRY),
-    meaning="The group did not come to agree: a member gave up, some held and waited, or it never came to rest.",
+    meaning="The group did not come to agree: a member gave up, or it never came to rest.",
     plants=("ignore-watch",),
     judge=judge,
 )

@@ -44,8 +44,16 @@ TOGETHER = {
         "others have succeeded, so nobody can tell waiting from waiting for ever."
     ),
     "disagreement": (
-        "Each is sure of its share. But they dealt from lists that differ, or by rules that differ, and nothing binds "
-        "them to one another: so their shares overlap, or leave a hole."
+        "Each is sure of its share. But they dealt from lists that differ, and nothing binds them to one another: so "
+        "their shares overlap, or leave a hole."
+    ),
+    "contradiction": (
+        "Both dealt from the same list, by rules that differ. Each is sure of its share, and their shares overlap or "
+        "leave a hole: no retry mends that."
+    ),
+    "hold_and_wait": (
+        "Each member waits for a partition that the next one holds, and gives up nothing while it waits. None of them "
+        "can go on before another does."
     ),
     "missed_watch": (
         "A watch fires once, and a change that comes before it is set again is not told. The member goes on with a "

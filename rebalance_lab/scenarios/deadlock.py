@@ -82,6 +82,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(
         disagreement=Outcome.VIOLATED,
         kept_claims=kept,
+        hold_and_wait=Outcome.VIOLATED,
         non_convergence=Outcome.VIOLATED,
         omission=None,
         orphan_owner=None,

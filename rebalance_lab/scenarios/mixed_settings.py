@@ -32,7 +32,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     if plan.control or plan.text("second") == "range":
         return usual()
     return usual(
-        disagreement=Outcome.VIOLATED,
+        contradiction=Outcome.VIOLATED,
         non_convergence=Outcome.VIOLATED,
         omission=Outcome.VIOLATED,
         unowned_window=Outcome.VIOLATED,

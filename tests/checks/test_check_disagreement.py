@@ -1,4 +1,4 @@
-"""Disagreement (O7): contradictions, where it looks, and doubts. Different views: `test_split_deals`."""
+"""Disagreement (O7): where it looks, and doubts. Different views: `test_split_deals`."""
 
 from __future__ import annotations
 
@@ -7,44 +7,6 @@ from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.history.events import Kind
-
-# -- contradictions ---------------------------------------------------------------------------
-
-
-def test_one_view_and_one_partition_for_two_is_violated() -> None:
-    story = settled()
-    first = deals(story, "m1", 2_000, 2_010, 2_050, wants=[0, 1])
-    second = deals(story, "m2", 3_000, 3_010, 3_050, wants=[1], fails="conflict")
-    assert judge(story) == Finding(
-        Outcome.VIOLATED,
-        "g_m1 and g_m2 dealt from one view, and both want t/1",
-        (first, second),
-        {**NONE, "count": 1, "contradictions": 1, "rounds": 2},
-    )
-
-
-def test_what_none_of_them_wants_is_violated_once_all_have_dealt() -> None:
-    story = settled()
-    first = deals(story, "m1", 2_000, 2_010, 2_050, wants=[0])
-    second = deals(story, "m2", 2_020, 2_030, 2_060, wants=[])
-    finding = judge(story)
-    assert finding.why == "all 2 members dealt from one view, and none of them wants t/1"
-    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (first, second))
-
-
-def test_while_one_has_yet_to_deal_nothing_is_left_out() -> None:
-    story = settled()
-    deals(story, "m1", 2_000, 2_010, 2_050, wants=[0])
-    assert judge(story).outcome is Outcome.CLEAN
-
-
-def test_partitions_that_came_after_the_view_are_not_missed() -> None:
-    story = settled()
-    deals(story, "m1", 2_000, 2_010, 2_050, wants=[0])
-    deals(story, "m2", 2_020, 2_030, 2_060, wants=[1])
-    story.topic(2_040, "t", 3, Kind.CHANGED)
-    assert judge(story).outcome is Outcome.CLEAN
-
 
 # -- where it looks, and doubts -----------------------------------------------------------------
 
@@ -94,13 +56,3 @@ def test_a_decision_from_an_unknown_list_convicts_nobody_and_leaves_nothing_clea
     finding = judge(story)
     assert (finding.outcome, finding.measures["views_apart"]) == (Outcome.UNKNOWN, 0)
     assert finding.why == "of 1 decisions it is not known which list of members they were made from"
-
-
-def test_a_contradiction_beside_a_decision_from_an_unknown_list_is_violated() -> None:
-    story = settled()
-    deals(story, "m1", 2_000, 2_010, 2_050, wants=[0, 1])
-    deals(story, "m2", 3_000, 3_010, 3_050, wants=[1], fails="conflict")
-    story.begins(3_090, "m2")
-    story.member(3_100, "m2", Kind.DECIDED, detail={"members": 2, "view": "aa", "wants": []})
-    story.ends(3_150, "m2")
-    assert judge(story).outcome is Outcome.VIOLATED

@@ -178,8 +178,8 @@ def test_a_circle_that_is_broken_before_the_next_rest_is_none() -> None:
 def test_where_no_rest_follows_it_must_last_to_the_end() -> None:
     story = circle()
     story.releases(9000, "m1", 0)
-    assert story.cycles(until_us=9_000_000) == BOTH
-    assert story.cycles(until_us=9_000_001) == []
+    assert story.cycles(until_us=9_001_999) == BOTH
+    assert story.cycles(until_us=9_002_000) == []
 
 
 def test_what_fails_after_the_end_closes_no_circle() -> None:

@@ -25,7 +25,7 @@ def false(seed: int) -> History:
 
 COUNTERFEIT = Counterfeit(
     claim="Z16",
-    check="non_convergence",
+    check="hold_and_wait",
     world="Two members keep what they claimed and wait for each other during several attempts, then give it back: what "
     "looks like a deadlock is only slow.",
     false=false,

@@ -10,7 +10,6 @@ from rebalance_lab.history.events import EventId, Kind
 NONE = {
     "count": 0,
     "views_apart": 0,
-    "contradictions": 0,
     "rounds": 0,
     "longest_us": 0,
     "unowned": 0,

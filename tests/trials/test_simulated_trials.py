@@ -136,11 +136,12 @@ CAUGHT = (
     ("group-of-its-own", "default_group", "group-scope"),
     ("leave-orphan", "orphan_owner", "zombie"),
     ("never-claim-last", "omission", "zombie"),
-    ("never-claim-last", "disagreement", "leave"),
+    ("never-claim-last", "contradiction", "leave"),
     ("deal-from-before", "disagreement", "walkthrough"),
     ("rebalance-unasked", "churn", "zombie"),
     ("pause-that-overstays", "zombie_overlap", "a short pause"),
     ("keep-claims", "kept_claims", "claims given back"),
+    ("keep-claims", "hold_and_wait", "claims given back"),
 )
 
 #: Other trials than the scenario of that name with slow fetchers: scenario, control, settings. Of

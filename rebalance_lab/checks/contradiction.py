@@ -1,0 +1,96 @@
+"""O7c, contradiction: members dealt from one view, and their shares do not fit together.
+
+Looked at is what members say they decided (DECIDED) from the first rest until the phase `closing`. Of members
+that dealt from one view, two want the same partition, or all of them together leave one of their topics'
+partitions out (mixed assignors: S5). Who saw another view plays no part here: see `disagreement`. A decision that
+does not say from which list of members it was made is left out, and then nothing is clean.
+
+Witness: the two DECIDED; where something was left out, the DECIDED of all members of the view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.checks.deals import Deal, Partition, View, deals_in, undated
+from rebalance_lab.checks.faults import TOLERANCE_US, not_violated, violated
+from rebalance_lab.checks.groups import partitions_of, topic_changes
+from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.scope import NO_REST, changes_scope
+from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of
+
+
+@dataclass(frozen=True, slots=True)
+class _Contradiction:
+    why: str
+    witness: tuple[EventId, ...]
+
+
+def judge(history: History) -> Finding:
+    """Measures: `views` that members dealt from; `count`, of those from which they dealt against each other."""
+    scope = changes_scope(history)
+    by_view: dict[tuple[str, View], dict[str, Deal]] = {}
+    for deal in [] if scope is None else deals_in(history, scope):
+        by_view.setdefault((deal.group, deal.view), {})[deal.member] = deal
+    found = [odd for same in by_view.values() if (odd := _odd(history, list(same.values()))) is not None]
+    numbers = {"count": len(found), "views": len(by_view)}
+    if found:
+        return violated(found[0].why, found[0].witness, numbers)
+    why = "the shares of members that dealt from one view fitted together"
+    return not_violated(history, why, numbers, vacuous=NO_REST if scope is None else undated(history, scope))
+
+
+def _odd(history: History, same: Sequence[Deal]) -> _Contradiction | None:
+    return _both_want(same) or _left_out(history, same)
+
+
+def _both_want(same: Sequence[Deal]) -> _Contradiction | None:
+    first: dict[Partition, Deal] = {}
+    for deal in same:
+        for wanted in deal.wants:
+            other = first.setdefault(wanted, deal)
+            if other is not deal:
+                why = f"{other.member} and {deal.member} dealt from one view, and both want {wanted[0]}/{wanted[1]}"
+                return _Contradiction(why, (other.decided.id, deal.decided.id))
+    return None
+
+
+def _left_out(history: History, same: Sequence[Deal]) -> _Contradiction | None:
+    """What no member wants, where all of the view have decided."""
+    if len(same) != same[0].members:
+        return None
+    wanted = {each for deal in same for each in deal.wants}
+    topics = _partitions(history, same[0].view.subscription.split(), same[0].decided)
+    left = [each for each in topics if each not in wanted]
+    if not left:
+        return None
+    topic, partition = left[0]
+    why = f"all {len(same)} members dealt from one view, and none of them wants {topic}/{partition}"
+    return _Contradiction(why, tuple(deal.decided.id for deal in same))
+
+
+def _partitions(history: History, topics: Sequence[str], by: Event) -> list[Partition]:
+    """The partitions these topics had some time before an event (a filter names no topic)."""
+    latest = {
+        topic: event
+        for topic, event in topic_changes(history)
+        if topic in topics and event.at_us < by.at_us - TOLERANCE_US
+    }
+    return [(topic, partition) for topic, event in sorted(latest.items()) for partition in partitions_of(event)]
+
+
+def _decides(history: History) -> bool:
+    return bool(events_of(history, Kind.DECIDED))
+
+
+CHECK = Check(
+    name="contradiction",
+    compares=(Layer.OP, Layer.REGISTRY),
+    meaning="Members dealt out partitions from one view, and against each other.",
+    plants=("never-claim-last",),
+    judge=judge,
+    applies=_decides,
+)
