@@ -9,6 +9,7 @@ from rebalance_lab.assignors import Assignment, Assignor, TopicPartition
 from rebalance_lab.history.events import Kind
 from rebalance_lab.kernel import Future, Kernel, Lock
 from rebalance_lab.wire.paths import BROKER_IDS
+from rebalance_lab.wire.warnings import NO_BROKERS
 from rebalance_lab.zkclient import ChildListener, ZkClient
 from zkconsumer.claims import Claims, Plan, pairs
 from zkconsumer.errors import ConsumerRebalanceFailedException
@@ -153,7 +154,7 @@ class Rebalancer:
         await self._view.cluster()
         await self._view.threads(self._settings.consumer_id)  # not registered: fails here, with everything kept
         if not await self._view.brokers():
-            self._report.warned("no brokers found when trying to rebalance.")
+            self._report.warned(NO_BROKERS)
             await self._client.subscribe_child_changes(BROKER_IDS, self._on_brokers)
             return None
         await self._stop_fetchers()

@@ -1,12 +1,14 @@
 """Z5a: in each attempt of a rebalance a member first gives up all that it owns, then takes its share.
 
 What a member owns is what stands under its session in the registry: the owner znodes that the session
-created and nobody has deleted, in zxid order. An attempt breaks the order if
+created and nobody has deleted, in zxid order. A znode that names the member, of a session that no CONNECTED
+names, is the member's too. An attempt breaks the order if
 
 - it claims (CREATED of an owner znode) while an owner znode of an earlier attempt stands under the session;
-- it claims nothing, decides, and ends the rebalance with `ok` while such a znode stands: the member kept it
-  instead of releasing and claiming it again;
-- it claims, and then deletes an owner znode that it did not create itself.
+- it claims nothing and ends the rebalance with `ok` while such a znode stands: the member kept it instead of
+  releasing and claiming it again. (An attempt that finds no broker ends so, with a warning, and is excused);
+- it claims, and then deletes an owner znode that it did not create itself;
+- it claims, and the member goes on believing in, or working on, what it had before the attempt.
 
 Kafka 0.8.2 (ZookeeperConsumerConnector.rebalance) releases in each attempt before it claims, and deletes what
 it has just created where a claim fails (reflectPartitionOwnershipDecision). What a
@@ -19,7 +21,8 @@ are only counted it belongs to an attempt by time: within 2 ms of the beginning 
 one before, and if the finding depends on that, it is unknown.
 
 Witness: the ATTEMPT_BEGAN; the CREATED of the znode that was kept; and the claim, or the REBALANCE_ENDED of an
-attempt without one. For the third: the ATTEMPT_BEGAN, the first claim and the DELETED.
+attempt without one. For the third: the ATTEMPT_BEGAN, the first claim and the DELETED. For the fourth: the
+ATTEMPT_BEGAN, the first claim, and the begin and end of the belief or of the run of work.
 """
 
 from __future__ import annotations
@@ -29,11 +32,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, violated
+from rebalance_lab.checks.held_on import believed_on, worked_on
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
 from rebalance_lab.checks.model import About, Check, Finding
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, registry
+from rebalance_lab.wire.warnings import NO_BROKERS
 
 #: The setting of claim Z16, as MEMBER_STARTED names it (`lab`).
 _KEEP_CLAIMS = "keep.claims.on.conflict"
@@ -53,10 +58,11 @@ class _Span:
 
 @dataclass(slots=True)
 class _Znode:
-    """An owner znode, with the attempt that created it."""
+    """An owner znode, with the attempt that created it. `mine`: the process's."""
 
     created: Event
     span: _Span
+    mine: bool
     deleted: Event | None = None
 
 
@@ -89,7 +95,11 @@ def judge(history: History) -> Finding:
     """Measures: `attempts` that wrote owner znodes, `both` of them that gave up and claimed, all their `claims`
     and `releases` (without what they deleted of their own claims); `count` of attempts that broke the order."""
     processes = _processes(history)
-    found = [broken for process in processes.values() for broken in process.broken(registry(history))]
+    found = [
+        broken
+        for process in processes.values()
+        for broken in (*process.broken(registry(history)), *process.went_on(history))
+    ]
     broken = [one for one in found if one.sure]
     books = [book for process in processes.values() for book in process.books if book.claims or book.releases]
     numbers = {
@@ -113,9 +123,10 @@ def _processes(history: History) -> dict[str, _Process]:
     """Actor -> what it did in its attempts: those of several lives follow one another."""
     found: dict[str, _Process] = {}
     drifted = clock_drifted(history)
+    connected = frozenset(event.session for event in events_of(history, Kind.CONNECTED))
     for life in lives(history):
-        found.setdefault(life.actor, _Process(drifted)).live(life)
-    for event in events_of(history, Kind.CONNECTED, Kind.OK):
+        found.setdefault(life.actor, _Process(drifted, connected)).live(life)
+    for event in events_of(history, Kind.CONNECTED, Kind.OK, Kind.WARNED):
         if event.actor in found:
             found[event.actor].take(event)
     return found
@@ -124,16 +135,21 @@ def _processes(history: History) -> dict[str, _Process]:
 class _Process:
     """The attempts of one process, and the owner znodes of its sessions."""
 
-    def __init__(self, drifted: bool) -> None:
+    def __init__(self, drifted: bool, connected: frozenset[str | None]) -> None:
+        """`connected`: the sessions of all processes."""
         self.books: list[_Book] = []
         self._drifted = drifted
+        self._known = connected
+        self._members: set[str] = set()
         self._numbers: list[int] = []  # n of each ATTEMPT_BEGAN
         self._starts_us: list[int] = []
         self._connected: list[Event] = []
         self._sessions: set[str | None] = set()
         self._replies: dict[tuple[int | None, object], int] = {}
+        self._brokerless: list[int] = []  # n of each warning that there is no broker
 
     def live(self, life: Life) -> None:
+        self._members.add(life.member)
         lab = life.started.of("lab")
         keeps = isinstance(lab, list) and _KEEP_CLAIMS in lab
         for rebalance in life.rebalances:
@@ -146,6 +162,9 @@ class _Process:
         if event.kind is Kind.CONNECTED:
             self._connected.append(event)
             self._sessions.add(event.session)
+        elif event.kind is Kind.WARNED:
+            if str(event.of("message")).endswith(NO_BROKERS):  # real ones name the member before
+                self._brokerless.append(event.n)
         elif event.of("op") in ("create", "delete"):
             self._replies[event.zxid, event.of("path")] = event.n
 
@@ -158,9 +177,9 @@ class _Process:
             path = event.of("path")
             if event.partition is None or not _of_owner(path):
                 continue
-            mine = event.session in self._sessions
+            mine = self._is_mine(event)
             if event.kind is Kind.CREATED:
-                znode = _Znode(event, self._span(event) if mine else _Span(-1, -1))
+                znode = _Znode(event, self._span(event) if mine else _Span(-1, -1), mine)
                 if mine:
                     found += self._claimed(znode, standing.values())
                     ours.append(znode)
@@ -172,6 +191,34 @@ class _Process:
                 if mine and event.of("with_session") is not True:
                     found += self._released(event, self._span(event))
         return found + [broken for index in range(len(self.books)) for broken in self._ended(index, ours)]
+
+    def went_on(self, history: History) -> list[_Broken]:
+        """Attempts that claimed while the process still believed in, or worked on, what it had."""
+        found = []
+        for book in self.books:
+            claim, began = book.claim, book.attempt.began
+            if claim is None or not book.sure:
+                continue
+            reply = self._replies.get((claim.zxid, claim.of("path")))
+            for what, held in (
+                ("believed in", believed_on(history, began, claim, reply)),
+                ("worked on", worked_on(history, claim, began.actor)),
+            ):
+                if held is not None:
+                    why = f"{_member(book)} claimed {claim.topic}/{claim.partition} while it {what}"
+                    why += f" {held.topic}/{held.partition}, as before"
+                    ids = (began.id, claim.id, held.begin, *([] if held.end is None else [held.end]))
+                    found.append(_Broken(book, why, ids, sure=True))
+        return found
+
+    def _is_mine(self, event: Event) -> bool:
+        """Whether a registry event is of the process: of its session, or about its member, in a session that
+        nobody is known to have had."""
+        return event.session in self._sessions or (event.member in self._members and event.session not in self._known)
+
+    def _may_be_one(self, former: Event, now: Event) -> bool:
+        """Whether two events of the process may be of the same session, as far as its sessions are known."""
+        return former.session == now.session or not {former.session, now.session} <= self._known
 
     def _span(self, event: Event) -> _Span:
         n = self._replies.get((event.zxid, event.of("path")))
@@ -197,7 +244,8 @@ class _Process:
         kept = [
             each
             for each in standing
-            if each.created.session == claim.created.session
+            if each.mine
+            and self._may_be_one(each.created, claim.created)
             and each.span.first < claim.span.last
             and not self._may_keep(each.span, claim.span)
         ]
@@ -234,11 +282,12 @@ class _Process:
         """What an attempt without a claim still held when it ended its rebalance."""
         book = self.books[index]
         ended = book.attempt.ended
-        if book.sure or book.attempt.decided is None or ended is None or ended.of("outcome") != "ok":
+        if book.sure or ended is None or ended.of("outcome") != "ok" or self._found_no_broker(book.attempt, ended):
             return []
         session = self._session_at(ended)
         for each in ours:
-            if each.created.session != session or each.span.last >= index:
+            held = each.created.session == session or each.created.session not in self._known
+            if not held or each.span.last >= index:
                 continue
             stood = self._stood(each, ended)
             if stood is not False:
@@ -246,6 +295,9 @@ class _Process:
                 sure = stood is True and book.claim is None
                 return [_Broken(book, why, (book.attempt.began.id, each.created.id, ended.id), sure)]
         return []
+
+    def _found_no_broker(self, attempt: Attempt, ended: Event) -> bool:
+        return any(attempt.began.n < n < ended.n for n in self._brokerless)
 
     def _stood(self, znode: _Znode, ended: Event) -> bool | None:
         """Whether a znode stood when an attempt ended; None where the history does not show it."""

@@ -2,10 +2,12 @@
 
 The registry's events are compared by zxid, and by the znodes' paths:
 
-1. The id znode `/consumers/<group>/ids/<member>` and the member's owner znodes are ephemeral. The id
-   is created by a session that the member had (its CONNECTED events, where there are any).
+1. The id znode `/consumers/<group>/ids/<member>` and the member's owner znodes are ephemeral. They
+   are created by a session that the member had (its CONNECTED events, where there are any). An owner
+   znode is the member's that its data name.
 2. A session's SESSION_CLOSED takes all of these with it, at the same zxid.
-3. Before that nobody but that session deletes them.
+3. Before that nobody but that session deletes them: ids never, and owners only because the member
+   asked for it (its `delete`, where its operations are recorded one by one; see `deletions`).
 4. No znode of a killed member is left at the last REST_REACHED after the kill.
 5. The outside observer (OBSERVED of `/consumers/<group>/ids` and `/consumers/<group>/owners/<topic>`)
    sees what the registry says, no less and no more; of owners also the session and the data (see
@@ -30,13 +32,14 @@ has no zxid, compare the registry's times with the runner's: if the wall clock d
 name: their sessions tell them apart.
 
 Witness: the CREATED of the znode, and beside it what contradicts: nothing (not ephemeral), the
-SESSION_CLOSED it outlived, the DELETED by another, the kill and the rest it outlived, or the
+SESSION_CLOSED it outlived, the DELETED that is not its member's, the kill and the rest it outlived, or the
 OBSERVED (with the DELETED, if it was gone by then). Of a member without registration its
 MEMBER_STARTED, the CREATED of the znode that stands in its way, and the rest.
 """
 
 from __future__ import annotations
 
+from rebalance_lab.checks.deletions import late_deletions, unasked
 from rebalance_lab.checks.faults import clock_drifted, not_violated, seconds, violated
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.observer import disagreements, unseen_crashes, unseen_ends
@@ -62,7 +65,8 @@ def judge(history: History) -> Finding:
     violations = list(breaches)
     ids = [znode for znode in znodes if znode.is_id]
     crashes = kills(events, znodes)
-    violations += _foreign_sessions(events, ids)
+    violations += _foreign_sessions(events, znodes)
+    violations += unasked(history, znodes)
     violations += [found for crash in crashes for found in _survivors(crash)]
     violations += disagreements(events, znodes)
     lost = unregistered(history, ids)
@@ -87,6 +91,7 @@ def judge(history: History) -> Finding:
     doubts = ["no member registered"] if not ids else []
     doubts += [f"no rest followed the kill of {crash.member}" for crash in crashes if crash.rest is None]
     doubts += idle_crashes(crashes)
+    doubts += late_deletions(history, crashes)
     doubts += unseen_crashes(events, crashes)
     doubts += unseen_ends(events, znodes)
     why = "each registration and its ownership lived as long as their session"
@@ -97,8 +102,8 @@ def judge(history: History) -> Finding:
     return not_violated(history, why, numbers, vacuous="; ".join(doubts) or None, across_layers=True)
 
 
-def _foreign_sessions(events: list[Event], ids: list[Znode]) -> list[Violation]:
-    """Ids created by a session that their member never had."""
+def _foreign_sessions(events: list[Event], znodes: list[Znode]) -> list[Violation]:
+    """Znodes created by a session that their member never had."""
     sessions = sessions_of(events)
     own: dict[str, set[str]] = {}  # of all processes that go by the member's name, where any is known
     for event in events:
@@ -110,7 +115,7 @@ def _foreign_sessions(events: list[Event], ids: list[Znode]) -> list[Violation]:
             (znode.created.id,),
             znode.rank,
         )
-        for znode in ids
+        for znode in znodes
         if znode.member in own and znode.created.session not in own[znode.member]
     ]
 

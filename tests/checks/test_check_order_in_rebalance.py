@@ -101,10 +101,31 @@ def test_who_gets_no_share_may_keep_what_it_had(outcome: str) -> None:
     assert judge(story).outcome is Outcome.CLEAN
 
 
-def test_a_rebalance_that_found_no_broker_decides_nothing() -> None:
+def test_a_rebalance_that_found_no_broker_gives_nothing_up() -> None:
     story = owner_of_two()
+    message = "no brokers found when trying to rebalance."
+    story.member(1050, "m1", Kind.WARNED, detail={"message": message})
     story.ends(1100, "m1")
     assert judge(story).outcome is Outcome.CLEAN
+
+
+def test_a_rebalance_that_ends_before_it_decides_has_kept_its_share() -> None:
+    story = owner_of_two()
+    story.member(1050, "m1", Kind.WARNED, detail={"message": "No broker partitions consumed"})
+    ended = story.ends(1100, "m1")
+    finding = judge(story)
+    assert (finding.outcome, finding.why) == (Outcome.VIOLATED, "g_m1 ended a rebalance and had not given t/0 up")
+    assert finding.witness == (("m1", 6), ("zookeeper", 1), ended)
+
+
+def test_a_claim_in_a_session_that_nobody_had_is_its_member_s() -> None:
+    story = owner_of_two()
+    place = {"member": "g_m1", "group": "g", "topic": "t", "partition": 2}
+    story.registry(900, Kind.CREATED, "/consumers/g/owners/t/2", "0xfe", **place)
+    story.releases(1010, "m1", 0, 1)
+    story.claims(1020, "m1", 0)
+    story.ends(1100, "m1")
+    assert judge(story).why == "g_m1 claimed t/0 while it held t/2"
 
 
 def test_what_it_has_of_a_former_session_is_not_its_own_any_more() -> None:
@@ -200,8 +221,8 @@ def test_within_2_ms_of_a_beginning_nothing_is_sure(claim_ms: float, release_ms:
     story.releases(990, "m1", 1)
     story.claims(claim_ms, "m1", 2)
     story.releases(release_ms, "m1", 0)
-    story.ends(1100, "m1")
-    story.rebalances(1200.001 if release_ms == 1198 else 1200, 1300, "m1")
+    story.ends(1100, "m1", "failed")
+    story.rebalances(1200.001 if release_ms == 1198 else 1200, 1300, "m1", "failed")
     assert judge(story).outcome is outcome
 
 
@@ -216,7 +237,7 @@ def test_a_late_blind_release_within_2_ms_of_the_next_beginning_is_not_sure(
     story.claims(1020, "m1", 2)
     story.deleted(release_ms, "m2", 5, "0x1")
     story.ends(1100, "m1")
-    story.rebalances(1200.001 if release_ms == 1198 else 1200, 1300, "m1")
+    story.rebalances(1200.001 if release_ms == 1198 else 1200, 1300, "m1", "failed")
     assert judge(story).outcome is outcome
 
 
@@ -233,7 +254,7 @@ def test_the_reply_says_of_which_attempt_a_write_is(begun: bool, outcome: Outcom
     story.asks(1100, "m1", "create", "/consumers/g/owners/t/2", zxid=story.events[-1].zxid or 0)
     if not begun:
         story.begins(1100, "m1")
-    story.ends(1150, "m1")
+    story.ends(1150, "m1", "ok" if begun else "failed")
     assert judge(story).outcome is outcome
 
 

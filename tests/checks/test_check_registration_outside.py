@@ -224,11 +224,12 @@ def test_a_sampled_end_that_the_outside_contradicts_is_violated() -> None:
 def test_a_release_before_a_sampled_end_is_no_sampled_one() -> None:
     story = owning()
     story.deleted(300, "m1")
-    story.deleted_id(310, "m1", "0x1")
     story.session_closed(3_000, "0x1", sampled=True)
+    story.deleted_id(3_000, "m1", "0x1", zxid=4)
+    story.observed(4_000, zxid=4)
     story.rest(5_000)
     finding = judge(story)
-    assert (finding.outcome, finding.measures["sampled"]) == (Outcome.CLEAN, 0)
+    assert (finding.outcome, finding.measures["sampled"]) == (Outcome.CLEAN, 1)
 
 
 def test_the_time_of_a_sampled_end_is_not_measured() -> None:

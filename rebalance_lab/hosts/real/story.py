@@ -27,6 +27,7 @@ from rebalance_lab.hosts.real.attempts import Attempt, MembersZxid
 from rebalance_lab.hosts.real.fetches import Fetches
 from rebalance_lab.hosts.real.packets import Packet, fired, opened, packet
 from rebalance_lab.hosts.real.teller import Teller
+from rebalance_lab.wire.warnings import NO_BROKERS
 from rebalance_lab.world.kafka.log_file import LogLine
 
 _IDENTITY = re.compile(r"^\[(.+?)\], Connecting to zookeeper instance")
@@ -215,7 +216,7 @@ class Story:
 
     def _rest(self, message: str) -> None:
         attempt = self._attempt
-        if message.endswith("no brokers found when trying to rebalance.") and attempt is not None:
+        if message.endswith(NO_BROKERS) and attempt is not None:
             attempt.succeeded = True
         elif message.endswith("ZKConsumerConnector shutting down"):
             self._closing = True

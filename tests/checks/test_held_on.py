@@ -1,0 +1,57 @@
+"""The order in a rebalance (Z5a): belief and work end before the first claim."""
+
+from __future__ import annotations
+
+import pytest
+from group_story import GroupStory
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+
+
+def judge(story: GroupStory) -> Finding:
+    story.rest(2000)
+    return CHECKS["order_in_rebalance"].judge(story.history())
+
+
+def believer(*, disowned_ms: float, **told: object) -> GroupStory:
+    """m1 owns t/0 from its first rebalance, and gives it up and claims t/2 (at 1020 ms) in its second. It stops
+    believing in t/0 at `disowned_ms`."""
+    story = GroupStory(**told)  # type: ignore[arg-type]
+    story.joins(0, "m1")
+    story.begins(10, "m1")
+    story.claims(50, "m1", 0)
+    story.owned(60, "m1")
+    story.ends(100, "m1")
+    story.begins(1000, "m1")
+    story.releases(1010, "m1", 0)
+    story.claims(1020, "m1", 2)
+    story.disowned(disowned_ms, "m1")
+    story.owned(1090, "m1", 2)
+    story.ends(1100, "m1")
+    return story
+
+
+@pytest.mark.parametrize(
+    ("disowned_ms", "told", "outcome"),
+    [
+        (1005, {}, Outcome.CLEAN),
+        (1022, {}, Outcome.CLEAN),
+        (1022.001, {}, Outcome.VIOLATED),
+        (1050, {"wall_drift_us": 2_001}, Outcome.UNKNOWN),
+    ],
+)
+def test_belief_ends_before_the_first_claim(disowned_ms: float, told: dict[str, object], outcome: Outcome) -> None:
+    finding = judge(believer(disowned_ms=disowned_ms, **told))
+    assert finding.outcome is outcome
+    if outcome is Outcome.VIOLATED:
+        assert finding.why == "g_m1 claimed t/2 while it believed in t/0, as before"
+
+
+@pytest.mark.parametrize(("works_ms", "outcome"), [((1005,), Outcome.CLEAN), ((1005, 1060), Outcome.VIOLATED)])
+def test_work_ends_before_the_first_claim(works_ms: tuple[float, ...], outcome: Outcome) -> None:
+    story = believer(disowned_ms=1005)
+    story.worked("m1", 950, *works_ms)
+    finding = judge(story)
+    assert finding.outcome is outcome
+    if outcome is Outcome.VIOLATED:
+        assert finding.why == "g_m1 claimed t/2 while it worked on t/0, as before"
