@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.conflicts import Conflict, conflicts_of
 from rebalance_lab.checks.herd_formulas import Expected, expected
-from rebalance_lab.checks.spaced_changes import Cost, SpacedChange, Who, cost, spaced_changes, unrecorded
+from rebalance_lab.checks.spaced_changes import Cost, SpacedChange, Who, cost, spaced_changes, uncountable
 from rebalance_lab.checks.unheard import excuse
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import once
@@ -124,8 +124,7 @@ def _bill(history: History, change: SpacedChange) -> Bill:
         nothing = Expected(0, 0, frozenset(), frozenset(), None, None, change.why_not)
         return Bill(change, paid, nothing, (), change.why_not, change.why_not)
     told = expected(history, change)
-    mute = unrecorded(history, change)
-    silent = told.silent if mute is None else f"the operations of {mute} are not recorded"
+    silent = uncountable(history, change) or told.silent
     return Bill(change, paid, told, conflicts_of(history, change), _doubt(history, change, paid, told), silent)
 
 

@@ -1,7 +1,7 @@
 """Z14: a member that names no group joins the default group.
 
 Members that name none say so when they start, or are refused for it. None may be refused, and all
-that register must do so in one group, whatever its name. 0.8.2 as shipped requires group.id
+that register must do so in one group each time, whatever its name. 0.8.2 as shipped requires group.id
 (`kafka.consumer.ConsumerConfig`), so there the statement fails. It is unknown with one such member
 alone, which cannot show that its group is the default one, and where another member named that group,
 which may then be that member's.
@@ -25,6 +25,7 @@ def judge(history: History) -> Finding:
     are in; `count` of the refused and of the groups beyond the first."""
     refused, started = _refused(history), _started(history)
     registered = _registered(history, started)
+    names = {event.member for event in registered}
     firsts: dict[str, Event] = {}
     for event in registered:
         firsts.setdefault(str(event.group), event)
@@ -32,7 +33,7 @@ def judge(history: History) -> Finding:
         "count": len(refused) + max(0, len(firsts) - 1),
         "members": len(refused) + len(started),
         "refused": len(refused),
-        "registered": len(registered),
+        "registered": len(names),
         "groups": len(firsts),
     }
     if refused:
@@ -40,22 +41,26 @@ def judge(history: History) -> Finding:
         return violated(f"{first.actor} named no group and was refused: {first.of('error')}", (first.id,), numbers)
     if len(firsts) > 1:
         one, other = list(firsts.values())[:2]
-        why = f"{one.member} and {other.member} named no group, and are in groups {one.group} and {other.group}"
+        both = f"groups {one.group} and {other.group}"
+        why = f"{one.member} and {other.member} named no group, and are in {both}"
+        if one.member == other.member:
+            why = f"{one.member} named no group, and registered in {both}"
         return violated(why, (one.id, other.id), numbers)
-    why = f"{len(registered)} members that named no group are all in group {', '.join(firsts)}"
+    why = f"{len(names)} members that named no group are all in group {', '.join(firsts)}"
     return not_violated(history, why, numbers, vacuous=_doubt(history, started, registered))
 
 
 def _doubt(history: History, started: Sequence[Event], registered: Sequence[Event]) -> str | None:
     """Why it cannot be told which group is the default one."""
-    if len(registered) < len(started):
-        return f"of {len(started)} members that named no group {len(registered)} registered"
+    names = {event.member for event in registered}
+    if len(names) < len(started):
+        return f"of {len(started)} members that named no group {len(names)} registered"
     groups = {event.group for event in registered}
     for event in events_of(history, Kind.MEMBER_STARTED):
         if event not in started and event.group in groups:
             named = f"they are in group {event.group}, which {event.member} named"
             return f"{named}: it may be that member's, not the default one"
-    return None if len(registered) > 1 else "one member alone named no group: others may have another"
+    return None if len(names) > 1 else "one member alone named no group: others may have another"
 
 
 @once
@@ -71,13 +76,9 @@ def _started(history: History) -> list[Event]:
 
 
 def _registered(history: History, started: Sequence[Event]) -> list[Event]:
-    """The first registration of each of these members, in the registry's words."""
+    """All registrations of these members, in the registry's words: a member may register more than once."""
     members = {event.member for event in started}
-    found: dict[str | None, Event] = {}
-    for event in events_of(history, Kind.CREATED):
-        if event.member in members and event.partition is None:
-            found.setdefault(event.member, event)
-    return list(found.values())
+    return [event for event in events_of(history, Kind.CREATED) if event.member in members and event.partition is None]
 
 
 def _applies(history: History) -> bool:

@@ -6,7 +6,7 @@ rebalances member by member, reads and writes of the group. The formulas know no
 change in which attempts failed on others' claims (`conflicts`) is left to `conflict_cost`, which
 holds it against them; here its excess must be what the failed attempts account for, so that nothing
 else hides among them. A conflict that the registry contradicts is a violation. A change that cannot be
-judged leaves the trial unknown.
+judged, or whose reads and writes cannot be compared, leaves the trial unknown.
 
 Witness: the PHASE that announced the change, and the rest.
 """
@@ -36,7 +36,7 @@ def judge(history: History) -> Finding:
         first = wrong[0]
         why = f"a {first.change.kind} in a group of {first.change.before} {_wrong(first)}"
         return violated(why, (first.change.phase.id, first.change.rest.id), numbers)
-    return not_violated(history, _clean(judged), numbers, vacuous=_unjudged(history), across_layers=True)
+    return not_violated(history, _clean(judged), numbers, vacuous=_unjudged(history, judged), across_layers=True)
 
 
 def compared(bill: Bill) -> bool:
@@ -70,11 +70,14 @@ def _measures(history: History, judged: Sequence[Bill], wrong: int) -> dict[str,
     return numbers
 
 
-def _unjudged(history: History) -> str | None:
-    """Why some change was not judged; None where all were."""
+def _unjudged(history: History, judged: Sequence[Bill]) -> str | None:
+    """Why some change was not judged, or its reads and writes not compared; None where all were."""
     doubts = [bill.doubt for bill in bills(history) if bill.doubt is not None]
     if len(bills(history)) < len(announced(history)):
         doubts.append("a spaced change did not come to rest")
+    silent = [bill.silent for bill in judged if bill.silent is not None]
+    if silent:
+        doubts.append(f"reads and writes of {len(silent)} changes are not compared: {silent[0]}")
     return "; ".join(doubts) or None
 
 
@@ -83,9 +86,6 @@ def _clean(judged: Sequence[Bill]) -> str:
     conflicted = sum(bool(bill.conflicts) for bill in judged)
     if conflicted:
         why += f", but for {conflicted} with conflicts (conflict_cost measures these)"
-    silent = [bill.silent for bill in judged if bill.silent is not None and not bill.conflicts]
-    if silent:
-        why += f"; reads and writes of {len(silent)} are not compared: {silent[0]}"
     return why
 
 

@@ -12,6 +12,10 @@ WRITES = ("create", "set", "delete", "multi")
 
 _MULTI_READ = "multi_read"
 
+#: Operations that are neither a read nor a write.
+_OTHERS = ("close",)
+_KNOWN = frozenset({*READS, *WRITES, _MULTI_READ, *_OTHERS})
+
 
 def requests(event: Event) -> tuple[int, int]:
     """(reads, writes) of an INVOKED or OPERATIONS; (0, 0) of any other event.
@@ -30,6 +34,14 @@ def requests(event: Event) -> tuple[int, int]:
         if isinstance(counts, Mapping):
             return (_total(counts, (*READS, "reads")), _total(counts, WRITES))
     return (0, 0)
+
+
+def uncounted(event: Event) -> str | None:
+    """The name of an operation in an INVOKED or OPERATIONS of which `requests` does not know what it costs."""
+    counts = event.of("counts") if event.kind is Kind.OPERATIONS else {event.of("op"): 1}
+    if not isinstance(counts, Mapping):
+        return None
+    return next((str(name) for name in counts if name not in _KNOWN and name != "reads"), None)
 
 
 def _total(counts: Mapping[object, object], operations: tuple[str, ...]) -> int:

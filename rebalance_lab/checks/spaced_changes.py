@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.groups import membership_changes
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
-from rebalance_lab.checks.operations import requests
+from rebalance_lab.checks.operations import requests, uncounted
 from rebalance_lab.checks.payloads import payload_bytes
 from rebalance_lab.checks.scope import next_rest
 from rebalance_lab.history.events import Event, Kind
@@ -197,10 +197,20 @@ def cost(history: History, change: SpacedChange) -> Cost:
     )
 
 
-def unrecorded(history: History, change: SpacedChange) -> str | None:
-    """The first member of which no operation was ever recorded; None where there is none."""
+def uncountable(history: History, change: SpacedChange) -> str | None:
+    """Why the reads and writes of a change are not all known; None where they are: operations of a member
+    that were not recorded, operations of unknown cost, or a client that is neither a member nor the runner."""
     told = _asking(history)
-    return next((life.member for life in change.members if life.actor not in told), None)
+    mute = next((life.member for life in change.members if life.actor not in told), None)
+    if mute is not None:
+        return f"the operations of {mute} are not recorded"
+    known = {"runner", *(life.actor for life in lives(history))}
+    for event in _within(_operations(history), change.phase.at_us, change.rest.at_us):
+        if event.actor not in known:
+            return f"{event.actor}, which is not a member, made requests"
+        if (name := uncounted(event)) is not None:
+            return f"what an operation {name} of {event.actor} costs is not known"
+    return None
 
 
 @once
