@@ -94,6 +94,19 @@ def lives(history: History) -> Sequence[Life]:
     return book.finish()
 
 
+@once
+def stranger(history: History) -> str | None:
+    """The first id in the registry whose member, or whose session, no process recorded, as a cause of doubt in
+    checks of what every member does; None where there is none."""
+    members = {life.who for life in lives(history)}
+    actors = {event.session: event.actor for event in events_of(history, Kind.CONNECTED)}
+    for event in events_of(history, Kind.CREATED):
+        match str(event.of("path")).split("/"):
+            case ["", "consumers", _, "ids", member] if (actors.get(event.session, ""), member) not in members:
+                return f"{member} is registered by session {event.session}, and no process recorded this"
+    return None
+
+
 class _Book:
     """Lives in the making."""
 

@@ -109,3 +109,17 @@ def test_a_member_that_left_leaves_nothing_open() -> None:
     third_joins(story, ("m1", 2010))
     story.member(2500, "m2", Kind.MEMBER_CLOSING)
     assert MISSED.judge(ended(story).history()).outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize("missing", ["all", "session"])
+def test_a_member_of_which_nothing_was_recorded_leaves_it_open(missing: str) -> None:
+    story = two_at_rest()
+    third_joins(story, ("m1", 2010), ("m2", 2010))
+    if missing == "session":
+        story.add(50, "m4", Kind.MEMBER_STARTED, member="g_m4", group="g", detail={"rules": "shipped"})
+    story.registers(60, "m4")
+    finding = MISSED.judge(ended(story).history())
+    assert (finding.outcome, finding.why) == (
+        Outcome.UNKNOWN,
+        "g_m4 is registered by session 0x4, and no process recorded this",
+    )
