@@ -57,7 +57,11 @@ def _explains(history: History, fault: Fault, event: Event, actor: str, members:
 
 
 def doubted(history: History, findings: Mapping[str, Finding]) -> dict[str, Finding]:
-    """The findings, by name: all unknown if something disturbed the trial."""
+    """The findings, by name: all unknown if something disturbed the trial, or if a process that it says was killed or
+    paused went on: what follows is then not what such a fault leads to."""
+    contradicted = next((fault for fault in faults(history) if fault.moved is not None), None)
+    if contradicted is not None:
+        return {name: _doubted(finding, str(contradicted.why_not_bitten)) for name, finding in findings.items()}
     event = disturbance(history)
     if event is None:
         return dict(findings)

@@ -23,6 +23,11 @@ TOLERANCE_US = 2_000
 #: Of a zxid, below the leader's epoch.
 EPOCH_BITS = 32
 
+#: A signal that kills or stops a process is sent as soon as FAULT_BEGAN is written. After so long the process
+#: records nothing more, whenever the proof was written; live, as the runner may be kept waiting before it sends it.
+STOPPED_WITHIN_US = {"simulated": TOLERANCE_US}
+LIVE_STOPPED_WITHIN_US = 100_000
+
 #: Faults that are done at once, or are no harm to a member: what follows them is theirs, and a
 #: group has to cope with it.
 DEEDS = frozenset({"kill", "leave", "join", "topic", "broker", "expire", "duplicate-id"})
@@ -112,11 +117,13 @@ def _fault(history: History, began: Event, bit: Event | None, ended: Event | Non
 
 
 def _moved(history: History, began: Event, bit: Event | None, ended: Event | None) -> Event | None:
-    """What a killed or paused process recorded after it was seen dead or stopped."""
+    """What a killed or paused process recorded after it was seen dead or stopped, or should have been."""
     if bit is None or began.of("fault") not in (KILL, PAUSE):
         return None
     own = _by_actor(history).get(str(began.of("target")), [])
-    after = bisect_right(own, bit.at_us + TOLERANCE_US, key=lambda event: event.at_us)
+    within_us = STOPPED_WITHIN_US.get(history.trial.world, LIVE_STOPPED_WITHIN_US)
+    stopped_us = min(bit.at_us + TOLERANCE_US, began.at_us + within_us)
+    after = bisect_right(own, stopped_us, key=lambda event: event.at_us)
     if after == len(own):
         return None
     woke = began.of("fault") == PAUSE and ended is not None and own[after].at_us >= ended.at_us - TOLERANCE_US

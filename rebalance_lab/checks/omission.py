@@ -29,10 +29,11 @@ from rebalance_lab.checks.lives import lives
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
+from rebalance_lab.history.views import once
 
 
 @dataclass(frozen=True, slots=True)
-class _Breach:
+class Breach:
     """A partition without owner, or with a foreign one, at a rest. `left`: what left it so."""
 
     place: Place
@@ -49,20 +50,20 @@ class _Breach:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rest:
+class RestState:
     """What one rest shows: `places` that must have an owner, and the `breaches`. `unread`: members
     whose registration or filter cannot be read, so that nobody knows what must have an owner."""
 
+    rest: Event
     places: int
-    breaches: list[_Breach]
+    breaches: list[Breach]
     unread: list[str]
 
 
 def judge(history: History) -> Finding:
     """Measures: `rests` looked at, `partitions` that had to have an owner, over all of them;
     `unowned` and `foreign` of these, `count` both."""
-    gone = _gone_us(history)
-    seen = [_look(rest, state, gone) for rest, state in states_at_rests(history)]
+    seen = seen_at_rests(history)
     found = [] if clock_drifted(history) else [breach for one in seen for breach in one.breaches]
     numbers = {
         "count": len(found),
@@ -79,16 +80,23 @@ def judge(history: History) -> Finding:
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
 
 
-def _unread(seen: Sequence[_Rest]) -> str | None:
+def _unread(seen: Sequence[RestState]) -> str | None:
     names = sorted({member for rest in seen for member in rest.unread})
     return f"the topics that {', '.join(names)} subscribed to cannot be read" if names else None
 
 
-def _violated(found: Sequence[_Breach], numbers: dict[str, int]) -> Finding:
+def _violated(found: Sequence[Breach], numbers: dict[str, int]) -> Finding:
     first = found[0]
     others = sum(breach.rest is first.rest for breach in found) - 1
     more = f" (and {others} more partitions then)" if others else ""
     return violated(first.why + more, (first.left.id, first.rest.id), numbers)
+
+
+@once
+def seen_at_rests(history: History) -> Sequence[RestState]:
+    """What every rest before the phase `closing` shows."""
+    gone = _gone_us(history)
+    return [_look(rest, state, gone) for rest, state in states_at_rests(history)]
 
 
 def _gone_us(history: History) -> dict[str, int]:
@@ -99,23 +107,23 @@ def _gone_us(history: History) -> dict[str, int]:
     return {name: max(each.at_us for each in ends if each) for name, ends in found.items() if all(ends)}
 
 
-def _look(rest: Event, state: GroupsState, gone: dict[str, int]) -> _Rest:
+def _look(rest: Event, state: GroupsState, gone: dict[str, int]) -> RestState:
     living = {who: event for who, event in state.ids.items() if not _gone(who, gone, rest)}
     told = {who: topics_of(event, state.topics) for who, event in living.items()}
     topics = {who: found for who, found in told.items() if found is not None}
     unread = sorted(member for (_, member), found in told.items() if found is None)
     wanted = _wanted(topics, state)
     unowned = [
-        _Breach(place, False, state.freed.get(place, state.topics[place[1]][0]), rest)
+        Breach(place, False, state.freed.get(place, state.topics[place[1]][0]), rest)
         for place in wanted
         if place not in state.owners
     ]
     foreign = [
-        _Breach(place, True, owner, rest)
+        Breach(place, True, owner, rest)
         for place, owner in sorted(state.owners.items())
         if _foreign(place, owner, wanted, topics, unread)
     ]
-    return _Rest(len(wanted), unowned + foreign, unread)
+    return RestState(rest, len(wanted), unowned + foreign, unread)
 
 
 def _gone(who: Registered, gone: dict[str, int], rest: Event) -> bool:

@@ -23,7 +23,9 @@ CONTEXT_EVENTS = 8
 NEAR_US = 500_000
 
 #: Checks whose findings come of attempts that failed.
-FAILING = frozenset({"non_convergence", "hold_and_wait", "disagreement", "contradiction", "unowned_window", "omission"})
+FAILING = frozenset(
+    {"non_convergence", "hold_and_wait", "disagreement", "contradiction", "unowned_window", "omission", "stays_wrong"}
+)
 
 
 @dataclass(frozen=True, slots=True)

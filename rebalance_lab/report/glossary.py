@@ -39,6 +39,10 @@ TOGETHER = {
         "The group is at rest and every member believes that all is well, and still a partition has no owner that "
         "reads it. Nobody will notice: nothing changes any more that could make them look again."
     ),
+    "stays_wrong": (
+        "A member that has no attempts left does nothing more, and stays registered. The others count it and leave "
+        "it its share, and nobody tells anybody that nobody owns that share."
+    ),
     "non_convergence": (
         "Every member follows the rule, sees a conflict, and tries again as the others do. Nobody knows whether the "
         "others have succeeded, so nobody can tell waiting from waiting for ever."

@@ -38,7 +38,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     retries at the end."""
     if plan.control:
         return usual()
-    return usual(disagreement=None, non_convergence=None, omission=None, unowned_window=None)
+    return usual(disagreement=None, non_convergence=None, omission=None, stays_wrong=None, unowned_window=None)
 
 
 SCENARIO = register(

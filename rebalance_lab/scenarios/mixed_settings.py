@@ -35,6 +35,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
         contradiction=Outcome.VIOLATED,
         non_convergence=Outcome.VIOLATED,
         omission=Outcome.VIOLATED,
+        stays_wrong=Outcome.VIOLATED,
         unowned_window=Outcome.VIOLATED,
     )
 

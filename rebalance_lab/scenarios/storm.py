@@ -37,7 +37,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Lists differ while they change, and retries may be spent; nobody ever owns what another does."""
     if plan.control:
         return usual()
-    return usual(disagreement=None, non_convergence=None, omission=None, unowned_window=None)
+    return usual(disagreement=None, non_convergence=None, omission=None, stays_wrong=None, unowned_window=None)
 
 
 SCENARIO = register(

@@ -63,7 +63,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     if plan.control or stop_ms + leeway <= budget_ms(plan):
         return usual()
     outcome = Outcome.VIOLATED if stop_ms >= budget_ms(plan) + leeway else None
-    return usual(non_convergence=outcome, omission=outcome, unowned_window=outcome)
+    return usual(non_convergence=outcome, omission=outcome, stays_wrong=outcome, unowned_window=outcome)
 
 
 SCENARIO = register(

@@ -199,3 +199,21 @@ def test_a_loss_of_the_moment_in_which_the_fault_begins_or_the_group_rests_is_th
 
 def test_a_rest_during_the_fault_does_not_end_what_it_explains() -> None:
     assert explained(2500, rests=(1500, 3000))
+
+
+@pytest.mark.parametrize(("world", "ms", "expected"), [
+    ("simulated", 102, Outcome.VIOLATED), ("simulated", 102.001, Outcome.UNKNOWN),
+    ("processes", 200, Outcome.VIOLATED), ("processes", 200.001, Outcome.UNKNOWN),
+])  # fmt: skip
+def test_a_pause_whose_proof_stands_at_its_end_must_have_stopped_the_process_at_once(
+    world: str, ms: float, expected: Outcome
+) -> None:
+    story = overlapping(world)
+    began = story.fault(100, "pause", "m1")
+    story.worked("m1", ms)
+    story.bit(290, "pause", "m1", began)
+    story.ended(295, "pause", "m1", began)
+    story.rest(5000)
+    finding = judge(story.history())["belief_overlap"]
+    assert finding.outcome is expected
+    assert ("stopped nothing" in finding.why) == (expected is Outcome.UNKNOWN)

@@ -24,7 +24,7 @@ def false(seed: int) -> History:
 
 COUNTERFEIT = Counterfeit(
     claim="Z9",
-    check="omission",
+    check="stays_wrong",
     world="A member gives up after its last attempt, as in the claim, but soon rebalances once more by itself: each of "
     "its partitions has an owner when the group rests.",
     false=false,

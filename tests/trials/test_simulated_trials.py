@@ -130,6 +130,7 @@ CAUGHT = (
     ("ignore-watch", "missed_watch", "walkthrough"),
     ("ignore-watch", "non_convergence", "walkthrough"),
     ("ignore-watch", "herd_cost", "walkthrough"),
+    ("leave-orphan", "stays_wrong", "a short stop"),
     ("rebalance-unasked", "conflict_cost", "without conflicts"),
     ("ignore-watch", "broker_change_noticed", "herd"),
     ("ignore-watch", "group_is_global", "group-scope"),
@@ -148,6 +149,7 @@ CAUGHT = (
 #: `zombie` the control is enough; elsewhere something has to change.
 TRIALS = {
     "zombie": ("zombie", True, SLOW),
+    "a short stop": ("uncontrolled", False, {"slow_stop_ms": "1000"}),
     "a short pause": ("zombie", False, {"pause_ms": "500"}),
     "without conflicts": ("walkthrough", False, {}),
     "claims given back": ("deadlock", False, {"keep": "false"}),
