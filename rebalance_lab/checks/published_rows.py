@@ -1,16 +1,22 @@
 """Z3: at each rest the members own what the articles publish.
 
 A PHASE with `published` tells what each living member should own at the rest that ends it: for each,
-in the order in which they joined, its partitions. It is compared with what the outside observer read
-below /consumers/G/owners of the phase's group between the two. A rest is preceded by a quiet time:
-who starts at the very moment of one comes after it. Of a rest that was missed nothing is said.
+in the order in which they joined, its partitions. Three things are compared with it: the owner znodes
+of the phase's group that the registry held when the outside observer last read them before the rest;
+what the members believed in at the rest; and what they worked on then, which must be no more than
+their rows. A rest is preceded by a quiet time: who starts at the very moment of one comes after it.
+Of a rest that was missed nothing is said.
 
-Witness: the PHASE, what was observed, and the rest.
+Unknown: a rest before which nobody observed the owners, or the observer saw other owners than the
+registry held.
+
+Witness: the PHASE, what was observed, and the rest; of belief and work, the event with which they began
+(of a belief that is missing, nothing).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -19,44 +25,97 @@ from rebalance_lab.checks.faults import not_violated, violated
 from rebalance_lab.checks.lives import lives
 from rebalance_lab.checks.model import About, Check, Finding
 from rebalance_lab.checks.scope import next_rest
-from rebalance_lab.history.events import Event, Kind, Layer, order
+from rebalance_lab.checks.znodes import Seen, znodes_of
+from rebalance_lab.history.events import Event, EventId, Kind, Layer, order
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of
+from rebalance_lab.history.intervals import Interval, owner_claim
+from rebalance_lab.history.views import beliefs, effects, events_of
 
 #: The partitions of each member, (topic, partition)s in order.
 Rows = list[list[tuple[str, int]]]
 
 
+#: Member -> its partitions.
+_Shares = dict[str, list[tuple[str, int]]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A published row and what was found; `observed`: the reads, none where nobody looked."""
+    """A published row and what was found of it.
+
+    `observed`: the reads, none where nobody looked; `members`: the living ones in order; `held`: what
+    the registry held; `seen`: what the observer saw; `believed` and `worked` by the members themselves.
+    """
 
     phase: Event
     rest: Event
     observed: list[Event]
+    members: list[str]
     published: Rows
-    found: Rows
-    strangers: list[str]
+    held: _Shares
+    seen: _Shares
+    believed: list[Interval]
+    worked: list[Interval]
+
+    def of(self, shares: _Shares) -> Rows:
+        return [sorted(shares.get(member, ())) for member in self.members]
 
     @property
-    def wrong(self) -> bool:
-        return self.found != self.published or bool(self.strangers)
+    def strangers(self) -> list[str]:
+        return sorted(set(self.held) - set(self.members))
+
+    @property
+    def wrong(self) -> str | None:
+        """How it differs from what is published; None where it does not."""
+        published = _text(self.published)
+        if self.of(self.held) != self.published or self.strangers:
+            more = f"; {', '.join(self.strangers)} owns a partition too" if self.strangers else ""
+            return f"members own {_text(self.of(self.held))}; published: {published}{more}"
+        believed = self.of(_shares(self.believed))
+        if believed != self.published:
+            return f"members believe in {_text(believed)}; published: {published}"
+        surplus = self.surplus
+        if surplus:
+            first = surplus[0]
+            return f"{first.member} works on {first.topic}/{first.partition}; published: {published}"
+        return None
+
+    @property
+    def surplus(self) -> list[Interval]:
+        """Work on what is not in the worker's row."""
+        rows = dict(zip(self.members, self.published, strict=False))
+        return [run for run in self.worked if (run.topic, run.partition) not in rows.get(run.member, ())]
+
+    @property
+    def witness(self) -> tuple[EventId | None, ...]:
+        rows = dict(zip(self.members, self.published, strict=False))
+        wrong = [one for one in self.believed if (one.topic, one.partition) not in rows.get(one.member, ())]
+        inside = [] if self.of(self.held) != self.published else [one.begin for one in (*wrong, *self.surplus)][:1]
+        return (self.phase.id, *(event.id for event in self.observed), *inside, self.rest.id)
 
 
 def judge(history: History) -> Finding:
     """Measures: `rows` compared, `count` of those that differ."""
-    rows = [row for phase in _phases(history) if (row := _row(history, phase)) is not None]
-    wrong = [row for row in rows if row.wrong]
+    every = [row for phase in _phases(history) if (row := _row(history, phase)) is not None]
+    rows = [row for row in every if row.observed]
+    wrong = [(row, why) for row in rows if (why := row.wrong) is not None]
     numbers = {"count": len(wrong), "rows": len(rows)}
     if wrong:
-        first = wrong[0]
-        why = f"at rest after phase {first.phase.of('name')} members own {_text(first.found)}"
-        why += f"; published: {_text(first.published)}"
-        if first.strangers:
-            why += f"; {', '.join(first.strangers)} owns a partition too"
-        return violated(why, (first.phase.id, *(event.id for event in first.observed), first.rest.id), numbers)
-    nothing = None if rows else "no rest with an observation followed a published row"
-    return not_violated(history, "at each rest members owned what is published", numbers, vacuous=nothing)
+        first, why = wrong[0]
+        return violated(f"at rest after phase {first.phase.of('name')} {why}", first.witness, numbers)
+    doubts = [] if rows else ["no rest with an observation followed a published row"]
+    doubts += [
+        f"nobody observed the owners after phase {row.phase.of('name')}" for row in every if rows and not row.observed
+    ]
+    doubts += [
+        f"after phase {row.phase.of('name')} the outside observer saw {_text(row.of(row.seen))}, and the registry held"
+        f" {_text(row.of(row.held))}"
+        for row in rows
+        if row.seen != row.held
+    ]
+    return not_violated(
+        history, "at each rest members owned what is published", numbers, vacuous="; ".join(doubts) or None
+    )
 
 
 def _phases(history: History) -> list[Event]:
@@ -64,6 +123,7 @@ def _phases(history: History) -> list[Event]:
 
 
 def _row(history: History, phase: Event) -> _Row | None:
+    """None where no rest ended the phase."""
     rest = next_rest(history, phase)
     if rest is None:
         return None
@@ -73,10 +133,7 @@ def _row(history: History, phase: Event) -> _Row | None:
         path = str(event.of("path"))
         if path.startswith(prefix) and order(phase) < order(event) < order(rest):
             latest[path[len(prefix) :]] = event
-    if not latest:
-        return None
-    owned = _owned(latest)
-    living = [
+    members = [
         life.member
         for life in lives(history)
         if life.group == phase.group
@@ -87,20 +144,48 @@ def _row(history: History, phase: Event) -> _Row | None:
         phase=phase,
         rest=rest,
         observed=list(latest.values()),
+        members=members,
         published=_rows(phase.of("published")),
-        found=[sorted(owned.get(member, ())) for member in living],
-        strangers=sorted(set(owned) - set(living)),
+        held=_held(history, latest),
+        seen=_owned(latest),
+        believed=_at_rest(beliefs(history), phase, rest),
+        worked=[run for run in _at_rest(effects(history), phase, rest) if run.member in members],
     )
 
 
-def _owned(observed: Mapping[str, Event]) -> dict[str, list[tuple[str, int]]]:
+def _held(history: History, latest: Mapping[str, Event]) -> _Shares:
+    """What the registry held when the observer read."""
+    found: _Shares = {}
+    for znode in znodes_of(history)[0]:
+        claim = owner_claim(znode.created)
+        event = None if claim is None else latest.get(claim[1])
+        if claim is None or event is None or not znode.path.startswith(f"{event.of('path')}/"):
+            continue
+        zxid = event.of("owners_zxid")
+        if znode.surely_there_at(Seen(event.at_us, zxid if isinstance(zxid, int) else event.zxid)):
+            found.setdefault(znode.member, []).append((claim[1], claim[2]))
+    return {member: sorted(its) for member, its in found.items()}
+
+
+def _at_rest(intervals: Sequence[Interval], phase: Event, rest: Event) -> list[Interval]:
+    return [one for one in intervals if one.group == phase.group and one.begin_us < rest.at_us <= one.end_us]
+
+
+def _shares(intervals: Sequence[Interval]) -> _Shares:
+    found: _Shares = {}
+    for one in intervals:
+        found.setdefault(one.member, []).append((one.topic, one.partition))
+    return found
+
+
+def _owned(observed: Mapping[str, Event]) -> _Shares:
     """Member -> what it was seen to own: owners are thread ids."""
-    found: dict[str, list[tuple[str, int]]] = {}
+    found: _Shares = {}
     for topic, event in observed.items():
         owners = event.of("owners")
         for partition, thread in (owners if isinstance(owners, dict) else {}).items():
             found.setdefault(str(thread).rpartition("-")[0], []).append((topic, int(partition)))
-    return found
+    return {member: sorted(its) for member, its in found.items()}
 
 
 def _rows(published: object) -> Rows:
@@ -117,7 +202,7 @@ def _published(history: History) -> bool:
 
 CHECK = Check(
     name="published_rows",
-    compares=(Layer.OP,),
+    compares=(Layer.REGISTRY, Layer.BELIEF, Layer.EFFECT, Layer.OP),
     meaning="At a rest the members did not own what the articles publish.",
     plants=("never-claim-last",),
     judge=judge,
