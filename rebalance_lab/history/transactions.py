@@ -22,7 +22,8 @@ REGISTRY_ACTOR = "zookeeper"
 
 class TransactionKind(Enum):
     """ZooKeeper's transaction types; the values are its opcodes. A refused write is logged too:
-    it takes a zxid."""
+    it takes a zxid. OTHER: one that changes no znode which the history is about (setACL, reconfig, or a
+    write outside the subtree that is recorded); it has a zxid and nothing more."""
 
     SESSION_OPENED = -10
     SESSION_CLOSED = -11
@@ -31,6 +32,10 @@ class TransactionKind(Enum):
     DELETE = 2
     SET = 5
     CHECK = 13
+    OTHER = 0
+
+
+_WITHOUT_EVENTS = frozenset({TransactionKind.CHECK, TransactionKind.OTHER})
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +99,9 @@ class RegistryTracker:
     Without a list it has `sampled: true`, and so has each DELETED that follows; these come from the
     tracker's own account of who created what, by path. `describe` comes from `wire`: the history
     itself knows no payloads.
+
+    A transaction of which there is nothing to record takes a zxid and yields no event. So that its zxid
+    does not look like a lost record, the next event has in its detail `passed`, how many such there were.
     """
 
     def __init__(self, *, wall_offset_us: int, describe: Describe, plant: str | None = None) -> None:
@@ -102,6 +110,7 @@ class RegistryTracker:
         self._plant = plant
         self._n = 0
         self._zxid = -1
+        self._passed: set[int] = set()
         self._nodes: dict[str, tuple[int, Facts]] = {}
 
     def feed(self, transaction: Transaction) -> list[Event]:
@@ -109,6 +118,9 @@ class RegistryTracker:
         if transaction.zxid < self._zxid:
             raise ImpossibleTransaction(f"zxid {transaction.zxid:#x} after {self._zxid:#x}")
         self._zxid = transaction.zxid
+        if transaction.kind in _WITHOUT_EVENTS:
+            self._passed.add(transaction.zxid)
+            return []
         handler = self._HANDLERS[transaction.kind]
         return handler(self, transaction)
 
@@ -156,15 +168,14 @@ class RegistryTracker:
     def _refused(self, txn: Transaction) -> list[Event]:
         return [self._event(txn, Kind.FAILED, PathFacts(), {"code": txn.code})]
 
-    def _checked(self, txn: Transaction) -> list[Event]:
-        return []
-
     def _kept(self, events: list[Event]) -> list[Event]:
         if self._plant == "recorder-loses-releases":  # planted bug: the check of the recorder must see it
             return [event for event in events if event.kind is not Kind.DELETED or event.partition is None]
         return events
 
     def _event(self, txn: Transaction, kind: Kind, facts: Facts, detail: dict[str, object]) -> Event:
+        passed = len(self._passed - {txn.zxid})  # an operation of the same multi may have an event
+        self._passed.clear()
         event = Event(
             actor=REGISTRY_ACTOR,
             n=self._n,
@@ -177,7 +188,7 @@ class RegistryTracker:
             topic=facts.topic,
             partition=facts.partition,
             zxid=txn.zxid,
-            detail={"cxid": txn.cxid, **detail},
+            detail={"cxid": txn.cxid, **detail, **({"passed": passed} if passed else {})},
         )
         self._n += 1
         return event
@@ -189,5 +200,4 @@ class RegistryTracker:
         TransactionKind.SET: _set,
         TransactionKind.DELETE: _deleted,
         TransactionKind.ERROR: _refused,
-        TransactionKind.CHECK: _checked,
     }

@@ -263,7 +263,17 @@ def test_a_transaction_that_is_missing_is_a_cause() -> None:
     story.rest(10)
     lost = story.events.pop(1)
     story.events[1] = msgspec.structs.replace(story.events[1], n=lost.n)
-    assert unknown_causes(story.history()) == ["the registry's transaction 0x2 is missing"]
+    assert unknown_causes(story.history()) == ["1 of the registry's transactions between 0x1 and 0x3 are missing"]
+
+
+@pytest.mark.parametrize(("passed", "lost"), [(1, 1), (2, 0), (None, 2)])
+def test_transactions_that_were_passed_over_are_not_lost(passed: int | None, lost: int) -> None:
+    story = Story()
+    story.created(1, "m1", zxid=5)
+    story.created(2, "m1", partition=1, zxid=8, detail={"ephemeral": True, "passed": passed})
+    story.rest(10)
+    missing = [f"{lost} of the registry's transactions between 0x5 and 0x8 are missing"]
+    assert unknown_causes(story.history()) == (missing if lost else [])
 
 
 def test_the_first_transaction_of_an_epoch_follows_any_of_the_last() -> None:

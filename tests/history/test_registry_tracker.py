@@ -101,6 +101,24 @@ def test_a_session_s_opening_and_a_refused_write_are_told() -> None:
     assert (second.kind, second.zxid, second.detail) == (Kind.FAILED, 2, {"cxid": 9, "code": -110})
 
 
+def test_an_event_counts_the_transactions_before_it_that_yield_none() -> None:
+    """Of a multi with a check and a create, both with zxid 4, the create is the event."""
+
+    def nothing(zxid: int, kind: TransactionKind = TransactionKind.OTHER) -> Transaction:
+        return Transaction(zxid, 0x9, 1, 1_000_000_000 + zxid, kind)
+
+    events = feed(
+        opened(1, 0x1),
+        nothing(2),
+        nothing(3),
+        nothing(3),
+        nothing(4, TransactionKind.CHECK),
+        created(4, 0x1, OWNER, b"g_m1-0"),
+        deleted(5, 0x1, OWNER),
+    )
+    assert [(event.zxid, event.of("passed")) for event in events] == [(1, None), (4, 2), (5, None)]
+
+
 OTHER_OWNER = "/consumers/g/owners/t/1"
 
 #: Session 0x1 has an id and partition 1, 0x2 has partition 0; one znode of 0x1 is persistent.

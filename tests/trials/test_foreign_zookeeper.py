@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 import structlog
@@ -46,6 +47,29 @@ def test_a_trial_is_alone_below_a_znode_that_goes_with_it(
     assert not [path for path in paths if path.startswith((TRIALS, "/somebody"))]
     assert client.get_children(TRIALS) == []
     client.delete("/somebody-elses")
+
+
+def test_what_others_write_meanwhile_is_no_lost_record(
+    named: EmbeddedZooKeeper, client: KazooClient, tmp_path: Path
+) -> None:
+    over = Event()
+
+    def write() -> None:
+        for number in range(10_000):
+            client.create(f"/noise-{number}", b"")
+            client.delete(f"/noise-{number}")
+            if over.wait(0.05):
+                return
+
+    writer = Thread(target=write)
+    writer.start()
+    try:
+        result = api.run(api.make_plan("leave", world="processes"), tmp_path)
+    finally:
+        over.set()
+        writer.join()
+    assert result.status == api.AS_EXPECTED, result.findings
+    assert any(event.of("passed") for event in load(result.folder).events), "others wrote between its transactions"
 
 
 @pytest.mark.usefixtures("named")
@@ -124,7 +148,7 @@ def test_a_log_of_one_subtree(embedded_zookeeper: EmbeddedZooKeeper, client: Kaz
     client.delete("/parting")
     client.delete("/part/a")
     seen = [(each.kind.name, each.path, each.data) for each in log.poll()]
-    assert seen == [("CREATE", "/a", b"mine"), ("DELETE", "/a", b"")]
+    assert seen == [("CREATE", "/a", b"mine"), ("OTHER", "", b""), ("OTHER", "", b""), ("DELETE", "/a", b"")]
     assert log.poll() == []
 
 

@@ -157,7 +157,8 @@ def _granted_by(server: Server, asked_ms: int) -> int:
 
 class ChrootLog:
     """What a log holds of one znode's subtree, with paths as its sessions see them. Sessions and refused
-    writes have no path: all of them are passed on that begin after this log was opened."""
+    writes have no path: all of them are passed on that begin after this log was opened. Of all else only the
+    zxid is passed on (OTHER), so that the history can tell it from a record that was lost."""
 
     def __init__(self, log: EnsembleLog, chroot: str) -> None:
         self._log = log
@@ -167,15 +168,21 @@ class ChrootLog:
 
     def poll(self) -> list[Transaction]:
         """See `EnsembleLog.poll`."""
-        return [seen for each in self._log.poll() if (seen := self._seen(each)) is not None]
+        return [self._seen(each) for each in self._log.poll()]
 
-    def _seen(self, transaction: Transaction) -> Transaction | None:
+    def _seen(self, transaction: Transaction) -> Transaction:
         if transaction.kind is TransactionKind.SESSION_OPENED:
             self._sessions[transaction.session_id] = None
         if transaction.path.startswith(self._chroot + "/"):
             return replace(transaction, path=transaction.path.removeprefix(self._chroot))
         if transaction.path or transaction.session_id not in self._sessions:
-            return None
+            return Transaction(
+                transaction.zxid,
+                transaction.session_id,
+                transaction.cxid,
+                transaction.wall_ms,
+                TransactionKind.OTHER,
+            )
         if transaction.removed:
             below = (path for path in transaction.removed if path.startswith(self._chroot + "/"))
             return replace(transaction, removed=tuple(path.removeprefix(self._chroot) for path in below))

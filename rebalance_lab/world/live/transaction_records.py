@@ -34,7 +34,7 @@ class _Origin(NamedTuple):
 
 
 def transactions_of(record: bytes, where: str) -> tuple[int, tuple[Transaction, ...]]:
-    """The zxid of one record, and its transactions: none (ignored types), one, or those of a multi.
+    """The zxid of one record, and its transactions: one, or those of a multi.
 
     Raises TransactionLogError: an unknown type, or a record that is too short for its type.
     """
@@ -49,7 +49,7 @@ def _operations(origin: _Origin, kind: int, record: bytes, offset: int, where: s
     if kind == _MULTI:
         return _multi(origin, record, offset, where)
     if kind in _IGNORED:
-        return []
+        return [Transaction(*origin, TransactionKind.OTHER)]
     reader = _READERS.get(kind)
     if reader is None:
         raise TransactionLogError(

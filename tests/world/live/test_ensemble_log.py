@@ -176,7 +176,8 @@ def test_one_node_is_an_ensemble(tmp_path: Path) -> None:
     nodes.append(0, at(0, 4), record(txn(0, 4), 7, b"an ACL"))
     log = EnsembleLog(nodes.data_dirs)
     found = log.poll()
-    assert found == TransactionLog(nodes.data_dirs[0]).poll() == [txn(0, 1), txn(0, 2), *parts]
+    other = Transaction(at(0, 4), 0x10, 4, 1004, TransactionKind.OTHER)
+    assert found == TransactionLog(nodes.data_dirs[0]).poll() == [txn(0, 1), txn(0, 2), *parts, other]
     assert log.poll() == []
 
 

@@ -135,9 +135,11 @@ def test_relatives_of_create_and_delete(kind: int, content: bytes, expected: Tra
 
 
 @pytest.mark.parametrize("kind", [7, 16])
-def test_transactions_about_no_znode_are_left_out(kind: int) -> None:
+def test_of_transactions_about_no_znode_only_the_zxid_is_kept(kind: int) -> None:
     log = FILE_HEADER + record(CREATE, kind, b"whatever") + write(DELETE)
-    assert parsed(log) == [DELETE]
+    other, following = parsed(log)
+    assert (other.kind, other.zxid, other.path) == (TransactionKind.OTHER, CREATE.zxid, "")
+    assert following == DELETE
 
 
 def test_errors_name_file_byte_and_reason() -> None:
