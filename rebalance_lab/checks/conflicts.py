@@ -17,13 +17,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rebalance_lab.checks.deals import partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.lives import Attempt, Life
 from rebalance_lab.checks.spaced_changes import SpacedChange
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import actor_by_session, events_of, once
 
 #: ZooKeeper's error code of a create where a znode already is.
 NODE_EXISTS = -110
@@ -49,15 +50,10 @@ def conflicts_of(history: History, change: SpacedChange) -> list[Conflict]:
 
 def _conflict(history: History, life: Life, attempt: Attempt) -> Conflict:
     assert attempt.failed is not None
-    lost = _pairs(attempt.failed, "conflicts")
-    wants = _pairs(attempt.decided, "wants")
+    lost = partitions_in(attempt.failed.of("conflicts"))
+    wants = () if attempt.decided is None else partitions_in(attempt.decided.of("wants"))
     why = _invented(history, life, attempt, attempt.failed, lost)
     return Conflict(life, attempt.failed, len(wants), len(lost), why)
-
-
-def _pairs(event: Event | None, name: str) -> list[tuple[str, int]]:
-    told = None if event is None else event.of(name)
-    return [(str(topic), int(partition)) for topic, partition in told] if isinstance(told, list | tuple) else []
 
 
 def _invented(
@@ -70,9 +66,10 @@ def _invented(
         path = f"/consumers/{life.group}/owners/{topic}/{partition}"
         if not any(_met(znode, life, begin_us, end_us) for znode in _owners(history).get(path, ())):
             return f"{life.member} reported a conflict over {topic}/{partition}, which nobody else owned"
-    sessions = _sessions(history).get(life.actor, set())
     refused = sum(
-        event.session in sessions and event.of("code") == NODE_EXISTS and begin_us <= event.at_us <= end_us
+        event.of("code") == NODE_EXISTS
+        and begin_us <= event.at_us <= end_us
+        and actor_by_session(history).get(event.session) == life.actor
         for event in events_of(history, Kind.FAILED)
     )
     if refused < len(lost):
@@ -94,13 +91,4 @@ def _owners(history: History) -> dict[str, list[Znode]]:
     for znode in znodes_of(history)[0]:
         if not znode.is_id:
             found.setdefault(znode.path, []).append(znode)
-    return found
-
-
-@once
-def _sessions(history: History) -> dict[str, set[str | None]]:
-    """Actor -> its sessions."""
-    found: dict[str, set[str | None]] = {}
-    for event in events_of(history, Kind.CONNECTED):
-        found.setdefault(event.actor, set()).add(event.session)
     return found

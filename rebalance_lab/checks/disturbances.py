@@ -16,7 +16,7 @@ from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.checks.scope import closing_us, next_rest
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import actor_by_session, events_of, once
 
 #: Faults that never cost a member its connection.
 HARMLESS = frozenset({"join", "topic", "broker"})
@@ -29,12 +29,11 @@ def disturbance(history: History) -> Event | None:
     if history.trial.world == "simulated":
         return None
     members = {event.actor for event in events_of(history, Kind.MEMBER_STARTED)}
-    sessions = {event.session: event.actor for event in events_of(history, Kind.CONNECTED) if event.actor in members}
     leaving = events_of(history, Kind.MEMBER_CLOSING, Kind.MEMBER_CLOSED)
     end_us, _ = closing_us(history)
     for event in events_of(history, Kind.DISCONNECTED, Kind.EXPIRED, Kind.SESSION_CLOSED):
         closed = event.kind is Kind.SESSION_CLOSED
-        actor = sessions.get(event.session) if closed else event.actor
+        actor = actor_by_session(history).get(event.session) if closed else event.actor
         if actor not in members or event.at_us >= end_us or _meant(history, event, actor, members):
             continue
         if not (closed and any(one.actor == actor and one.at_us <= event.at_us + TOLERANCE_US for one in leaving)):

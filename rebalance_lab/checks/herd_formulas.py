@@ -29,7 +29,7 @@ from rebalance_lab.checks.lives import Life
 from rebalance_lab.checks.spaced_changes import SpacedChange, Who
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once, registry
+from rebalance_lab.history.views import actor_by_session, events_of, once, registry
 
 #: What a member of 0.8.2.2 logs when it rebalances without brokers; from then on it watches them.
 _NO_BROKERS = "no brokers found when trying to rebalance."
@@ -100,7 +100,7 @@ def expected(history: History, change: SpacedChange) -> Expected:
 
 
 def _group(history: History, change: SpacedChange, state: GroupsState) -> _Group:
-    name, actors = str(change.phase.group), _actors(history)
+    name, actors = str(change.phase.group), actor_by_session(history)
     ids = {member: event for (group, member), event in state.ids.items() if group == name}
     owns = Counter(event.member for (group, _, _), event in state.owners.items() if group == name)
     members: dict[Who, _Member] = {}
@@ -122,12 +122,6 @@ def _named(registered: Event) -> list[str]:
     """The topics that a registration names; none for a filter."""
     registration = registration_of(registered)
     return [] if registration is None or registration.wildcard else list(registration.streams())
-
-
-@once
-def _actors(history: History) -> dict[str | None, str]:
-    """Session -> the actor that it was of."""
-    return {event.session: event.actor for event in events_of(history, Kind.CONNECTED)}
 
 
 # -- who is told, and who rebalances ------------------------------------------------------------

@@ -29,7 +29,7 @@ def judge(history: History) -> Finding:
         why = ", ".join(f"{wait.member} holds {wait.holds} and waits for {wait.waits_for}" for wait in cycles[0])
         return violated(why, tuple(wait.failed.id for wait in cycles[0]), numbers)
     nothing = None if events_of(history, Kind.REBALANCE_BEGAN) else "no member ever rebalanced"
-    why = "no members waited for what each other held"
+    why = "no members waited for each other"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
 
 

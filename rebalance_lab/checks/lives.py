@@ -10,7 +10,7 @@ from rebalance_lab.checks.stretches import Stretch
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import actor_by_session, events_of, once
 
 #: (actor, member)
 _Who = tuple[str, str]
@@ -99,10 +99,10 @@ def stranger(history: History) -> str | None:
     """The first id in the registry whose member, or whose session, no process recorded, as a cause of doubt in
     checks of what every member does; None where there is none."""
     members = {life.who for life in lives(history)}
-    actors = {event.session: event.actor for event in events_of(history, Kind.CONNECTED)}
     for event in events_of(history, Kind.CREATED):
+        actor = actor_by_session(history).get(event.session, "")
         match str(event.of("path")).split("/"):
-            case ["", "consumers", _, "ids", member] if (actors.get(event.session, ""), member) not in members:
+            case ["", "consumers", _, "ids", member] if (actor, member) not in members:
                 return f"{member} is registered by session {event.session}, and no process recorded this"
     return None
 

@@ -1,11 +1,11 @@
-"""Z3: at each rest the members own what the articles publish.
+"""Z3, Z5b: at each rest the members own what the articles publish.
 
-A PHASE with `published` tells what each living member should own at the rest that ends it: for each,
+A PHASE with `published` says what each living member should own at the rest that ends it: for each,
 in the order in which they joined, its partitions. Three things are compared with it: the owner znodes
 of the phase's group that the registry held when the outside observer last read them before the rest;
 what the members believed in at the rest; and what they worked on then, which must be no more than
-their rows. A rest is preceded by a quiet time: who starts at the very moment of one comes after it.
-Of a rest that was missed nothing is said.
+their rows. A rest is preceded by a quiet time, so a member that starts at the moment of a rest comes after
+it. A rest that was missed is not judged.
 
 Unknown: a rest before which nobody observed the owners, or the observer saw other owners than the
 registry held.

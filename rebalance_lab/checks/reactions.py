@@ -39,7 +39,7 @@ from rebalance_lab.checks.unheard import by_path, watch_answers
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import actor_by_session, events_of, once
 
 #: What an actor had heard: the n of each of its notifications and replies, and the latest zxid until then.
 _Heard = tuple[list[int], list[int]]
@@ -169,11 +169,11 @@ def _deadline_us(history: History, change: Event, rests: Sequence[int]) -> int:
 
 def _registered(history: History) -> dict[tuple[str, str], list[Znode]]:
     """(actor, member) -> the ids that it made by its sessions: another process may bear its name."""
-    actors = {event.session: event.actor for event in events_of(history, Kind.CONNECTED)}
     found: dict[tuple[str, str], list[Znode]] = {}
     for znode in znodes_of(history)[0]:
-        if znode.is_id and znode.created.session in actors:
-            found.setdefault((actors[znode.created.session], znode.member), []).append(znode)
+        actor = actor_by_session(history).get(znode.created.session)
+        if znode.is_id and actor is not None:
+            found.setdefault((actor, znode.member), []).append(znode)
     return found
 
 

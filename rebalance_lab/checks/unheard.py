@@ -2,7 +2,7 @@
 
 A watch fires once, and ZkClient 0.3 sets it again when it handles the notification (`ZkClient`'s event
 thread: exists, then getChildren or getData). If a further change comes before that, ZooKeeper sends
-nothing, and the read that sets the watch again sees both changes: two notifications melt into one. The
+nothing, and the read that sets the watch again sees both changes: two notifications are merged into one. The
 recorded events show whether a member was in that state, so a missing notification is either excused
 by name or the watch failed to fire.
 """

@@ -71,18 +71,20 @@ def agree(
     with spoken():
         plans = live_plans(scenario, rules, members, control, values)
         writable_store(store)
+        if out is not None:
+            _writable(out)
         samples = [agree_samples.live_sample(world, plan, live, store) for world, plan in plans.items()]
         beside = agree_samples.simulated_sample(
             agree_samples.simulated_plan(plans[Live.PROCESSES]), simulated, processes
         )
     found = [compared(sample, beside) for sample in samples]
-    if out is not None:
-        _draw(found, out)
     for comparison in found:
         if as_json:
             print_json(shape(comparison))
         else:
             show(comparison)
+    if out is not None:
+        _draw(found, out)
     raise typer.Exit(EXIT_CODES[overall(row for comparison in found for row in comparison.rows)])
 
 
@@ -106,6 +108,17 @@ def compared(sample: agree_samples.LiveSample, simulated: list[Measured]) -> Com
     """A live sample beside simulated trials of the same plan."""
     rows = compare(sample.trials, simulated, sample.world, sample.plan.parameters)
     return Comparison(sample, simulated, rows)
+
+
+def _writable(out: Path) -> None:
+    """Raises Failure before anything is run when a picture cannot be written there."""
+    probe = out.with_name(f".{out.name}.writable")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise Failure(f"cannot write --out {out}: {error.strerror}; choose another file") from error
 
 
 def _draw(found: list[Comparison], out: Path) -> None:

@@ -12,7 +12,7 @@ import msgspec
 from rebalance_lab.analysis.agreement.causes import Live
 from rebalance_lab.analysis.agreement.measures import Measured, measured
 from rebalance_lab.checks import judge
-from rebalance_lab.cli.terminal import watched
+from rebalance_lab.cli.terminal import progress, watched
 from rebalance_lab.history.files import Trial, load, read_trial, trial_folders
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import REAL, Plan
@@ -62,6 +62,8 @@ def live_sample(world: Live, plan: Plan, number: int, store: Path) -> LiveSample
     seeds = {trial.seed for trial in found.values()}
     free = (seed for seed in count(1) if seed not in seeds)
     plans = [with_seed(plan, seed) for seed in islice(free, number - len(found))]
+    if plans:
+        progress().print(f"{len(found)} of {number} live trials are in the store; running {len(plans)}, one at a time")
     ended = list(watched(api.attempts(plans, store, 1), len(plans), world)) if plans else []
     folders = [*found, *(each.folder for each in ended if isinstance(each, api.TrialResult))]
     failed = tuple(each for each in ended if isinstance(each, api.FailedTrial))

@@ -113,8 +113,8 @@ def lines(rows: Sequence[Compared]) -> Iterator[str]:
     if few:
         least = min(min(row.live.n, row.simulated.n) for row in few)
         yield (
-            f"{styled(Agreement.UNDECIDED)}: {len(few)} measures: a sample has {least} trials; with fewer than "
-            f"{LEAST_TRIALS} nothing can be shown to agree"
+            f"{styled(Agreement.UNDECIDED)}: {len(few)} measures: trials in the smaller sample: {least}; "
+            f"with fewer than {LEAST_TRIALS} nothing can be shown to agree"
         )
     same = [row for row in rows if row.constant and row.simulated.n]
     if same:
@@ -138,9 +138,7 @@ def reason(row: Compared) -> str:
         return f"{row.live.n} live and {row.simulated.n} simulated trials have it"
     unit = _unit(row)
     low, median, high = (number(row, value) for value in (row.effect.low, row.effect.median, row.effect.high))
-    told = (
-        f"{row.measure.name}: live minus simulated is {median} {unit}".rstrip() + f" at the median ({low} to {high}), "
-    )
+    told = f"live minus simulated is {median} {unit}".rstrip() + f" at the median ({low} to {high}), "
     allowed = f"the margin of {number(row, row.margin)} {unit}".rstrip() if row.margin else "any margin"
     if row.verdict is Agreement.EXPLAINED:
         causes = ", ".join(cause.name for cause in row.explained.causes)

@@ -6,7 +6,7 @@ Whoever gets one shares it with others and changes nothing in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from itertools import chain
 from typing import TypeVar, cast
@@ -79,6 +79,12 @@ def _chosen(_history: History) -> dict[tuple[Kind, ...], list[Event]]:
 def closing_phase(history: History) -> Event | None:
     """Where the trial begins to take its group down: nothing after it is an anomaly."""
     return next((event for event in events_of(history, Kind.PHASE) if event.of("name") == CLOSING), None)
+
+
+@once
+def actor_by_session(history: History) -> Mapping[str | None, str]:
+    """Session -> the process that was connected in it."""
+    return {event.session: event.actor for event in events_of(history, Kind.CONNECTED)}
 
 
 @once

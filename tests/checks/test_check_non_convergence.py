@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from group_story import GroupStory
+from rest_story import two_at_rest
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.history.events import EventId, Kind
@@ -12,16 +13,6 @@ CHECK = CHECKS["non_convergence"]
 
 #: Of a story's settings: a session and two ticks, twice 4 * 500 ms, and 1 s of quiet.
 BOUND_MS = 3000 + 2 * 2000 + 1000
-
-
-def two_at_rest(**told: object) -> GroupStory:
-    """m1 and m2 at rest at 1000 ms (runner/0)."""
-    story = GroupStory(**told)  # type: ignore[arg-type]
-    for ms, actor in ((0, "m1"), (100, "m2")):
-        story.joins(ms, actor)
-        story.rebalances(ms + 10, ms + 50, actor)
-    story.rest(1000)
-    return story
 
 
 def ended(story: GroupStory, ms: float = 20_000) -> GroupStory:

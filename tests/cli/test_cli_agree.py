@@ -94,6 +94,10 @@ def test_real_members_are_a_sample_of_their_own(
 def test_bad_input_is_refused_in_one_line(command: CommandLine, tmp_path: Path) -> None:
     assert "did you mean zombie" in command.refused("agree", "zombi")
     assert ".svg or .html" in command.refused("agree", "zombie", "--out", tmp_path / "x.png")
+    (tmp_path / "file").touch()
+    complaint = command.refused("agree", "zombie", "--store", tmp_path / "store", "--out", tmp_path / "file" / "x.svg")
+    assert "cannot write --out" in complaint
+    assert list((tmp_path / "store").iterdir()) == [], "nothing was run"
     assert "planted bug" in command.refused("agree", "zombie", "--set", "plant=ignore-watch")
     assert "cannot be played in world processes" in command.refused("agree", "minority")
     assert "mixed" in command.refused("agree", "zombie", "--members", "mixed")

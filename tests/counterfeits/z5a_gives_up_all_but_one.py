@@ -8,26 +8,17 @@ from __future__ import annotations
 from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
+from counterfeit_releases import all_but_the_last, left_over
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.files import History
 from zkconsumer.claims import Claims, Plan
-from zkconsumer.ownership import Ownership
 
 _take = Claims.take
 
 
-async def _all_but_the_last(claims: Claims, ownership: Ownership) -> None:
-    ownership.disbelieve()
-    owned = [each for topic in ownership.topics for each in ownership.of(topic)]
-    for each in owned[:-1]:
-        await claims._delete(each)
-    claims.last = owned[-1:]  # type: ignore[attr-defined]
-    ownership.clear()
-
-
 async def _unless_another_gets_it(claims: Claims, plan: Plan) -> list[TopicPartition]:
-    last, claims.last = getattr(claims, "last", []), []  # type: ignore[attr-defined]
+    last = left_over(claims)
     for each in last:
         if each not in {wanted for wanted, _ in plan.owners}:
             await claims._delete(each)
@@ -35,7 +26,7 @@ async def _unless_another_gets_it(claims: Claims, plan: Plan) -> list[TopicParti
 
 
 def _false(seed: int) -> History:
-    with patch.object(Claims, "release", _all_but_the_last), patch.object(Claims, "take", _unless_another_gets_it):
+    with patch.object(Claims, "release", all_but_the_last), patch.object(Claims, "take", _unless_another_gets_it):
         return trial("group-scope", seed)
 
 

@@ -5,26 +5,17 @@ from __future__ import annotations
 from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
+from counterfeit_releases import all_but_the_last, left_over
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.files import History
 from zkconsumer.claims import Claims, Plan
-from zkconsumer.ownership import Ownership
 
 _take = Claims.take
 
 
-async def _all_but_the_last(claims: Claims, ownership: Ownership) -> None:
-    ownership.disbelieve()
-    owned = [each for topic in ownership.topics for each in ownership.of(topic)]
-    for each in owned[:-1]:
-        await claims._delete(each)
-    claims.late = owned[-1:]  # type: ignore[attr-defined]
-    ownership.clear()
-
-
 async def _then_the_last(claims: Claims, plan: Plan) -> list[TopicPartition]:
-    late, claims.late = getattr(claims, "late", []), []  # type: ignore[attr-defined]
+    late = left_over(claims)
     first = next(((each, thread) for each, thread in plan.owners if each not in late), None)
     if late and first is not None:
         await claims._create(*first)
@@ -34,7 +25,7 @@ async def _then_the_last(claims: Claims, plan: Plan) -> list[TopicPartition]:
 
 
 def _false(seed: int) -> History:
-    with patch.object(Claims, "release", _all_but_the_last), patch.object(Claims, "take", _then_the_last):
+    with patch.object(Claims, "release", all_but_the_last), patch.object(Claims, "take", _then_the_last):
         return trial("walkthrough", seed)
 
 
