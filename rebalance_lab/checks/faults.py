@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from itertools import pairwise
 
+from rebalance_lab.checks.completeness import lost_transactions
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL, PAUSE
-from rebalance_lab.history.views import events_of, once, registry
+from rebalance_lab.history.views import events_of, once
 
 #: Registry events carry the server's wall ms, mapped by a measured offset: across layers two
 #: moments closer than this have no order.
 TOLERANCE_US = 2_000
-
-#: Of a zxid, below the leader's epoch.
-EPOCH_BITS = 32
 
 #: The runner sends the signal that kills or stops a process as soon as it has written FAULT_BEGAN. A live runner may
 #: have to wait for a core first. This long after FAULT_BEGAN the process records nothing more, whenever the proof came.
@@ -30,6 +27,9 @@ LIVE_STOPPED_WITHIN_US = 100_000
 #: Faults that are done at once, or are no harm to a member: what follows them is theirs, and a
 #: group has to cope with it.
 DEEDS = frozenset({"kill", "leave", "join", "topic", "broker", "expire", "duplicate-id"})
+
+#: What a control may have: changes of the group and of what it reads. All else does harm.
+DEEDS_OF_CONTROLS = frozenset({"join", "leave", "topic", "broker"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,23 +173,15 @@ def _incomplete(history: History) -> list[str]:
     """What the history lacks to be whole: an event, its end, or the fault it is about."""
     counts = {actor: sorted(event.n for event in its) for actor, its in _by_actor(history).items()}
     causes = [why for actor, ns in sorted(counts.items()) if (why := _not_whole(actor, ns)) is not None]
-    causes += _lost_transactions(history)
+    causes += lost_transactions(history)
     if not events_of(history, Kind.TRIAL_ENDED):
         causes.append("the runner never said that the trial ended")
     if not history.trial.control and not events_of(history, Kind.FAULT_BEGAN):
         causes.append("it is no control, and no fault ever began")
+    if history.trial.control:
+        began = [event for event in events_of(history, Kind.FAULT_BEGAN) if event.of("fault") not in DEEDS_OF_CONTROLS]
+        causes.extend(f"it is a control, and a fault began: {event.of('fault')}" for event in began[:1])
     return causes
-
-
-def _lost_transactions(history: History) -> list[str]:
-    """Where the registry's events leave zxids out. ZooKeeper numbers the transactions of an epoch (the upper
-    32 bits) without a gap; those that yield no event are counted in the next one's detail `passed`."""
-    for one, other in pairwise(registry(history)):
-        first, second, passed = one.zxid or 0, other.zxid or 0, other.of("passed")
-        lost = second - first - 1 - (passed if isinstance(passed, int) else 0)
-        if lost > 0 and first >> EPOCH_BITS == second >> EPOCH_BITS:
-            return [f"{lost} of the registry's transactions between {first:#x} and {second:#x} are missing"]
-    return []
 
 
 def _not_whole(actor: str, ns: list[int]) -> str | None:

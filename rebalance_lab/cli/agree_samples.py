@@ -13,7 +13,7 @@ from rebalance_lab.analysis.agreement.causes import Live
 from rebalance_lab.analysis.agreement.measures import Measured, measured
 from rebalance_lab.checks import judge
 from rebalance_lab.cli.terminal import progress, watched
-from rebalance_lab.history.files import Trial, load, read_trial, trial_folders
+from rebalance_lab.history.files import Trial, digest, load, read_trial, trial_folders
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import REAL, Plan
 from rebalance_lab.trials.simulated import simulate
@@ -71,10 +71,16 @@ def live_sample(world: Live, plan: Plan, number: int, store: Path) -> LiveSample
 
 
 def stored_trials(plan: Plan, store: Path) -> Iterator[tuple[Path, Trial]]:
-    """The store's trials that are like a plan in all but the seed, by seed."""
+    """The store's trials that are like a plan in all but the seed, by seed; one of each history, as a copied
+    folder is no further trial. Raises HistoryError."""
     trials = [(folder, read_trial(folder)) for folder in trial_folders(store)]
     alike = [(folder, trial) for folder, trial in trials if _kind(trial) == _kind(plan)]
-    return iter(sorted(alike, key=lambda each: (each[1].seed, each[0].name)))
+    seen: set[str] = set()
+    for folder, trial in sorted(alike, key=lambda each: (each[1].seed, each[0].name)):
+        history = trial.history_sha256 or digest(load(folder).events)
+        if history not in seen:
+            seen.add(history)
+            yield folder, trial
 
 
 def measure_stored(folder: Path) -> Measured:

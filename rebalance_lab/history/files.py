@@ -98,8 +98,7 @@ def _fields_digest(fields: dict[str, object]) -> str:
 
 
 def read_trial(folder: Path) -> Trial:
-    """The trial of a folder. Raises HistoryError, also when a field is not what was sealed; a
-    trial of a lab that sealed events only is read as it is."""
+    """The trial of a folder. Raises HistoryError, also when a field is not what was sealed, or none was."""
     path = folder / TRIAL_FILE
     try:
         fields = msgspec.json.decode(path.read_bytes())
@@ -113,7 +112,9 @@ def read_trial(folder: Path) -> Trial:
             f"{path} has schema {trial.schema_version}; this lab reads up to {SCHEMA_VERSION}: update it"
         )
     sealed = fields.pop(SEAL_FIELD, None)
-    if sealed is not None and sealed != (found := _fields_digest(fields)):
+    if sealed is None:
+        raise HistoryError(f"{path} has no {SEAL_FIELD}: it may have been changed; run the trial again")
+    if sealed != (found := _fields_digest(fields)):
         raise HistoryError(
             f"{path} was changed after it was sealed: its fields have SHA-256 {found}, "
             f"{SEAL_FIELD} says {sealed}; run the trial again"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +16,8 @@ from rebalance_lab.analysis.claims import claim_status, claims_json
 from rebalance_lab.analysis.ledger import read_ledger
 from rebalance_lab.analysis.results import Analysis, Interval, Verdict
 from rebalance_lab.checks import judge
-from rebalance_lab.history.files import TRIAL_FILE, HistoryError, load, seal, trial_folders
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.files import TRIAL_FILE, History, HistoryError, load, merge, trial_folders
 from rebalance_lab.history.intervals import ownership_intervals
 from rebalance_lab.trials import api
 
@@ -25,11 +25,20 @@ SEEDS = (1, 2, 3)
 
 
 def as_live(folder: Path) -> Path:
-    """The same history, as if processes had made it."""
-    other = folder.with_name(f"live-{folder.name}")
-    shutil.copytree(folder, other)
-    seal(other, msgspec.structs.replace(load(folder).trial, id=other.name, world="processes"))
-    return other
+    """The same history, as if processes had made it: with what proves that it ran live."""
+    history = load(folder)
+    ends = {event.actor: event for event in history.events}
+    members = {event.actor for event in history.events if event.kind is Kind.MEMBER_STARTED}
+    hosts = [Event(m, ends[m].n + 1, ends[m].at_us, Layer.OP, Kind.HOST_STARTED) for m in sorted(members)]
+    trial = msgspec.structs.replace(
+        history.trial,
+        id=f"live-{folder.name}",
+        world="processes",
+        boot_ids=("one",),
+        started_wall_ms=1,
+        versions={"zookeeper": "3.9.5"},
+    )
+    return store_history(folder.parent, History(trial, merge([*history.events, *hosts])))
 
 
 @pytest.fixture(scope="module")

@@ -44,6 +44,8 @@ def rows_of_trial(name: str, found: dict[str, str] | str, **fields: Any) -> list
         "history_sha256": name,
         "faults": 1,
         "bitten": True,
+        "course": name,
+        "unproved": None,
         "witness": [],
         "why": "",
         "longest_us": 0,
@@ -253,6 +255,19 @@ UNKNOWN = {
         [*MANY_CLEAN[: -len(CHECKS)], *CONTROLS, *rows_of_trial("s-again", "clean", history_sha256="s000")],
         "belief_overlap and effect_overlap never violated together in 5 live and 199 simulated trials whose faults bit"
         " (1 not counted: another's history again); refuted when it is 5 live and 200 simulated",
+    ),
+    "the same course from the same seed": (
+        [*MANY_CLEAN[: -len(CHECKS)], *CONTROLS, *rows_of_trial("s-again", "clean", seed=0, course="s000")],
+        "belief_overlap and effect_overlap never violated together in 5 live and 199 simulated trials whose faults bit"
+        " (1 not counted: another's history again); refuted when it is 5 live and 200 simulated",
+    ),
+    "live without proof": (
+        [
+            *SIMULATED,
+            *CONTROLS,
+            *rows_of_trial("edited", "violated", world="processes", unproved="it names no boot id"),
+        ],
+        "needs one more live trial (1 decide nothing: no fault bit, or a check is unknown or does not apply)",
     ),
     "a planted bug": (
         [*LIVE, *CONTROLS, *rows_of_trial("planted", "violated", plant="bug")],

@@ -33,6 +33,8 @@ def crash(world: str, n: int, outcome: str = "clean", *, control: bool = False) 
         "history_sha256": f"history of {name}",
         "faults": 0 if control else 1,
         "bitten": not control,
+        "course": name,
+        "unproved": None,
         "check": "registration",
         "outcome": outcome,
         "why": "",

@@ -29,6 +29,7 @@ def test_a_group_that_never_rested_is_unknown() -> None:
     story = GroupStory()
     story.joins(10, "m1")
     deals(story, "m1", 100, 110, 150)
+    story.elsewhere(200, up_to=10)
     finding = CHECKS["disagreement"].judge(story.history())
     assert finding.outcome is Outcome.UNKNOWN
     assert finding.why == "it never came to rest; the group never came to rest, so no change was looked at"

@@ -340,6 +340,7 @@ def test_only_what_its_session_has_must_be_given_up_at_the_end() -> None:
 
 def test_who_was_never_connected_holds_nothing() -> None:
     story = GroupStory()
+    story.elsewhere(0, up_to=1)
     story.started(0, "m1")
     story.begins(10, "m1")
     story.decides(20, "m1", [])

@@ -296,13 +296,14 @@ def test_within_2_ms_the_observer_may_see_either() -> None:
 
 def test_a_reply_s_zxid_decides_better_than_its_time() -> None:
     story = Story()
-    story.created_id(100, "m1", "0x1", zxid=7)
+    story.elsewhere(50, up_to=6)
+    story.created_id(100, "m1", "0x1")  # zxid 7
     story.observed(300, zxid=6)  # the reply was late
     story.observed(300, "m1", zxid=7)
     story.rest(400)
     assert judge(story).outcome is Outcome.CLEAN
     story.observed(300, zxid=7)
-    assert judge(story).witness == (("zookeeper", 0), ("runner", 3))
+    assert judge(story).witness == (("zookeeper", 6), ("runner", 3))
 
 
 def test_a_crash_that_nobody_observed_is_unknown() -> None:

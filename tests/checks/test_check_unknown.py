@@ -8,6 +8,7 @@ from history_story import Story
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome, judge
 from rebalance_lab.checks.faults import Fault, faults, unknown_causes
+from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 
 #: The checks of overlaps, windows and registrations, which one story can break all at once. Others
@@ -92,6 +93,33 @@ def test_a_trial_without_its_fault_is_a_cause_unless_it_is_a_control() -> None:
     assert unknown_causes(story.history()) == ["it is no control, and no fault ever began"]
     story.paused(5, 8, "m1")
     assert unknown_causes(story.history()) == []
+
+
+@pytest.mark.parametrize("harm", ["kill", "pause", "cut", "expire", "lag", "server"])
+def test_a_control_in_which_harm_was_done_is_a_cause(harm: str) -> None:
+    story = Story(control=True)
+    story.rest(10)
+    for deed in ("join", "leave", "topic", "broker"):
+        story.bit(4, deed, "m1", story.fault(4, deed, "m1"))
+    assert unknown_causes(story.history()) == []
+    story.bit(5, harm, "m1", story.fault(5, harm, "m1"))
+    assert unknown_causes(story.history()) == [f"it is a control, and a fault began: {harm}"]
+
+
+def test_what_somebody_saw_of_the_registry_must_be_there() -> None:
+    story = Story()
+    story.created(5, "m1")
+    story.member(6, "m1", Kind.DECIDED, detail={"members_zxid": 1})
+    story.member(6, "m1", Kind.WATCH_FIRED, zxid=2 << 32)  # an election
+    story.rest(10)
+    assert unknown_causes(story.history()) == []
+    for zxid, fields in ((2, {"detail": {"members_zxid": 2}}), (3, {"zxid": 3})):
+        doubtful = Story()
+        doubtful.created(5, "m1")
+        doubtful.member(6, "m1", Kind.DECIDED, **fields)
+        doubtful.rest(10)
+        why = f"the registry's transaction {zxid:#x} is missing: m1's event 0 saw it"
+        assert unknown_causes(doubtful.history()) == [why]
 
 
 def test_a_fault_without_proof_is_a_cause() -> None:

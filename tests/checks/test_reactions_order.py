@@ -41,6 +41,7 @@ def test_within_these_2_ms_who_had_not_heard_of_the_change_does_not_react_to_it(
             story.asks(1500, actor, "get", "/brokers/ids/0", zxid=2)
         story.add(1998, "m2", kind, group=None, zxid=zxid, detail={"path": "/consumers/g/ids"})
         third_joins(story, ("m1", 2010), ("m2", at_ms))
+        story.elsewhere(2003, up_to=4)
         story.add(2003, "m2", kind, group=None, zxid=after, detail={"path": "/consumers/g/ids"})
         finding = MISSED.judge(ended(story).history())
         assert finding.outcome is outcome, zxid

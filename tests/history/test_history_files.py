@@ -225,10 +225,11 @@ def test_a_field_of_a_later_version_is_covered_too(tmp_path: Path) -> None:
         read_trial(tmp_path)
 
 
-def test_a_trial_sealed_by_an_older_lab_is_still_read(tmp_path: Path) -> None:
-    """It covered the events only."""
+def test_a_trial_without_its_seal_is_an_error(tmp_path: Path) -> None:
+    """Whoever changes a field could as well leave out the line that shows it."""
     (tmp_path / "trial.json").write_bytes(msgspec.json.encode(TRIAL))
-    assert read_trial(tmp_path) == TRIAL
+    with pytest.raises(HistoryError, match=r"trial\.json has no trial_sha256: .*; run the trial again"):
+        read_trial(tmp_path)
 
 
 def test_sealing_a_trial_again_gives_the_same_file(tmp_path: Path) -> None:

@@ -159,6 +159,11 @@ class Story:
         detail = {**fields.pop("detail", {}), **({} if path is None else {"path": path})}
         return self.add(ms, "zookeeper", kind, session=session, zxid=self._zxid, detail=detail, **fields)
 
+    def elsewhere(self, ms: float, up_to: int) -> None:
+        """Transactions that concern no group, as many as it takes for the last zxid to be `up_to`."""
+        while self._zxid < up_to:
+            self.registry(ms, Kind.CREATED, f"/elsewhere/{self._zxid}", "0x99", group=None)
+
     def created_id(self, ms: float, actor: str, session: str, *, ephemeral: bool = True, **more: object) -> EventId:
         path, detail = f"/consumers/g/ids/g_{actor}", {"ephemeral": ephemeral}
         return self.registry(ms, Kind.CREATED, path, session, member=f"g_{actor}", detail=detail, **more)

@@ -5,8 +5,9 @@ but `simulated`) and simulated trials apart. A verdict is *reproduced* or *refut
 premise *does not apply* or *applies*; *unknown* (there were trials, but they do not decide: `why` says
 what is missing); or *not run* (no trial, or the reading waits for something).
 
-Trials of one history count once: a copy of a folder, or a plan that differs only in a setting that
-changed nothing, proves nothing anew.
+Trials of one history count once: a copy of a folder proves nothing anew. So do simulated trials of one seed
+and one course (`trialwise.credentials`): a setting that changed nothing but times draws no new lot. A live
+trial that does not show that it ran live decides nothing, nor does its control.
 """
 
 from __future__ import annotations
@@ -70,7 +71,10 @@ VERDICTS = StructType(
 #: Checks of statements. All others look for anomalies, also those no longer known by name.
 _STATEMENTS = sorted(name for name, check in CHECKS.items() if check.about is About.STATEMENT)
 
-_OF_TRIAL = ("scenario", "rules", "generation", "seed", "control", "faults", "bitten", "history_sha256")
+_OF_TRIAL = (
+    *("scenario", "rules", "generation", "seed", "control"),
+    *("faults", "bitten", "history_sha256", "course", "unproved"),
+)
 
 
 def claim_verdicts(outcomes: DataFrame, readings: DataFrame, costs: DataFrame) -> DataFrame:
@@ -125,14 +129,22 @@ def _judged(trials: DataFrame, readings: DataFrame) -> DataFrame:
         & F.coalesce(F.col("generation") == F.col("of_generation"), F.lit(True)),
     )
     matching = joined.where(F.coalesce(F.forall("conditions", _holds), F.lit(False)))
-    return matching.withColumn("role", F.when(F.col("control"), _control_role()).otherwise(_trial_role()))
+    role = F.when(F.col("control"), _control_role()).otherwise(_trial_role())
+    nothing = F.when(F.col("control"), "unclear").otherwise("undecided")
+    return matching.withColumn("role", F.when(F.col("unproved").isNull(), role).otherwise(nothing))
 
 
 def _distinct(judged: DataFrame) -> DataFrame:
-    """Of the trials that say the same of a reading by the same history, the first, and how many
-    `repeats` of it there are."""
-    return judged.groupBy("position", "world", "role", "history_sha256").agg(
-        F.min(F.struct("seed", "trial")).alias("first"), (F.count("*") - 1).alias("repeats")
+    """Of the trials that say the same of a reading by the same history, or simulated by the same course from
+    the same seed, the first, and how many `repeats` of it there are."""
+    key = ("position", "world", "role")
+    histories = judged.groupBy(*key, "history_sha256").agg(
+        F.min(F.struct("seed", "trial", "course")).alias("first"), F.count("*").alias("trials")
+    )
+    drawn = F.concat_ws(" ", F.col("first.seed").cast("string"), "first.course")
+    same = F.when(F.col("world") == "simulated", drawn).otherwise(F.col("history_sha256"))
+    return histories.groupBy(*key, same.alias("same")).agg(
+        F.min("first").alias("first"), (F.sum("trials") - 1).alias("repeats")
     )
 
 
