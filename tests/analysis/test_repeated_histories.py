@@ -59,7 +59,8 @@ def told(local_spark: LocalSpark, tmp_path_factory: pytest.TempPathFactory) -> d
     eager = crash(trials, seed=2, settings={"rebalance_backoff_ms": "400"})
     assert (two / "events.jsonl").read_bytes() == (patient / "events.jsonl").read_bytes()
     assert (two / "events.jsonl").read_bytes() != (eager / "events.jsonl").read_bytes()
-    for folder in (control, one, two, patient, eager):
+    larger = crash(trials, seed=2, settings={"members": "4"})
+    for folder in (control, one, two, patient, eager, larger):
         case(store, "settings", folder)
 
     for folder in (control, one, two):
@@ -99,8 +100,8 @@ def test_a_copied_folder_is_no_further_trial(told: Told) -> None:
     assert "clean in all 0 live and 3 simulated trials" in row["why"]
 
 
-def test_a_setting_that_changes_nothing_makes_no_further_trial(told: Told) -> None:
-    assert told["settings"]["simulated"] == NEEDED  # seeds 1 and 2, and the eager one
+def test_a_setting_that_changes_nothing_but_times_makes_no_further_trial(told: Told) -> None:
+    assert told["settings"]["simulated"] == NEEDED  # seeds 1 and 2, and the larger group
 
 
 def test_a_seal_that_is_missing_does_not_hide_a_copy(told: Told) -> None:
@@ -111,10 +112,11 @@ def test_a_seal_that_is_missing_does_not_hide_a_copy(told: Told) -> None:
 def test_a_counter_example_counts_once(told: Told) -> None:
     row = told["counter-example"]
     assert (row["verdict"], row["simulated"]) == ("refuted", 1)
-    assert row["witness"] == "counter-example-21-zombie-simulated-described-s1"  # of one seed, the first by name
+    assert row["witness"] == "counter-example-22-zombie-simulated-described-s1"  # of one seed, the first by name
     assert "violated in 0 of 0 live trials and 1 of 1 simulated trials" in str(row["why"])
 
 
-def test_the_same_history_in_two_worlds_is_two_trials(told: Told) -> None:
-    """Worlds are counted apart: one never fills in for the other, nor takes from it."""
-    assert (told["two worlds"]["live"], told["two worlds"]["simulated"]) == (1, 1)
+def test_a_simulated_trial_that_calls_itself_live_is_no_live_one(told: Told) -> None:
+    """It has no boot id, and no process started; nor does it take anything from the simulated one."""
+    assert (told["two worlds"]["live"], told["two worlds"]["simulated"]) == (0, 1)
+    assert "needs" in str(told["two worlds"]["why"])
