@@ -36,6 +36,7 @@ def as_live(folder: Path) -> Path:
         world="processes",
         boot_ids=("one",),
         started_wall_ms=1,
+        history_sha256="",
         versions={"zookeeper": "3.9.5"},
     )
     return store_history(folder.parent, History(trial, merge([*history.events, *hosts])))
