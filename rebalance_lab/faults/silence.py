@@ -2,9 +2,8 @@
 
 S is the session timeout, T the server's tick; times count from the start of the silence.
 
-- A client that has sent nothing for S/3 pings at the latest then (ClientCnxn: half of its readTimeout, which
-  is 2S/3; after 10 s if that is less, MAX_SEND_PING_INTERVAL). So each side last
-  heard the other at most S/3 before the silence.
+- A client pings at the latest when it has sent nothing for S/3 (ClientCnxn: half of its readTimeout, which
+  is 2S/3). So each side last heard the other at most S/3 before the silence.
 - A server ends a session at the first tick after S without a word (ExpiryQueue); in an ensemble S counts
   from the follower's next report to the leader, which comes every half tick (Learner.ping). So the session
   ends after 2S/3 at the earliest, and after S + T at the latest, T/2 later in an ensemble.

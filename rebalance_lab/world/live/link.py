@@ -1,9 +1,13 @@
 """One TCP connection to a ZooKeeper server: framing, batched writes, heartbeats.
 
-Waits as Java's client does (ClientCnxn, ZooKeeper 3.4 to 3.9): the answer to the first frame
-must come within the connect timeout; later, silence of two thirds of the session's timeout
-breaks the connection, and a ping goes out after a third of it without anything sent. Java's client
-pings then at the latest; in sessions of more than 30 s it pings every 10 s (MAX_SEND_PING_INTERVAL).
+Waits as Java's client does (SendThread.run in ClientCnxn, ClientCnxnSocketNIO.doTransport; ZooKeeper
+3.4.6 to 3.9.3). The TCP connection must stand within the connect timeout, and the answer to the first
+frame must come within the connect timeout after that. Later, silence of two thirds of the session's
+timeout breaks the connection, and a ping goes out after a third of it without anything sent.
+
+Java's client also pings when something arrives after it has sent nothing for 10 s
+(MAX_SEND_PING_INTERVAL) or for a third of the session's timeout less one second. This client does not:
+a member that is told of a change reads at once, so it sends something anyway.
 """
 
 from __future__ import annotations
@@ -73,7 +77,8 @@ class Link(asyncio.Protocol):
         self._wanted_bytes = FRAME_LENGTH_BYTES
         self._sent_at = self._heard_at = loop.time()
         self._ping_after_s = self._read_timeout_s = 0.0
-        self._timer = loop.call_later(connect_timeout_s, self._not_established, connect_timeout_s)
+        self._connect_timeout_s = connect_timeout_s
+        self._timer = self._limit()
         self._dial = loop.create_task(self._connect())
 
     # -- opening ----------------------------------------------------------------------------
@@ -90,8 +95,12 @@ class Link(asyncio.Protocol):
         except OSError as error:
             self._lose(f"cannot connect: {error}")
 
-    def _not_established(self, timeout_s: float) -> None:
-        self._lose(f"no session within the connect timeout of {timeout_s:g} s")
+    def _limit(self) -> asyncio.TimerHandle:
+        return self._loop.call_later(self._connect_timeout_s, self._not_established)
+
+    def _not_established(self) -> None:
+        what = "connection" if self.state is LinkState.DIALING else "session"
+        self._lose(f"no {what} within the connect timeout of {self._connect_timeout_s:g} s")
 
     def established(self, session_timeout_ms: int) -> None:
         """The session is there: heartbeats replace the connect timeout."""
@@ -134,6 +143,8 @@ class Link(asyncio.Protocol):
             transport.abort()
             return
         self._transport = transport
+        self._timer.cancel()
+        self._timer = self._limit()
         self._change(LinkState.OPEN)
         self._owner.link_opened()
 

@@ -54,7 +54,7 @@ class Endpoint:
         self._cut_to_client = False
         self._cut_links: list[Link] = []
         #: Attempts that hang, with the time they began.
-        self._held: list[tuple[Link, Connect, int]] = []
+        self._held: list[tuple[SimulatedSession, Link, Connect, int]] = []
         process.on_change(self._process_changed)
 
     # -- links ------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ class Endpoint:
         link = Link(self._network, self.process, session, server)
         self._links[session] = link
         if self._holding or self.cut:
-            self._held.append((link, message, self.kernel.now_us()))
+            self._held.append((session, link, message, self.kernel.now_us()))
             session.limit_attempt()
         else:
             if len(self._servers) > 1 or self._servers[server.name].paused:
@@ -115,7 +115,7 @@ class Endpoint:
         self._holding = False
         if not self.cut:
             held, self._held = self._held, []
-            for link, message, _ in held:
+            for _, link, message, _ in held:
                 link.to_server(message)
 
     @property
@@ -144,14 +144,15 @@ class Endpoint:
         if not self._holding:
             held, self._held = self._held, []
             now_us = self.kernel.now_us()
-            for link, message, began_us in held:
+            for session, link, message, began_us in held:
                 again_us = retried_us(began_us, now_us, RETRY_SYN_US)
-                self.kernel.driver.call_at(again_us, partial(self._try_again, link, message, began_us))
+                self.kernel.driver.call_at(again_us, partial(self._try_again, session, link, message, began_us))
 
-    def _try_again(self, link: Link, message: Connect, began_us: int) -> None:
+    def _try_again(self, session: SimulatedSession, link: Link, message: Connect, began_us: int) -> None:
         if self._holding or self.cut:
-            self._held.append((link, message, began_us))
+            self._held.append((session, link, message, began_us))
         else:
+            self.process.deliver(partial(session.opened, link))
             link.to_server(message)
 
     def server_paused(self, server: Server) -> None:

@@ -3,8 +3,7 @@
 While all is well pings are not simulated: nothing follows from them, and 100,000 idle sessions
 cost nothing. When a connection may have fallen silent its client pings after a third of the session
 timeout without anything sent, and gives the connection up when nothing came for two thirds. So does
-ClientCnxn, which pings then at the latest: in sessions of more than 30 s after 10 s
-(MAX_SEND_PING_INTERVAL).
+ClientCnxn; `live.link` says when that pings earlier.
 """
 
 from __future__ import annotations

@@ -209,6 +209,14 @@ class SimulatedSession:
             due_us = host.kernel.now_us() + timeout_us
             self._timer = host.kernel.call_at(due_us, self.drop_connection, process=host.process)
 
+    def opened(self, link: Link) -> None:
+        """The TCP connection stands, late: the connect timeout begins anew, for the server's answer
+        (ClientCnxnSocketNIO.doTransport after finishConnect)."""
+        if link is self._link and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+            self.limit_attempt()
+
     def drop_connection(self) -> None:
         """Give the connection up from this side."""
         link = self._link

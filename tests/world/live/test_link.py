@@ -25,6 +25,9 @@ class Call:
         self.arguments = arguments
         self.cancelled = False
 
+    def done(self) -> bool:
+        return self.cancelled
+
     def cancel(self) -> None:
         self.cancelled = True
 
@@ -93,13 +96,14 @@ class Owner:
 
 
 class Wired:
-    """A link that has just opened."""
+    """A link that opens after so many seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, opens_after_s: float = 0) -> None:
         self.loop = PretendedLoop()
         self.owner = Owner()
         self.transport = PretendedTransport()
         self.link = Link(self.loop, self.owner, Server("zk", 2181), 5.0)  # type: ignore[arg-type]
+        self.loop.move_to(100.0 + opens_after_s)
         self.link.connection_made(self.transport)
 
 
@@ -148,6 +152,21 @@ def test_no_session_in_time() -> None:
     assert wired.owner.lost == []
     wired.loop.move_to(105.1)
     assert wired.owner.lost == [("no session within the connect timeout of 5 s", False)]
+
+
+def test_the_connect_timeout_begins_anew_when_the_connection_opens() -> None:
+    """ClientCnxnSocketNIO.doTransport after finishConnect, ZooKeeper 3.4.6 and 3.9.3."""
+    wired = Wired(opens_after_s=4.0)
+    wired.loop.move_to(108.9)
+    assert wired.owner.lost == []
+    wired.loop.move_to(109.1)
+    assert wired.owner.lost == [("no session within the connect timeout of 5 s", False)]
+
+
+def test_no_connection_in_time() -> None:
+    wired = Wired(opens_after_s=5.1)
+    assert wired.owner.lost == [("no connection within the connect timeout of 5 s", False)]
+    assert wired.owner.opened == 0 and wired.transport.aborted
 
 
 def test_heartbeats() -> None:

@@ -7,7 +7,7 @@ from simulated_bench import SECOND, Bench, outcome
 
 from rebalance_lab.history.transactions import TransactionKind
 from rebalance_lab.world.ports import SessionEventKind, SessionState, WatchKind, ZooKeeper
-from rebalance_lab.world.simulated.link import RETRY_DATA_US, retried_us
+from rebalance_lab.world.simulated.link import RETRY_DATA_US, RETRY_SYN_US, retried_us
 
 TIMEOUT_MS = 6000
 THIRD_US = 2 * SECOND
@@ -158,6 +158,26 @@ def test_a_cut_during_a_connection_attempt_ends_it_in_time() -> None:
         began_us = bench.now_us
         assert await outcome(waiting) == "ConnectionLoss"
         assert bench.now_us - began_us == TIMEOUT_MS * 1000
+
+    bench.run(main())
+
+
+def test_the_connect_timeout_begins_anew_when_a_late_connection_opens() -> None:
+    """ClientCnxnSocketNIO.doTransport after finishConnect, ZooKeeper 3.4.6 and 3.9.3."""
+    bench = Bench()
+
+    async def main() -> None:
+        bench.zookeeper.factory(bench.process("m1"), "host-m1")
+        bench.zookeeper.cut(bench.process("m1"), to_server=True, to_client=True)
+        waiting = bench.open("m1", TIMEOUT_MS).exists("/")
+        began_us = bench.now_us
+        bench.zookeeper.pause_server("z1")  # it takes connections, and answers none
+        await bench.sleep(2)
+        bench.zookeeper.heal(bench.process("m1"))
+        assert await outcome(waiting) == "ConnectionLoss"
+        opened_us = retried_us(began_us, began_us + 2 * SECOND, RETRY_SYN_US)
+        assert opened_us == began_us + 3 * SECOND
+        assert bench.now_us == opened_us + TIMEOUT_MS * 1000
 
     bench.run(main())
 
