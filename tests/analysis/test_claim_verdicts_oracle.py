@@ -1,0 +1,144 @@
+"""Claim verdicts against a plain-Python oracle on random outcomes."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+from pyspark.sql import SparkSession
+from verdict_rows import CHECKS, STATEMENT, Row, claim, judged, rows_of_trial
+
+from rebalance_lab.analysis.ledger import Claim, Condition, Expected, Minimum, Quantifier, Reading
+from rebalance_lab.analysis.verdicts import WORLDS
+
+
+def oracle(trials: list[list[Row]], claim: Claim, reading: Reading) -> tuple[str, int, int, str | None]:
+    """(verdict, live, simulated, witness), the plain way."""
+    run, exists = claim.run, claim.quantifier is Quantifier.EXISTS and not reading.premise
+    checks = reading.premise or run.checks
+    roles: dict[str, set[tuple[str, int, str]]] = {role: set() for role in ROLES}
+    counted: set[tuple[str, str, str]] = set()
+    for rows in sorted(trials, key=lambda rows: (rows[0]["seed"], rows[0]["trial"])):
+        one, found = rows[0], {row["check"]: row["outcome"] for row in rows}
+        same = one["scenario"] == run.scenario and reading.rules in (None, one["rules"]) and not one["plant"]
+        parameters = dict(one["parameters"])
+        if not same or not all(holds(parameters, each) for each in (*run.conditions, *reading.conditions)):
+            continue
+        seen = [found.get(check) for check in checks]
+        faultless = not run.needs_fault and one["faults"] == 0
+        known = (one["bitten"] or faultless) and all(outcome in ("violated", "clean") for outcome in seen)
+        if one["control"]:
+            values = {outcome for check, outcome in found.items() if check in checks or check != STATEMENT}
+            looked_for = not exists or set(seen) == {"clean"}
+            role = "dirty" if "violated" in values else "clean" if values == {"clean"} and looked_for else None
+        elif exists:
+            role = ("shows" if set(seen) == {"violated"} else "denies") if known else "undecided"
+        else:
+            role = "denies" if "violated" in seen else "shows" if known else "undecided"
+        world = "simulated" if one["world"] == "simulated" else "live"
+        if role and (role, world, one["history_sha256"]) not in counted:
+            counted.add((role, world, one["history_sha256"]))
+            roles[role].add((world, one["seed"], one["trial"]))
+    count = {
+        (role, world): sum(each[0] == world for each in found) for role, found in roles.items() for world in WORLDS
+    }
+    minimum, refute = run.minimum, run.to_refute
+    controlled = not roles["dirty"] and all(getattr(minimum, world) == 0 or count["clean", world] for world in WORLDS)
+    denied = (
+        not roles["shows"] and all(count["denies", world] >= getattr(refute, world) for world in WORLDS)
+        if exists
+        else bool(roles["denies"])
+    )
+    shown = all(count["shows", world] >= getattr(minimum, world) for world in WORLDS)
+    ran = roles["shows"] or roles["denies"] or roles["undecided"]
+    verdict = "not run" if not ran else "refuted" if denied else "reproduced" if shown and controlled else "unknown"
+    if reading.premise:
+        verdict = {"refuted": "applies", "reproduced": "does not apply"}.get(verdict, verdict)
+    telling = sorted(roles["shows" if exists else "denies"], key=lambda each: (each[0] != "simulated", *each[1:]))
+    decided = [count["shows", world] + count["denies", world] for world in WORLDS]
+    return (verdict, *decided, telling[0][2] if telling else None)
+
+
+ROLES = ("shows", "denies", "undecided", "clean", "dirty")
+
+
+def holds(parameters: dict[str, str], condition: Condition) -> bool:
+    name, operator, bound = condition.parameter, condition.operator, condition.bound
+    if name not in parameters:
+        return False
+    if bound is None:
+        return (parameters[name] == condition.text) is (operator == "==")
+    value, limit = float(parameters[name]), float(parameters.get(bound, bound))
+    return {"<": value < limit, ">=": value >= limit, "==": value == limit, ">": value > limit}[operator]
+
+
+SCENARIOS = [f"s{n}" for n in range(16)]
+
+
+def random_trial(dice: random.Random, name: str) -> list[Row]:
+    """Most trials of a scenario agree, and most controls are clean: otherwise all is unknown."""
+    scenario = dice.choice(SCENARIOS)
+    control = dice.random() < 0.3
+    usual = "clean" if control or int(scenario[1:]) % 2 else "violated"
+    outcomes = ["clean", "violated", "unknown", *[usual] * (97 if control or dice.random() < 0.8 else 3)]
+    parameters = {"session_timeout_ms": "2000", "pause_ms": dice.choice(["500", "5000", "2000"])}
+    parameters["assignor"] = dice.choice(["range", "round robin"])
+    if dice.random() < 0.1:
+        del parameters["pause_ms"]
+    return rows_of_trial(
+        name,
+        {check: dice.choice(outcomes) for check in CHECKS if check == CHECKS[0] or dice.random() < 0.95},
+        scenario=scenario,
+        world=dice.choice(["simulated", "processes", "containers"]),
+        rules=dice.choice(["described", "shipped"]),
+        seed=dice.randint(1, 20),
+        history_sha256=name if dice.random() < 0.8 else f"again {dice.randint(1, 3)}",
+        control=control,
+        plant=dice.choice([None, None, None, "bug"]),
+        **dice.choice(
+            [{"faults": 1, "bitten": True}] * 8 + [{"faults": 1, "bitten": False}, {"faults": 0, "bitten": False}]
+        ),
+        parameters=parameters,
+    )
+
+
+def random_reading(dice: random.Random, name: str, **fields: Any) -> Reading:
+    expected = dice.choice(list(Expected))
+    if expected is Expected.DOES_NOT_APPLY:
+        fields["premise"] = tuple(dice.sample(CHECKS, dice.randint(1, 2)))
+    return Reading(name, expected, "because", **fields)
+
+
+def random_claim(dice: random.Random) -> Claim:
+    quantifier = dice.choice(["exists", "always"])
+    names = [("all", None), ("shipped", "shipped"), ("described", "described")]
+    where = dice.choice([(), ("pause_ms > session_timeout_ms",), ("pause_ms >= 2000", "pause_ms < 5000")])
+    own = dice.choice([(), (), ("assignor == 'round robin'",), ("assignor != 'range'", "pause_ms < 5000")])
+    return claim(
+        quantifier,
+        *(random_reading(dice, name, rules=rules, where=own) for name, rules in names),
+        scenario=dice.choice([*SCENARIOS, "s-never-run"]),
+        checks=tuple(dice.sample(CHECKS, dice.randint(1, 2))),
+        where=where,
+        needs_fault=dice.random() < 0.5,
+        minimum=Minimum(live=dice.randint(0, 2), simulated=dice.randint(1, 2)),
+        to_refute=Minimum(live=dice.randint(0, 2), simulated=dice.randint(1, 3)),
+    )
+
+
+def test_the_table_says_what_its_oracle_says(spark: SparkSession) -> None:
+    dice = random.Random(1)
+    trials = [random_trial(dice, f"t{n:03}") for n in range(500)]
+    claims = {f"X{n}": random_claim(dice) for n in range(150)}
+    found = judged(spark, [row for trial in trials for row in trial], claims)
+    seen = Counter()
+    for name, one in claims.items():
+        for reading in one.readings:
+            row = found[name, reading.name]
+            expected = oracle(trials, one, reading)
+            assert (row["verdict"], row["live"], row["simulated"], row["witness"]) == expected, (name, reading.name)
+            seen[one.quantifier.value, row["verdict"]] += 1
+    verdicts = ("reproduced", "refuted", "does not apply", "applies", "unknown", "not run")
+    assert set(seen) == {(quantifier, verdict) for quantifier in ("exists", "always") for verdict in verdicts}
+    assert min(seen.values()) >= 5, seen

@@ -1,0 +1,69 @@
+"""Outcomes and claims for the tests of claim verdicts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from rebalance_lab.analysis.frames import rows_of, table
+from rebalance_lab.analysis.ledger import Claim, Expected, Ledger, Quantifier, Reading, Run
+from rebalance_lab.analysis.tables import claim_verdicts as claim_verdicts_module
+from rebalance_lab.analysis.tables.claim_verdicts import VERDICTS, claim_verdicts
+from rebalance_lab.analysis.tables.herd_costs import HERD_COSTS
+from rebalance_lab.analysis.tables.readings import readings_table
+from rebalance_lab.analysis.tables.trial_outcomes import OUTCOMES
+
+#: The last looks for no anomaly, but tells whether a statement holds.
+STATEMENT = "a_statement"
+CHECKS = ("belief_overlap", "effect_overlap", "registration", STATEMENT)
+Row = dict[str, Any]
+
+
+def rows_of_trial(name: str, found: dict[str, str] | str, **fields: Any) -> list[Row]:
+    """A trial's rows of OUTCOMES. `found`: check to outcome, or one outcome for every check."""
+    outcomes = dict.fromkeys(CHECKS, found) if isinstance(found, str) else found
+    common = {
+        "trial": name,
+        "scenario": "zombie",
+        "world": "simulated",
+        "generation": "zk",
+        "rules": "described",
+        "seed": 1,
+        "control": False,
+        "plant": None,
+        "parameters": {"pause_ms": "5000", "session_timeout_ms": "2000"},
+        "history_sha256": name,
+        "faults": 1,
+        "bitten": True,
+        "course": name,
+        "unproved": None,
+        "witness": [],
+        "why": "",
+        "longest_us": 0,
+        "count": 0,
+    }
+    row = {"history_sha256": name, **common, **fields}
+    row["parameters"] = list(row["parameters"].items())
+    return [row | {"check": check, "outcome": outcome} for check, outcome in outcomes.items()]
+
+
+def claim(quantifier: str, *readings: Reading, **run: Any) -> Claim:
+    checks = ("belief_overlap", "effect_overlap") if quantifier == "exists" else ("registration",)
+    return Claim(
+        statement="it is so",
+        quantifier=Quantifier(quantifier),
+        source="test",
+        readings=readings or (Reading("all", Expected.REPRODUCED, "because"),),
+        run=Run(**{"scenario": "zombie", "checks": checks, **run}),
+    )
+
+
+def judged(spark: SparkSession, outcomes: list[Row], claims: dict[str, Claim]) -> dict[tuple[str, str], Row]:
+    readings, no_costs = readings_table(spark, Ledger(claims)), table(spark, [], HERD_COSTS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(claim_verdicts_module, "_STATEMENTS", [STATEMENT])
+        frame = claim_verdicts(table(spark, outcomes, OUTCOMES), readings, no_costs)
+        assert frame.columns == VERDICTS.fieldNames()
+        return {(row["claim"], row["reading"]): row for row in rows_of(frame)}
