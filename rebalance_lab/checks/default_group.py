@@ -3,8 +3,9 @@
 Members that name none say so when they start, or are refused for it. None may be refused, and all
 that register must do so in one group each time, whatever its name. 0.8.2 as shipped requires group.id
 (`kafka.consumer.ConsumerConfig`), so there the statement fails. It is unknown with one such member
-alone, which cannot show that its group is the default one, and where another member named that group,
-which may then be that member's.
+alone, which cannot show that its group is the default one; where all of them subscribe to the same topics,
+as the group may be named after these; and where another member named that group, which may then be that
+member's.
 
 Witness: the refusal; or the registrations of two in different groups.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rebalance_lab.checks.faults import not_violated, violated
+from rebalance_lab.checks.groups import registration_of
 from rebalance_lab.checks.model import About, Check, Finding
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
@@ -60,7 +62,17 @@ def _doubt(history: History, started: Sequence[Event], registered: Sequence[Even
         if event not in started and event.group in groups:
             named = f"they are in group {event.group}, which {event.member} named"
             return f"{named}: it may be that member's, not the default one"
-    return None if len(names) > 1 else "one member alone named no group: others may have another"
+    if len(names) == 1:
+        return "one member alone named no group: others may have another"
+    if len({found for event in registered if (found := _subscription(event))}) <= 1:
+        return "all members that named no group subscribe to the same topics: the group may be named after these"
+    return None
+
+
+def _subscription(registered: Event) -> tuple[str, ...]:
+    """The filter or the topics that a registration names; none where it cannot be read."""
+    registration = registration_of(registered)
+    return () if registration is None else tuple(sorted(dict(registration.subscription)))
 
 
 @once

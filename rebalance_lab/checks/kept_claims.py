@@ -3,10 +3,11 @@
 Looked at is every attempt that failed on a conflict after its member had claimed something, in it or
 in an attempt before. 0.8.2 deletes these owner znodes before the attempt ends as failed
 (`ZookeeperConsumerConnector.reflectPartitionOwnershipDecision`), so that it waits with nothing. A
-member keeps its claims if the registry has an owner znode of its session at the end of the attempt
-and 2 ms later; whatever the member was told to do, or says that it does, plays no part.
+member keeps its claims if the registry has an owner znode of its session at any time of the wait: from
+2 ms after the attempt failed to 2 ms before the next one began, or the rebalance ended. What the member was
+told to do, or reports, plays no part.
 
-Witness: the ATTEMPT_FAILED, and the CREATED of an owner znode that the member still had.
+Witness: the ATTEMPT_FAILED, and the CREATED of an owner znode that the member had while it waited.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import TOLERANCE_US, not_violated, violated
-from rebalance_lab.checks.lives import Attempt, Life, lives
+from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
 from rebalance_lab.checks.model import About, Check, Finding
 from rebalance_lab.checks.znodes import sessions_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
@@ -26,7 +27,7 @@ from rebalance_lab.history.views import events_of, once, owners
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """A failed attempt before which its member had claimed something; `held`: what it still has."""
+    """A failed attempt before which its member had claimed something; `held`: what it has while it waits."""
 
     member: str
     failed: Event
@@ -60,8 +61,8 @@ def _waits(history: History) -> list[_Wait]:
     for life in lives(history):
         own = [one for one in claims.get((life.group, life.member), ()) if _own(one, life, made_by, sessions)]
         for rebalance in life.rebalances:
-            for attempt in rebalance.attempts:
-                wait = _wait(life, attempt, own)
+            for index, attempt in enumerate(rebalance.attempts):
+                wait = _wait(life, attempt, _waits_until(rebalance, index), own)
                 if wait is not None:
                     found.append(wait)
     return found
@@ -72,11 +73,19 @@ def _own(one: Interval, life: Life, made_by: Mapping[EventId, str | None], sessi
     return life.actor not in sessions or made_by.get(one.begin) in sessions[life.actor]
 
 
-def _wait(life: Life, attempt: Attempt, own: Sequence[Interval]) -> _Wait | None:
+def _waits_until(rebalance: Rebalance, index: int) -> Event | None:
+    """What ends the wait after an attempt: the next one begins, or the rebalance ends; None where neither does."""
+    following = rebalance.attempts[index + 1 : index + 2]
+    return following[0].began if following else rebalance.ended
+
+
+def _wait(life: Life, attempt: Attempt, until: Event | None, own: Sequence[Interval]) -> _Wait | None:
     failed = attempt.failed
     if failed is None or failed.of("reason") != "conflict":
         return None
-    held = [one for one in own if one.begin_us <= failed.at_us and one.end_us > failed.at_us + TOLERANCE_US]
+    began_us = failed.at_us + TOLERANCE_US
+    ended_us = None if until is None else max(failed.at_us, until.at_us - TOLERANCE_US)
+    held = [one for one in own if one.end_us > began_us and (ended_us is None or one.begin_us <= ended_us)]
     claimed = [one for one in own if attempt.began.at_us - TOLERANCE_US <= one.begin_us <= failed.at_us]
     return _Wait(life.member, failed, held) if held or claimed else None
 

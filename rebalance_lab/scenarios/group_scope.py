@@ -2,9 +2,10 @@
 
 Two members read topic a, one reads topic b, all in one group. A second member of topic b joins: no
 partition of topic a has to move, and yet the readers of a stop and take the same again (defect H2).
-Then two members come that name no group. As described, both join the default group; as shipped, they
-are refused. Real members leave this part out: kafka.tools.ConsoleConsumer makes up a group for itself
-where it is given none, before the consumer can refuse. In the control nobody else comes.
+Then two members come that name no group, a reader of each topic: a group named after the topic would
+part them. As described, both join the default group; as shipped, they are refused. Real members leave
+this part out: kafka.tools.ConsoleConsumer makes up a group for itself where it is given none, before
+the consumer can refuse. In the control nobody else comes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from rebalance_lab.trials.scenario import Scenario, register, usual
 
 READS_A = MemberOptions(streams={"a": 1})
 READS_B = MemberOptions(streams={"b": 1})
-NAMES_NO_GROUP = MemberOptions(streams={"a": 1}, group="")
+NAME_NO_GROUP = (MemberOptions(streams={"a": 1}, group=""), MemberOptions(streams={"b": 1}, group=""))
 
 
 async def group_scope(lab: Lab) -> None:
@@ -38,8 +39,8 @@ async def group_scope(lab: Lab) -> None:
         await lab.rest("a reader of b joined")
         if not lab.plan.has_real_members:
             lab.phase("two without a group come")
-            for _ in range(2):
-                await lab.start_member(NAMES_NO_GROUP)
+            for options in NAME_NO_GROUP:
+                await lab.start_member(options)
     await lab.rest("recovered")
     await lab.close()
 

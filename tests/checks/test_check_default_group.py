@@ -11,12 +11,12 @@ CHECK = CHECKS["default_group"]
 NO_GROUP = "requirement failed: Missing required property 'group.id'"
 
 
-def joined(*groups: str) -> GroupStory:
-    """m1, m2, … name no group, and register in these."""
+def joined(*groups: str, topics: str = "tuv") -> GroupStory:
+    """m1, m2, … name no group, and register in these, each for a topic of its own."""
     story = GroupStory()
     for number, group in enumerate(groups, 1):
         story.comes(number, f"m{number}", group=group, group_given=False)
-        story.registers(10 + number, f"m{number}", group=group)
+        story.registers(10 + number, f"m{number}", group=group, streams={topics[number - 1]: 1})
     story.rest(1000)
     return story
 
@@ -78,7 +78,7 @@ def test_one_that_never_registered_leaves_it_open() -> None:
 def test_who_registers_again_after_its_expiry_is_one_member() -> None:
     story = joined("default", "default")
     story.goes(500, "m1", group="default")
-    story.registers(600, "m1", group="default", session="0x9")
+    story.registers(600, "m1", group="default", session="0x9", streams={"t": 1})
     assert CHECK.judge(story.history()).measures == numbers()
 
 
@@ -98,3 +98,20 @@ def test_a_group_that_others_named_may_be_theirs() -> None:
     finding = CHECK.judge(story.history())
     assert (finding.outcome, finding.measures) == (Outcome.UNKNOWN, numbers())
     assert finding.why == "they are in group g, which g_m3 named: it may be that member's, not the default one"
+
+
+def test_members_of_one_topic_may_be_in_a_group_named_after_it() -> None:
+    finding = CHECK.judge(joined("readers-of-t", "readers-of-t", topics="tt").history())
+    assert (finding.outcome, finding.measures) == (Outcome.UNKNOWN, numbers())
+    assert finding.why == (
+        "all members that named no group subscribe to the same topics: the group may be named after these"
+    )
+
+
+def test_a_registration_that_cannot_be_read_names_no_other_topic() -> None:
+    story = joined("default")
+    story.comes(500, "m2", group="default", group_given=False)
+    detail = {"ephemeral": True, "data": "?"}
+    path = "/consumers/default/ids/default_m2"
+    story.registry(510, Kind.CREATED, path, "0x2", member="default_m2", group="default", detail=detail)
+    assert CHECK.judge(story.history()).outcome is Outcome.UNKNOWN

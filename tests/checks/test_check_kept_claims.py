@@ -62,6 +62,34 @@ def test_who_gives_back_while_it_waits_has_kept_it() -> None:
     assert finding.outcome == "violated"
 
 
+@pytest.mark.parametrize(
+    ("again_ms", "outcome"), [(600, "violated"), (997, "violated"), (999, "clean"), (1050, "clean")]
+)
+def test_who_claims_again_while_it_waits_keeps_it(again_ms: float, outcome: str) -> None:
+    """A claim less than 2 ms before the next attempt began may be that attempt's."""
+    story = conflict(given_back_ms=450)
+    story.claims(again_ms, "m1", 0)
+    finding = found(story)
+    assert finding is not None
+    assert finding.outcome == outcome
+
+
+def test_a_wait_without_an_end_goes_on_to_the_end_of_the_history() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.joins(0, "m2")
+    story.claims(100, "m2", 1)
+    story.rest(150)
+    story.begins(200, "m1")
+    story.claims(300, "m1", 0)
+    story.releases(450, "m1", 0)
+    story.fails(500, "m1", conflicts=(1,))
+    story.claims(900, "m1", 0)
+    finding = found(story)
+    assert finding is not None
+    assert finding.outcome == "violated"
+
+
 def test_what_is_kept_from_an_attempt_before_counts_too() -> None:
     story = conflict(given_back_ms=None)
     story.fails(1050, "m1", conflicts=(1,))
