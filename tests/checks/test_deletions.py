@@ -37,6 +37,16 @@ def _refused(story: GroupStory) -> None:
     story.add(410, "m1", Kind.FAILED_OP, group=None, detail=detail)
 
 
+def _others_first(story: GroupStory) -> None:
+    story.asks(300, "m1", "get", PATH)
+    story.asks(505, "m1", "delete", PATH, zxid=3)
+
+
+def _answered_only(story: GroupStory) -> None:
+    """The request itself is not recorded."""
+    story.add(505, "m1", Kind.OK, group=None, zxid=3, detail={"op": "delete", "path": PATH, "of": 77})
+
+
 @pytest.mark.parametrize(
     ("ask", "outcome"),
     [
@@ -48,6 +58,8 @@ def _refused(story: GroupStory) -> None:
         (_asks(502.001), Outcome.VIOLATED),
         (_asks(400, f"{PATH}1"), Outcome.VIOLATED),
         (_refused, Outcome.VIOLATED),
+        (_others_first, Outcome.CLEAN),
+        (_answered_only, Outcome.CLEAN),
         (lambda story: story.counted(505, "m1", get=3), Outcome.CLEAN),
         (lambda _story: None, Outcome.CLEAN),  # no operation was recorded
     ],
@@ -58,6 +70,46 @@ def test_an_owner_znode_goes_because_its_member_asks(ask: Callable[[GroupStory],
     if outcome is Outcome.VIOLATED:
         assert finding.why == f"{PATH} was deleted in its session 0x1, and g_m1 had not asked for it"
         assert finding.witness == (("zookeeper", 1), ("zookeeper", 2))
+
+
+def test_each_deletion_needs_a_request_of_its_own() -> None:
+    """m1 asks for t/0 and t/2, and t/1 and t/3 are deleted too. The one that was created first is reported."""
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.claims(50, "m1", 0, 1, 2, 3)  # zookeeper/1 to /4
+    story.releases(500, "m1", 0, 3, 2, 1)  # zxids 6 to 9
+    story.asks(505, "m1", "delete", PATH, zxid=6)
+    story.asks(506, "m1", "delete", "/consumers/g/owners/t/2", zxid=8)
+    story.rest(2000)
+    finding = CHECK.judge(story.history())
+    assert finding.why == "/consumers/g/owners/t/1 was deleted in its session 0x1, and g_m1 had not asked for it"
+    assert (finding.witness, finding.measures["count"]) == ((("zookeeper", 2), ("zookeeper", 8)), 2)
+
+
+def test_what_outlived_its_session_hides_no_later_deletion() -> None:
+    story = GroupStory()
+    for ms, actor, partition in ((0, "m1", 0), (10, "m2", 1)):
+        story.joins(ms, actor)
+        story.claims(ms + 5, actor, partition)
+    story.session_closed(500, "0x1")
+    story.releases(600, "m1", 0)
+    story.asks(605, "m2", "get", PATH)
+    story.releases(700, "m2", 1)
+    story.rest(2000)
+    finding = CHECK.judge(story.history())
+    # m1's id and t/0 outlived the session, and t/1 was deleted though m2 had not asked.
+    assert (finding.outcome, finding.measures["count"]) == (Outcome.VIOLATED, 3)
+
+
+@pytest.mark.parametrize(("wall_drift_us", "outcome"), [(2000, Outcome.VIOLATED), (2001, Outcome.UNKNOWN)])
+def test_under_a_clock_that_drifted_a_request_may_have_come_before(wall_drift_us: int, outcome: Outcome) -> None:
+    story = GroupStory(wall_drift_us=wall_drift_us)
+    story.joins(0, "m1")
+    story.claims(50, "m1", 0)
+    _asks(900)(story)
+    story.releases(500, "m1", 0)
+    story.rest(2000)
+    assert CHECK.judge(story.history()).outcome is outcome
 
 
 def test_an_id_is_never_deleted_while_its_session_stands() -> None:
@@ -83,6 +135,26 @@ def test_where_operations_are_counted_a_deletion_after_the_kill_is_a_doubt() -> 
     finding = CHECK.judge(story.history())
     assert finding.outcome is Outcome.UNKNOWN
     assert f"{PATH} was deleted after g_m1 was killed, and its operations were not recorded" in finding.why
+
+
+def test_where_operations_are_recorded_a_request_from_before_the_kill_explains_a_deletion_after_it() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.claims(50, "m1", 0, 1)
+    story.observed(300, "m1")
+    story.observed_owners(300, {0: "m1", 1: "m1"})
+    _asks(399)(story)
+    story.killed(400, "m1")
+    story.releases(500, "m1", 0)
+    story.session_closed(900, "0x1")  # zxid 5
+    story.deleted_id(900, "m1", "0x1", zxid=5)
+    story.deleted(900, "m1", 1, "0x1", zxid=5)
+    story.observed(1000)
+    story.observed_owners(1000, {})
+    story.rest(2000)
+    finding = CHECK.judge(story.history())
+    assert "after g_m1 was killed" not in finding.why
+    assert finding.outcome is Outcome.CLEAN
 
 
 def test_an_owner_znode_in_a_session_that_its_member_never_had() -> None:

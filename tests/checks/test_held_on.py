@@ -47,10 +47,63 @@ def test_belief_ends_before_the_first_claim(disowned_ms: float, told: dict[str, 
         assert finding.why == "g_m1 claimed t/2 while it believed in t/0, as before"
 
 
-@pytest.mark.parametrize(("works_ms", "outcome"), [((1005,), Outcome.CLEAN), ((1005, 1060), Outcome.VIOLATED)])
+@pytest.mark.parametrize(
+    ("heard_ms", "disowned_ms", "outcome"),
+    [(1021, 1021.5, Outcome.VIOLATED), (1021.5, 1021, Outcome.CLEAN), (1060, 1050, Outcome.CLEAN)],
+)
+def test_the_reply_to_the_claim_tells_whether_belief_ended_before(
+    heard_ms: float, disowned_ms: float, outcome: Outcome
+) -> None:
+    """The claim is made at 1020 ms, and the member hears of it at `heard_ms`."""
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.begins(10, "m1")
+    story.claims(50, "m1", 0)
+    story.owned(60, "m1")
+    story.ends(100, "m1")
+    story.begins(1000, "m1")
+    story.releases(1010, "m1", 0)
+    story.claims(1020, "m1", 2)
+    zxid = story.events[-1].zxid or 0
+    if disowned_ms < heard_ms:
+        story.disowned(disowned_ms, "m1")
+    story.asks(heard_ms, "m1", "create", "/consumers/g/owners/t/2", zxid=zxid)
+    if disowned_ms > heard_ms:
+        story.disowned(disowned_ms, "m1")
+    story.ends(1100, "m1")
+    assert judge(story).outcome is outcome
+
+
+def test_each_belief_from_before_the_attempt_is_looked_at() -> None:
+    """t/0 is given up and taken again, and t/3 never given up."""
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.begins(10, "m1")
+    story.claims(50, "m1", 0, 3)
+    story.owned(60, "m1", 3)
+    story.ends(100, "m1")
+    story.begins(1000, "m1")
+    story.releases(1010, "m1", 0, 3)
+    story.claims(1020, "m1", 0)
+    story.owned(1090, "m1", 0)
+    story.ends(1100, "m1")
+    assert judge(story).why == "g_m1 claimed t/0 while it believed in t/3, as before"
+
+
+@pytest.mark.parametrize(
+    ("works_ms", "outcome"),
+    [
+        ((950, 1005), Outcome.CLEAN),
+        ((950, 1005, 1060), Outcome.VIOLATED),
+        ((1018, 1060), Outcome.CLEAN),
+        ((1017.999, 1060), Outcome.VIOLATED),
+        ((950, 1022), Outcome.CLEAN),
+        ((950, 1022.001), Outcome.VIOLATED),
+    ],
+)
 def test_work_ends_before_the_first_claim(works_ms: tuple[float, ...], outcome: Outcome) -> None:
     story = believer(disowned_ms=1005)
-    story.worked("m1", 950, *works_ms)
+    story.worked("m1", *works_ms)
     finding = judge(story)
     assert finding.outcome is outcome
     if outcome is Outcome.VIOLATED:
