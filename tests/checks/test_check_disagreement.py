@@ -1,4 +1,4 @@
-"""Disagreement (O7): where it looks, and doubts. Different views: `test_split_deals`."""
+"""Disagreement (O7): where it looks, and doubts. Different views: `test_check_disagreement_views`."""
 
 from __future__ import annotations
 
