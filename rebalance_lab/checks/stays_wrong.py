@@ -29,7 +29,6 @@ class _Failed:
     """A rebalance, ended as failed with `ended`, that no other of its member followed until the last rest."""
 
     member: str
-    group: str
     began: Event
     ended: Event
     wanted: frozenset[Place]
@@ -74,7 +73,7 @@ def _failed(history: History, rest: Event) -> Iterator[_Failed]:
         if last is None or left or last.outcome != "failed" or last.ended is None or last.ended.at_us > rest.at_us:
             continue
         wanted = frozenset((life.group, *each) for each in _wanted(last))
-        yield _Failed(life.member, life.group, last.began, last.ended, wanted)
+        yield _Failed(life.member, last.began, last.ended, wanted)
 
 
 def _wanted(rebalance: Rebalance) -> Iterator[tuple[str, int]]:

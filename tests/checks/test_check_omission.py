@@ -212,3 +212,13 @@ def test_a_fault_that_did_not_bite_leaves_it_open_unless_it_is_seen() -> None:
     broken.fault(500, "pause", "m1")
     broken.rest(1_000)
     assert judge(broken).outcome is Outcome.VIOLATED
+
+
+def test_subscriptions_that_cannot_be_read_leave_it_open() -> None:
+    story = group(("m1", 0), ("m2", 1))
+    for actor in ("m4", "m3"):
+        story.joins(300, actor, streams={"a(": 1}, pattern="white_list")
+    story.rest(1_000)
+    finding = judge(story)
+    assert finding.outcome is Outcome.UNKNOWN
+    assert finding.why == "the topics that g_m3, g_m4 subscribed to cannot be read"

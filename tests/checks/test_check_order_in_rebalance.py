@@ -362,4 +362,19 @@ def test_claims_may_be_kept_only_where_it_is_sure_whose_they_are() -> None:
     story.attempts(1500, "m1")
     story.claims(1501, "m1", 4)
     story.ends(1600, "m1")
-    assert judge(story).outcome is Outcome.UNKNOWN
+    finding = judge(story)
+    why = "g_m1 claimed t/4 while it held t/3, unless one of these writes belongs to another attempt"
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, why)
+
+
+def test_claims_of_the_first_attempt_of_all_may_be_kept_too() -> None:
+    story = GroupStory()
+    story.comes(0, "m1", lab=["keep.claims.on.conflict"])
+    story.registers(0, "m1")
+    story.begins(10, "m1")
+    story.claims(50, "m1", 3)
+    story.fails(60, "m1", conflicts=[4])
+    story.attempts(500, "m1")
+    story.claims(520, "m1", 4)
+    story.ends(600, "m1")
+    assert judge(story).outcome is Outcome.CLEAN

@@ -16,7 +16,7 @@ def judge(story: Story) -> Finding:
 # -- a killed member that owned nothing ------------------------------------------------------------
 
 
-def _owned_until(released_ms: float | None, claimed_ms: float | None) -> Story:
+def _owned_until(released_ms: float | None, claimed_ms: float | None, *, seen_ms: float = 999.5) -> Story:
     """m1 is killed at 1 s; all it has goes with its session at 3 s, seen from outside."""
     story = Story()
     story.created_id(100, "m1", "0x1")
@@ -26,7 +26,7 @@ def _owned_until(released_ms: float | None, claimed_ms: float | None) -> Story:
         story.deleted(released_ms, "m1")
     story.observed(500, "m1")
     if claimed_ms is not None and released_ms is None:
-        story.observed_owners(999.5, {0: "m1"})
+        story.observed_owners(seen_ms, {0: "m1"})
     story.killed(1_000, "m1")
     zxid = 2 + (claimed_ms is not None) + (released_ms is not None)
     story.session_closed(3_000, "0x1", zxid=zxid)
@@ -42,6 +42,8 @@ def _owned_until(released_ms: float | None, claimed_ms: float | None) -> Story:
 def test_a_killed_member_that_owned_a_partition_shows_that_ownership_goes() -> None:
     assert judge(_owned_until(None, 200)).outcome is Outcome.CLEAN
     assert judge(_owned_until(None, 997)).outcome is Outcome.CLEAN
+    assert judge(_owned_until(None, 200, seen_ms=1_000)).outcome is Outcome.CLEAN
+    assert judge(_owned_until(None, 200, seen_ms=1_000.001)).outcome is Outcome.UNKNOWN
 
 
 @pytest.mark.parametrize(("released_ms", "claimed_ms"), [(None, None), (400, 200), (1_002, 200), (None, 998)])
@@ -111,3 +113,25 @@ def test_a_drifted_clock_leaves_the_registry_s_own_order() -> None:
     story.rest(200)
     finding = judge(story)
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 0),))
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+@pytest.mark.parametrize(("zxid", "outcome"), [(None, Outcome.UNKNOWN), (3, Outcome.VIOLATED)])
+def test_a_drifted_clock_tells_only_by_zxid_what_was_gone_when_it_was_seen(
+    zxid: int | None, outcome: Outcome, sampled: bool
+) -> None:
+    story = Story(wall_drift_us=2_001)
+    story.created_id(100, "m1", "0x1")
+    story.session_closed(300, "0x1", sampled=sampled, zxid=3)
+    story.deleted_id(300, "m1", "0x1", zxid=3)
+    story.observed(500, "m1", zxid=zxid)
+    story.rest(700)
+    assert judge(story).outcome is outcome
+
+
+def test_a_drifted_clock_leaves_an_owner_that_the_registry_never_held() -> None:
+    story = Story(wall_drift_us=2_001)
+    story.created_id(100, "m1", "0x1")
+    story.observed_owners(500, {1: "m1"})
+    story.rest(700)
+    assert judge(story).why == "the outside observer saw /consumers/g/owners/t/1, which the registry never held by then"

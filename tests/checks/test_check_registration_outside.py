@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from history_story import Story
 
@@ -245,3 +247,78 @@ def test_the_time_of_a_sampled_end_is_not_measured() -> None:
     story.rest(5_000)
     finding = judge(story)
     assert (finding.outcome, finding.measures["longest_us"]) == (Outcome.CLEAN, 0)
+
+
+def test_an_owner_whose_data_could_not_be_read_has_none() -> None:
+    story = owning()
+    detail = {"path": "/consumers/g/owners/t", "children": ["0"], "owners": {}, "sessions": {"0": "0x1"}}
+    story.add(320, "runner", Kind.OBSERVED, topic="t", zxid=2, detail={**detail, "owners_zxid": 2})
+    story.rest(400)
+    assert judge(story).why == (
+        f"the outside observer saw {PATH} of session 0x1 with data '';"
+        " in the registry it is of session 0x1 with data 'g_m1-0'"
+    )
+
+
+def test_an_owner_as_it_was_before_it_was_made_anew_is_violated() -> None:
+    story = owning()
+    story.deleted(250, "m1")
+    again = story.created(260, "m1", session="0x11", detail={"ephemeral": True, "data": "g_m1-0"})
+    seen = story.observed_owners(300, {0: "m1"}, {0: "0x1"}, zxid=4)
+    story.rest(400)
+    finding = judge(story)
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (again, seen))
+
+
+def test_a_persistent_owner_is_of_no_session() -> None:
+    story = owning(detail={"ephemeral": False, "data": "g_m1-0"})
+    story.observed_owners(300, {0: "m1"}, {0: "0x0"}, zxid=2)
+    story.rest(400)
+    finding = judge(story)
+    assert (finding.why, finding.measures["count"]) == (f"{PATH} was created, but not as ephemeral", 1)
+
+
+# -- which of several is reported ----------------------------------------------------------------------
+
+
+def _gone(story: Story) -> None:
+    story.deleted(300, "m1", zxid=3)
+    story.observed_owners(400, {0: "m1"}, {0: "0x1"}, zxid=9)
+
+
+def _gone_with_its_session(story: Story) -> None:
+    story.session_closed(300, "0x1", sampled=True, zxid=3)
+    story.deleted_id(300, "m1", "0x1", zxid=3)
+    story.deleted(300, "m1", zxid=3)
+    story.observed_owners(400, {0: "m1"}, {0: "0x1"}, zxid=9)
+
+
+def _of_another_session(story: Story) -> None:
+    story.observed_owners(400, {0: "m1"}, {0: "0x2"}, zxid=9)
+
+
+def _could_not_be_read(story: Story) -> None:
+    detail = {"path": "/consumers/g/owners/t", "children": ["0"], "owners": {}, "sessions": {}, "owners_zxid": 9}
+    story.add(400, "runner", Kind.OBSERVED, topic="t", zxid=9, detail=detail)
+
+
+@pytest.mark.parametrize("happens", [_gone, _gone_with_its_session, _of_another_session, _could_not_be_read])
+def test_the_violation_of_the_znode_that_was_created_first_is_reported(happens: Callable[[Story], None]) -> None:
+    """t/0 was created at zxid 2, and a persistent id at zxid 5."""
+    story = owning()
+    happens(story)
+    story.created_id(350, "m2", "0x2", ephemeral=False, zxid=5)
+    story.rest(500)
+    finding = judge(story)
+    assert (finding.witness[0], finding.measures["count"]) == (("zookeeper", 1), 2)
+
+
+@pytest.mark.parametrize(("zxid", "first"), [(9, "ids/g_m2"), (None, "owners/t/1")])
+def test_what_never_was_created_ranks_by_the_view_s_zxid(zxid: int | None, first: str) -> None:
+    story = Story()
+    story.created_id(100, "m2", "0x2", ephemeral=False)  # zxid 1
+    story.elsewhere(200, up_to=9)
+    story.observed_owners(300, {1: "m2"}, {1: "0x2"}, zxid=zxid)
+    story.rest(500)
+    finding = judge(story)
+    assert (f"/consumers/g/{first}" in finding.why, finding.measures["count"]) == (True, 2)

@@ -68,6 +68,35 @@ def test_with_a_filter_topics_are_watched_too(pattern: str) -> None:
     assert judge(TOLD, pattern=pattern).why == "g_m1 did not watch the topics before its first rebalance"
 
 
+@pytest.mark.parametrize(
+    ("kind", "member", "group", "pattern", "violated"),
+    [
+        (Kind.CREATED, "g_m1", "g", "white_list", True),
+        (Kind.CREATED, "g_m1", "g", "black_list", True),
+        (Kind.CHANGED, "g_m1", "g", "white_list", True),
+        (Kind.CREATED, "g_m1", "g", "static", False),
+        (Kind.CREATED, "g_m2", "g", "white_list", False),
+        (Kind.CREATED, "g_m1", "h", "white_list", False),
+    ],
+)
+def test_a_filter_that_the_registry_holds_counts_too(
+    kind: Kind, member: str, group: str, pattern: str, violated: bool
+) -> None:
+    """An owner znode, and what is no registration, hold none."""
+    story, _ = story_of(TOLD)
+    payload = f'{{"version": 1, "subscription": {{"t.*": 1}}, "pattern": "{pattern}", "timestamp": "1"}}'
+    detail = {"ephemeral": True, "data": payload}
+    story.claims(12, "m1", 0)
+    story.topic(13, "t", 1)
+    path = f"/consumers/{group}/ids/{member}"
+    story.registry(15, kind, path, "0x1", member=member, group=group, detail=detail)
+    finding = CHECK.judge(story.history())
+    if violated:
+        assert finding.why == "g_m1 did not watch the topics before its first rebalance"
+    else:
+        assert finding.outcome is Outcome.CLEAN
+
+
 @pytest.mark.parametrize("missing", [IDS, BROKERS])
 def test_a_watch_that_is_missing(missing: tuple[str, str]) -> None:
     assert judge([step for step in TOLD if step != missing]).outcome is Outcome.VIOLATED

@@ -7,7 +7,7 @@ import pytest
 from history_story import Story
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome, judge
-from rebalance_lab.checks.faults import Fault, faults, unknown_causes
+from rebalance_lab.checks.faults import Fault, faults, unknown, unknown_causes
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 
@@ -36,6 +36,11 @@ def test_a_missed_rest_is_a_cause_though_another_was_reached() -> None:
     story.rest(10)
     story.rest_missed(20, "m2: it rebalances")
     assert unknown_causes(story.history()) == ["rest was missed: m2: it rebalances"]
+
+
+def test_a_check_s_own_cause_is_told_after_the_others() -> None:
+    finding = unknown(Story().history(), "it shows nothing")
+    assert finding == Finding(Outcome.UNKNOWN, "it never came to rest; it shows nothing")
 
 
 def test_two_boot_ids_are_a_cause() -> None:
