@@ -85,14 +85,20 @@ class Bill:
         is where they added more or less than their failed attempts account for."""
         if self.silent:
             return []
+        found = self._wrong_commits()
         if self.conflicts:
             added, accounted = (self.added_reads, self.added_writes), (self.accounted_reads, self.accounted_writes)
             rows = zip(OPERATIONS, added, accounted, strict=True)
             return [
                 f"{more} {name} above the formula ({told} accounted for)" for name, more, told in rows if more != told
-            ]
+            ] + found
         pairs = [(name, getattr(self.cost, name), getattr(self.expected, name)) for name in OPERATIONS]
-        return [f"{counted} {name} ({told} expected)" for name, counted, told in pairs if counted != told]
+        return [f"{counted} {name} ({told} expected)" for name, counted, told in pairs if counted != told] + found
+
+    def _wrong_commits(self) -> list[str]:
+        """Where offsets were written more often than commits account for, in words."""
+        commits, most = self.cost.commits, self.expected.commits
+        return [f"{commits} writes of offsets (at most {most} expected)"] if commits > most else []
 
     def measures(self) -> dict[str, int]:
         """Of this change, each by its name: `join_1_reads`, `join_1_expected_reads`, …"""

@@ -11,7 +11,8 @@ With C members registered after the change, W of them with a topic filter, and B
   2 + T more to subscribe, 6 more with a filter, and as described 2 more for the brokers. If no member
   has a filter and all read the same topics that is C(3B + C + T + 7) + P for the group.
 - Writes of the group: q deletes of the partitions that the remaining members owned, P creates, one
-  for a joiner's id, and two for each missing parent of what a lone member creates.
+  for a joiner's id, and two for each missing parent of what a lone member creates. Beside these, commits of
+  offsets (`checks.commits`).
 
 Source: `ZookeeperConsumerConnector` and `ZkUtils` of 0.8.2.2. Nothing that the members did in the
 change is an input: neither attempts that failed nor znodes that were made. The inputs are the
@@ -24,6 +25,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from rebalance_lab.checks.commits import most_commits
 from rebalance_lab.checks.groups import GroupsState, registration_of, state_at, topics_of
 from rebalance_lab.checks.lives import Life
 from rebalance_lab.checks.spaced_changes import SpacedChange, Who
@@ -40,7 +42,8 @@ class Expected:
     """`notified`: who must be notified of the change, once; `rebalancing`: who must rebalance, once.
     `reads`, `writes`: of the group; None where no formula gives them, which `silent` explains.
     `attempts`: reads of one attempt of each member, but for those of the partitions that it wants.
-    `before`, `members`: how many were registered before and after the change."""
+    `commits`: writes of offsets beside `writes`, at most. `before`, `members`: how many were registered before and
+    after the change."""
 
     before: int
     members: int
@@ -50,6 +53,7 @@ class Expected:
     writes: int | None
     silent: str | None = None
     attempts: Mapping[Who, int] = field(default_factory=dict)
+    commits: int = 0
 
     @property
     def notifications(self) -> int:
@@ -96,7 +100,8 @@ def expected(history: History, change: SpacedChange) -> Expected:
         reads += sum(_subscribing(after.members[who]) for who in rebalancing - notified)
         writes = _writes(history, change, before, after) if rebalancing else 0
     attempts = {who: _attempt(member, after) for who, member in after.members.items()}
-    return Expected(before.ids, after.ids, notified, rebalancing, reads, writes, silent, attempts)
+    commits = most_commits(history, change.phase, change.rest, _partitions(after))
+    return Expected(before.ids, after.ids, notified, rebalancing, reads, writes, silent, attempts, commits)
 
 
 def _group(history: History, change: SpacedChange, state: GroupsState) -> _Group:
@@ -215,15 +220,20 @@ def _subscribing(joiner: _Member) -> int:
 
 def _writes(history: History, change: SpacedChange, before: _Group, after: _Group) -> int:
     given_up = sum(each.owns for who, each in before.members.items() if who in after.members)
-    topics = {topic for each in after.members.values() for topic in each.topics or ()}
-    partitions = sum(len(after.state.topics[topic][1]) for topic in topics if topic in after.state.topics)
+    partitions = sum(map(len, _partitions(after).values()))
     return given_up + partitions + (change.kind == "join") + 2 * len(_missing(history, change, after))
+
+
+def _partitions(group: _Group) -> dict[str, Sequence[int]]:
+    """The partitions of the topics that its members read, by topic."""
+    topics = {topic for each in group.members.values() for topic in each.topics or ()}
+    return {topic: group.state.topics[topic][1] for topic in topics if topic in group.state.topics}
 
 
 def _missing(history: History, change: SpacedChange, after: _Group) -> set[str]:
     """Persistent znodes that were not there before the change, and which registering and claiming
     must create first."""
-    topics = {topic for each in after.members.values() for topic in each.topics or () if topic in after.state.topics}
+    topics = _partitions(after)
     owners = f"/consumers/{change.phase.group}/owners"
     needed = {"/consumers", f"/consumers/{change.phase.group}"}
     needed |= {f"/consumers/{change.phase.group}/ids"} if change.kind == "join" else set()

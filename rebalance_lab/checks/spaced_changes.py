@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rebalance_lab.checks.commits import commits_offsets, is_offset
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.groups import membership_changes
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
@@ -37,8 +38,8 @@ class Cost:
     `notified`: how many watches of the change fired at each member (not those of a leaver about
     itself, which a server may send while it closes the session); `rebalanced`: how many rebalances each
     began. `reads`, `writes`: requests sent to ZooKeeper, without `commits`, the writes of offsets and of
-    their parents, which are counted apart where operations were recorded one by one. `bytes`: of payload that the reads
-    brought; None where operations are only counted.
+    their parents by members that commit (`checks.commits`), which are counted apart where operations were recorded
+    one by one. `bytes`: of payload that the reads brought; None where operations are only counted.
     """
 
     notified: Mapping[Who, int]
@@ -227,13 +228,12 @@ def _bytes(history: History, actors: set[str], begin_us: int, end_us: int) -> in
 
 def _requests(history: History, change: SpacedChange, actors: set[str]) -> tuple[int, int, int]:
     """Reads, writes other than of offsets, and writes of offsets."""
-    offsets = f"/consumers/{change.phase.group}/offsets"
+    commit = {life.actor for life in change.members if commits_offsets(life)}
     found: Counter[str] = Counter()
     for event in _within(_operations(history), change.phase.at_us, change.rest.at_us):
         if event.actor in actors:
             reads, writes = requests(event)
-            path = str(event.of("path"))
-            committed = path == offsets or path.startswith(f"{offsets}/")
+            committed = event.actor in commit and is_offset(str(event.of("path")), str(change.phase.group))
             found["reads"] += reads
             found["commits" if committed else "writes"] += writes
     return found["reads"], found["writes"], found["commits"]

@@ -160,16 +160,6 @@ def test_a_client_that_is_neither_member_nor_runner_leaves_it_open(actor: str, o
         assert finding.why.endswith("are not compared: helper, which is not a member, made requests")
 
 
-def test_offsets_that_real_members_commit_are_counted_apart() -> None:
-    story = join(one_at_rest())
-    for path in ("", "/t", "/t/0"):
-        story.asks(1500, "m1", "create", f"/consumers/g/offsets{path}")
-    finding = CHECK.judge(story.history())
-    assert (finding.outcome, finding.measures["join_1_commits"]) == (Outcome.CLEAN, 3)
-    story.asks(1500, "m1", "create", "/consumers/g/offsetsx")
-    assert CHECK.judge(story.history()).outcome is Outcome.VIOLATED
-
-
 def test_members_with_a_filter_read_the_topics_too() -> None:
     """Kafka 0.8.2.2: 2w + W reads more in each attempt, and 6 more of a joiner."""
     story = GroupStory(world="processes")
