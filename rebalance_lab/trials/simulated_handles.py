@@ -77,7 +77,7 @@ class SimulatedMember:
             self._zookeeper.expire(session)
         except NoSuchSession as error:
             raise TrialError(f"{self.actor}: {error}") from error
-        return f"the server closed session {session:#x} of its own accord"
+        return f"session {session:#x} was closed on a second connection"
 
     def _session(self) -> int:
         state = self._tracker.members.get(self.actor)

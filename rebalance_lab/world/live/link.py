@@ -8,6 +8,11 @@ timeout breaks the connection, and a ping goes out after a third of it without a
 Java's client also pings when something arrives after it has sent nothing for 10 s
 (MAX_SEND_PING_INTERVAL) or for a third of the session's timeout less one second. This client does not:
 a member that is told of a change reads at once, so it sends something anyway.
+
+A process that was stopped for longer than the read timeout loses what its socket has buffered. In Java
+one turn of SendThread.run reads either the 4 bytes of a length or one body (ClientCnxnSocketNIO.doIO), and
+only a whole frame ends the silence. So the first turn after a stop reads a length, and the second finds
+that the read timeout has passed, before it reads more.
 """
 
 from __future__ import annotations
@@ -76,8 +81,9 @@ class Link(asyncio.Protocol):
         self._held_bytes = 0
         self._wanted_bytes = FRAME_LENGTH_BYTES
         self._sent_at = self._heard_at = loop.time()
-        self._ping_after_s = self._read_timeout_s = 0.0
-        self._connect_timeout_s = connect_timeout_s
+        self._ping_after_s = 0.0
+        self._read_timeout_s = connect_timeout_s  # until a session is established
+        self._established = False
         self._timer = self._limit()
         self._dial = loop.create_task(self._connect())
 
@@ -96,15 +102,16 @@ class Link(asyncio.Protocol):
             self._lose(f"cannot connect: {error}")
 
     def _limit(self) -> asyncio.TimerHandle:
-        return self._loop.call_later(self._connect_timeout_s, self._not_established)
+        return self._loop.call_later(self._read_timeout_s, self._not_established)
 
     def _not_established(self) -> None:
         what = "connection" if self.state is LinkState.DIALING else "session"
-        self._lose(f"no {what} within the connect timeout of {self._connect_timeout_s:g} s")
+        self._lose(f"no {what} within the connect timeout of {self._read_timeout_s:g} s")
 
     def established(self, session_timeout_ms: int) -> None:
         """The session is there: heartbeats replace the connect timeout."""
         self._timer.cancel()
+        self._established = True
         self._ping_after_s = session_timeout_ms / 3000
         self._read_timeout_s = 2 * session_timeout_ms / 3000
         self._sent_at = self._heard_at = self._loop.time()
@@ -113,13 +120,19 @@ class Link(asyncio.Protocol):
     def _beat(self) -> None:
         now = self._loop.time()
         if now - self._heard_at >= self._read_timeout_s:
-            self._lose(f"nothing heard for {now - self._heard_at:.3f} s (read timeout {self._read_timeout_s:.3f} s)")
+            self._lose_silent(now)
             return
         if now - self._sent_at >= self._ping_after_s:
             self.send(PING_FRAME)
             self._sent_at = now
         due = min(self._heard_at + self._read_timeout_s, self._sent_at + self._ping_after_s)
         self._timer = self._loop.call_at(due, self._beat)
+
+    def _lose_silent(self, now: float) -> None:
+        if not self._established:
+            self._not_established()
+            return
+        self._lose(f"nothing heard for {now - self._heard_at:.3f} s (read timeout {self._read_timeout_s:.3f} s)")
 
     # -- sending ----------------------------------------------------------------------------
 
@@ -143,13 +156,17 @@ class Link(asyncio.Protocol):
             transport.abort()
             return
         self._transport = transport
+        self._heard_at = self._loop.time()
         self._timer.cancel()
         self._timer = self._limit()
         self._change(LinkState.OPEN)
         self._owner.link_opened()
 
     def data_received(self, data: bytes) -> None:
-        self._heard_at = self._loop.time()
+        now = self._loop.time()
+        if now - self._heard_at >= self._read_timeout_s and self._held_bytes < FRAME_LENGTH_BYTES:
+            self._lose_silent(now)
+            return
         if self._held_bytes:
             self._chunks.append(data)
             self._held_bytes += len(data)
@@ -178,6 +195,7 @@ class Link(asyncio.Protocol):
             if end > total:
                 self._wanted_bytes = FRAME_LENGTH_BYTES + length
                 break
+            self._heard_at = self._loop.time()
             self._owner.link_received(data, body, end)
             start = end
         if start < total:
@@ -186,7 +204,7 @@ class Link(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         why = "the server closed the connection" if error is None else f"{type(error).__name__}: {error}"
-        if self._read_timeout_s == 0:  # no heartbeats yet
+        if not self._established:
             why += " before it answered (it is not serving, or has not yet seen what this session has)"
         self._lose(why)
 

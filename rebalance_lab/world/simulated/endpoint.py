@@ -22,6 +22,7 @@ class Endpoint:
         "_cut_links",
         "_cut_to_client",
         "_cut_to_server",
+        "_heard_us",
         "_held",
         "_holding",
         "_links",
@@ -29,7 +30,6 @@ class Endpoint:
         "_orders",
         "_seed",
         "_servers",
-        "_silent_since_us",
         "_waits",
         "kernel",
         "name",
@@ -48,7 +48,8 @@ class Endpoint:
         self._network = network
         self._servers = servers
         self._links: dict[SimulatedSession, Link] = {}
-        self._silent_since_us: dict[SimulatedSession, int] = {}
+        #: When each session last heard something, while the process is paused.
+        self._heard_us: dict[SimulatedSession, int] = {}
         self._holding = False
         self._cut_to_server = False
         self._cut_to_client = False
@@ -167,9 +168,9 @@ class Endpoint:
     def _process_changed(self, state: ProcessState) -> None:
         if state is ProcessState.PAUSED:
             self._paused()
-        elif state is ProcessState.RUNNING:
-            # After the kernel has handed over the mail that waited: see SimulatedSession.woke.
-            self.kernel.driver.call_at(self.kernel.now_us(), self._woke)
+        elif state is ProcessState.RUNNING:  # the mail that waited is delivered after this
+            self.kernel.stimulated(None, self._woke)
+            self.kernel.driver.call_at(self.kernel.now_us(), self._ping)
         else:
             for link in self._links.values():
                 link.leave_as_client()
@@ -177,16 +178,18 @@ class Endpoint:
 
     def _paused(self) -> None:
         for session, link in self._links.items():
-            silent_since_us = self._servers[link.server.name].client_silent(link)
-            if silent_since_us is not None:
-                self._silent_since_us[session] = silent_since_us
+            heard_us = self._servers[link.server.name].client_silent(link)
+            self._heard_us[session] = session.heard_us(heard_us)
 
     def _woke(self) -> None:
+        heard_us, self._heard_us = self._heard_us, {}
+        for session, at_us in heard_us.items():
+            session.woke(at_us)
+
+    def _ping(self) -> None:
         if self.process.running:
-            now_us = self.kernel.now_us()
-            for session in tuple(self._links):
-                session.woke(self._silent_since_us.pop(session, now_us))
-            self._silent_since_us.clear()
+            for session in self._links:
+                session.ping()
 
 
 class SimulatedFactory:

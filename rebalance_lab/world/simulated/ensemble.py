@@ -218,8 +218,8 @@ class Ensemble:
             server.leave(session)
 
     def expire(self, session: ServerSession) -> None:
-        """Close a session of the servers' own accord: it timed out, or a fault wants it. Its server
-        closes the connection in the instant it learns. When nobody can decide, it waits."""
+        """Close a session of the servers' own accord. Its server closes the connection in the instant it
+        learns. When nobody can decide, it waits."""
         if not self.quorum.decides:
             self._doomed.append(session)
             return
@@ -228,6 +228,13 @@ class Ensemble:
             server.closes(session)
         self._end(session, 0)
         self._replicate(server, partial(server.leave, session), before=partial(server.closes, session))
+
+    def usurp(self, session: ServerSession) -> None:
+        """A second connection shows the session's id and password, and closes the session. Its server
+        closes the client's connection before that (ZooKeeperServer.processConnectRequest, 3.9.3), so the
+        client gets no event of the session's end."""
+        self._leave(session)
+        self.expire(session)
 
     def _timed_out(self, session: ServerSession) -> None:
         if self.quorum.decides:

@@ -38,9 +38,14 @@ class Heartbeat:
     def stop(self) -> None:
         self._timer.cancel()
 
+    def heard_us(self) -> int:
+        """When the client last heard something."""
+        self._heard_us = max(self._heard_us, self._link.heard_us(self._kernel.now_us()))
+        return self._heard_us
+
     def _beat(self) -> None:
         now_us = self._kernel.now_us()
-        self._heard_us = max(self._heard_us, self._link.heard_us(now_us))
+        self.heard_us()
         if now_us - self._heard_us >= self._read_us:
             self._silent()
             return

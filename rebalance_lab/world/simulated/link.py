@@ -48,7 +48,10 @@ class ServerEnd(Protocol):
 
 
 class ClientEnd(Protocol):
-    def arrived(self, link: Link, message: ToClient) -> None: ...
+    def arrived(self, link: Link, message: ToClient) -> None:
+        """A message was read. One of a link that the client has given up is lost."""
+        ...
+
     def ended(self, link: Link) -> None: ...
     def watch_silence(self, link: Link, heard_us: int) -> None:
         """Nothing may come by the connection for long: ping, and give it up in time. `heard_us`:
@@ -119,7 +122,6 @@ class Link:
     """One connection between a client in `process` and a server. `open`: as `state` says.
 
     `accepted`: the server's operating system took the connection, whatever the server does with it.
-    `mail_waited`: something arrived while the process was paused, and was read at resume.
     """
 
     __slots__ = (
@@ -130,7 +132,6 @@ class Link:
         "_server_due_us",
         "_server_misses",
         "accepted",
-        "mail_waited",
         "open",
         "process",
         "server",
@@ -143,7 +144,6 @@ class Link:
         self.state = LinkState.OPEN
         self.open = True
         self.accepted = False
-        self.mail_waited = False
         self._network = network
         self._client = client
         self._client_due_us = 0
@@ -203,7 +203,6 @@ class Link:
             if self.process.running:
                 self._client.arrived(self, message)
             else:  # from here it lies in the socket's buffer: what breaks later does not take it away
-                self.mail_waited = True
                 self.process.deliver(partial(self._client.arrived, self, message))
 
     def _end_at_server(self, _nothing: None) -> None:

@@ -214,9 +214,9 @@ class Server:
         link.leave_as_server()
 
     def closes(self, session: ServerSession) -> None:
-        """The session is about to end of the servers' own accord, and its connection with it. What
-        is queued there then, the events of the session's own ephemeral znodes, gets out or not: 20
-        of 40 times on a real one.
+        """The session is about to end of the servers' own accord. The events of its own ephemeral znodes
+        are queued on its connection just before that is closed; a real server (3.9.3) still sent them
+        in 56 of 120 expiries. Only a client that is awake reads them (see `session.woke`).
         """
         if session.link is not None and self._random.bits(1):
             self.watches.drop(session.link)

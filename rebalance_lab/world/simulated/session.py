@@ -81,6 +81,7 @@ class SimulatedSession:
         "_asked_timeout_ms",
         "_chroot",
         "_closing",
+        "_dialed_us",
         "_heartbeat",
         "_host",
         "_hosts",
@@ -115,6 +116,7 @@ class SimulatedSession:
         self._timer: Any = None
         self._heartbeat: Heartbeat | None = None
         self._link: Link | None = None
+        self._dialed_us = 0
         server, _ = hosts.next()  # before the first attempt there is no wait
         self._connect(server)
 
@@ -198,15 +200,14 @@ class SimulatedSession:
 
     def _connect(self, server: ServerEnd) -> None:
         self._timer = None
+        self._dialed_us = self._host.kernel.now_us()
         self._link = self._host.connect(self, server, Connect(self.session_id, self._asked_timeout_ms, self._zxid))
 
     def limit_attempt(self) -> None:
-        """The connection attempt may hang: give it up after the connect timeout, which is the
-        session timeout divided by the number of servers."""
+        """The connection attempt may hang: give it up after the connect timeout."""
         if self._timer is None and self.state is SessionState.CONNECTING:
             host = self._host
-            timeout_us = (self.negotiated_timeout_ms or self._asked_timeout_ms) * 1000 // len(self._hosts.servers)
-            due_us = host.kernel.now_us() + timeout_us
+            due_us = host.kernel.now_us() + self._connect_timeout_us
             self._timer = host.kernel.call_at(due_us, self.drop_connection, process=host.process)
 
     def opened(self, link: Link) -> None:
@@ -215,7 +216,13 @@ class SimulatedSession:
         if link is self._link and self._timer is not None:
             self._timer.cancel()
             self._timer = None
+            self._dialed_us = self._host.kernel.now_us()
             self.limit_attempt()
+
+    @property
+    def _connect_timeout_us(self) -> int:
+        """The session timeout divided by the number of servers."""
+        return (self.negotiated_timeout_ms or self._asked_timeout_ms) * 1000 // len(self._hosts.servers)
 
     def drop_connection(self) -> None:
         """Give the connection up from this side."""
@@ -266,24 +273,36 @@ class SimulatedSession:
                 self._host.kernel, link, self.negotiated_timeout_ms, heard_us, self.drop_connection
             )
 
-    def woke(self, silent_since_us: int) -> None:
-        """The process goes on after a pause, and has read its mail. As ClientCnxn: nothing heard
-        for two thirds of the session timeout ends the connection; otherwise a ping is due."""
-        link = self._link
-        if link is None or self.state is not SessionState.CONNECTED:
-            return
-        quiet_us = self._host.kernel.now_us() - silent_since_us
-        heard = link.mail_waited
-        link.mail_waited = False
-        if not heard and quiet_us * 3 > self.negotiated_timeout_ms * 1000 * 2:
+    def heard_us(self, at_server_us: int | None) -> int:
+        """When the client last heard something by its connection, or began the try at one.
+        `at_server_us`: when the server last heard the client; None where it has no such session."""
+        if self.state is not SessionState.CONNECTED:
+            return self._dialed_us
+        if self._heartbeat is not None:
+            return self._heartbeat.heard_us()
+        return self._host.kernel.now_us() if at_server_us is None else at_server_us
+
+    def woke(self, heard_us: int) -> None:
+        """The process goes on after a pause and has not read its mail yet; `heard_us`: as the method
+        says, at the pause. A client that was silent for the read timeout (two thirds of the session
+        timeout; the connect timeout of a try) gives the connection up and loses the mail. In
+        ClientCnxn (SendThread.run of 3.4.6 and 3.9.3) the first turn after a pause reads no more than
+        the length of a frame (ClientCnxnSocketNIO.doIO), and the next one finds the silence."""
+        connected = self.state is SessionState.CONNECTED
+        limit_us = self.negotiated_timeout_ms * 2000 // 3 if connected else self._connect_timeout_us
+        if self._host.kernel.now_us() - heard_us >= limit_us:
             self.drop_connection()
-        else:
-            link.to_server(PING)
+
+    def ping(self) -> None:
+        """One is due after a pause, when the mail has been read."""
+        if self._link is not None and self.state is SessionState.CONNECTED:
+            self._link.to_server(PING)
 
     # -- what arrives -----------------------------------------------------------------------
 
     def arrived(self, link: Link, message: ToClient) -> None:
-        assert link is self._link, "mail from a connection that was given up"
+        if link is not self._link:  # read by nobody: the client woke and gave the connection up
+            return
         if isinstance(message, Answer):
             self._answered(message)
         elif isinstance(message, Connected):

@@ -149,8 +149,9 @@ class SimulatedZooKeeper:
         return self._session(session_id).loses_reply is not None
 
     def expire(self, session_id: int) -> None:
-        """The server closes the session now, though its client lives. Raises NoSuchSession."""
-        self._ensemble.expire(self._session(session_id))
+        """Somebody takes the session over on a second connection and closes it, though its client
+        lives, as `live.usurper` does. Raises NoSuchSession."""
+        self._ensemble.usurp(self._session(session_id))
 
     def hold_connections(self, process: Process) -> None:
         """From now no new connection of `process` gets through; attempts hang until they time

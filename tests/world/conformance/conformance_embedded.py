@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from abc import abstractmethod
 from collections.abc import Coroutine
 from itertools import count
@@ -105,6 +106,11 @@ class RealServerHarness(Harness):
             assert welcome.session_id == session.session_id, "the session had expired before"
             connection.sendall(codec.close_session().frame(1))
             _frame(connection)
+
+    async def stop(self, session: ZooKeeper, duration_ms: int) -> None:
+        """All that is on the loop stops: every session, and every proxy."""
+        self.lab.loop.call_soon(time.sleep, duration_ms / 1000)
+        await self.sleep_ms(duration_ms)
 
     def transactions(self) -> list[Transaction]:
         self._logged.extend(self._log.poll())

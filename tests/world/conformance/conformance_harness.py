@@ -79,6 +79,11 @@ class Harness(ABC):
         """Undo `cut`: what was lost on a connection that still stands is sent again, as TCP does."""
 
     @abstractmethod
+    async def stop(self, session: ZooKeeper, duration_ms: int) -> None:
+        """Stop the client's process for so long, when it has sent what was asked before, and before it
+        reads an answer."""
+
+    @abstractmethod
     def transactions(self) -> list[Transaction]:
         """What the server has logged since the story began, in zxid order."""
 

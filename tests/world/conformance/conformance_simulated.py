@@ -66,6 +66,11 @@ class SimulatedHarness(Harness):
     def heal(self, session: ZooKeeper) -> None:
         self.server.heal(self._processes[session])
 
+    async def stop(self, session: ZooKeeper, duration_ms: int) -> None:
+        self._processes[session].pause()
+        await self.sleep_ms(duration_ms)
+        self._processes[session].resume()
+
     def transactions(self) -> list[Transaction]:
         return list(self.server.transactions)
 

@@ -6,7 +6,7 @@ import pytest
 from conformance_harness import LONG_TIMEOUT_MS, SHORT_TIMEOUT_MS, TICK_MS, Harness, also_kazoo
 
 from rebalance_lab.kernel import Future
-from rebalance_lab.world.errors import NodeExists, SessionClosed, SessionExpired
+from rebalance_lab.world.errors import ConnectionLoss, NodeExists, SessionClosed, SessionExpired
 from rebalance_lab.world.ports import SessionEventKind, SessionState, WatchKind
 
 
@@ -197,6 +197,54 @@ def test_a_session_expired_while_connected_is_told(conform):
         assert (await observer.children(h.root)).value.names == ()
         await h.expect(session, SessionEventKind.DISCONNECTED)
         await h.expect(session, SessionEventKind.EXPIRED)
+
+    conform(story)
+
+
+def test_who_is_closed_on_another_connection_gets_no_event_of_it(conform):
+    """The server closes the client's connection when the session moves, and only then ends it."""
+
+    async def story(h: Harness) -> None:
+        session = await h.connected()
+        path = f"{h.root}/e"
+        await session.create(path, b"", ephemeral=True)
+        watches = [(await session.exists(path, watch=True)).watch, (await session.children(h.root, watch=True)).watch]
+        h.expire(session)
+        await h.expect(session, SessionEventKind.DISCONNECTED)
+        assert not any(watch.done for watch in watches)
+        await h.expect(session, SessionEventKind.EXPIRED)
+        assert all(isinstance(error_of(watch), SessionExpired) for watch in watches)
+
+    conform(story)
+
+
+def test_who_was_stopped_past_its_session_gets_nothing_that_came_meanwhile(conform):
+    """Neither the answer to what it asked before, nor the events of its session's end."""
+
+    async def story(h: Harness) -> None:
+        session = await h.connected(SHORT_TIMEOUT_MS)
+        path = f"{h.root}/e"
+        await session.create(path, b"", ephemeral=True)
+        watches = [(await session.exists(path, watch=True)).watch, (await session.children(h.root, watch=True)).watch]
+        read = session.get(h.root)
+        await h.stop(session, 2 * SHORT_TIMEOUT_MS)
+        await h.expect(session, SessionEventKind.DISCONNECTED)
+        assert isinstance(error_of(read), ConnectionLoss)
+        await h.expect(session, SessionEventKind.EXPIRED)
+        assert all(isinstance(error_of(watch), SessionExpired) for watch in watches)
+
+    conform(story)
+
+
+def test_who_was_stopped_for_less_than_its_read_timeout_gets_it_all(conform):
+    async def story(h: Harness) -> None:
+        session = await h.connected()
+        watch = (await session.children(h.root, watch=True)).watch
+        created = session.create(f"{h.root}/n", b"")
+        await h.stop(session, 300)
+        assert (await created).value == f"{h.root}/n"
+        assert watch.result().kind is WatchKind.CHILD
+        assert session.state is SessionState.CONNECTED and len(session.events) == 0
 
     conform(story)
 

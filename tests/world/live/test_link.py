@@ -199,6 +199,45 @@ def test_silence_during_a_pause_is_noticed_after_it() -> None:
     assert wired.owner.lost == [("nothing heard for 5.000 s (read timeout 4.000 s)", False)]
 
 
+def test_what_came_while_the_process_was_stopped_is_lost() -> None:
+    """The loop reads the socket before it looks at overdue timers; Java's client reads one length."""
+    wired = Wired()
+    wired.link.established(6000)
+    wired.loop.now = 104.0
+    wired.link.data_received(frame(b"an event") + frame(b"an answer"))
+    assert wired.owner.frames == []
+    assert wired.owner.lost == [("nothing heard for 4.000 s (read timeout 4.000 s)", False)]
+
+
+def test_a_frame_whose_length_was_read_before_the_stop_is_read_to_its_end() -> None:
+    wired = Wired()
+    wired.link.established(6000)
+    wired.loop.move_to(101.0)
+    wired.link.data_received(struct.pack("!i", 4) + b"an")
+    wired.loop.now = 105.0
+    wired.link.data_received(b" e" + frame(b"more"))
+    assert wired.owner.frames == [b"an e", b"more"]
+    assert wired.owner.lost == []
+
+
+def test_the_first_bytes_of_a_frame_end_no_silence() -> None:
+    """ClientCnxnSocketNIO calls updateLastHeard when it has read a whole frame."""
+    wired = Wired()
+    wired.link.established(6000)
+    wired.loop.move_to(103.0)
+    wired.link.data_received(struct.pack("!i", 4) + b"a")
+    wired.loop.move_to(104.1)
+    assert wired.owner.lost == [("nothing heard for 4.000 s (read timeout 4.000 s)", False)]
+
+
+def test_an_answer_that_came_after_the_connect_timeout_is_lost() -> None:
+    wired = Wired()
+    wired.loop.now = 105.0
+    wired.link.data_received(frame(b"welcome"))
+    assert wired.owner.frames == []
+    assert wired.owner.lost == [("no session within the connect timeout of 5 s", False)]
+
+
 def test_an_owner_that_closed_hears_no_more() -> None:
     wired = Wired()
     wired.link.send(b"unsent")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -237,6 +238,27 @@ def test_an_idle_session_lives_on_its_pings(bench: Any) -> None:
         pings, rest = divmod(proxy.counters.bytes_to_server - before, 12)
         assert (session.state, len(session.events), rest) == (SessionState.CONNECTED, 0, 0)
         assert 5 <= pings <= 7  # one each two thirds of a second
+
+    bench.run(story)
+
+
+def test_a_client_that_was_stopped_loses_what_came_meanwhile(bench: Any) -> None:
+    """Stopped for more than the read timeout of 2 s, as by SIGSTOP: the answer was in the socket's buffer."""
+
+    async def story() -> None:
+        session = await bench.connected(timeout_ms=3000)
+        before = session.session_id
+        watch = (await session.children(bench.root, watch=True)).watch
+        asked = session.create(f"{bench.root}/made", b"")
+        bench.live.loop.call_soon(time.sleep, 2.1)  # when the request is sent, and before its answer is read
+        with pytest.raises(errors.ConnectionLoss):
+            await asked
+        assert "nothing heard for 2." in session.last_loss
+        assert not watch.done
+        await reconnected(bench, session)
+        assert session.session_id == before
+        assert (await session.exists(f"{bench.root}/made")).value is not None
+        assert watch.result().kind is WatchKind.CHILD
 
     bench.run(story)
 

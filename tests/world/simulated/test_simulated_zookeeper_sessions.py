@@ -145,7 +145,7 @@ def test_who_wakes_after_its_session_learns_it_on_reconnecting() -> None:
             assert session.state is SessionState.EXPIRED
             assert await outcome(operation) == "SessionExpired"
             assert await outcome(session.get("/a")) == "SessionExpired"
-            assert watch.done  # by its own last event, or with the session
+            assert await outcome(watch) == "SessionExpired"  # its own last event was lost, if it was sent
             await session.close()
             assert session.state is SessionState.EXPIRED
 
@@ -168,22 +168,48 @@ def test_no_session_is_ended_by_its_client() -> None:
     bench.run(main())
 
 
-def test_its_own_last_watch_events_reach_an_expired_client_or_not() -> None:
-    """The server closes the connection as it queues them: a real one was seen to do both."""
+def test_its_own_last_watch_events_reach_an_awake_client_or_not() -> None:
+    """What it sends is lost, so the server ends its session; what it hears keeps it from giving up. The
+    server closes the connection as it queues the events: a real one was seen to do both."""
     told = []
     for seed in range(40):
         bench = Bench(seed)
 
         async def main(bench: Bench = bench) -> bool:
-            session = await bench.connected("m1")
-            await session.create("/a", b"", ephemeral=True)
-            watch = (await session.exists("/a", watch=True)).watch
-            bench.zookeeper.expire(session.session_id)
-            assert watch is not None
-            return await outcome(watch) == "ok"
+            session, other = await bench.connected("m1"), await bench.connected("m2")
+            await session.create("/own", b"", ephemeral=True)
+            own = (await session.exists("/own", watch=True)).watch
+            assert own is not None
+            heard = [(await session.exists(f"/{number}", watch=True)).watch for number in range(5)]
+            bench.zookeeper.cut(bench.process("m1"), to_server=True, to_client=False)
+            for number in range(5):
+                await bench.sleep(0.6)
+                await other.create(f"/{number}", b"")
+            assert [watch.done for watch in heard if watch is not None][:2] == [True, True]
+            bench.zookeeper.heal(bench.process("m1"))
+            await bench.sleep(5)
+            assert session.state is SessionState.EXPIRED and len(closing(bench)) == 1
+            return await outcome(own) == "ok"
 
         told.append(bench.run(main()))
     assert 5 < sum(told) < 35
+
+
+def test_a_pause_while_connecting_gives_the_attempt_up() -> None:
+    """Beyond the connect timeout; the answer that lies in the socket's buffer is lost."""
+    bench = Bench()
+
+    async def main() -> None:
+        session = bench.open("m1", 2000)
+        bench.process("m1").pause()
+        await bench.sleep(2.1)
+        bench.process("m1").resume()
+        await bench.sleep(0.01)
+        assert session.state is SessionState.CONNECTING and len(session.events) == 0
+        assert (await session.events.get()).kind is SessionEventKind.CONNECTED
+        assert bench.kinds().count(TransactionKind.SESSION_OPENED) == 2  # the first one is nobody's
+
+    bench.run(main())
 
 
 def test_close_ends_the_session_at_the_server() -> None:
