@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from rebalance_lab.checks.coherence import incoherence
 from rebalance_lab.checks.faults import TOLERANCE_US, Fault, faults
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.checks.scope import closing_us, next_rest
@@ -56,20 +57,24 @@ def _explains(history: History, fault: Fault, event: Event, actor: str, members:
 
 
 def doubted(history: History, findings: Mapping[str, Finding]) -> dict[str, Finding]:
-    """The findings, by name: all unknown if something disturbed the trial, or if a process that it says was killed or
-    paused went on: what follows is then not what such a fault leads to."""
-    contradicted = next((fault for fault in faults(history) if fault.moved is not None), None)
-    if contradicted is not None:
-        return {name: _doubted(finding, str(contradicted.why_not_bitten)) for name, finding in findings.items()}
+    """The findings, by name: all unknown if something disturbed the trial, or if the history contradicts itself
+    (`coherence`)."""
+    doubt = _loss(history) or incoherence(history)
+    if doubt is None:
+        return dict(findings)
+    return {name: _doubted(finding, doubt) for name, finding in findings.items()}
+
+
+def _loss(history: History) -> str | None:
+    """The disturbance in words."""
     event = disturbance(history)
     if event is None:
-        return dict(findings)
+        return None
     if event.kind is Kind.SESSION_CLOSED:
         what = f"session {event.session} of a member ended"
     else:
         what = f"{event.actor} lost its {'connection' if event.kind is Kind.DISCONNECTED else 'session'}"
-    doubt = f"{what} ({event.actor}/{event.n}), and no fault was to do that"
-    return {name: _doubted(finding, doubt) for name, finding in findings.items()}
+    return f"{what} ({event.actor}/{event.n}), and no fault was to do that"
 
 
 def _doubted(finding: Finding, doubt: str) -> Finding:

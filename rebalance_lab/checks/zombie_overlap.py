@@ -1,11 +1,14 @@
 """Z10, zombie: a member that outlived its session worked on beside its successor.
 
-A member whose session the registry closed while it lived, and had not begun to leave, is a zombie from then
-on, until it first owns something in a new session: it was paused, or cut off, or its session was ended behind
-its back (S2). A violation is work (effect runs, `history.intervals`) of the zombie on a partition while
-another member works on it. `effect_overlap` looks at any two members; this check ties the overlap to the
-session that ended. A process that stands still believes in what it owned, and so does one that wakes and is
-fenced before it works: overlaps of belief are measured here, and are the finding of `belief_overlap`.
+A member is a zombie from the moment at which the registry closes its session, if it lives then and has not begun
+to leave, until it first owns something in a new session: it was paused, or cut off, or its session was ended by
+somebody else (S2). Its own report, OWNED, does not suffice for that: the member must have reported before that it
+was CONNECTED in the new session, and the registry must have the owner znode, created in that session.
+
+A violation is work (effect runs, `history.intervals`) of the zombie on a partition while another member works on
+it. `effect_overlap` looks at any two members; this check ties the overlap to the session that ended. A process that
+stands still believes in what it owned, and so does one that wakes and is fenced before it works: overlaps of belief
+are measured here, and are the finding of `belief_overlap`.
 The registry's moment counts from 2 ms before.
 
 Witness: the FAULT_BEGAN of the fault in which the session ended, if there was one; the SESSION_CLOSED;
@@ -14,7 +17,6 @@ and the two reports that began the runs that overlap.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,13 +26,14 @@ from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.overlaps import Overlap, overlaps
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import owner_claim
 from rebalance_lab.history.views import beliefs, effects, events_of
 
 
 @dataclass(frozen=True, slots=True)
 class _Zombie:
-    """`life` outlived its session, which ended with `closed`; at `again_us` it first believed to
-    own something in a new one (None: never). `fault`: the FAULT_BEGAN of what it ended in."""
+    """`life` outlived its session, which ended with `closed`; at `again_us` it first owned something in
+    a new one (None: never). `fault`: the FAULT_BEGAN of the fault during which it ended."""
 
     life: Life
     closed: Event
@@ -87,20 +90,48 @@ def _violated(worst: _Beside, numbers: dict[str, int]) -> Finding:
 
 def _zombies(history: History) -> list[_Zombie]:
     """Members whose session ended while they lived, by the time it ended."""
-    owned: dict[tuple[str, str | None], list[int]] = {}
-    for event in events_of(history, Kind.OWNED):
-        owned.setdefault((event.actor, event.member), []).append(event.at_us)
     sessions = _sessions(history)
     found = []
     for closed in events_of(history, Kind.SESSION_CLOSED):
         life = sessions.get(closed.session)
         if life is None or (life.left_us is not None and life.left_us <= closed.at_us + TOLERANCE_US):
             continue
-        times = owned.get(life.who, [])
-        again = bisect_right(times, closed.at_us)
-        again_us = times[again] if again < len(times) else None
-        found.append(_Zombie(life, closed, again_us, _fault(history, life, closed)))
+        claims = _claims_after(history, life, closed)
+        again = (event.at_us for event in events_of(history, Kind.OWNED) if _backed(event, life, claims))
+        found.append(_Zombie(life, closed, next(again, None), _fault(history, life, closed)))
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Claimed:
+    """An owner znode that a member created in another session than the one that ended."""
+
+    connected: Event
+    created: Event
+
+
+def _claims_after(history: History, life: Life, closed: Event) -> list[_Claimed]:
+    """The claims of a member in the sessions in which it was connected after `closed`."""
+    connected = {
+        event.session: event
+        for event in reversed(events_of(history, Kind.CONNECTED))
+        if event.actor == life.actor and event.session != closed.session and event.at_us > closed.at_us - TOLERANCE_US
+    }
+    return [
+        _Claimed(connected[event.session], event)
+        for event in events_of(history, Kind.CREATED)
+        if event.session in connected and owner_claim(event) is not None and event.member == life.member
+    ]
+
+
+def _backed(owned: Event, life: Life, claims: Sequence[_Claimed]) -> bool:
+    """Whether a member's OWNED is backed by such a claim, and so ends the time in which it is a zombie."""
+    return (owned.actor, owned.member) == life.who and any(
+        claim.connected.n < owned.n
+        and claim.created.at_us <= owned.at_us + TOLERANCE_US
+        and owner_claim(claim.created) == owner_claim(owned)
+        for claim in claims
+    )
 
 
 def _sessions(history: History) -> dict[str | None, Life]:

@@ -8,9 +8,10 @@ Each layer has its own rule (definitions O1, O1e, O2 and O3 stand on them):
   partition and member), in zxid order. CHANGED to another member ends one interval and begins
   the next.
 - *effect*: a run of WORKED reports of one member on one partition, neighbours at most two
-  work periods apart, from the first report to the last; a single report is a run of length 0. A
-  report at a stop (detail `last`) ends its run and never begins one: without a report at most two
-  periods before it, the fetchers stopped and had done nothing.
+  work periods apart, from the first report to the last; a single report is a run of length 0. The
+  period is the one that the member reported with its MEMBER_STARTED, or the trial's parameter if it
+  reported none. A report at a stop (detail `last`) ends its run and never begins one: without a report
+  at most two periods before it, the fetchers stopped and had done nothing.
   FAULT_BEGAN of a kill or pause of its actor and FAULT_ENDED of a pause cut a run, however
   short the pause was.
 
@@ -73,7 +74,7 @@ _Claim = tuple[str, str, int, str]
 _Told = tuple[_Claim, str]
 
 _BELIEF_KINDS = frozenset({Kind.OWNED, Kind.DISOWNED, Kind.MEMBER_CLOSED, Kind.FAULT_BEGAN})
-_EFFECT_KINDS = frozenset({Kind.WORKED, Kind.FAULT_BEGAN, Kind.FAULT_ENDED})
+_EFFECT_KINDS = frozenset({Kind.WORKED, Kind.MEMBER_STARTED, Kind.FAULT_BEGAN, Kind.FAULT_ENDED})
 
 
 def of_kinds(events: Iterable[Event], kinds: frozenset[Kind]) -> list[Event]:
@@ -152,9 +153,9 @@ def registry_intervals(events: Sequence[Event]) -> list[Interval]:
 
 
 def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERIOD_MS) -> list[Interval]:
-    """Effect runs of a history's events (in merge order). Raises HistoryError for a WORKED
-    without member, topic or partition."""
-    gap_us = 2 * work_period_ms * 1000
+    """Effect runs of a history's events (in merge order). `work_period_ms`: of members that did not
+    report theirs. Raises HistoryError for a WORKED without member, topic or partition."""
+    periods_ms: dict[str, int] = {}  # by actor
     runs: dict[_Told, tuple[Event, Event]] = {}  # first and last report so far
     done: list[Interval] = []
     killed: set[str] = set()
@@ -165,6 +166,7 @@ def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERI
                 continue
             told = _claim_of(event), event.actor
             run = runs.get(told)
+            gap_us = 2 * periods_ms.get(event.actor, work_period_ms) * 1000
             if run is not None and event.at_us - run[1].at_us > gap_us:
                 done.append(_run(told, *run))
                 run = None
@@ -174,6 +176,10 @@ def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERI
             runs.pop(told, None)  # it stopped: what comes soon after is another run
             if run is not None:
                 done.append(_run(told, run[0], event))
+        elif event.kind is Kind.MEMBER_STARTED:
+            reported_ms = event.of("work_period_ms")
+            if isinstance(reported_ms, int):
+                periods_ms[event.actor] = reported_ms
         elif _cuts_effect(event):
             target = str(event.of("target"))
             if event.of("fault") == KILL:

@@ -107,5 +107,5 @@ def owners(history: History) -> Sequence[Interval]:
 
 @once
 def effects(history: History) -> Sequence[Interval]:
-    """`intervals.effect_intervals`, with the trial's own period of work."""
+    """`intervals.effect_intervals`, with the trial's period for members that reported none."""
     return effect_intervals(history.events, work_period_ms=work_period_ms(history.trial))

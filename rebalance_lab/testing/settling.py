@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.rest import RestTracker
 from rebalance_lab.testing.registry import Registered
 from rebalance_lab.trials.live_processes import EventFile
-from rebalance_lab.trials.rest import RestTracker
 
 
 @dataclass(slots=True)

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.rest import MemberState, RestTracker
 from rebalance_lab.kernel import Kernel, TimedOut
 from rebalance_lab.trials.cluster import Cluster
 from rebalance_lab.trials.members import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.rest import MemberState, RestTracker
 from rebalance_lab.trials.stage import ProcessHandle, Servers, Stage, TrialError
 from rebalance_lab.world.ports import SessionEventKind
 

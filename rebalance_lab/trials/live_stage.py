@@ -7,6 +7,7 @@ from typing import Protocol
 
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.recorder import FileSink
+from rebalance_lab.history.rest import RestTracker
 from rebalance_lab.history.transactions import RegistryTracker, Transaction
 from rebalance_lab.hosts.spec import MemberSpec
 from rebalance_lab.kernel import Flag
@@ -15,7 +16,7 @@ from rebalance_lab.trials.live_processes import EventFile, Host, HostProcess, Li
 from rebalance_lab.trials.live_real import MembersLists, RealBrokers, RealEvents, RealHost
 from rebalance_lab.trials.members import MemberOptions, member_spec
 from rebalance_lab.trials.plan import REAL, Plan
-from rebalance_lab.trials.rest import RestTracker, TrackedSink
+from rebalance_lab.trials.rest import TrackedSink
 from rebalance_lab.trials.stage import ProcessHandle, Servers, TrialError, prompt_servers
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.live.ensemble_log import EnsembleLog

@@ -9,6 +9,7 @@ from functools import partial
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History, canonical, merge
 from rebalance_lab.history.recorder import MemorySink, Sink
+from rebalance_lab.history.rest import RestTracker
 from rebalance_lab.history.transactions import RegistryTracker, Transaction
 from rebalance_lab.hosts.members import run_member
 from rebalance_lab.kernel import Flag, Kernel
@@ -17,7 +18,7 @@ from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions, member_spec
 from rebalance_lab.trials.plan import Plan, run_command
 from rebalance_lab.trials.record import trial_record
-from rebalance_lab.trials.rest import RestTracker, TrackedSink
+from rebalance_lab.trials.rest import TrackedSink
 from rebalance_lab.trials.scenario import play
 from rebalance_lab.trials.simulated_handles import SimulatedMember, SimulatedServers
 from rebalance_lab.trials.stage import Servers, prompt_servers

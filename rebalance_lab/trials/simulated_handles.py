@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from rebalance_lab.history.rest import RestTracker
 from rebalance_lab.kernel import Flag, Kernel, Process
-from rebalance_lab.trials.rest import RestTracker
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.simulated.zookeeper import NoSuchSession, SimulatedZooKeeper
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from rebalance_lab.history.rest import RestTracker
 from rebalance_lab.kernel import Flag, Kernel
 from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.rest import RestTracker
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 
 #: The server that can be made to lag: the lowest id, which a fresh ensemble does not elect. The

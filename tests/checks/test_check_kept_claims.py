@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from group_story import GroupStory
 
-from rebalance_lab.checks import CHECKS, Finding, Outcome, judge
+from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.history.events import Kind
 
 CHECK = "kept_claims"
@@ -36,7 +36,8 @@ def conflict(
 
 
 def found(story: GroupStory) -> Finding | None:
-    return judge(story.history()).get(CHECK)
+    check, history = CHECKS[CHECK], story.history()
+    return check.judge(history) if check.applies(history) else None
 
 
 def test_who_gives_back_before_it_waits_keeps_nothing() -> None:

@@ -206,6 +206,7 @@ def _sound(**told: object) -> Story:
     """A group of one member that every check calls clean; it is alive until 5 s."""
     story = Story(**told)
     story.started(0, "m1")
+    story.add(10, "m1", Kind.CONNECTED, session="0x1")
     story.created_id(50, "m1", "0x1")
     story.created(90, "m1")
     story.owned(90, "m1")

@@ -119,12 +119,19 @@ def test_it_is_one_from_2_ms_before_the_registry_says_so(until_ms: float, outcom
     assert judge(story).outcome is outcome
 
 
+def owns_again(story: GroupStory, ms: float) -> None:
+    """m1 owns t/3 in the new session 0x9."""
+    story.add(ms, "m1", Kind.CONNECTED, session="0x9")
+    story.created(ms, "m1", 3, session="0x9")
+    story.owned(ms, "m1", 3)
+
+
 def test_once_it_owns_something_again_it_is_none_any_more() -> None:
     for again_ms, outcome in ((5_500, Outcome.CLEAN), (5_700, Outcome.VIOLATED)):
         story = two()
         paused(story)
         works(story, "m1", 5_000, 6_000)
-        story.owned(again_ms, "m1", 3)
+        owns_again(story, again_ms)
         works(story, "m2", 5_600, 6_100)
         assert judge(story).outcome is outcome
 
@@ -187,6 +194,7 @@ def test_a_second_session_of_a_member_is_its_own() -> None:
     story.disowned(1_500, "m1")
     story.add(1_400, "m1", Kind.EXPIRED, session="0x1")
     story.add(1_450, "m1", Kind.CONNECTED, session="0x9")
+    story.created(2_000, "m1", session="0x9")
     story.owned(2_000, "m1")
     closed = story.session_closed(3_000, "0x9")
     zombie_of(story)
@@ -271,9 +279,46 @@ def test_the_longest_of_several_is_told() -> None:
 def test_what_begins_as_it_owns_again_is_no_zombie_s() -> None:
     story = two()
     story.session_closed(3_000, "0x1")
-    story.owned(3_200, "m1", 3)
+    owns_again(story, 3_200)
     zombie_of(story)
     assert judge(story).measures["longest_us"] == 0
+
+
+def test_its_word_alone_does_not_make_it_an_owner_again() -> None:
+    """It reports OWNED, and has no new session, or the registry has no znode of it there."""
+    for backed in ("nothing", "its old session", "another partition", "the new session", "a claim 2 ms later"):
+        story = two()
+        story.session_closed(3_000, "0x1")
+        if backed != "nothing":
+            story.add(3_100, "m1", Kind.CONNECTED, session="0x9")
+            session = "0x1" if backed == "its old session" else "0x9"
+            later_ms = 2.001 if backed == "a claim 2 ms later" else 0
+            story.created(3_150 + later_ms, "m1", 4 if backed == "another partition" else 3, session=session)
+        story.owned(3_150, "m1", 3)
+        zombie_of(story)
+        expected = Outcome.CLEAN if backed == "the new session" else Outcome.VIOLATED
+        assert judge(story).outcome is expected, backed
+
+
+def test_a_session_that_it_reports_after_it_owned_does_not_back_that() -> None:
+    story = two()
+    story.session_closed(3_000, "0x1")
+    story.created(3_150, "m1", 3, session="0x9")
+    story.owned(3_150, "m1", 3)
+    story.add(3_160, "m1", Kind.CONNECTED, session="0x9")
+    zombie_of(story)
+    assert judge(story).outcome is Outcome.VIOLATED
+
+
+def test_an_earlier_session_does_not_back_what_it_owns_later() -> None:
+    """m1 was connected in session 0x9 before the one that ended."""
+    story = two()
+    owns_again(story, 150)
+    story.add(200, "m1", Kind.CONNECTED, session="0x1")
+    story.session_closed(3_000, "0x1")
+    story.owned(3_150, "m1", 3)
+    zombie_of(story)
+    assert judge(story).outcome is Outcome.VIOLATED
 
 
 # -- doubts -----------------------------------------------------------------------------------

@@ -13,10 +13,11 @@ from rebalance_lab.history.events import Kind
 
 
 def overlapping(world: str = "processes") -> Story:
-    """m1 and m2 both believe that they own a partition, from 100 to 300 ms."""
+    """m1 and m2 both believe that they own a partition, from 100 to 300 ms. Their sessions are 0x1 and 0x2."""
     story = Story(world=world)
-    story.started(0, "m1")
-    story.started(0, "m2")
+    for actor, session in (("m1", "0x1"), ("m2", "0x2")):
+        story.started(0, actor)
+        story.add(0, actor, Kind.CONNECTED, session=session)
     story.owned(50, "m1")
     story.owned(100, "m2")
     story.disowned(300, "m1")
@@ -51,7 +52,7 @@ def test_what_is_clean_is_unknown_too(ms: float) -> None:
     story.rest(5000)
     finding = judge(story.history())["registry_overlap"]
     assert (finding.outcome, finding.witness) == (Outcome.UNKNOWN, ())
-    assert finding.why == "m1 lost its connection (m1/3), and no fault was to do that"
+    assert finding.why == "m1 lost its connection (m1/4), and no fault was to do that"
     assert finding.measures["count"] == 0
 
 
@@ -80,7 +81,6 @@ def test_what_was_shown_before_the_loss_is_unknown_too() -> None:
 
 def ended(story: Story, ms: float) -> Outcome:
     """m1's session 0x1 ends; m1 itself records nothing of it."""
-    story.add(10, "m1", Kind.CONNECTED, session="0x1")
     story.session_closed(ms, "0x1")
     return outcome(story)
 
@@ -94,6 +94,7 @@ def test_a_session_that_its_member_closes_disturbs_nothing(ms: float, expected: 
     """The server's clock and the member's may differ by 2 ms."""
     story = overlapping()
     story.member(200, "m1", Kind.MEMBER_CLOSING)
+    story.member(310, "m1", Kind.MEMBER_CLOSED)
     assert ended(story, ms) is expected
 
 
@@ -110,6 +111,7 @@ def test_undisturbed_it_is_violated() -> None:
 def test_a_simulated_machine_is_never_too_busy() -> None:
     story = overlapping("simulated")
     lost(story, 200)
+    story.add(300, "m1", Kind.CONNECTED, session="0x1")
     assert outcome(story) is Outcome.VIOLATED
 
 

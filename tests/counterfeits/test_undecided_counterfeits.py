@@ -1,4 +1,4 @@
-"""Histories of which it cannot be told what happened: every check that finds nothing says unknown."""
+"""Histories that leave open what happened: every check that finds nothing is unknown, or every check is."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import msgspec
 import pytest
 from counterfeit import trial
 from counterfeit_forging import without
+from effect_overlap_other_period import false as other_period
+from non_convergence_registers_anew import false as registers_anew
 
-from rebalance_lab.checks import Outcome, judge
+from rebalance_lab.checks import CHECKS, Outcome, judge
+from rebalance_lab.checks.disturbances import doubted
 from rebalance_lab.checks.faults import unknown_causes
+from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 
 
@@ -31,12 +35,30 @@ def registry_cut_short(seed: int) -> History:
     return without(history, lambda event: event.id in lost)
 
 
+def rest_reported(seed: int) -> History:
+    """A group that never comes to rest (the counterfeit `non_convergence_registers_anew`). Where the runner missed
+    a rest, it reports one."""
+    history = registers_anew(seed)
+    events = (
+        msgspec.structs.replace(event, kind=Kind.REST_REACHED) if event.kind is Kind.REST_MISSED else event
+        for event in history.events
+    )
+    return History(history.trial, tuple(events))
+
+
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("forged", [as_control, registry_cut_short])
 def test_nothing_is_clean(forged: object, seed: int) -> None:
     history = forged(seed)  # type: ignore[operator]
     assert unknown_causes(history) != []
     assert [name for name, found in judge(history).items() if found.outcome is Outcome.CLEAN] == []
+
+
+@pytest.mark.parametrize(("forged", "name"), [(other_period, "effect_overlap"), (rest_reported, "non_convergence")])
+def test_a_history_that_contradicts_itself_shows_nothing(forged: object, name: str) -> None:
+    """Neither an anomaly nor its absence: the same forgery may hide an anomaly or make one."""
+    history = forged(0)  # type: ignore[operator]
+    assert doubted(history, {name: CHECKS[name].judge(history)})[name].outcome is Outcome.UNKNOWN
 
 
 @pytest.mark.parametrize("scenario", ["crash", "servers"])

@@ -172,6 +172,18 @@ def test_the_period_is_the_trial_s() -> None:
     assert short(ownership_intervals(story.history())) == [("g_m1", 0, 0, 20), ("g_m1", 0, 41, 41)]
 
 
+def test_a_member_s_own_period_comes_before_the_trial_s() -> None:
+    story = Story(work_period_ms=1)
+    story.member(0, "m1", Kind.MEMBER_STARTED, detail={"work_period_ms": 10})
+    story.started(0, "m2")
+    for actor in ("m1", "m2"):
+        story.worked(actor, 0, 20, 41)
+    own = [("g_m1", 0, 0, 20), ("g_m1", 0, 41, 41)]
+    found = short(ownership_intervals(story.history()))
+    assert [run for run in found if run[0] == "g_m1"] == own
+    assert [run for run in found if run[0] == "g_m2"] == [("g_m2", 0, ms, ms) for ms in (0, 20, 41)]
+
+
 def test_partitions_and_members_have_runs_of_their_own() -> None:
     story = Story()
     story.worked("m1", 0, 50)

@@ -8,9 +8,9 @@ from typing import cast
 import pytest
 
 from rebalance_lab.history.events import LAYER_OF, Event, Kind
+from rebalance_lab.history.rest import RestTracker
 from rebalance_lab.trials.live_processes import Host
 from rebalance_lab.trials.live_stage import LiveStage
-from rebalance_lab.trials.rest import RestTracker
 
 
 def stage_of(members: list[str], told: dict[str, Kind]) -> tuple[LiveStage, SimpleNamespace]:

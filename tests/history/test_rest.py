@@ -3,7 +3,7 @@
 import pytest
 
 from rebalance_lab.history.events import LAYER_OF, Event, Kind
-from rebalance_lab.trials.rest import RestTracker
+from rebalance_lab.history.rest import RestTracker
 
 
 class Story:
