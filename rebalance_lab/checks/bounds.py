@@ -5,8 +5,9 @@
   members: 3B + C + T + p + 7 reads and q + p + d writes, where no member owned (q), claims (p) or
   commits (d) more than P partitions. It errs on the long side: a member has a share of P, and the
   leader finder's 1 + B reads hold nobody up. A round trip is 2 * latency_max_us in a simulated
-  world, else LIVE_ROUND_TRIP_US. Live, where one took longer that no fault disturbed, that long:
-  a host may be busy with other things.
+  world, else LIVE_ROUND_TRIP_US. A live host may be busy with other things. So in a live trial an attempt may take
+  as long as the requests of any one attempt took that no fault disturbed (`_requests_us`). What a member did between
+  its requests does not count: that would let slow members extend their own bound.
 - *Rebalance*: rebalance_max_retries * (rebalance_backoff_ms + attempt), which is what 0.8.2 spends
   on one rebalance before it gives up (facts/zkconsumer, 3.6).
 - *Quiet*: two back-offs (the trial's), but QUIET_LEAST_US: nothing may have changed for so long
@@ -14,24 +15,31 @@
 - *Expiry*: session_timeout_ms + 2 ticks: a dead member's session lives that long, as the server
   rounds expiry up to ticks.
 
-Settings are the trial's parameters, and of those that a member tells when it starts the largest.
-Members, topics and partitions are the parameters', or as many as the history shows, if more.
+Settings are those that members report when they start, of several the longest. The trial's parameter stands for a
+member that does not report one, and where there is no member. Members, topics and partitions are the parameters', or
+as many as the history shows, if more.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import undisturbed
 from rebalance_lab.checks.lives import lives
-from rebalance_lab.history.events import Kind
+from rebalance_lab.checks.stretches import Stretch, union
+from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once
 
 #: What a real server on a busy host is allowed for a request and its reply, a write to disk
 #: included. An allowance, not a measurement.
 LIVE_ROUND_TRIP_US = 5_000
+
+#: The most that one request adds to the bound of an attempt on a live host, however long it took. An allowance too: the
+#: slowest of a young JVM, beside nine others, took 1.4 s.
+LIVE_REQUEST_US = 1_000_000
 
 QUIET_LEAST_US = 200_000
 
@@ -57,15 +65,35 @@ def lacking(history: History) -> str | None:
     return f"its parameters lack {', '.join(missing)}" if missing else None
 
 
-@once
 def bounds(history: History) -> Bounds:
-    """The trial's bounds. Of parameters that are missing each counts 0: ask `lacking` first."""
-    settings = {name: _parameter(history, name) for name in (*_SETTINGS, "fetcher_stop_ms")}
-    started = events_of(history, Kind.MEMBER_STARTED)
-    for name, value in settings.items():
-        told = [number for event in started if isinstance(number := event.of(name), int)]
-        settings[name] = max([value, *told])
-    attempt_us = _attempt_us(history, len(started), settings["fetcher_stop_ms"])
+    """The bounds of the trial's most patient member. Of parameters that are missing each counts 0: ask `lacking`
+    first."""
+    return bounds_of(history, frozenset(event.actor for event in events_of(history, Kind.MEMBER_STARTED)))
+
+
+def bounds_of(history: History, actors: frozenset[str]) -> Bounds:
+    """The bounds of the most patient of these members; see `bounds`."""
+    known = _known(history)
+    if actors not in known:
+        known[actors] = _bounds(history, actors)
+    return known[actors]
+
+
+@once
+def _known(_history: History) -> dict[frozenset[str], Bounds]:
+    """The bounds that were asked for so far."""
+    return {}
+
+
+def _bounds(history: History, actors: frozenset[str]) -> Bounds:
+    started = [event for event in events_of(history, Kind.MEMBER_STARTED) if event.actor in actors]
+    settings = {}
+    for name in (*_SETTINGS, "fetcher_stop_ms"):
+        told = [event.of(name) for event in started]
+        known = [number for number in told if isinstance(number, int)]
+        trial = [] if known and len(known) == len(told) else [_parameter(history, name)]
+        settings[name] = max([*known, *trial])
+    attempt_us = settings["fetcher_stop_ms"] * 1000 + _longest_requests_us(history)
     return Bounds(
         attempt_us=attempt_us,
         rebalance_us=settings["rebalance_max_retries"] * (settings["rebalance_backoff_ms"] * 1000 + attempt_us),
@@ -74,27 +102,60 @@ def bounds(history: History) -> Bounds:
     )
 
 
-def _attempt_us(history: History, started: int, fetcher_stop_ms: int) -> int:
+@once
+def _longest_requests_us(history: History) -> int:
+    """What the requests of one attempt may take."""
     places = {
         (event.topic, event.partition) for event in events_of(history, Kind.CREATED) if event.partition is not None
     }
     topics = max(1, len({topic for topic, _ in places}))
     partitions = max(_parameter(history, "partitions"), len(places))
-    members = max(_parameter(history, "members"), started)
+    members = max(_parameter(history, "members"), len(events_of(history, Kind.MEMBER_STARTED)))
     requests = 3 * _parameter(history, "brokers") + members + topics + 4 * partitions + 7
     if history.trial.world == "simulated":
-        return fetcher_stop_ms * 1000 + requests * 2 * _parameter(history, "latency_max_us")
-    return max([fetcher_stop_ms * 1000 + requests * LIVE_ROUND_TRIP_US, *_attempts_us(history)])
+        return requests * 2 * _parameter(history, "latency_max_us")
+    return max([requests * LIVE_ROUND_TRIP_US, *_requests_us(history)])
 
 
-def _attempts_us(history: History) -> Iterator[int]:
-    """How long each attempt took that no fault disturbed."""
-    attempts = (attempt for life in lives(history) for rebalance in life.rebalances for attempt in rebalance.attempts)
-    return (
-        attempt.ended.at_us - attempt.began.at_us
-        for attempt in attempts
-        if attempt.ended is not None and undisturbed(history, attempt.began.at_us, attempt.ended.at_us)
-    )
+def _requests_us(history: History) -> Iterator[int]:
+    """Of each attempt that no fault disturbed, for how long a request of its member was under way, of each request at
+    most LIVE_REQUEST_US. Of an attempt without a recorded request: how long it took, and at most as long."""
+    spans = _request_spans(history)
+    for life in lives(history):
+        for attempt in (attempt for rebalance in life.rebalances for attempt in rebalance.attempts):
+            if attempt.ended is None or not undisturbed(history, attempt.began.at_us, attempt.ended.at_us):
+                continue
+            began_us, ended_us = attempt.began.at_us, attempt.ended.at_us
+            its = spans.get(life.actor, [])
+            first = bisect_left(its, began_us, key=_begin_us)
+            within = its[first : bisect_right(its, ended_us, key=_begin_us)]
+            if within:
+                yield sum(min(stretch.end_us, ended_us) - stretch.begin_us for stretch in union(within))
+            else:
+                yield min(ended_us - began_us, LIVE_REQUEST_US)
+
+
+def _request_spans(history: History) -> dict[str, list[Stretch]]:
+    """Each actor's requests in the order of their INVOKED, of each the first LIVE_REQUEST_US. The log of a real member
+    shows only when a reply came (INVOKED and OK are of one moment): such a request counts from the record before it."""
+    invoked: dict[object, Event] = {}
+    last_us: dict[str, int] = {}
+    found: dict[str, list[Stretch]] = {}
+    for event in events_of(history, Kind.INVOKED, Kind.OK, Kind.FAILED_OP):
+        if event.kind is Kind.INVOKED:
+            invoked[event.id] = event
+            continue
+        begin = invoked.pop((event.actor, event.of("of")), None)
+        if begin is not None:
+            begin_us = begin.at_us if begin.at_us < event.at_us else last_us.get(event.actor, event.at_us)
+            end_us = min(event.at_us, begin_us + LIVE_REQUEST_US)
+            found.setdefault(event.actor, []).append(Stretch(begin_us, end_us, begin.id, event.id))
+        last_us[event.actor] = event.at_us
+    return {actor: sorted(spans, key=_begin_us) for actor, spans in found.items()}
+
+
+def _begin_us(span: Stretch) -> int:
+    return span.begin_us
 
 
 def _parameter(history: History, name: str) -> int:

@@ -7,22 +7,25 @@ is 4 × 500 ms = 2 s, belief's 2 s + 2 × 500 ms more: 5 s.
 from __future__ import annotations
 
 import pytest
+from group_story import GroupStory
 from history_story import Story
 
 from rebalance_lab.checks import Finding, Outcome
-from rebalance_lab.checks.bounds import LIVE_ROUND_TRIP_US, bounds
+from rebalance_lab.checks.bounds import LIVE_REQUEST_US, LIVE_ROUND_TRIP_US, bounds, bounds_of
 from rebalance_lab.checks.unowned_window import CHECK
 from rebalance_lab.history.events import Kind
 
 
-def judge(story: Story) -> Finding:
+def judge(story: GroupStory) -> Finding:
     return CHECK.judge(story.history())
 
 
-def _alive(**parameters: object) -> Story:
-    """m1 has rebalanced at 100 ms: m1 is alive, and both views begin."""
-    story = Story(**parameters)
+def _alive(**parameters: object) -> GroupStory:
+    """m1, which reads t, has rebalanced at 100 ms: m1 is alive, and both views begin."""
+    story = GroupStory(**parameters)
+    story.topic(0, "t", 1)
     story.started(0, "m1")
+    story.registers(10, "m1")
     story.rebalanced(100, "m1")
     return story
 
@@ -100,3 +103,91 @@ def test_a_window_is_too_long_when_requests_and_back_offs_cannot_explain_it(back
 @pytest.mark.parametrize(("backoff_ms", "quiet_us"), [(500, 1_000_000), (100, 200_000), (10, 200_000)])
 def test_rest_asks_for_a_quiet_of_two_back_offs_but_200_ms(backoff_ms: int, quiet_us: int) -> None:
     assert bounds(Story(rebalance_backoff_ms=backoff_ms).history()).quiet_us == quiet_us
+
+
+def test_the_bounds_of_some_members_are_their_settings() -> None:
+    """m2 tries 10 times and does not report the other settings; m1 reports none."""
+    story = _alive()
+    story.member(0, "m2", Kind.MEMBER_STARTED, detail={"rebalance_max_retries": 10})
+    history = story.history()
+    for actors, rebalance_us in (
+        ({"m1"}, 2_000_000),
+        ({"m2"}, 5_000_000),
+        ({"m1", "m2"}, 5_000_000),
+        (set(), 2_000_000),
+    ):
+        assert bounds_of(history, frozenset(actors)).rebalance_us == rebalance_us
+    assert bounds(history).rebalance_us == 5_000_000
+
+
+def test_what_every_member_reports_comes_before_the_trial_s_parameter() -> None:
+    story = GroupStory(rebalance_max_retries=100)
+    story.member(0, "m1", Kind.MEMBER_STARTED, detail={"rebalance_max_retries": 4})
+    assert bounds(story.history()).rebalance_us == 2_000_000
+
+
+# -- live -----------------------------------------------------------------------------------------
+
+
+def attempted(world: str = "processes") -> GroupStory:
+    """One attempt, from 100 ms to 3 s. Of its requests the parameters would allow 16, of 5 ms each."""
+    story = GroupStory(world=world, partitions=1, members=1, brokers=1)
+    story.started(0, "m1")
+    story.begins(100, "m1")
+    story.ends(3_000, "m1")
+    return story
+
+
+def request(story: GroupStory, begin_ms: float, end_ms: float, kind: Kind = Kind.OK) -> None:
+    asked = story.add(begin_ms, "m1", Kind.INVOKED, detail={"op": "get", "path": "/x"})
+    story.add(end_ms, "m1", kind, detail={"op": "get", "path": "/x", "of": asked[1]})
+
+
+def attempt_us(story: GroupStory) -> int:
+    return bounds(story.history()).attempt_us
+
+
+def test_live_an_attempt_may_take_as_long_as_the_requests_of_the_slowest_took() -> None:
+    """Not what its member did between them, nor what it asked for before or after. Two at once count once."""
+    story = attempted()
+    request(story, 50, 99)
+    request(story, 100, 400)
+    request(story, 1_000, 1_200, Kind.FAILED_OP)
+    request(story, 1_100, 1_300)
+    request(story, 2_900, 3_500)
+    request(story, 3_001, 3_500)
+    assert attempt_us(story) == 300_000 + 300_000 + 100_000
+
+
+def test_live_quick_requests_have_their_allowance() -> None:
+    story = attempted()
+    request(story, 1_000, 1_001)
+    assert attempt_us(story) == 16 * LIVE_ROUND_TRIP_US
+
+
+def test_live_one_request_counts_for_a_second_at_most() -> None:
+    story = attempted()
+    request(story, 200, 2_900)
+    assert LIVE_REQUEST_US == 1_000_000
+    assert attempt_us(story) == LIVE_REQUEST_US
+
+
+def test_live_a_request_that_was_recorded_with_its_reply_counts_from_the_record_before() -> None:
+    """As of real members. The gap of 1.6 s counts for a second; of the first request no one knows when it began."""
+    story = attempted()
+    for ms in (200, 500, 700, 2_300):
+        request(story, ms, ms)
+    assert attempt_us(story) == 300_000 + 200_000 + 1_000_000
+
+
+def test_live_an_attempt_without_recorded_requests_counts_for_a_second_at_most() -> None:
+    assert attempt_us(attempted()) == LIVE_REQUEST_US
+    assert attempt_us(attempted("simulated")) == 0
+
+
+def test_live_an_attempt_that_a_fault_disturbed_does_not_count() -> None:
+    story = attempted()
+    request(story, 200, 900)
+    began = story.fault(200, "pause", "m1")
+    story.ended(700, "pause", "m1", began)
+    assert attempt_us(story) == 16 * LIVE_ROUND_TRIP_US

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 import pytest
+from group_story import GroupStory
 from history_story import Story
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome, judge
@@ -202,12 +203,12 @@ def test_a_drift_leaves_it_open_whether_a_pause_outlasted_its_session() -> None:
     assert unknown_causes(story.history()) == [DRIFTED.format(2_001)]
 
 
-def _sound(**told: object) -> Story:
+def _sound(**told: object) -> GroupStory:
     """A group of one member that every check calls clean; it is alive until 5 s."""
-    story = Story(**told)
-    story.started(0, "m1")
-    story.add(10, "m1", Kind.CONNECTED, session="0x1")
-    story.created_id(50, "m1", "0x1")
+    story = GroupStory(**told)
+    story.topic(0, "t", 1)
+    story.comes(0, "m1")
+    story.registers(50, "m1")
     story.created(90, "m1")
     story.owned(90, "m1")
     story.worked("m1", 100, 150)
@@ -252,9 +253,11 @@ def test_every_cause_is_named() -> None:
 
 def test_violated_beats_unknown_in_every_check() -> None:
     """One broken history with every cause to doubt it, which still shows the basic anomalies."""
-    story = Story(boot_ids=("a", "b"))
+    story = GroupStory(boot_ids=("a", "b"))
+    story.topic(0, "t", 1)
     for actor in ("m1", "m2"):
         story.started(0, actor)
+        story.registers(5, actor)
         story.owned(10, actor)
         story.worked(actor, 10)
         story.created(10, actor)

@@ -7,7 +7,7 @@ is 4 × 500 ms = 2 s, belief's 2 s + 2 × 500 ms more: 5 s. Both allow 2 ms on t
 from __future__ import annotations
 
 import pytest
-from history_story import Story
+from group_story import GroupStory
 
 from rebalance_lab.checks import Finding, Outcome
 from rebalance_lab.checks.unowned_window import CHECK
@@ -15,14 +15,16 @@ from rebalance_lab.checks.unowned_window import CHECK
 BOUNDS = {"bound_us": 2_000_000, "belief_bound_us": 5_000_000}
 
 
-def judge(story: Story) -> Finding:
+def judge(story: GroupStory) -> Finding:
     return CHECK.judge(story.history())
 
 
-def _alive(**parameters: object) -> Story:
-    """m1 has rebalanced at 100 ms: m1 is alive, and both views begin."""
-    story = Story(**parameters)
+def _alive(partitions: int = 1, **parameters: object) -> GroupStory:
+    """m1, which reads topic t, has rebalanced at 100 ms: m1 is alive, and both views begin."""
+    story = GroupStory(**parameters)
+    story.topic(0, "t", partitions)  # zookeeper/0
     story.started(0, "m1")  # m1/0
+    story.registers(10, "m1")  # zookeeper/1
     story.rebalanced(100, "m1")  # m1/1
     return story
 
@@ -51,7 +53,7 @@ def test_a_partition_that_lost_its_owner_for_too_long_is_violated() -> None:
     assert judge(story) == Finding(
         Outcome.VIOLATED,
         "t/0 had no owner in the registry for 3.000 s while a member was alive; the bound is 2.000 s",
-        (("m1", 1), ("zookeeper", 1), ("zookeeper", 2)),
+        (("m1", 1), ("zookeeper", 3), ("zookeeper", 4)),
         _numbers(1, 3_000_000, 3_000_000, 0, 0),
     )
 
@@ -158,6 +160,7 @@ def test_belief_may_be_away_as_long_as_a_dead_member_s_session_and_a_rebalance()
 def test_a_killed_owner_leaves_belief_at_once_and_the_registry_with_its_session() -> None:
     story = _alive()
     story.started(0, "m2")
+    story.registers(150, "m2")
     story.rebalanced(200, "m2")
     story.created(90, "m1")
     story.owned(90, "m1")
@@ -180,6 +183,7 @@ def test_nothing_counts_while_nobody_is_alive() -> None:
     story.killed(1_000, "m1")
     story.deleted(3_000, "m1")
     story.started(60_000, "m2")
+    story.registers(60_000, "m2")
     story.created(61_000, "m2")
     story.owned(61_000, "m2")
     story.rebalanced(61_001, "m2")
@@ -190,8 +194,10 @@ def test_nothing_counts_while_nobody_is_alive() -> None:
 
 
 def test_a_member_without_a_successful_rebalance_is_not_alive_yet() -> None:
-    story = Story()
+    story = GroupStory()
+    story.topic(0, "t", 1)
     story.started(0, "m1")
+    story.registers(10, "m1")
     story.rebalanced(2_000, "m1", "failed")
     story.rebalanced(8_000, "m1")
     story.created(9_000, "m1")
@@ -211,7 +217,7 @@ def test_a_member_is_alive_since_its_first_success_not_its_last() -> None:
 
 
 def test_a_rebalance_of_a_member_that_never_started_makes_nobody_alive() -> None:
-    story = Story()
+    story = GroupStory()
     story.rebalanced(100, "m1")
     story.rest(9_000)
     assert judge(story).outcome is Outcome.UNKNOWN
@@ -229,7 +235,7 @@ def test_a_paused_member_counts_as_alive() -> None:
     finding = judge(story)
     assert (finding.outcome, finding.witness) == (
         Outcome.VIOLATED,
-        (("m1", 1), ("zookeeper", 1), ("zookeeper", 2)),
+        (("m1", 1), ("zookeeper", 3), ("zookeeper", 4)),
     )
 
 
@@ -265,15 +271,21 @@ def test_without_a_closing_phase_the_history_s_end_bounds() -> None:
 
 
 def test_another_topic_s_owners_do_not_count() -> None:
-    story = _alive(topic="other")
+    story = GroupStory()
+    story.topic(0, "other", 1)
+    story.started(0, "m1")
+    story.registers(10, "m1", streams={"other": 1})
+    story.rebalanced(100, "m1")
     story.created(90, "m1")
     story.owned(90, "m1")
     story.phase(6_000, "closing")
-    assert judge(story).outcome is Outcome.VIOLATED
+    finding = judge(story)
+    assert finding.outcome is Outcome.VIOLATED
+    assert finding.why.startswith("other/0 had ")
 
 
 def test_a_history_in_which_no_rebalance_succeeded_is_unknown() -> None:
-    story = Story()
+    story = GroupStory()
     story.started(0, "m1")
     story.rebalanced(4_000, "m1", "failed")
     story.rest(9_000)

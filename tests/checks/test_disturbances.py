@@ -6,7 +6,6 @@ import pytest
 from history_story import Story
 
 from rebalance_lab.checks import judge
-from rebalance_lab.checks.bounds import bounds
 from rebalance_lab.checks.disturbances import disturbance
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.events import Kind
@@ -153,31 +152,6 @@ def test_the_runner_and_the_end_do_not_count() -> None:
     story.phase(2000, "closing")
     lost(story, 2100)
     assert disturbance(story.history()) is None
-
-
-# -- bounds ---------------------------------------------------------------------------------------
-
-
-def attempted(world: str = "processes") -> Story:
-    """One attempt, of 700 ms."""
-    story = Story(world=world, partitions=1, members=1, brokers=1)
-    story.started(0, "m1")
-    story.member(100, "m1", Kind.REBALANCE_BEGAN)
-    story.member(100, "m1", Kind.ATTEMPT_BEGAN)
-    story.member(800, "m1", Kind.REBALANCE_ENDED, detail={"outcome": "ok"})
-    return story
-
-
-def test_live_an_attempt_may_take_as_long_as_the_longest_did() -> None:
-    assert bounds(attempted().history()).attempt_us == 700_000
-    assert bounds(attempted("simulated").history()).attempt_us == 0
-
-
-def test_but_not_as_long_as_one_that_a_fault_disturbed() -> None:
-    story = attempted()
-    began = story.fault(200, "pause", "m1")
-    story.ended(700, "pause", "m1", began)
-    assert bounds(story.history()).attempt_us == 16 * 5_000
 
 
 def explained(ms: float, *, rests: tuple[float, ...] = (3000,)) -> bool:
