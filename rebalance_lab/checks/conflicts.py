@@ -1,6 +1,6 @@
-"""Conflicts in a spaced change: attempts that failed because another member still owned a partition.
+"""Conflicts: attempts that failed because another member still owned a partition.
 
-A change is known to have conflicts by its ATTEMPT_FAILED events, never by what it cost. Each must be
+A spaced change is known to have conflicts by its ATTEMPT_FAILED events, never by what it cost. Each must be
 witnessed by the registry: while the attempt went on, ZooKeeper refused as many creates of the member's
 session with NodeExists as it reported conflicts, and each of these partitions had another session's
 owner znode. A conflict without these witnesses is *invented*: a member cannot excuse its reads by
@@ -14,12 +14,12 @@ excess over the formulas (`herd_formulas`); it is not part of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.deals import partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US
-from rebalance_lab.checks.lives import Attempt, Life
+from rebalance_lab.checks.lives import Attempt, Life, lives
+from rebalance_lab.checks.scope import changes_scope
 from rebalance_lab.checks.spaced_changes import SpacedChange
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.events import Event, Kind
@@ -48,20 +48,40 @@ def conflicts_of(history: History, change: SpacedChange) -> list[Conflict]:
     return [_conflict(history, life, attempt) for life, attempt in change.conflicts()]
 
 
+@once
+def met_in_changes(history: History) -> bool:
+    """Whether any attempt after the first rest failed on a conflict that the registry does not contradict."""
+    scope = changes_scope(history)
+    return scope is not None and any(
+        scope.holds(attempt.began) and met(history, life, attempt)
+        for life in lives(history)
+        for rebalance in life.rebalances
+        for attempt in rebalance.attempts
+    )
+
+
+def met(history: History, life: Life, attempt: Attempt) -> bool:
+    """Whether an attempt failed on a conflict that the registry does not contradict."""
+    failed = attempt.failed
+    if failed is None or failed.of("reason") != "conflict":
+        return False
+    return invented(history, life, attempt.began, failed) is None
+
+
 def _conflict(history: History, life: Life, attempt: Attempt) -> Conflict:
     assert attempt.failed is not None
     lost = partitions_in(attempt.failed.of("conflicts"))
     wants = () if attempt.decided is None else partitions_in(attempt.decided.of("wants"))
-    why = _invented(history, life, attempt, attempt.failed, lost)
+    why = invented(history, life, attempt.began, attempt.failed)
     return Conflict(life, attempt.failed, len(wants), len(lost), why)
 
 
-def _invented(
-    history: History, life: Life, attempt: Attempt, failed: Event, lost: Sequence[tuple[str, int]]
-) -> str | None:
+def invented(history: History, life: Life, began: Event, failed: Event) -> str | None:
+    """Why the registry contradicts the conflicts that an attempt reported when it failed; None where it does not."""
+    lost = partitions_in(failed.of("conflicts"))
     if not lost:
         return f"{life.member} reported a conflict and named no partition"
-    begin_us, end_us = attempt.began.at_us - TOLERANCE_US, failed.at_us + TOLERANCE_US
+    begin_us, end_us = began.at_us - TOLERANCE_US, failed.at_us + TOLERANCE_US
     for topic, partition in lost:
         path = f"/consumers/{life.group}/owners/{topic}/{partition}"
         if not any(_met(znode, life, begin_us, end_us) for znode in _owners(history).get(path, ())):

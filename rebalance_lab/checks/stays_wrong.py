@@ -1,9 +1,15 @@
-"""O5g, stays wrong: a member gave up, and what it wanted has had no owner since (claim Z9).
+"""O5g, stays wrong: a member gave up on what others owned, and it has had no owner since (claim Z9).
 
 Looked at is the last rest before the phase `closing`. A member stands there that gave up: its last rebalance ended as
-failed. A partition that it wanted in that rebalance (DECIDED, or a conflict of an attempt) has no owner at any rest
-since then, by the registry. A member that rebalances again, by itself or called by a change, has not given up; and
-a group whose partitions have owners at the last rest did not stay wrong.
+failed, and each of its attempts failed on a conflict that the registry witnesses (`conflicts`). A partition that it
+wanted in that rebalance (DECIDED, or a conflict of an attempt) has no owner at any rest since then, by the registry. A
+member that rebalances again, by itself or called by a change, has not given up; and a group whose partitions have
+owners at the last rest did not stay wrong.
+
+A member that failed for a reason of its own, such as an error, says nothing of Z9. Where that left a partition
+without owner, and attempts failed on conflicts too, the check is unknown. It does not apply where no attempt after the
+first rest failed on a conflict, as no member depended on another's rebalance then; but it does to a control, in which
+there should be none.
 
 Witness: the REBALANCE_BEGAN of the rebalance and its end, what left the partition without owner, and the last rest.
 """
@@ -13,12 +19,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from rebalance_lab.checks.conflicts import met, met_in_changes
 from rebalance_lab.checks.deals import partitions_in
 from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
 from rebalance_lab.checks.groups import Place, unrested
 from rebalance_lab.checks.lives import Rebalance, lives
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.omission import Breach, seen_at_rests
+from rebalance_lab.checks.scope import changes_scope
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
@@ -26,32 +34,53 @@ from rebalance_lab.history.views import events_of
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """A rebalance, ended as failed with `ended`, that no other of its member followed until the last rest."""
+    """A rebalance, ended as failed with `ended`, that no other of its member followed until the last rest.
+
+    `met`: how many of its `tried` attempts failed on a conflict that the registry witnesses.
+    """
 
     member: str
     began: Event
     ended: Event
     wanted: frozenset[Place]
+    tried: int
+    met: int
+
+    @property
+    def by_conflicts(self) -> bool:
+        return 0 < self.met == self.tried
 
 
 def judge(history: History) -> Finding:
-    """Measures: `gave_up`, members that had given up at the last rest; `count`, partitions that one of them
-    wanted and that had no owner since; `rests`, of these since then, of the partition with the most."""
+    """Measures: `gave_up`, members whose last rebalance by the last rest had failed; `count`, partitions that one of
+    them gave up on conflicts and that had no owner since; `rests`, of these since then, of the partition with the
+    most."""
     seen = seen_at_rests(history)
     failed = list(_failed(history, seen[-1].rest)) if seen else []
     found: dict[Place, tuple[_Failed, Breach, int]] = {}
+    otherwise: dict[Place, tuple[_Failed, Breach, int]] = {}
     for one in [] if clock_drifted(history) else failed:
         since = [state for state in seen if state.rest.at_us >= one.ended.at_us]
         unowned = [{breach.place: breach for breach in state.breaches if not breach.foreign} for state in since]
         for place, breach in unowned[-1].items():
             if place in one.wanted and all(place in each for each in unowned):
-                found.setdefault(place, (one, breach, len(since)))
+                (found if one.by_conflicts else otherwise).setdefault(place, (one, breach, len(since)))
     numbers = {"count": len(found), "gave_up": len(failed), "rests": max((row[2] for row in found.values()), default=0)}
     if found:
         return _violated(found, numbers)
     nobody = None if events_of(history, Kind.REBALANCE_BEGAN) else "no member ever rebalanced"
+    partly = [_partly(one) for one, _, _ in otherwise.values() if one.met]
     why = "at the last rest no partition lacked an owner that a member had wanted and given up"
-    return not_violated(history, why, numbers, vacuous=nobody or unrested(history), across_layers=True)
+    return not_violated(
+        history, why, numbers, vacuous=nobody or unrested(history) or next(iter(partly), None), across_layers=True
+    )
+
+
+def _partly(one: _Failed) -> str:
+    return (
+        f"of the {one.tried} attempts of {one.member}, which gave up, {one.met} failed on another's claim "
+        "by the registry: it cannot be told whether the others made it give up"
+    )
 
 
 def _violated(found: dict[Place, tuple[_Failed, Breach, int]], numbers: dict[str, int]) -> Finding:
@@ -73,7 +102,8 @@ def _failed(history: History, rest: Event) -> Iterator[_Failed]:
         if last is None or left or last.outcome != "failed" or last.ended is None or last.ended.at_us > rest.at_us:
             continue
         wanted = frozenset((life.group, *each) for each in _wanted(last))
-        yield _Failed(life.member, last.began, last.ended, wanted)
+        tried, met_there = len(last.attempts), sum(met(history, life, each) for each in last.attempts)
+        yield _Failed(life.member, last.began, last.ended, wanted, tried, met_there)
 
 
 def _wanted(rebalance: Rebalance) -> Iterator[tuple[str, int]]:
@@ -84,10 +114,15 @@ def _wanted(rebalance: Rebalance) -> Iterator[tuple[str, int]]:
             yield from partitions_in(attempt.failed.of("conflicts"))
 
 
+def _applies(history: History) -> bool:
+    return history.trial.control or changes_scope(history) is None or met_in_changes(history)
+
+
 CHECK = Check(
     name="stays_wrong",
     compares=(Layer.OP, Layer.REGISTRY),
-    meaning="A member gave up, and what it wanted had no owner from then until the last rest.",
+    meaning="A member gave up on what others owned, and it had no owner from then until the last rest.",
     plants=("leave-orphan",),
     judge=judge,
+    applies=_applies,
 )

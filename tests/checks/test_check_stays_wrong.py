@@ -27,14 +27,24 @@ def group(partitions: int = 2, **told: object) -> GroupStory:
     return story
 
 
+def meets(story: GroupStory, ms: float, actor: str, owner: str, *partitions: int) -> list[EventId]:
+    """An attempt of the actor fails, as another owns these partitions for 5 ms. Returns the DELETEDs."""
+    story.claims(ms, owner, *partitions)
+    for _ in partitions:
+        story.refused(ms + 2, actor)
+    story.fails(ms + 3, actor, conflicts=partitions)
+    return story.releases(ms + 5, owner, *partitions)
+
+
 def gives_up(
     story: GroupStory, *, begin_ms: float = 2000, until_ms: float = 4000, partitions: tuple[int, ...] = (1,)
 ) -> tuple[EventId, EventId, list[EventId]]:
-    """m2 releases these partitions, wants them again, and gives up after 4 attempts. Returns the REBALANCE_BEGAN,
-    its end, and the DELETEDs."""
+    """m2 releases these partitions, wants them again while m1 owns them, and gives up. Returns the REBALANCE_BEGAN,
+    its end, and the DELETEDs of m1's claims."""
     began = story.begins(begin_ms, "m2")
-    released = story.releases(begin_ms + 10, "m2", *partitions)
+    story.releases(begin_ms + 5, "m2", *partitions)
     story.decides(begin_ms + 20, "m2", partitions)
+    released = meets(story, begin_ms + 25, "m2", "m1", *partitions)
     return began, story.ends(until_ms, "m2", "failed", attempts=4), released
 
 
@@ -87,9 +97,10 @@ def test_a_group_in_which_every_rebalance_succeeds() -> None:
 
 def test_of_two_that_gave_the_same_partition_up_the_first_is_reported() -> None:
     story = group()
-    began, gave_up, [released] = gives_up(story)
+    began, gave_up, _ = gives_up(story)
     story.begins(6500, "m1")
     story.decides(6510, "m1", [1])
+    [released] = meets(story, 6520, "m1", "m2", 1)
     story.ends(7000, "m1", "failed", attempts=4)
     # m1 started first, and what it wanted had no owner at the only rest since.
     finding = judge(story, 6000, 8000)
@@ -105,6 +116,7 @@ def test_the_partition_that_was_without_owner_at_most_rests_gives_their_number()
     story.begins(6500, "m1")
     story.releases(6510, "m1", 0)
     story.decides(6520, "m1", [0])
+    meets(story, 6530, "m1", "m2", 0)
     story.ends(7000, "m1", "failed", attempts=4)
     assert judge(story, 6000, 8000).measures == numbers(2, 2, 2)
 
@@ -169,7 +181,7 @@ def test_members_after_one_that_did_not_give_up_are_looked_at() -> None:
     story.joins(2030, "m4")
     story.releases(2040, "m2", 1)
     story.begins(2050, "m4")
-    story.fails(2060, "m4", conflicts=[1])
+    meets(story, 2060, "m4", "m3", 1)
     story.ends(4000, "m4", "failed", attempts=4)
     assert judge(story, 6000).why.startswith("g_m4 gave up after 4 attempts, and t/1, ")
 
@@ -178,35 +190,126 @@ def test_members_after_one_that_did_not_give_up_are_looked_at() -> None:
 
 
 def _decides(story: GroupStory) -> None:
+    """What it meets is another partition."""
     story.decides(2020, "m2", [1])
+    meets(story, 2030, "m2", "m1", 2)
 
 
 def _conflicts(story: GroupStory) -> None:
-    story.fails(2030, "m2", conflicts=[1])
+    meets(story, 2030, "m2", "m1", 1)
 
 
 def _decides_then(story: GroupStory) -> None:
-    """It wants t/1 in its first attempt, and nothing in its second."""
+    """It wants t/1 in its first attempt, and not in its second."""
     _decides(story)
-    story.fails(2030, "m2", conflicts=[])
     story.attempts(2500, "m2")
     story.decides(2520, "m2", [])
+    meets(story, 2530, "m2", "m1", 2)
+
+
+def _decides_otherwise(story: GroupStory) -> None:
+    story.decides(2020, "m2", [0])
+    meets(story, 2030, "m2", "m1", 2)
+
+
+def _decides_nothing(story: GroupStory) -> None:
+    meets(story, 2030, "m2", "m1", 2)
 
 
 @pytest.mark.parametrize(("wants", "outcome"), [
     (_decides, Outcome.VIOLATED), (_conflicts, Outcome.VIOLATED), (_decides_then, Outcome.VIOLATED),
-    (lambda story: story.decides(2020, "m2", [0]), Outcome.CLEAN), (lambda _story: None, Outcome.CLEAN),
+    (_decides_otherwise, Outcome.CLEAN), (_decides_nothing, Outcome.CLEAN),
 ])  # fmt: skip
 def test_a_decision_or_a_conflict_of_an_attempt_shows_what_it_wanted(
     wants: Callable[[GroupStory], None], outcome: Outcome
 ) -> None:
-    story = group()
+    story = group()  # t has no partition 2: nobody misses it
     story.begins(2000, "m2")
     story.releases(2010, "m2", 1)
     wants(story)
     story.ends(4000, "m2", "failed", attempts=4)
     finding = judge(story, 6000)
     assert (finding.outcome, finding.measures["gave_up"]) == (outcome, 1)
+
+
+# -- why it gave up -----------------------------------------------------------------------------
+
+
+def fails_for(story: GroupStory, *reasons: str) -> None:
+    """m2 releases t/1 and gives up after an attempt for each of these reasons: m1 owns t/1 (conflict), m2 only says
+    so (invented), or an error of its own."""
+    story.begins(2000, "m2")
+    story.releases(2010, "m2", 1)
+    for number, reason in enumerate(reasons):
+        at_ms = 2020 + 500 * number
+        if number:
+            story.attempts(at_ms, "m2")
+        story.decides(at_ms, "m2", [1])
+        if reason == "conflict":
+            meets(story, at_ms + 10, "m2", "m1", 1)
+        elif reason == "invented":
+            story.fails(at_ms + 10, "m2", conflicts=[1])
+        else:
+            story.fails(at_ms + 10, "m2", reason)
+    story.ends(5000, "m2", "failed", attempts=len(reasons))
+
+
+@pytest.mark.parametrize(("reasons", "outcome"), [
+    (["conflict"] * 4, Outcome.VIOLATED),
+    (["conflict", "conflict", "error"], Outcome.UNKNOWN),
+    (["error", "conflict"], Outcome.UNKNOWN),
+    (["conflict", "invented"], Outcome.UNKNOWN),
+    (["invented"] * 4, Outcome.CLEAN),
+    (["error"] * 4, Outcome.CLEAN),
+    ([], Outcome.CLEAN),
+])  # fmt: skip
+def test_only_who_failed_on_others_claims_gave_up_because_of_them(reasons: list[str], outcome: Outcome) -> None:
+    story = group()
+    fails_for(story, *reasons)
+    finding = judge(story, 6000)
+    assert (finding.outcome, finding.measures["gave_up"]) == (outcome, 1)
+    if outcome is Outcome.UNKNOWN:
+        met = reasons.count("conflict")
+        assert finding.why == (
+            f"of the {len(reasons)} attempts of g_m2, which gave up, {met} failed on another's claim by the registry: "
+            "it cannot be told whether the others made it give up"
+        )
+
+
+def test_a_member_with_several_reasons_is_no_doubt_where_its_partition_has_an_owner() -> None:
+    story = group()
+    fails_for(story, "conflict", "error")
+    story.claims(5500, "m1", 1)
+    assert judge(story, 6000).outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(("reasons", "control", "applies"), [
+    (["conflict"], False, True), (["error", "conflict"], False, True), (["error"], False, False),
+    (["invented"], False, False), ([], False, False), (["error"], True, True),
+])  # fmt: skip
+def test_where_nobody_met_anothers_claim_only_a_control_is_judged(
+    reasons: list[str], control: bool, applies: bool
+) -> None:
+    story = group(control=control)
+    fails_for(story, *reasons)
+    story.rest(6000)
+    story.phase(20_000, "closing")
+    assert CHECK.applies(story.history()) is applies
+
+
+@pytest.mark.parametrize(("began_ms", "applies"), [(997.9, False), (998, True), (20_000.1, False)])
+def test_a_conflict_before_the_first_rest_or_at_the_end_is_none_of_a_change(began_ms: float, applies: bool) -> None:
+    story = group(control=False)
+    story.begins(began_ms, "m2")
+    meets(story, began_ms + 1, "m2", "m1", 5)
+    story.phase(20_000, "closing")
+    assert CHECK.applies(story.history()) is applies
+
+
+def test_a_group_that_never_rested_is_judged() -> None:
+    story = GroupStory()
+    story.joins(10, "m1")
+    assert CHECK.applies(story.history())
 
 
 def test_what_a_member_of_another_group_wanted_is_another_partition() -> None:
