@@ -50,7 +50,7 @@ def disagreements(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Viol
 def unseen_crashes(events: Sequence[Event], crashes: Sequence[Kill]) -> list[str]:
     """Kills of which the outside did not see both sides, of the id and of what the member owned:
     doubts, not violations."""
-    views = _views(events) if crashes else {}
+    views = _views(events)
     doubts: list[str] = []
     for crash in crashes:
         own = crash.registered
@@ -72,7 +72,7 @@ def unseen_ends(events: Sequence[Event], znodes: Sequence[Znode]) -> list[str]:
     """Sampled ends that the outside did not confirm, as one doubt: the log does not list what went
     with the session, and no observation afterwards shows the znode absent or in another session."""
     sampled = [znode for znode in znodes if znode.sampled]
-    views = _views(events) if sampled else {}
+    views = _views(events)
     open_ends = [
         znode
         for znode in sampled

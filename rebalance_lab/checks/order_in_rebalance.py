@@ -58,7 +58,7 @@ class _Span:
 
 @dataclass(slots=True)
 class _Znode:
-    """An owner znode, with the attempt that created it. `mine`: the process's."""
+    """An owner znode. `mine`: whether it is the process's; `span`: if so, the attempts that may have created it."""
 
     created: Event
     span: _Span
@@ -179,7 +179,7 @@ class _Process:
                 continue
             mine = self._is_mine(event)
             if event.kind is Kind.CREATED:
-                znode = _Znode(event, self._span(event) if mine else _Span(-1, -1), mine)
+                znode = _Znode(event, self._span(event), mine)
                 if mine:
                     found += self._claimed(znode, standing.values())
                     ours.append(znode)

@@ -6,16 +6,20 @@ from __future__ import annotations
 from dataclasses import asdict
 from itertools import pairwise
 
+import msgspec
 import pytest
+from group_story import GroupStory
 from history_story import Story
 from stored_trials import random_history
 from test_rebalance_episodes_table import oracle
 
+from rebalance_lab.analysis.results import HerdCost
 from rebalance_lab.analysis.trialwise.episodes import episodes
 from rebalance_lab.analysis.trialwise.herd_costs import herd_costs
 from rebalance_lab.analysis.trialwise.ownership_sums import Window, add_ownership
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
@@ -149,6 +153,60 @@ def test_each_row_of_a_trial_says_what_the_check_measured(rules: str, stop_ms: s
     added = CHECKS["conflict_cost"].judge(history).measures
     assert sum(row.added_reads or 0 for row in rows) == added["added_reads"]
     assert sum(row.added_writes or 0 for row in rows) == added["added_writes"]
+
+
+def test_the_costs_of_a_change_of_which_nothing_can_be_said() -> None:
+    """m2 joins while m1 has not set its watch again; no operation but the setting of that watch is recorded."""
+    story = GroupStory(world="processes")
+    story.topic(0, "t", 1)
+    story.joins(10, "m1")
+    story.rebalances(20, 50, "m1")
+    story.asks(100, "m1", "children", "/consumers/g/ids", watch=True, zxid=2)
+    story.told(500, "m1")
+    story.rest(1000)
+    story.announces(1000, "one joins", change="join", members=1)
+    story.joins(1100, "m2")
+    story.rebalances(1120, 1200, "m2")
+    story.rest(3000)
+    history = story.history()
+    trial = msgspec.structs.replace(history.trial, plant="ignore-watch")
+    (row,) = herd_costs(History(trial, history.events))
+    assert row == HerdCost(
+        trial="story",
+        scenario="story",
+        world="processes",
+        rules="described",
+        seed=1,
+        control=True,
+        plant="ignore-watch",
+        group="g",
+        change="join",
+        begin_us=1_000_000,
+        end_us=3_000_000,
+        doubt="g_m1 had not set its watch of /consumers/g/ids again",
+        before=1,
+        members=2,
+        retries=0,
+        reads=0,
+        writes=0,
+        notifications=0,
+        rebalances=1,
+        expected_reads=None,
+        expected_writes=None,
+        expected_notifications=None,
+        expected_rebalances=None,
+        added_reads=None,
+        added_writes=None,
+    )
+
+
+def test_a_change_that_no_group_announced_is_of_none() -> None:
+    story = GroupStory()
+    story.rest(1000)
+    story.add(1000, "runner", Kind.PHASE, group=None, detail={"name": "a broker", "change": "broker", "members": 0})
+    story.broker(1100, 1)
+    story.rest(3000)
+    assert [row.group for row in herd_costs(story.history())] == [""]
 
 
 @pytest.mark.parametrize(

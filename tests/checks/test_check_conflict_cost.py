@@ -17,9 +17,15 @@ FAILED = 2 + 2 + 1 + 1 + 6 + 1
 
 
 def conflicted(
-    *, refused: int = 1, lost: int = 0, reads: int = FAILED, writes: int = 1, held: bool = True
+    *,
+    refused: int = 1,
+    refused_ms: float = 1150,
+    lost: int = 0,
+    reads: int = FAILED,
+    writes: int = 1,
+    released_ms: float = 1200,
 ) -> GroupStory:
-    """m2 joins and meets m1's owner znode, which m1 deletes 50 ms later (or has deleted already)."""
+    """m2 joins, and its attempt from 1120 to 1160 ms meets m1's owner znode, which m1 deletes."""
     story = one_at_rest()
     story.announces(1000, "one joins", change="join", members=1)
     story.joins(1100, "m2")
@@ -27,8 +33,8 @@ def conflicted(
     story.begins(1120, "m2")
     story.decides(1140, "m2", [0])
     for _ in range(refused):
-        story.refused(1150, "m2")
-    story.releases(1200 if held else 1110, "m1", 0)
+        story.refused(refused_ms, "m2")
+    story.releases(released_ms, "m1", 0)
     story.fails(1160, "m2", conflicts=[lost])
     story.rebalances(1120, 1300, "m1")
     story.attempts(1660, "m2")
@@ -77,7 +83,7 @@ def test_nothing_hides_among_the_costs_of_a_conflict(reads: int, writes: int) ->
     ("story", "why"),
     [
         (conflicted(refused=0), "g_m2 reported 1 conflicts in one attempt; ZooKeeper refused 0 creates"),
-        (conflicted(held=False), "g_m2 reported a conflict over t/0, which nobody else owned"),
+        (conflicted(released_ms=1110), "g_m2 reported a conflict over t/0, which nobody else owned"),
         (conflicted(lost=7), "g_m2 reported a conflict over t/7, which nobody else owned"),
     ],
 )
@@ -85,6 +91,33 @@ def test_an_invented_conflict_is_a_violation(story: GroupStory, why: str) -> Non
     finding = HERD.judge(story.history())
     assert finding.outcome is Outcome.VIOLATED
     assert finding.why == f"a join in a group of 1 has a conflict that the registry contradicts: {why}"
+
+
+@pytest.mark.parametrize(
+    ("refused_ms", "released_ms", "witnessed"),
+    [
+        (1118, 1200, True),
+        (1117.999, 1200, False),
+        (1162, 1200, True),
+        (1162.001, 1200, False),
+        (1150, 1118, True),
+        (1150, 1117.999, False),
+    ],
+)
+def test_what_witnesses_a_conflict_happens_during_the_attempt(
+    refused_ms: float, released_ms: float, witnessed: bool
+) -> None:
+    """2 ms either way, as layers are compared."""
+    (bill,) = bills(conflicted(refused_ms=refused_ms, released_ms=released_ms).history())
+    assert [each.invented is None for each in bill.conflicts] == [witnessed]
+
+
+@pytest.mark.parametrize(("again_ms", "witnessed"), [(1162, True), (1162.001, False)])
+def test_an_owner_that_comes_as_the_attempt_fails_witnesses_it(again_ms: float, witnessed: bool) -> None:
+    story = conflicted(released_ms=1110)
+    story.claims(again_ms, "m1", 0)
+    (bill,) = bills(story.history())
+    assert [each.invented is None for each in bill.conflicts] == [witnessed]
 
 
 def test_a_refusal_for_another_reason_witnesses_no_conflict() -> None:
@@ -126,6 +159,16 @@ def test_a_change_that_cannot_be_compared_leaves_it_open() -> None:
     assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "the operations of g_m1 are not recorded")
 
 
+def test_a_change_that_does_not_come_to_rest_leaves_it_open() -> None:
+    story = conflicted(reads=0, writes=0)
+    story.announces(4000, "a broker comes", change="broker", members=2)
+    story.broker(4100, 1)
+    story.rest_missed(6000, "m1: it rebalances")
+    finding = CONFLICT.judge(story.history())
+    assert finding.outcome is Outcome.UNKNOWN
+    assert finding.why == "rest was missed: m1: it rebalances; a spaced change did not come to rest"
+
+
 def test_a_clock_that_drifted_leaves_it_open() -> None:
     story = conflicted()
     story._wall_drift_us = 2_001
@@ -161,3 +204,8 @@ def test_a_conflict_names_the_attempt_that_failed() -> None:
     failed = next(event for event in story.events if event.kind is Kind.ATTEMPT_FAILED)
     (bill,) = bills(story.history())
     assert [each.failed.id for each in bill.conflicts] == [failed.id]
+
+
+def test_where_no_change_was_announced_it_does_not_apply() -> None:
+    assert CONFLICT.applies(conflicted().history())
+    assert not CONFLICT.applies(one_at_rest().history())

@@ -43,6 +43,14 @@ def test_they_are_in_two() -> None:
     )
 
 
+def test_one_is_in_two() -> None:
+    story = joined("one")
+    story.registry(500, Kind.CREATED, "/consumers/other/ids/one_m1", "0x1", member="one_m1", group="other")
+    finding = CHECK.judge(story.history())
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 0), ("zookeeper", 1)))
+    assert finding.why == "one_m1 named no group, and registered in groups one and other"
+
+
 def test_of_three_groups_two_are_told() -> None:
     finding = CHECK.judge(joined("one", "other", "third").history())
     assert finding.why.endswith("are in groups one and other")

@@ -198,13 +198,13 @@ def test_other_groups_are_no_business_of_one_another() -> None:
 
 
 def leaves_out(
-    members: int = 3, claimed_ms: float = 2_063, gone_ms: float | None = None
+    members: int = 3, claimed_ms: float = 2_063, gone_ms: float | None = None, released_ms: float = 2_005
 ) -> tuple[GroupStory, list[EventId]]:
     """m1, m2 and m3, of so many `members`, deal from two lists, and none wants t/2, which m3 had and m2 claims only
     later. The last member's id goes at `gone_ms`."""
     story = settled(members, 4)
-    now = story.events[-2].zxid or 0
-    story.releases(2_005, "m3", 2)
+    now = story.events[-3].zxid or 0  # of the last id
+    story.releases(released_ms, "m3", 2)
     one = deals(story, "m1", 2_000, 2_010, 2_050, zxid=now - 1, view="aa", wants=[0])
     two = deals(story, "m2", 2_020, 2_030, 2_060, zxid=now, view="bb", members=3, wants=[1])
     three = deals(story, "m3", 2_021, 2_031, 2_060, zxid=now, view="bb", members=3)
@@ -223,10 +223,44 @@ def test_what_nobody_wants_and_nobody_owns_is_told_first() -> None:
     assert (finding.measures["unowned"], finding.measures["left_out"]) == (1, 1)
 
 
+def test_what_changes_no_list_of_the_group_s_members_is_no_change_of_theirs() -> None:
+    story, _ = leaves_out()
+    story.topic(2_030, "u", 1)
+    story.joins(2_030, "m9", group="h")
+    path, detail = "/consumers/g/ids/g_m1", {"ephemeral": True, "data": "{}"}
+    story.registry(2_030, Kind.CHANGED, path, "0x1", member="g_m1", group="g", detail=detail)
+    assert judge(story).measures["left_out"] == 1
+
+
+@pytest.mark.parametrize(("started_ms", "left_out"), [(2_060, 0), (2_060.001, 1)])
+def test_who_starts_before_the_round_ends_may_want_what_is_left(started_ms: float, left_out: int) -> None:
+    story, _ = leaves_out()
+    story.comes(started_ms, "m4")
+    assert judge(story).measures["left_out"] == left_out
+
+
+def test_of_several_rounds_the_one_that_left_most_out_is_told() -> None:
+    """Then the one with most wrong claims, or most conflicts."""
+    story, _ = collision()
+    story.releases(4_005, "m3", 2)
+    one = deals(story, "m1", 4_000, 4_010, 4_050, zxid=11, view="bb", members=3, wants=[0])
+    two = deals(story, "m2", 4_020, 4_030, 4_060, zxid=12, view="cc", members=3, wants=[1])
+    three = deals(story, "m3", 4_021, 4_031, 4_060, zxid=12, view="cc", members=3)
+    finding = judge(story)
+    assert (finding.measures["count"], finding.witness) == (2, (one, two, three))
+    assert finding.why.endswith("what followed: no member wants t/2, and nobody owns it")
+
+
 def test_an_owner_that_comes_within_2_ms_of_the_end_is_in_doubt() -> None:
     story, _ = leaves_out(claimed_ms=2_062)
     finding = judge(story)
     assert (finding.outcome, finding.measures["unowned"]) == (Outcome.CLEAN, 0)
+
+
+@pytest.mark.parametrize(("released_ms", "unowned"), [(2_058, 1), (2_058.001, 0)])
+def test_an_owner_that_goes_within_2_ms_of_the_end_is_in_doubt(released_ms: float, unowned: int) -> None:
+    story, _ = leaves_out(released_ms=released_ms)
+    assert judge(story).measures["unowned"] == unowned
 
 
 def test_while_a_member_has_yet_to_deal_it_may_be_its_own() -> None:

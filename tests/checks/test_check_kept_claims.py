@@ -64,7 +64,8 @@ def test_who_gives_back_while_it_waits_has_kept_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("again_ms", "outcome"), [(600, "violated"), (997, "violated"), (999, "clean"), (1050, "clean")]
+    ("again_ms", "outcome"),
+    [(600, "violated"), (997, "violated"), (998, "violated"), (998.001, "clean"), (1050, "clean")],
 )
 def test_who_claims_again_while_it_waits_keeps_it(again_ms: float, outcome: str) -> None:
     """A claim less than 2 ms before the next attempt began may be that attempt's."""

@@ -1,4 +1,4 @@
-"""Missed watches (O10), brokers that are noticed (Z7b), a group that is global (Z15a)."""
+"""Missed watches (O10), brokers that are noticed (Z7b)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from group_story import GroupStory
 from rest_story import ended, third_joins, two_at_rest
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.checks.model import About
 from rebalance_lab.history.events import Kind
 
-MISSED, BROKERS, GLOBAL = CHECKS["missed_watch"], CHECKS["broker_change_noticed"], CHECKS["group_is_global"]
+MISSED, BROKERS = CHECKS["missed_watch"], CHECKS["broker_change_noticed"]
 
 #: Of a story's settings: 4 * 500 ms, and nothing for requests in a simulated world without latency.
 BOUND_MS = 2000
@@ -129,6 +128,14 @@ def test_a_server_that_lags_gives_its_members_time() -> None:
     assert MISSED.judge(ended(again).history()).outcome is Outcome.VIOLATED
 
 
+@pytest.mark.parametrize(("began_ms", "outcome"), [(5002, Outcome.CLEAN), (5002.001, Outcome.VIOLATED)])
+def test_the_bound_counts_from_the_end_of_what_disturbed_all(began_ms: float, outcome: Outcome) -> None:
+    story = two_at_rest()
+    of_server(story, "lag", 1500, 3000)
+    third_joins(story, ("m1", 2010), ("m2", began_ms))
+    assert MISSED.judge(ended(story).history()).outcome is outcome
+
+
 def of_server(story: GroupStory, name: str, began_ms: float, ended_ms: float | None, target: str = "z1") -> None:
     began = story.fault(began_ms, name, target)
     story.bit(began_ms, name, target, began)
@@ -189,6 +196,18 @@ def test_who_registers_after_the_change_or_is_gone_before_it_need_not() -> None:
     assert finding.why == "g_m4 began no rebalance after /consumers/g/ids/g_m3 came"
 
 
+def test_two_that_go_with_one_session_need_not_react_to_each_other() -> None:
+    story = two_at_rest()
+    story.add(200, "m2", Kind.MEMBER_STARTED, member="g_m9", detail={"rules": "shipped"})
+    story.registry(210, Kind.CREATED, "/consumers/g/ids/g_m9", "0x2", member="g_m9", detail={"ephemeral": True})
+    story.session_closed(2000, "0x2", zxid=4)
+    for name in ("g_m2", "g_m9"):
+        story.registry(2000, Kind.DELETED, f"/consumers/g/ids/{name}", "0x2", member=name, zxid=4)
+    story.rebalances(2010, 2020, "m1")
+    finding = MISSED.judge(ended(story).history())
+    assert (finding.measures["count"], finding.measures["reactions"]) == (0, 2)
+
+
 def test_another_process_of_the_same_name_is_not_registered() -> None:
     story = two_at_rest()
     story.add(1200, "m9", Kind.MEMBER_STARTED, member="g_m2", detail={"rules": "shipped"})
@@ -225,8 +244,14 @@ def test_without_settings_there_is_no_bound() -> None:
     story = two_at_rest(rebalance_backoff_ms=None)
     third_joins(story)
     finding = MISSED.judge(ended(story).history())
-    assert finding.why == "its parameters lack rebalance_backoff_ms"
-    assert finding.outcome is Outcome.UNKNOWN
+    assert finding == Finding(Outcome.UNKNOWN, "its parameters lack rebalance_backoff_ms", (), {})
+
+
+def test_the_bound_is_a_whole_rebalance_and_an_attempt_s_time() -> None:
+    """4 * (500 ms + 100 ms) + 100 ms."""
+    story = two_at_rest(fetcher_stop_ms=100)
+    third_joins(story, ("m1", 2010), ("m2", 2010))
+    assert MISSED.judge(ended(story).history()).measures["bound_us"] == 2_500_000
 
 
 def test_a_clock_that_drifted_leaves_it_open() -> None:
@@ -280,65 +305,3 @@ def test_a_broker_without_members_proves_nothing() -> None:
         Outcome.UNKNOWN,
         "no member was registered when a broker came or went",
     )
-
-
-# -- topics of one group ------------------------------------------------------------------------
-
-
-def readers(*streams: dict[str, int], pattern: str = "static") -> GroupStory:
-    """m1, m2, … read these topics, and are at rest at 1000 ms."""
-    story = GroupStory()
-    for number, each in enumerate(streams, 1):
-        story.joins(number, f"m{number}", streams=each, pattern=pattern)
-    story.rest(1000)
-    return story
-
-
-def test_readers_of_other_topics_rebalance_too() -> None:
-    story = readers({"a": 1}, {"b": 1})
-    story.joins(2000, "m3", streams={"b": 1})
-    story.rebalances(2005, 2010, "m1")
-    assert GLOBAL.about is About.STATEMENT
-    assert GLOBAL.applies(story.history())
-    assert GLOBAL.judge(ended(story).history()) == Finding(
-        Outcome.CLEAN,
-        "members rebalanced for others with whom they share no topic",
-        (),
-        numbers(reactions=1, longest_us=5_000),  # m2 shares one, and did not
-    )
-
-
-def test_they_do_not() -> None:
-    story = readers({"a": 1}, {"b": 1})
-    change = story.goes(2000, "m2")
-    finding = GLOBAL.judge(ended(story).history())
-    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (change,))
-    assert finding.why == "g_m1 began no rebalance after /consumers/g/ids/g_m2 went"
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "pattern"),
-    [({"a": 1}, {"a": 2, "b": 1}, "static"), ({"a.*": 1}, {"b.*": 1}, "white_list")],
-)
-def test_who_shares_a_topic_or_may_is_of_no_concern(one: dict[str, int], other: dict[str, int], pattern: str) -> None:
-    story = readers(one, other, pattern=pattern)
-    story.goes(2000, "m2")
-    assert not GLOBAL.applies(ended(story).history())
-
-
-@pytest.mark.parametrize(
-    ("topics", "one", "outcome"),
-    [
-        (("a", "b"), "a", Outcome.VIOLATED),  # as a ConsoleConsumer names its topic
-        (("a1", "b1"), "a.*", Outcome.VIOLATED),
-        (("a1", "b1", "ab"), "a.*", None),  # both take ab
-        ((), "a", None),  # what a filter takes cannot be told
-    ],
-)
-def test_a_filter_means_the_topics_that_it_takes(topics: tuple[str, ...], one: str, outcome: Outcome | None) -> None:
-    story = readers({one: 1}, {".*b.*" if len(topics) != 2 else f"{topics[1]}": 1}, pattern="white_list")
-    for topic in topics:
-        story.topic(500, topic, 1)
-    story.goes(2000, "m2")
-    history = ended(story).history()
-    assert (GLOBAL.judge(history).outcome if GLOBAL.applies(history) else None) is outcome

@@ -55,6 +55,17 @@ def test_a_killed_member_that_did_not_surely_own_anything_shows_nothing_of_owner
     assert finding.why == "g_m1 did not surely own a partition when it was killed: nothing of it could vanish"
 
 
+def test_each_kill_is_doubted_for_itself() -> None:
+    story = Story()
+    story.created_id(100, "m2", "0x2")
+    story.killed(900, "m1")
+    story.killed(1_000, "m2")
+    story.rest(5_000)
+    story.session_closed(3_000, "0x2", zxid=2)
+    story.deleted_id(3_000, "m2", "0x2", zxid=2)
+    assert "g_m1 was not registered when it was killed; nobody observed g_m2 before its kill" in judge(story).why
+
+
 def test_another_member_s_ownership_is_not_the_victim_s() -> None:
     story = _owned_until(None, None)
     story.created(200, "m2", session="0x2", zxid=3)

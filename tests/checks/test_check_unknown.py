@@ -280,8 +280,10 @@ def test_who_goes_on_after_its_kill_was_not_killed() -> None:
     assert unknown_causes(story.history()) == ["kill of m1 (runner/0) stopped nothing: m1 recorded event 0 meanwhile"]
 
 
-@pytest.mark.parametrize(("ms", "stopped"), [(9, True), (11, True), (50, False), (99, True), (150, True)])
-def test_who_goes_on_in_its_pause_was_not_paused(ms: int, stopped: bool) -> None:
+@pytest.mark.parametrize(
+    ("ms", "stopped"), [(9, True), (11, True), (50, False), (97.999, False), (98, True), (99, True), (150, True)]
+)
+def test_who_goes_on_in_its_pause_was_not_paused(ms: float, stopped: bool) -> None:
     """The runner sees it stopped a moment after the signal, and says that the pause is over before the next one."""
     story = Story()
     began = story.fault(10, "pause", "m1")

@@ -23,6 +23,7 @@ def commits(*paths: str, rules: str = "real", made: tuple[str, ...] = (), made_m
 def test_offsets_that_real_members_commit_are_counted_apart() -> None:
     finding = commits("/t/0")
     assert (finding.outcome, finding.measures["join_1_commits"]) == (Outcome.CLEAN, 1)
+    assert commits("").measures["join_1_commits"] == 1  # their parent
     assert commits("x").outcome is Outcome.VIOLATED
 
 

@@ -13,9 +13,9 @@ def judge(story: GroupStory) -> Finding:
     return CHECKS["order_in_rebalance"].judge(story.history())
 
 
-def believer(*, disowned_ms: float, **told: object) -> GroupStory:
+def believer(*, disowned_ms: float | None, **told: object) -> GroupStory:
     """m1 owns t/0 from its first rebalance, and gives it up and claims t/2 (at 1020 ms) in its second. It stops
-    believing in t/0 at `disowned_ms`."""
+    believing in t/0 at `disowned_ms`, or never."""
     story = GroupStory(**told)  # type: ignore[arg-type]
     story.joins(0, "m1")
     story.begins(10, "m1")
@@ -25,7 +25,8 @@ def believer(*, disowned_ms: float, **told: object) -> GroupStory:
     story.begins(1000, "m1")
     story.releases(1010, "m1", 0)
     story.claims(1020, "m1", 2)
-    story.disowned(disowned_ms, "m1")
+    if disowned_ms is not None:
+        story.disowned(disowned_ms, "m1")
     story.owned(1090, "m1", 2)
     story.ends(1100, "m1")
     return story
@@ -72,6 +73,45 @@ def test_the_reply_to_the_claim_tells_whether_belief_ended_before(
         story.disowned(disowned_ms, "m1")
     story.ends(1100, "m1")
     assert judge(story).outcome is outcome
+
+
+def test_a_belief_that_never_ends_is_shown_by_its_beginning() -> None:
+    story = believer(disowned_ms=1050)
+    assert judge(story).witness == (("m1", 7), ("zookeeper", 3), ("m1", 4), ("m1", 8))
+    story = believer(disowned_ms=None)
+    assert judge(story).witness == (("m1", 7), ("zookeeper", 3), ("m1", 4))
+
+
+def test_where_it_is_not_sure_which_attempt_claimed_belief_shows_nothing() -> None:
+    """The claim of t/2 comes within 2 ms of the beginning of the second rebalance."""
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.begins(10, "m1")
+    story.claims(50, "m1", 0)
+    story.owned(60, "m1")
+    story.releases(90, "m1", 0)
+    story.ends(100, "m1", "failed")
+    story.begins(1000, "m1")
+    story.claims(1001, "m1", 2)
+    story.disowned(1050, "m1")
+    story.ends(1100, "m1")
+    assert judge(story).outcome is Outcome.CLEAN
+
+
+def test_attempts_after_one_without_a_claim_are_looked_at() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.rebalances(10, 20, "m1", "failed")
+    story.begins(30, "m1")
+    story.claims(50, "m1", 0)
+    story.owned(60, "m1")
+    story.ends(100, "m1")
+    story.begins(1000, "m1")
+    story.releases(1010, "m1", 0)
+    story.claims(1020, "m1", 2)
+    story.disowned(1050, "m1")
+    story.ends(1100, "m1")
+    assert judge(story).why == "g_m1 claimed t/2 while it believed in t/0, as before"
 
 
 def test_each_belief_from_before_the_attempt_is_looked_at() -> None:

@@ -8,8 +8,9 @@ from rebalance_lab.checks.bills import Bill, bills
 from rebalance_lab.history.events import Kind
 
 
-def first_joins(*made: str, gone: tuple[str, ...] = (), brokers: int = 1) -> Bill:
-    """m1 joins a group of none at 1100 ms and claims t/0. `made`: znodes that stood before, but for `gone`."""
+def first_joins(*made: str, gone: tuple[str, ...] = (), brokers: int = 1, reads: str = "t") -> Bill:
+    """m1 joins a group of none at 1100 ms to read this topic, and claims t/0. `made`: znodes that stood before,
+    but for `gone`."""
     story = GroupStory()
     for number in range(brokers):
         story.broker(0, number)
@@ -20,7 +21,7 @@ def first_joins(*made: str, gone: tuple[str, ...] = (), brokers: int = 1) -> Bil
         story.registry(200, Kind.DELETED, path, "0xff", group=None)
     story.rest(1000)
     story.announces(1000, "one joins", change="join", members=0)
-    story.joins(1100, "m1")
+    story.joins(1100, "m1", streams={reads: 1})
     story.rebalances(1120, 1150, "m1")
     story.claims(1130, "m1", 0)
     story.counted(1300, "m1", get=1)
@@ -39,6 +40,11 @@ def test_in_a_new_group_each_parent_is_refused_once_and_made() -> None:
     """/consumers, the group, its ids, its owners, and the topic below these."""
     bill = first_joins()
     assert (bill.silent, bill.expected.writes, bill.expected.members) == (None, OWN + 2 * 5, 1)
+
+
+def test_who_reads_what_does_not_exist_makes_no_parents_of_owners() -> None:
+    """/consumers, the group and its ids, and the id itself."""
+    assert first_joins(reads="u").expected.writes == 1 + 2 * 3
 
 
 def test_what_stands_below_a_parent_shows_that_it_is_there() -> None:

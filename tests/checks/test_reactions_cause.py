@@ -53,6 +53,15 @@ def test_a_read_that_sets_the_watch_again_may_be_how_it_heard() -> None:
     assert judged(story).outcome is Outcome.CLEAN
 
 
+@pytest.mark.parametrize(("fired_ms", "outcome"), [(1998, Outcome.CLEAN), (1997.999, Outcome.VIOLATED)])
+def test_a_watch_that_fired_2_ms_before_the_change_may_be_how_it_heard(fired_ms: float, outcome: Outcome) -> None:
+    story = a_broker_comes()
+    story.told(fired_ms, "m2", IDS)
+    triggers(story, 2010, "m2")
+    story.rebalances(2010, 2030, "m2")
+    assert judged(story).outcome is outcome
+
+
 @pytest.mark.parametrize("missing", ["notice", "trigger", "touched path", "watch", "unspent trigger"])
 def test_a_rebalance_for_another_reason_does_not_count(missing: str) -> None:
     story = a_broker_comes()

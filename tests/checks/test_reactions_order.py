@@ -83,3 +83,15 @@ def test_who_begins_up_to_2_ms_before_the_change_took_no_time() -> None:
     third_joins(story, ("m1", 1998.001), ("m2", 1999))
     finding = MISSED.judge(ended(story).history())
     assert (finding.outcome, finding.measures["longest_us"]) == (Outcome.CLEAN, 0)
+
+
+@pytest.mark.parametrize(("first_ms", "outcome"), [(1998, Outcome.CLEAN), (2003, Outcome.VIOLATED)])
+def test_the_first_reply_of_all_may_be_how_it_heard(first_ms: float, outcome: Outcome) -> None:
+    """m2 begins within 2 ms of the change, whose zxid is 3."""
+    story = two_at_rest(world="processes")
+    if first_ms < 1999:
+        story.add(first_ms, "m2", Kind.OK, group=None, zxid=3, detail={"path": "/consumers/g/ids"})
+    third_joins(story, ("m1", 2010), ("m2", 1999))
+    if first_ms > 1999:
+        story.add(first_ms, "m2", Kind.OK, group=None, zxid=3, detail={"path": "/consumers/g/ids"})
+    assert MISSED.judge(ended(story).history()).outcome is outcome

@@ -8,7 +8,7 @@ from test_deals import DealStory
 from rebalance_lab.checks.deals import apart, deals_in
 from rebalance_lab.checks.scope import changes_scope
 from rebalance_lab.checks.split_deals import split_conflicts_of, wrong_claims_of
-from rebalance_lab.history.events import EventId, Kind
+from rebalance_lab.history.events import EventId
 
 
 def wrong_claims(story: DealStory) -> list[tuple[str, tuple[EventId, ...]]]:
@@ -45,14 +45,35 @@ def test_a_claim_is_of_the_deal_that_was_under_way(ms: float, counts: int) -> No
 
 
 def test_the_stale_deal_may_be_the_later_one() -> None:
-    """A pair without a stale deal's success before it hides nothing."""
+    """A pair before it, whose stale deal never succeeded, hides nothing."""
     story = DealStory()
-    story.dealt(1500, 1510, 1550, "m3", zxid=9)
-    story.member(1700, "m4", Kind.REBALANCE_BEGAN)
     story.dealt(2000, 2010, 2050, "m1", zxid=11, wants=[0])
+    story.claims(2520, "m3", 0)
+    story.releases(2530, "m3", 0)
+    story.dealt(2500, 2510, None, "m3", zxid=9, wants=[0])
+    story.fails(2550, "m3")
     story.claims(3020, "m2", 0)
     story.dealt(3000, 3010, 3060, "m2", zxid=10, wants=[0])
     assert [why for why, _ in wrong_claims(story)] == ["g_m2 claimed t/0, which is g_m1's by the newer list"]
+
+
+def test_what_a_member_dealt_itself_from_the_newer_list_is_no_wrong_claim() -> None:
+    """m1 has dealt from the newer list before, and m2 deals from it now."""
+    story = DealStory()
+    story.dealt(1500, 1510, 1550, "m1", zxid=11, wants=[0])
+    story.claims(2020, "m1", 0)
+    story.dealt(2000, 2010, 2050, "m1", zxid=10, wants=[0])
+    story.dealt(2005, 2040, 2060, "m2", zxid=11, wants=[0])
+    assert [why for why, _ in wrong_claims(story)] == ["g_m1 claimed t/0, which is g_m2's by the newer list"]
+
+
+def test_each_partition_of_a_conflict_is_laid_to_the_other_deal() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, None, "m1", zxid=10, wants=[0, 1])
+    story.fails(2040, "m1", conflicts=[0, 1])
+    story.claims(2030, "m2", 0, 1)
+    story.dealt(2000, 2030, 2060, "m2", zxid=11, wants=[0, 1])
+    assert conflicts(story) == [f"g_m1 found t/{each} claimed by g_m2" for each in (0, 1)]
 
 
 def test_what_nobody_claimed_is_no_wrong_claim() -> None:

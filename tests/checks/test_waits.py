@@ -95,6 +95,14 @@ def test_what_is_released_within_2_ms_was_not_held_beyond_doubt(released: float,
     assert story.cycles(until_us=1_000_000) == cycles
 
 
+def test_who_holds_nothing_waits_for_nobody() -> None:
+    story = circle()
+    story.joins(980, "m3")
+    story.begins(990, "m3")
+    story.fails(1000, "m3", conflicts=[0])
+    assert story.cycles() == BOTH
+
+
 # -- circles ------------------------------------------------------------------------------------
 
 
@@ -107,6 +115,15 @@ def test_a_circle_of_three_is_found_past_a_holder_that_waits_for_nobody() -> Non
     for ms, actor in ((1010, "m1"), (1020, "m2"), (1030, "m3")):
         story.fails(ms, actor, conflicts=wants[actor])
     assert [list(cycle) for cycle in story.cycles()] == [["g_m3", "g_m1", "g_m2"]]
+
+
+def test_every_circle_is_told() -> None:
+    story = circle()
+    story.holds(1000, "m3", 2)
+    story.holds(1000, "m4", 3)
+    story.fails(1010, "m3", conflicts=[3])
+    story.fails(1020, "m4", conflicts=[2])
+    assert story.cycles() == [*BOTH, {"g_m4": ("t/3", "t/2"), "g_m3": ("t/2", "t/3")}]
 
 
 def test_a_chain_is_no_circle() -> None:
