@@ -34,7 +34,7 @@ ALL = (*OURS, REAL)
 #: Members wait most of the time, so several live trials run side by side; a real one is a JVM.
 LIVE_PROCESSES, REAL_PROCESSES, SIMULATED_PROCESSES = 6, 2, 2
 
-#: Of 0.8.2: rebalance.backoff.ms is zookeeper.sync.time.ms.
+#: Of 0.8.2.2, where nobody sets rebalance.backoff.ms (it is zookeeper.sync.time.ms) and zookeeper.session.timeout.ms.
 KAFKA_DEFAULTS = {"rebalance_backoff_ms": "2000", "session_timeout_ms": "6000"}
 
 
@@ -59,9 +59,6 @@ class Sweep:
                 )
 
 
-#: rebalance.backoff.ms and zookeeper.session.timeout.ms where nobody sets them.
-KAFKA_DEFAULTS = {"rebalance_backoff_ms": "2000", "session_timeout_ms": "6000"}
-
 SWEEPS = (
     Sweep("crash"),
     Sweep("walkthrough"),
@@ -81,9 +78,7 @@ SWEEPS = (
     ),
     Sweep("split-brain", live=2),
     Sweep("uncontrolled", OURS, live=2),
-    Sweep("uncontrolled", OURS, {**KAFKA_DEFAULTS, "slow_stop_ms": "4000"}, live=1),
-    Sweep("uncontrolled", OURS, {**KAFKA_DEFAULTS, "slow_stop_ms": "6500"}, live=1, simulated=20),
-    Sweep("uncontrolled", OURS, KAFKA_DEFAULTS, live=1),
+    Sweep("uncontrolled", OURS, KAFKA_DEFAULTS, live=2),
     Sweep("uncontrolled", OURS, KAFKA_DEFAULTS | {"slow_stop_ms": "6500"}, live=1, simulated=20),
     Sweep("zombie", live=2),
     Sweep("group-scope"),

@@ -4,6 +4,17 @@ The claims stand in `ledger.toml`, under the ids of the list of claims. A claim 
 readings (a rule set, generation, assignor or version; `all` where none is named). A reading
 with a `run` (its own, or its claim's) is judged from trials; any other says what it waits for.
 
+**Rule sets.** A reading that is judged from trials names one rule set (`rules`), or several (`under`):
+then it is read as one reading for each, named `described` or `described, its name`. Each needs its own
+trials and controls, so that no verdict about several rule sets rests on trials of one.
+
+**Undecided trials.** Enough trials that show it do not prove that something always holds if many others
+are undecided: those may be the ones in which it fails. `reproduced` of a universal claim or trend, `refuted` of an
+existential claim, and `does not apply` therefore need at least DECIDED_PERCENT of the trials of each world to be
+decided, and every verdict that needs controls needs that share of its controls to be clean or violated. One
+counter-example refutes a universal claim whatever else is undecided. A fit that disagrees is not a
+counter-example: it needs the share.
+
 **Conditions** (`where` of a run, and of a reading, which adds its own) choose trials by their
 parameters: a parameter, an operator, a bound, as in
 
@@ -17,8 +28,8 @@ So readings of one claim can be told apart by a parameter, as well as by rules a
 
     trend = { measure = "reads", model = "quadratic", between = [0.5, 1.1] }
 
-In each world the spaced changes of all trials that are not controls are points, whatever their
-checks say: `measure` against `against`, columns of the table of herd costs. With
+In each world the spaced changes of all decided trials that are not controls are points, whether these show or
+deny the claim: `measure` against `against`, columns of the table of herd costs. With
 `without_conflicts = true` only changes in which no attempt failed on others' claims are. Changes of one size count
 as one point, their mean. `model` is fitted to them:
 `exponent` (b in a·size^b) or `quadratic` (c2 in c0 + c1·size + c2·size²), with a 95 % interval.
@@ -40,7 +51,7 @@ lab has a bug: it is shown apart and is no evidence for the claim.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -53,6 +64,10 @@ LEDGER_FILE = Path(__file__).with_name("ledger.toml")
 
 #: What a universal statement needs before its verdict counts, and the denial of an existential one.
 MANY_LIVE, MANY_SIMULATED = 5, 200
+
+#: The least share of a world's trials, in percent, that must be decided before they say what always holds.
+#: A busy machine can disturb live trials; nothing disturbs simulated ones.
+DECIDED_PERCENT = {"live": 50, "simulated": 90}
 
 #: Columns of the table of herd costs that a trend can have, and its models.
 TREND_MEASURES = ("reads", "writes", "notifications", "rebalances")
@@ -130,7 +145,8 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
       that did not apply are passed over, but an existential claim's own: that nothing happens
       without the fault must have been looked for. Without controls nothing is reproduced.
     - `trend`: for claims with that quantifier, and only those.
-    - Trials of one history, in one world, count once.
+    - Trials of one history, in one world, count once. Of simulated trials that say the same, those of one
+      seed count once, whatever their settings.
     """
 
     scenario: str
@@ -165,8 +181,9 @@ def condition(text: str) -> Condition:
 class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One reading of a claim.
 
-    - `rules`, `generation`: only trials of these count, all where left out. `where`: conditions in
-      addition to those of the run. `run`: instead of the claim's.
+    - `rules`, `generation`: only trials of these count. `rules` is left out only where the reading waits for
+      something, `generation` means all where left out. `under`: see the module; empty in a Ledger.
+    - `where`: conditions in addition to those of the run. `run`: instead of the claim's.
     - `premise`: checks that are violated where the claim's premise is present; for readings that
       expect *does not apply*, and only for those. They take the place of the run's checks.
     - `by_construction`: the members were built from the sentence that this reading tests.
@@ -177,12 +194,17 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expected: Expected
     reason: str
     rules: str | None = None
+    under: tuple[str, ...] = ()
     generation: str | None = None
     where: tuple[str, ...] = ()
     run: Run | None = None
     waits_for: str | None = None
     premise: tuple[str, ...] = ()
     by_construction: bool = False
+
+    def __post_init__(self) -> None:
+        if self.under and self.rules is not None:
+            raise ValueError(f"reading {self.name!r} names `rules` and `under`: give one of them")
 
     @property
     def conditions(self) -> list[Condition]:
@@ -255,10 +277,21 @@ def read_ledger(path: Path = LEDGER_FILE) -> Ledger:
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise LedgerError(f"{path}: {error}") from error
     for name, claim in claims.items():
-        problem = _problem(claim)
+        claims[name] = msgspec.structs.replace(claim, readings=tuple(_apart(claim.readings)))
+        problem = _problem(claims[name])
         if problem is not None:
             raise LedgerError(f"{path}: claim {name} {problem}")
     return Ledger(claims)
+
+
+def _apart(readings: Iterable[Reading]) -> Iterator[Reading]:
+    """One reading for each rule set that a reading is `under`."""
+    for reading in readings:
+        for rules in reading.under:
+            name = rules if reading.name == "all" else f"{rules}, {reading.name}"
+            yield msgspec.structs.replace(reading, name=name, rules=rules, under=())
+        if not reading.under:
+            yield reading
 
 
 def _problem(claim: Claim) -> str | None:
@@ -271,15 +304,17 @@ def _problem(claim: Claim) -> str | None:
         return "needs either a run or what it waits for"
     runs = [claim.run, *(reading.run for reading in claim.readings)]
     problems = [_problem_of_run(claim, run) for run in runs if run is not None]
-    problems += [_problem_of_reading(reading) for reading in claim.readings]
+    problems += [_problem_of_reading(claim, reading) for reading in claim.readings]
     return next((problem for problem in problems if problem is not None), None)
 
 
-def _problem_of_reading(reading: Reading) -> str | None:
+def _problem_of_reading(claim: Claim, reading: Reading) -> str | None:
     if (reading.expected is Expected.DOES_NOT_APPLY) != bool(reading.premise):
         return "needs a `premise` in a reading if and only if that is expected not to apply"
     if reading.by_construction and (reading.expected is not Expected.REPRODUCED or reading.rules is None):
         return "can hold by construction only where members of one rule set are expected to reproduce it"
+    if reading.rules is None and run_of(claim, reading) is not None:
+        return "needs `rules` or `under` in each reading that is run: its verdict could rest on any rule set"
     return _problem_of_conditions(reading.where)
 
 

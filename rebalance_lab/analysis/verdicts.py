@@ -13,14 +13,14 @@ from math import sqrt
 from statistics import NormalDist
 from typing import Any
 
-from rebalance_lab.analysis.ledger import Expected, Quantifier
+from rebalance_lab.analysis.ledger import DECIDED_PERCENT, Expected, Quantifier
 
 Row = dict[str, Any]
 
 WORLDS = ("live", "simulated")
 
 _EARNEST = ("shows", "denies", "undecided")
-_ROLES = (*_EARNEST, "clean", "dirty")
+_ROLES = (*_EARNEST, "clean", "dirty", "unclear")
 
 #: Of a two-sided interval of 95 %.
 _Z = NormalDist().inv_cdf(0.975)
@@ -97,18 +97,38 @@ def _verdict(row: Row) -> str:
     if _denied(row):
         return "applies" if _of_premise(row) else "refuted"
     shown = all(row[f"shows_{world}"] >= row[f"minimum_{world}"] for world in WORLDS)
+    settled = _exists(row) or all(_settled(row, world) for world in WORLDS)
     agrees = not _is_trend(row) or all(row[f"agrees_{world}"] for world in _asked(row))
-    controlled = _total(row, "dirty") == 0 and all(row[f"clean_{world}"] > 0 for world in _asked(row))
-    if not (shown and agrees and controlled):
+    if not (shown and settled and agrees and _controlled(row)):
         return "unknown"
     return "does not apply" if _of_premise(row) else "reproduced"
 
 
 def _denied(row: Row) -> bool:
     if _exists(row):
-        enough = all(row[f"denies_{world}"] >= row[f"refute_{world}"] for world in WORLDS)
+        enough = all(row[f"denies_{world}"] >= row[f"refute_{world}"] and _settled(row, world) for world in WORLDS)
         return enough and _total(row, "shows") == 0
-    return _total(row, "denies") > 0 or any(row[f"disagrees_{world}"] for world in WORLDS)
+    fit_denies = any(row[f"disagrees_{world}"] and _settled(row, world) for world in WORLDS)
+    return _total(row, "denies") > 0 or fit_denies
+
+
+def _settled(row: Row, world: str) -> bool:
+    """Whether enough of a world's trials are decided to say what always holds."""
+    return _enough(_decided(row, world), row[f"undecided_{world}"], world)
+
+
+def _looked_at(row: Row, world: str) -> bool:
+    """Whether enough of a world's controls are clean or violated."""
+    return _enough(row[f"clean_{world}"] + row[f"dirty_{world}"], row[f"unclear_{world}"], world)
+
+
+def _enough(decided: int, others: int, world: str) -> bool:
+    return 100 * decided >= DECIDED_PERCENT[world] * (decided + others)
+
+
+def _controlled(row: Row) -> bool:
+    clean = all(row[f"clean_{world}"] > 0 for world in _asked(row))
+    return clean and _total(row, "dirty") == 0 and all(_looked_at(row, world) for world in WORLDS)
 
 
 def _witness(row: Row) -> str | None:
@@ -136,9 +156,15 @@ def _frequency(row: Row, world: str) -> Row:
 
 # --- in words --------------------------------------------------------------------------------
 
+_WHY_UNDECIDED = "no fault bit, a check is unknown or does not apply, or nothing proves that it ran live"
+
 
 def why(row: Row) -> str:
-    """The verdict's reason, or all that keeps it from being one."""
+    """The verdict's reason, or all that keeps it from being one; and what is undecided."""
+    return _reason(row) + _undecided(row)
+
+
+def _reason(row: Row) -> str:
     match row["verdict"]:
         case "not run":
             return _why_not_run(row)
@@ -169,6 +195,15 @@ def _bound(condition: Row) -> str:
     """As the ledger has it: text in quotes, but true and false."""
     text = condition["text"]
     return str(condition["bound"]) if text is None else text if text in ("true", "false") else f"'{text}'"
+
+
+def _undecided(row: Row) -> str:
+    """`; undecided: 1 live and 2 simulated trials (no fault bit, …); unclear: 1 live and 0 simulated controls`."""
+    pieces = []
+    for role, what in (("undecided", f"trials ({_WHY_UNDECIDED})"), ("unclear", "controls")):
+        if _total(row, role):
+            pieces.append(f"; {role}: {row[f'{role}_live']} live and {row[f'{role}_simulated']} simulated {what}")
+    return "".join(pieces)
 
 
 def _counts(row: Row, role: str) -> str:
@@ -225,21 +260,33 @@ def _missing(row: Row) -> str:
         f"a {world} control is violated: {row[f'dirty_{world}_first']}" for world in WORLDS if row[f"dirty_{world}"]
     ]
     if _exists(row) and _total(row, "shows") == 0 < _total(row, "denies"):
-        return "; ".join([*pieces, _not_enough_to_refute(row)])
+        return "; ".join([*pieces, *_too_few_decided(row), _not_enough_to_refute(row)])
+    if not _exists(row):
+        pieces += _too_few_decided(row)
     for world in WORLDS:
         if row[f"shows_{world}"] < row[f"minimum_{world}"]:
             pieces.append(_needs(row, world))
         if world in _asked(row) and row[f"clean_{world}"] == 0:
             pieces.append(f"needs one clean {world} control (the same with --control)")
-        if world in _asked(row) and _is_trend(row) and not row[f"agrees_{world}"]:
+        elif not _looked_at(row, world):
+            pieces.append(f"fewer than {DECIDED_PERCENT[world]} % of {world} controls are clean or violated")
+        if world in _asked(row) and _is_trend(row) and not (row[f"agrees_{world}"] or row[f"disagrees_{world}"]):
             pieces.append(_needs_fit(row, world))
     return "; ".join(pieces)
 
 
 def _not_enough_to_refute(row: Row) -> str:
     enough = " and ".join(f"{row[f'refute_{world}']} {world}" for world in WORLDS)
-    beside = "".join(_not_decided(row, world) for world in WORLDS)
+    beside = "".join(_not_counted(row, world) for world in WORLDS)
     return f"{_never_seen(row)}{beside}; refuted when it is {enough}"
+
+
+def _too_few_decided(row: Row) -> list[str]:
+    return [
+        f"fewer than {DECIDED_PERCENT[world]} % of {world} trials are decided"
+        for world in WORLDS
+        if not _settled(row, world)
+    ]
 
 
 def _needs(row: Row, world: str) -> str:
@@ -249,17 +296,13 @@ def _needs(row: Row, world: str) -> str:
     text = f"needs one{more} {world} trial" if need == 1 else f"needs {need}{more} {world} trials"
     if decided:
         text += f" (so far {row[f'shows_{world}']} of {decided} show it)"
-    return text + _not_decided(row, world)
+    return text + _not_counted(row, world)
 
 
-def _not_decided(row: Row, world: str) -> str:
-    """A world's trials that do not count, and why not."""
-    text, undecided, repeats = "", row[f"undecided_{world}"], row[f"repeats_{world}"]
-    if undecided:
-        text += f" ({undecided} decide nothing: no fault bit, or a check is unknown or does not apply)"
-    if repeats:
-        text += f" ({repeats} not counted: another's history again)"
-    return text
+def _not_counted(row: Row, world: str) -> str:
+    """A world's trials that repeat others."""
+    repeats, again = row[f"repeats_{world}"], "seed or history" if world == "simulated" else "history"
+    return f" ({repeats} not counted: another's {again} again)" if repeats else ""
 
 
 def _needs_fit(row: Row, world: str) -> str:

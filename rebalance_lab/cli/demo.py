@@ -113,10 +113,11 @@ def by_filter(seeds: int) -> tuple[Batch, ...]:
 
 
 def failures(seeds: int, controls: int) -> tuple[Batch, ...]:
-    """Every failure, with controls."""
+    """Every failure under both rule sets, with controls of each."""
     return tuple(
-        Batch(scenario, count, control=control)
+        Batch(scenario, count, rules, control)
         for scenario in FAILURES
+        for rules in BOTH
         for count, control in ((seeds, False), (controls, True))
     )
 
@@ -173,7 +174,7 @@ def witnesses(analysis: Analysis, store: Path) -> list[str]:
     return lines
 
 
-#: Universal claims ask for five live trials and 200 simulated ones of each reading.
+#: Universal claims ask for five live trials and 200 simulated ones of each reading, Z7c for 20 simulated seeds.
 STEPS: tuple[Step, ...] = (
     Step(
         "Live, on a real ZooKeeper: two views at one moment; spent retries; a member that sleeps through its session;"
@@ -197,7 +198,8 @@ STEPS: tuple[Step, ...] = (
             *by_filter(20),
             *by_both("herd", 200, members="4"),
             *(Batch("herd", 7, rules, settings={"members": str(n)}) for n in (8, 16, 32) for rules in BOTH),
-            *trend(6, 4, 8, 16, 32),
+            *trend(20, 4),
+            *trend(6, 8, 16, 32),
             *trend(3, 4, 8, 16, 32, stop_ms=100),
             *trend(1, 4, control=True),
             *failures(20, 5),

@@ -18,7 +18,7 @@ def oracle(trials: list[list[Row]], claim: Claim, reading: Reading) -> tuple[str
     run, exists = claim.run, claim.quantifier is Quantifier.EXISTS and not reading.premise
     checks = reading.premise or run.checks
     roles: dict[str, set[tuple[str, int, str]]] = {role: set() for role in ROLES}
-    counted: set[tuple[str, str, str]] = set()
+    counted: set[tuple[str, str, str | int]] = set()
     for rows in sorted(trials, key=lambda rows: (rows[0]["seed"], rows[0]["trial"])):
         one, found = rows[0], {row["check"]: row["outcome"] for row in rows}
         same = one["scenario"] == run.scenario and reading.rules in (None, one["rules"]) and not one["plant"]
@@ -31,28 +31,35 @@ def oracle(trials: list[list[Row]], claim: Claim, reading: Reading) -> tuple[str
         if one["control"]:
             values = {outcome for check, outcome in found.items() if check in checks or check != STATEMENT}
             looked_for = not exists or set(seen) == {"clean"}
-            role = "dirty" if "violated" in values else "clean" if values == {"clean"} and looked_for else None
+            role = "dirty" if "violated" in values else "clean" if values == {"clean"} and looked_for else "unclear"
         elif exists:
             role = ("shows" if set(seen) == {"violated"} else "denies") if known else "undecided"
         else:
             role = "denies" if "violated" in seen else "shows" if known else "undecided"
         world = "simulated" if one["world"] == "simulated" else "live"
-        if role and (role, world, one["history_sha256"]) not in counted:
-            counted.add((role, world, one["history_sha256"]))
+        history = (role, world, one["history_sha256"])
+        if history in counted:
+            continue
+        draw = (role, world, one["seed"]) if world == "simulated" else history
+        if draw not in counted:
             roles[role].add((world, one["seed"], one["trial"]))
+        counted |= {history, draw}
     count = {
         (role, world): sum(each[0] == world for each in found) for role, found in roles.items() for world in WORLDS
     }
     minimum, refute = run.minimum, run.to_refute
+    clear = decided_enough(count, ("clean", "dirty"), "unclear")
+    settled = decided_enough(count, ("shows", "denies"), "undecided")
     controlled = not roles["dirty"] and all(getattr(minimum, world) == 0 or count["clean", world] for world in WORLDS)
     denied = (
-        not roles["shows"] and all(count["denies", world] >= getattr(refute, world) for world in WORLDS)
+        not roles["shows"] and settled and all(count["denies", world] >= getattr(refute, world) for world in WORLDS)
         if exists
         else bool(roles["denies"])
     )
-    shown = all(count["shows", world] >= getattr(minimum, world) for world in WORLDS)
+    enough = all(count["shows", world] >= getattr(minimum, world) for world in WORLDS)
+    shown = enough and (exists or settled) and controlled and clear
     ran = roles["shows"] or roles["denies"] or roles["undecided"]
-    verdict = "not run" if not ran else "refuted" if denied else "reproduced" if shown and controlled else "unknown"
+    verdict = "not run" if not ran else "refuted" if denied else "reproduced" if shown else "unknown"
     if reading.premise:
         verdict = {"refuted": "applies", "reproduced": "does not apply"}.get(verdict, verdict)
     telling = sorted(roles["shows" if exists else "denies"], key=lambda each: (each[0] != "simulated", *each[1:]))
@@ -60,7 +67,16 @@ def oracle(trials: list[list[Row]], claim: Claim, reading: Reading) -> tuple[str
     return (verdict, *decided, telling[0][2] if telling else None)
 
 
-ROLES = ("shows", "denies", "undecided", "clean", "dirty")
+ROLES = ("shows", "denies", "undecided", "clean", "dirty", "unclear")
+
+
+def decided_enough(count: dict[tuple[str, str], int], decided: tuple[str, ...], other: str) -> bool:
+    """Half of the live and nine tenths of the simulated trials."""
+    shares = {"live": (1, 2), "simulated": (9, 10)}
+    return all(
+        sum(count[role, world] for role in decided) * of >= (sum(count[role, world] for role in (*decided, other))) * n
+        for world, (n, of) in shares.items()
+    )
 
 
 def holds(parameters: dict[str, str], condition: Condition) -> bool:
@@ -81,23 +97,23 @@ def random_trial(dice: random.Random, name: str) -> list[Row]:
     scenario = dice.choice(SCENARIOS)
     control = dice.random() < 0.3
     usual = "clean" if control or int(scenario[1:]) % 2 else "violated"
-    outcomes = ["clean", "violated", "unknown", *[usual] * (97 if control or dice.random() < 0.8 else 3)]
+    outcomes = ["clean", "violated", "unknown", *[usual] * (297 if control or dice.random() < 0.9 else 3)]
     parameters = {"session_timeout_ms": "2000", "pause_ms": dice.choice(["500", "5000", "2000"])}
     parameters["assignor"] = dice.choice(["range", "round robin"])
     if dice.random() < 0.1:
         del parameters["pause_ms"]
     return rows_of_trial(
         name,
-        {check: dice.choice(outcomes) for check in CHECKS if check == CHECKS[0] or dice.random() < 0.95},
+        {check: dice.choice(outcomes) for check in CHECKS if check == CHECKS[0] or dice.random() < 0.99},
         scenario=scenario,
         world=dice.choice(["simulated", "processes", "containers"]),
         rules=dice.choice(["described", "shipped"]),
-        seed=dice.randint(1, 20),
-        history_sha256=name if dice.random() < 0.8 else f"again {dice.randint(1, 3)}",
+        seed=dice.randint(1, 40),
+        history_sha256=name if dice.random() < 0.9 else f"again {dice.randint(1, 3)}",
         control=control,
         plant=dice.choice([None, None, None, "bug"]),
         **dice.choice(
-            [{"faults": 1, "bitten": True}] * 8 + [{"faults": 1, "bitten": False}, {"faults": 0, "bitten": False}]
+            [{"faults": 1, "bitten": True}] * 40 + [{"faults": 1, "bitten": False}, {"faults": 0, "bitten": False}]
         ),
         parameters=parameters,
     )
@@ -129,8 +145,8 @@ def random_claim(dice: random.Random) -> Claim:
 
 def test_the_table_says_what_its_oracle_says(spark: SparkSession) -> None:
     dice = random.Random(1)
-    trials = [random_trial(dice, f"t{n:03}") for n in range(500)]
-    claims = {f"X{n}": random_claim(dice) for n in range(150)}
+    trials = [random_trial(dice, f"t{n:03}") for n in range(700)]
+    claims = {f"X{n}": random_claim(dice) for n in range(200)}
     found = judged(spark, [row for trial in trials for row in trial], claims)
     seen = Counter()
     for name, one in claims.items():

@@ -25,6 +25,10 @@ SHORT = {"pause_ms": "500", "session_timeout_ms": "2000"}
 MANY_LIVE_CLEAN = [row for n in range(5) for row in rows_of_trial(f"l{n}", "clean", world="processes")]
 MANY_CLEAN = [*MANY_LIVE_CLEAN, *(row for n in range(200) for row in rows_of_trial(f"s{n:03}", "clean", seed=n))]
 
+WHY_UNDECIDED = (
+    "simulated trials (no fault bit, a check is unknown or does not apply, or nothing proves that it ran live)"
+)
+
 #: Cases of an existential claim that is unknown: what there is, and what the verdict says of it.
 UNKNOWN = {
     "live only": ([*LIVE, *CONTROLS], "needs one simulated trial"),
@@ -32,7 +36,7 @@ UNKNOWN = {
     "no control": ([*LIVE, *SIMULATED, *CONTROL_LIVE], "needs one clean simulated control (the same with --control)"),
     "a control that is unknown": (
         [*LIVE, *SIMULATED, *CONTROL_LIVE, *rows_of_trial("c", "unknown", control=True, bitten=False)],
-        "needs one clean simulated control (the same with --control)",
+        "needs one clean simulated control (the same with --control); unclear: 0 live and 1 simulated controls",
     ),
     "dirty control": (
         [*LIVE, *SIMULATED, *CONTROLS, *rows_of_trial("bad", {"registration": "violated"}, control=True, bitten=False)],
@@ -40,21 +44,21 @@ UNKNOWN = {
     ),
     "not bitten": (
         [*LIVE, *CONTROLS, *rows_of_trial("gentle", "violated", bitten=False)],
-        "needs one more simulated trial (1 decide nothing: no fault bit, or a check is unknown or does not apply)",
+        f"needs one more simulated trial; undecided: 0 live and 1 {WHY_UNDECIDED}",
     ),
     "one of two checks": (
         [*LIVE, *CONTROLS, *rows_of_trial("half", {"belief_overlap": "violated", "effect_overlap": "clean"})],
         "needs one more simulated trial (so far 0 of 1 show it)",
     ),
     "the same history twice": (
-        [*MANY_CLEAN[: -len(CHECKS)], *CONTROLS, *rows_of_trial("s-again", "clean", history_sha256="s000")],
+        [*MANY_CLEAN[: -len(CHECKS)], *CONTROLS, *rows_of_trial("s-again", "clean", seed=777, history_sha256="s000")],
         "belief_overlap and effect_overlap never violated together in 5 live and 199 simulated trials whose faults bit"
-        " (1 not counted: another's history again); refuted when it is 5 live and 200 simulated",
+        " (1 not counted: another's seed or history again); refuted when it is 5 live and 200 simulated",
     ),
-    "the same course from the same seed": (
-        [*MANY_CLEAN[: -len(CHECKS)], *CONTROLS, *rows_of_trial("s-again", "clean", seed=0, course="s000")],
+    "the same seed with other settings": (
+        [*MANY_CLEAN[: -len(CHECKS)], *CONTROLS, *rows_of_trial("s-again", "clean", seed=0)],
         "belief_overlap and effect_overlap never violated together in 5 live and 199 simulated trials whose faults bit"
-        " (1 not counted: another's history again); refuted when it is 5 live and 200 simulated",
+        " (1 not counted: another's seed or history again); refuted when it is 5 live and 200 simulated",
     ),
     "live without proof": (
         [
@@ -62,7 +66,7 @@ UNKNOWN = {
             *CONTROLS,
             *rows_of_trial("edited", "violated", world="processes", unproved="it names no boot id"),
         ],
-        "needs one more live trial (1 decide nothing: no fault bit, or a check is unknown or does not apply)",
+        f"needs one more live trial; undecided: 1 live and 0 {WHY_UNDECIDED}",
     ),
     "a planted bug": (
         [*LIVE, *CONTROLS, *rows_of_trial("planted", "violated", plant="bug")],

@@ -58,7 +58,7 @@ def test_minima_follow_the_quantifier(tmp_path: Path) -> None:
     assert minimum_of(always.quantifier, always.run) == Minimum(live=5, simulated=200)
 
 
-READINGS = 'readings = [{ name = "all", expected = "refuted", reason = "so" }]'
+READINGS = 'readings = [{ name = "all", rules = "r", expected = "refuted", reason = "so" }]'
 RUN = 'run = { scenario = "s", checks = ["c"] }'
 
 
@@ -129,12 +129,14 @@ def test_readings_can_have_conditions_and_a_run_of_their_own(tmp_path: Path) -> 
     readings = """
 [[X1.readings]]
 name = "kept"
+rules = "r"
 expected = "reproduced"
 reason = "so"
 where = ["keep == true", "assignor != 'round robin'", "members >= 3"]
 
 [[X1.readings]]
 name = "other"
+rules = "r"
 expected = "refuted"
 reason = "so"
 run = { scenario = "other", checks = ["d"] }
@@ -160,9 +162,10 @@ def test_a_reading_s_conditions_are_looked_at_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        ('expected = "does not apply"', "needs a `premise` in a reading if and only if"),
-        ('expected = "refuted", premise = ["d"]', "needs a `premise` in a reading if and only if"),
+        ('expected = "does not apply", rules = "r"', "needs a `premise` in a reading if and only if"),
+        ('expected = "refuted", rules = "r", premise = ["d"]', "needs a `premise` in a reading if and only if"),
         ('expected = "reproduced", by_construction = true', "can hold by construction only where members of one rule"),
+        ('expected = "reproduced"', "needs `rules` or `under` in each reading that is run"),
         ('expected = "refuted", rules = "r", by_construction = true', "can hold by construction only where members"),
     ],
 )
@@ -173,11 +176,24 @@ def test_a_reading_that_contradicts_itself_is_an_error(tmp_path: Path, more: str
 
 
 def test_a_premise_takes_the_place_of_the_checks(tmp_path: Path) -> None:
-    readings = 'readings = [{ name = "all", reason = "so", expected = "does not apply", premise = ["d"] }]'
+    readings = 'readings = [{ name = "all", reason = "so", rules = "r", expected = "does not apply", premise = ["d"] }]'
     claim = one_claim(tmp_path, f'quantifier = "exists"\n{RUN}', readings)
     (reading,) = claim.readings
     assert (claim.run.checks, run_of(claim, reading).checks) == (("c",), ("d",))
     assert quantifier_of(claim, reading) is Quantifier.ALWAYS
+
+
+def test_a_reading_under_several_rule_sets_is_one_for_each(tmp_path: Path) -> None:
+    named = '{ name = "slow", expected = "refuted", reason = "so", under = ["r", "s"] }'
+    readings = f"readings = [{named.replace('slow', 'all')}, {named}]"
+    claim = one_claim(tmp_path, f'quantifier = "exists"\n{RUN}', readings)
+    assert [(each.name, each.rules) for each in claim.readings] == [
+        *(("r", "r"), ("s", "s")),
+        *(("r, slow", "r"), ("s, slow", "s")),
+    ]
+    twice = named.replace("under", 'rules = "r", under')
+    with pytest.raises(LedgerError, match="'slow' names `rules` and `under`"):
+        one_claim(tmp_path, f'quantifier = "exists"\n{RUN}', f"readings = [{twice}]")
 
 
 def test_constructed_names_what_confirms_itself() -> None:

@@ -63,7 +63,19 @@ def often(size: int, *reads: int) -> tuple[list[Row], list[Row]]:
     return outcomes, costs + more
 
 
+def undecided(of_world: dict[str, dict[int, int]]) -> tuple[list[Row], list[Row]]:
+    """One size from trials that show it, all sizes from others of which one proves nothing."""
+    outcomes, costs = trials({world: {SIZES[0]: quadratic(SIZES[0])} for world in of_world})
+    for world, reads in of_world.items():
+        name = f"{world}-edited"
+        fields = {"world": world, "faults": 0, "bitten": False, "unproved": "it names no boot id"}
+        outcomes += rows_of_trial(name, {"herd_cost": "clean"}, **fields)
+        costs += [cost(trial=name, world=world, members=size, reads=count) for size, count in reads.items()]
+    return outcomes, costs
+
+
 CASES = {
+    "undecided": (trend(), undecided(EXACT)),
     "exact": (trend(), trials(EXACT)),
     "exponent": (trend(model="exponent", between=(1.2, 1.8)), trials(EXACT)),
     "another measure": (trend(measure="writes", model="exponent", between=(0.9, 1.1)), trials(EXACT)),
@@ -146,6 +158,13 @@ def test_each_size_is_one_point_however_often_it_was_run(told: dict[str, Row]) -
 def test_few_sizes_decide_nothing(told: dict[str, Row]) -> None:
     assert told["few"]["verdict"] == "unknown"
     assert told["few"]["why"] == "needs 4 sizes in live trials (so far 3)"
+
+
+def test_an_undecided_trial_is_no_point(told: dict[str, Row]) -> None:
+    row = told["undecided"]
+    assert [(fit["world"], fit["sizes"]) for fit in row["fits"]] == [("live", 1), ("simulated", 1)]
+    assert row["verdict"] == "unknown"
+    assert "needs 4 sizes in live trials (so far 1)" in row["why"]
 
 
 def test_one_trial_that_denies_it_refutes_it(told: dict[str, Row]) -> None:

@@ -33,7 +33,6 @@ def crash(world: str, n: int, outcome: str = "clean", *, control: bool = False) 
         "history_sha256": f"history of {name}",
         "faults": 0 if control else 1,
         "bitten": not control,
-        "course": name,
         "unproved": None,
         "check": "registration",
         "outcome": outcome,
@@ -53,10 +52,22 @@ def trials(live: int, simulated: int) -> list[Row]:
     ]
 
 
+def undecided(live: int, simulated: int) -> list[Row]:
+    """Beyond those that `trials` has."""
+    return [
+        *(crash("processes", 1000 + n, "unknown") for n in range(live)),
+        *(crash("simulated", 1000 + n, "unknown") for n in range(simulated)),
+    ]
+
+
 CASES = {
     "enough": trials(5, 200),
     "one simulated too few": trials(5, 199),
     "one live too few": trials(4, 200),
+    "a tenth undecided": [*trials(5, 200), *undecided(5, 22)],
+    "a tenth undecided and one more": [*trials(5, 200), *undecided(0, 23)],
+    "half of the live undecided and one more": [*trials(5, 200), *undecided(6, 0)],
+    "one seed under many names": trials(5, 1) + [crash("simulated", n) | {"seed": 0} for n in range(1, 200)],
     "a counter-example": [*trials(5, 200), crash("simulated", 777, "violated")],
 }
 
@@ -89,6 +100,25 @@ def test_the_full_number_reproduces(told: dict[str, Row]) -> None:
 def test_less_is_unknown_with_counts(told: dict[str, Row], case: str, live: int, simulated: int, why: str) -> None:
     row = told[case]
     assert (row["verdict"], row["live"], row["simulated"], row["why"]) == ("unknown", live, simulated, why)
+
+
+def test_most_trials_must_be_decided(told: dict[str, Row]) -> None:
+    for case, short_of in (
+        ("a tenth undecided and one more", "fewer than 90 % of simulated trials are decided"),
+        ("half of the live undecided and one more", "fewer than 50 % of live trials are decided"),
+    ):
+        row = told[case]
+        assert (row["verdict"], row["live"], row["simulated"]) == ("unknown", 5, 200)
+        assert str(row["why"]).startswith(f"{short_of}; undecided: ")
+    row = told["a tenth undecided"]
+    assert row["verdict"] == "reproduced"
+    assert "their controls are clean; undecided: 5 live and 22 simulated trials (no fault bit" in str(row["why"])
+
+
+def test_names_do_not_make_one_seed_many(told: dict[str, Row]) -> None:
+    row = told["one seed under many names"]
+    assert (row["verdict"], row["simulated"]) == ("unknown", 1)
+    assert "(199 not counted: another's seed or history again)" in str(row["why"])
 
 
 def test_one_counter_example_outweighs_all(told: dict[str, Row]) -> None:

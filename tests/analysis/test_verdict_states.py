@@ -23,26 +23,40 @@ UNDECIDED = NOTHING | {"undecided": (3, 3)}
 ONE_DENIES = ENOUGH_SHOW | {"denies": (0, 1)}
 ENOUGH_DENY = NOTHING | {"denies": (2, 3)}
 FEW_DENY = NOTHING | {"denies": (2, 2)}
+#: Of six live and twenty simulated trials two and seventeen are decided: too few.
+MOST_UNDECIDED = {"undecided": (4, 3)}
+SHOW_BUT_MOST_UNDECIDED = {"shows": (2, 17), "denies": (0, 0)} | MOST_UNDECIDED
+DENY_BUT_MOST_UNDECIDED = {"shows": (0, 0), "denies": (2, 17)} | MOST_UNDECIDED
+ONE_DENIES_MOST_UNDECIDED = SHOW_BUT_MOST_UNDECIDED | {"denies": (0, 1)}
 DENY_AND_ONE_SHOWS = NOTHING | {"denies": (2, 3), "shows": (0, 1)}
 
-CLEAN, MISSING, DIRTY = "clean", "missing", "dirty"
+#: `unclear`: one clean control in each world, and too many that say nothing.
+CLEAN, MISSING, DIRTY, UNCLEAR = ALL = "clean", "missing", "dirty", "unclear"
+IF_CONTROLLED = dict.fromkeys(ALL, "unknown") | {CLEAN: "reproduced"}
 
 #: (quantifier, what the trials say, the controls) -> the verdict, of a reading without a premise.
 CELLS: dict[tuple[str, str], tuple[dict[str, tuple[int, int]], dict[str, str]]] = {
-    ("exists", "nothing"): (NOTHING, dict.fromkeys((CLEAN, MISSING, DIRTY), "not run")),
-    ("exists", "undecided"): (UNDECIDED, dict.fromkeys((CLEAN, MISSING, DIRTY), "unknown")),
-    ("exists", "enough show"): (ENOUGH_SHOW, {CLEAN: "reproduced", MISSING: "unknown", DIRTY: "unknown"}),
-    ("exists", "few show"): (FEW_SHOW, dict.fromkeys((CLEAN, MISSING, DIRTY), "unknown")),
-    ("exists", "one denies"): (ONE_DENIES, {CLEAN: "reproduced", MISSING: "unknown", DIRTY: "unknown"}),
-    ("exists", "enough deny"): (ENOUGH_DENY, dict.fromkeys((CLEAN, MISSING, DIRTY), "refuted")),
-    ("exists", "few deny"): (FEW_DENY, dict.fromkeys((CLEAN, MISSING, DIRTY), "unknown")),
-    ("exists", "one shows"): (DENY_AND_ONE_SHOWS, dict.fromkeys((CLEAN, MISSING, DIRTY), "unknown")),
-    ("always", "nothing"): (NOTHING, dict.fromkeys((CLEAN, MISSING, DIRTY), "not run")),
-    ("always", "undecided"): (UNDECIDED, dict.fromkeys((CLEAN, MISSING, DIRTY), "unknown")),
-    ("always", "enough show"): (ENOUGH_SHOW, {CLEAN: "reproduced", MISSING: "unknown", DIRTY: "unknown"}),
-    ("always", "few show"): (FEW_SHOW, dict.fromkeys((CLEAN, MISSING, DIRTY), "unknown")),
-    ("always", "one denies"): (ONE_DENIES, dict.fromkeys((CLEAN, MISSING, DIRTY), "refuted")),
-    ("always", "enough deny"): (ENOUGH_DENY, dict.fromkeys((CLEAN, MISSING, DIRTY), "refuted")),
+    ("exists", "nothing"): (NOTHING, dict.fromkeys(ALL, "not run")),
+    ("exists", "undecided"): (UNDECIDED, dict.fromkeys(ALL, "unknown")),
+    ("exists", "enough show"): (ENOUGH_SHOW, IF_CONTROLLED),
+    ("exists", "few show"): (FEW_SHOW, dict.fromkeys(ALL, "unknown")),
+    ("exists", "one denies"): (ONE_DENIES, IF_CONTROLLED),
+    ("exists", "enough deny"): (ENOUGH_DENY, dict.fromkeys(ALL, "refuted")),
+    ("exists", "few deny"): (FEW_DENY, dict.fromkeys(ALL, "unknown")),
+    ("exists", "show, most undecided"): (
+        SHOW_BUT_MOST_UNDECIDED,
+        IF_CONTROLLED,
+    ),
+    ("exists", "deny, most undecided"): (DENY_BUT_MOST_UNDECIDED, dict.fromkeys(ALL, "unknown")),
+    ("exists", "one shows"): (DENY_AND_ONE_SHOWS, dict.fromkeys(ALL, "unknown")),
+    ("always", "nothing"): (NOTHING, dict.fromkeys(ALL, "not run")),
+    ("always", "undecided"): (UNDECIDED, dict.fromkeys(ALL, "unknown")),
+    ("always", "enough show"): (ENOUGH_SHOW, IF_CONTROLLED),
+    ("always", "few show"): (FEW_SHOW, dict.fromkeys(ALL, "unknown")),
+    ("always", "one denies"): (ONE_DENIES, dict.fromkeys(ALL, "refuted")),
+    ("always", "enough deny"): (ENOUGH_DENY, dict.fromkeys(ALL, "refuted")),
+    ("always", "show, most undecided"): (SHOW_BUT_MOST_UNDECIDED, dict.fromkeys(ALL, "unknown")),
+    ("always", "one denies, most undecided"): (ONE_DENIES_MOST_UNDECIDED, dict.fromkeys(ALL, "refuted")),
 }
 
 #: Of a reading with a premise, which is judged as a universal statement.
@@ -58,7 +72,9 @@ def judged(
     (row,) = reading_rows(Ledger({"X1": Claim("it is so", Quantifier(quantifier), "test", (reading,), run)}))
     counts = {(role, world): trials for role, both in said.items() for world, trials in zip(WORLDS, both, strict=True)}
     if controls != MISSING:
-        counts |= {(controls, world): 1 for world in WORLDS}
+        counts |= {(controls, world): 2 for world in WORLDS}
+    if controls == UNCLEAR:
+        counts |= {(CLEAN, world): 1 for world in WORLDS}
     roles = [
         {"role": role, "world": world, "trials": trials, "first": f"{role}-{world}", "repeats": 0}
         for (role, world), trials in counts.items()
@@ -77,7 +93,7 @@ def status_of(expected: Expected, verdict: str) -> str:
     return "does not apply" if expected is Expected.DOES_NOT_APPLY else "as expected"
 
 
-@pytest.mark.parametrize("controls", [CLEAN, MISSING, DIRTY])
+@pytest.mark.parametrize("controls", ALL)
 @pytest.mark.parametrize("expected", [Expected.REPRODUCED, Expected.REFUTED])
 @pytest.mark.parametrize("cell", CELLS, ids=" ".join)
 def test_counts_give_verdict_and_status(cell: tuple[str, str], expected: Expected, controls: str) -> None:
@@ -87,15 +103,17 @@ def test_counts_give_verdict_and_status(cell: tuple[str, str], expected: Expecte
     assert row["status"] == status_of(expected, row["verdict"])
 
 
-@pytest.mark.parametrize("controls", [CLEAN, MISSING, DIRTY])
+@pytest.mark.parametrize("controls", ALL)
 @pytest.mark.parametrize(
     ("fit", "said", "verdicts"),
     [
-        ("agrees", ENOUGH_SHOW, {CLEAN: "reproduced", MISSING: "unknown", DIRTY: "unknown"}),
-        ("agrees", FEW_SHOW, dict.fromkeys((CLEAN, MISSING, DIRTY), "unknown")),
-        ("agrees", ONE_DENIES, dict.fromkeys((CLEAN, MISSING, DIRTY), "refuted")),
-        ("disagrees", ENOUGH_SHOW, dict.fromkeys((CLEAN, MISSING, DIRTY), "refuted")),
-        ("decides nothing", ENOUGH_SHOW, dict.fromkeys((CLEAN, MISSING, DIRTY), "unknown")),
+        ("agrees", ENOUGH_SHOW, IF_CONTROLLED),
+        ("agrees", FEW_SHOW, dict.fromkeys(ALL, "unknown")),
+        ("agrees", ONE_DENIES, dict.fromkeys(ALL, "refuted")),
+        ("disagrees", ENOUGH_SHOW, dict.fromkeys(ALL, "refuted")),
+        ("decides nothing", ENOUGH_SHOW, dict.fromkeys(ALL, "unknown")),
+        ("agrees", SHOW_BUT_MOST_UNDECIDED, dict.fromkeys(ALL, "unknown")),
+        ("disagrees", SHOW_BUT_MOST_UNDECIDED, dict.fromkeys(ALL, "unknown")),
     ],
 )
 def test_a_trend_needs_a_fit_that_agrees(
@@ -107,7 +125,7 @@ def test_a_trend_needs_a_fit_that_agrees(
         assert row["status"] == status_of(expected, row["verdict"])
 
 
-@pytest.mark.parametrize("controls", [CLEAN, MISSING, DIRTY])
+@pytest.mark.parametrize("controls", ALL)
 @pytest.mark.parametrize("cell", [cell for cell in CELLS if cell[0] == "always"], ids=" ".join)
 def test_a_premise_is_judged_as_a_universal_statement(cell: tuple[str, str], controls: str) -> None:
     said, verdicts = CELLS[cell]
@@ -116,6 +134,15 @@ def test_a_premise_is_judged_as_a_universal_statement(cell: tuple[str, str], con
         row = judged(quantifier, reading, said, controls)
         assert row["verdict"] == OF_PREMISE.get(verdicts[controls], verdicts[controls])
         assert row["status"] == status_of(Expected.DOES_NOT_APPLY, row["verdict"])
+
+
+@pytest.mark.parametrize("quantifier", ["exists", "always"])
+def test_controls_that_say_nothing_are_named(quantifier: str) -> None:
+    row = judged(quantifier, Reading("all", Expected.REPRODUCED, "so"), ENOUGH_SHOW, UNCLEAR)
+    assert row["why"] == (
+        "fewer than 50 % of live controls are clean or violated; "
+        "fewer than 90 % of simulated controls are clean or violated; unclear: 2 live and 2 simulated controls"
+    )
 
 
 def test_one_trial_with_the_premise_makes_it_a_surprise() -> None:

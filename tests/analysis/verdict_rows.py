@@ -37,7 +37,6 @@ def rows_of_trial(name: str, found: dict[str, str] | str, **fields: Any) -> list
         "history_sha256": name,
         "faults": 1,
         "bitten": True,
-        "course": name,
         "unproved": None,
         "witness": [],
         "why": "",

@@ -5,9 +5,9 @@ but `simulated`) and simulated trials apart. A verdict is *reproduced* or *refut
 premise *does not apply* or *applies*; *unknown* (there were trials, but they do not decide: `why` says
 what is missing); or *not run* (no trial, or the reading waits for something).
 
-Trials of one history count once: a copy of a folder proves nothing anew. So do simulated trials of one seed
-and one course (`trialwise.credentials`): a setting that changed nothing but times draws no new lot. A live
-trial that does not show that it ran live decides nothing, nor does its control.
+Trials of one history count once: a copy of a folder proves nothing anew. So do simulated trials of one seed that
+say the same, whatever their settings: only a seed draws anew what chance decides. A live trial that does not
+show that it ran live (`trialwise.credentials`) is undecided; such a control is unclear.
 """
 
 from __future__ import annotations
@@ -73,14 +73,17 @@ _STATEMENTS = sorted(name for name, check in CHECKS.items() if check.about is Ab
 
 _OF_TRIAL = (
     *("scenario", "rules", "generation", "seed", "control"),
-    *("faults", "bitten", "history_sha256", "course", "unproved"),
+    *("faults", "bitten", "history_sha256", "unproved"),
 )
+
+#: What trials share that say the same of a reading.
+_SAME = ("position", "world", "role")
 
 
 def claim_verdicts(outcomes: DataFrame, readings: DataFrame, costs: DataFrame) -> DataFrame:
     """OUTCOMES, READINGS and HERD_COSTS to VERDICTS: one row for each reading, in no order."""
-    distinct = _distinct(_judged(_trials(outcomes), readings))
-    counted = _counts(distinct, readings).join(trend_fits(distinct, readings, costs), "position", "left")
+    histories = _histories(_judged(_trials(outcomes), readings))
+    counted = _counts(_distinct(histories), readings).join(trend_fits(histories, readings, costs), "position", "left")
     # What is left are some hundred readings with their counts: plain Python says what they mean.
     return counted.mapInArrow(_verdicts, VERDICTS)
 
@@ -134,16 +137,20 @@ def _judged(trials: DataFrame, readings: DataFrame) -> DataFrame:
     return matching.withColumn("role", F.when(F.col("unproved").isNull(), role).otherwise(nothing))
 
 
-def _distinct(judged: DataFrame) -> DataFrame:
-    """Of the trials that say the same of a reading by the same history, or simulated by the same course from
-    the same seed, the first, and how many `repeats` of it there are."""
-    key = ("position", "world", "role")
-    histories = judged.groupBy(*key, "history_sha256").agg(
-        F.min(F.struct("seed", "trial", "course")).alias("first"), F.count("*").alias("trials")
+def _histories(judged: DataFrame) -> DataFrame:
+    """Of the trials that say the same of a reading by the same history, the `first` (seed, trial), and how
+    many `trials` there are."""
+    return judged.groupBy(*_SAME, "history_sha256").agg(
+        F.min(F.struct("seed", "trial")).alias("first"), F.count("*").alias("trials")
     )
-    drawn = F.concat_ws(" ", F.col("first.seed").cast("string"), "first.course")
-    same = F.when(F.col("world") == "simulated", drawn).otherwise(F.col("history_sha256"))
-    return histories.groupBy(*key, same.alias("same")).agg(
+
+
+def _distinct(histories: DataFrame) -> DataFrame:
+    """Of the simulated histories of one seed that say the same of a reading, the `first`, and how many
+    `repeats` of it there are; of live ones each."""
+    seed = F.col("first.seed").cast("string")
+    same = F.when(F.col("world") == "simulated", seed).otherwise(F.col("history_sha256"))
+    return histories.groupBy(*_SAME, same.alias("same")).agg(
         F.min("first").alias("first"), (F.sum("trials") - 1).alias("repeats")
     )
 

@@ -13,19 +13,20 @@ from rebalance_lab.analysis.tables.cost_fits import FITS, fitted
 _KEY = ("position", "scenario", "world", "rules", "change", "measure", "against", "model")
 
 
-def trend_fits(distinct: DataFrame, readings: DataFrame, costs: DataFrame) -> DataFrame:
+def trend_fits(judged: DataFrame, readings: DataFrame, costs: DataFrame) -> DataFrame:
     """position, fits, and for each world whether its fit `agrees_…` or `disagrees_…`: a row for
     each trend that has points.
 
-    `distinct`: position, world, role, first.trial of the trials that count (as in
-    `claim_verdicts`). Fitted are the changes of all of them but controls, whatever their checks
-    say, whose cost is not in doubt; for a trend `without_conflicts` those without a failed attempt.
+    `judged`: position, world, role and first.trial of each history that counts (as in `claim_verdicts`).
+    Points are the changes of those that show or deny the claim, if their cost is not in doubt; for a trend
+    `without_conflicts` those without a failed attempt. An undecided trial is no point: a live one may be
+    undecided because nothing proves that it ran live.
     One point is the mean of all changes of one size: trials of the same size repeat each other, and
     would make the interval narrow without adding a size.
     """
     trends = readings.where(F.col("trend.measure").isNotNull()).select("position", "trend", "scenario", "rules")
-    earnest = distinct.where(F.col("role").isin("shows", "denies", "undecided"))
-    trials = earnest.select("position", "world", F.col("first.trial").alias("trial"))
+    decided = judged.where(F.col("role").isin("shows", "denies"))
+    trials = decided.select("position", "world", F.col("first.trial").alias("trial"))
     known = costs.where(F.col("doubt").isNull())
     of_change = known.select("trial", F.col("change").alias("kind"), "retries", *TREND_MEASURES, *TREND_SIZES)
     rows = trials.join(F.broadcast(trends), "position").join(of_change, "trial")

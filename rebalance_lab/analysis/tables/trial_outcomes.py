@@ -24,7 +24,7 @@ FINDINGS = StructType(
 
 #: One row a trial and check that applies to it. `faults`: how many the trial had; `bitten`: it
 #: had some, and each is shown to have bitten. `history_sha256` is of the events themselves, as
-#: `history.files.digest` has it, whatever `trial.json` says. `course`, `unproved`: see
+#: `history.files.digest` has it, whatever `trial.json` says. `unproved`: see
 #: `trialwise.credentials`.
 OUTCOMES = StructType(
     [
@@ -32,7 +32,6 @@ OUTCOMES = StructType(
         column("history_sha256", StringType()),
         column("faults", LongType()),
         column("bitten", BooleanType()),
-        column("course", StringType()),
         column("unproved", StringType(), null=True),
         *FINDINGS.fields,
     ]

@@ -23,7 +23,7 @@ from rebalance_lab.analysis.tables.herd_costs import HERD_COSTS
 from rebalance_lab.analysis.tables.rebalance_episodes import EPISODES
 from rebalance_lab.analysis.tables.schemas import HISTORIES, column
 from rebalance_lab.analysis.tables.trial_outcomes import FINDINGS
-from rebalance_lab.analysis.trialwise.credentials import course, unproved
+from rebalance_lab.analysis.trialwise.credentials import unproved
 from rebalance_lab.analysis.trialwise.episodes import episodes
 from rebalance_lab.analysis.trialwise.herd_costs import herd_costs
 from rebalance_lab.analysis.workers import settle_worker
@@ -33,14 +33,13 @@ from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History, HistoryError, Trial
 
 #: One row a trial: HISTORIES without its place; `faults`, how many it had, of them `bitten` are
-#: shown to have bitten; its `course`, and what a live one has `unproved` (see `trialwise.credentials`);
-#: and the rows that it has in three tables.
+#: shown to have bitten; what a live one has `unproved` (see `trialwise.credentials`); and
+#: the rows that it has in three tables.
 RESULTS = StructType(
     [
         *(field for field in HISTORIES.fields if field.name not in ("document", "part", "first_group", "groups")),
         column("faults", LongType()),
         column("bitten", LongType()),
-        column("course", StringType()),
         column("unproved", StringType(), null=True),
         column("findings", ArrayType(FINDINGS, False)),
         column("episodes", ArrayType(EPISODES, False)),
@@ -110,7 +109,6 @@ def result_row(given: dict[str, Any], history: History) -> dict[str, Any]:
         **{name: given[name] for name in _AS_GIVEN},
         "faults": len(found),
         "bitten": sum(fault.why_not_bitten is None for fault in found),
-        "course": course(history),
         "unproved": unproved(history),
         "findings": [
             {
