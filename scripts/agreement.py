@@ -15,8 +15,16 @@ from pathlib import Path
 
 from rebalance_lab.analysis.agreement.causes import CAUSES, Cause, Live, Size
 from rebalance_lab.analysis.agreement.measures import MARGIN_TICKS
-from rebalance_lab.analysis.agreement.statistics import CONFIDENCE, LEAST_TRIALS, TOLERATED
-from rebalance_lab.analysis.agreement.verdicts import Agreement, compare
+from rebalance_lab.analysis.agreement.statistics import (
+    CONFIDENCE,
+    LEAST_TRIALS,
+    TOLERATED,
+    Band,
+    Values,
+    as_values,
+    beyond,
+)
+from rebalance_lab.analysis.agreement.verdicts import LEAST_SHARE, SIGNIFICANT, Agreement, compare
 from rebalance_lab.cli.agree_samples import live_sample, simulated_plan, simulated_sample, stored_trials
 from rebalance_lab.cli.agree_shown import Comparison, name_of, quantile_text, reason
 from rebalance_lab.trials import api
@@ -26,6 +34,34 @@ PAGE = Path(__file__).parent.parent / "docs" / "agreement.md"
 
 #: What the page of an empty store says.
 NOTHING = "No live trials have been compared yet."
+
+#: For the table of what would be seen: simulated trials, and measures that are compared together.
+POWER_SIMULATED, POWER_MEASURES = 300, 30
+
+
+def power() -> str:
+    """The rows of the table of what would be seen with so many live trials."""
+    return "\n".join(_power(number) for number in (LEAST_TRIALS, 15, 30, 100))
+
+
+def _power(number: int) -> str:
+    margin_us, spread_us = 100_000, 1_000_000
+    same = as_values([0] * POWER_SIMULATED)
+    spread = as_values([spread_us * each // POWER_SIMULATED for each in range(POWER_SIMULATED)])
+    live = as_values([spread_us * (2 * each + 1) // (2 * number) for each in range(number)])
+
+    def differs(sample: Values, beside: Values, margin: int) -> bool:
+        return beyond(sample, beside, Band(-margin, margin)).p_value * POWER_MEASURES < SIGNIFICANT
+
+    others = (k for k in range(1, number + 1) if differs(as_values([0] * (number - k) + [1] * k), same, 0))
+    shifts = (us for us in range(0, 2 * spread_us, 10_000) if differs(live + us, spread, margin_us))
+    most = beyond(as_values([0] * number), same, Band(0, 0)).at_most
+    return _row([str(number), f"{next(others) / number:.0%}", f"{next(shifts) / 1e6:.2f} s", f"{most:.0%}"])
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
 
 HEAD = f"""# Do live and simulated trials agree?
 
@@ -51,7 +87,8 @@ counts of notifications, rebalances, attempts, conflicts, reads and writes. They
 from the rebalance episodes between the first rest and the closing. The table is
 `rebalance_lab/analysis/agreement/measures.py`. A trial whose fault did not bite, that missed a rest, or that a
 busy machine disturbed is left out and counted; the share of trials left out is compared like a measure, and nothing
-explains a difference: what is left out might have differed. A measure of a check that is *unknown* is left out alone.
+explains a difference: what is left out might have differed. A measure of a check that is *unknown* is left out alone;
+where fewer than {LEAST_SHARE:.0%} of the other trials have a value the measure is *undecided*.
 
 ## How
 
@@ -72,10 +109,27 @@ each value by itself (Clopper and Pearson), as agreement must hold at all of the
 another frequency, as well as a shift. The command exits with 0 if all agree or are explained, 1 if one differs, 2
 if one is undecided.
 
+### What would be seen
+
+Fewer live trials show less. The table holds for {POWER_MEASURES} measures compared together and {POWER_SIMULATED}
+simulated trials. A measure *differs* if at least this share of live trials has a value that no simulated one has. Where
+simulated values are spread evenly over 1 s, as those of a reconnect are, it *differs* if live ones are later by at
+least this shift (the margin is 0.1 s). Where all trials are alike, *agrees* shows that no more than the last share of
+live trials is beyond the margin.
+
+| live trials | share seen | shift seen | share that *agrees* leaves open |
+| ---: | ---: | ---: | ---: |
+{power()}
+
+A smaller difference is *undecided* or *agrees*.
+
 ## What may explain a difference
 
 Declared beforehand, with direction and largest size. What is larger, or goes the other way, *differs*. Sizes for
-each operation or write are multiplied by what the median simulated trial needed in the time that is measured.
+each operation or write are multiplied by what the median simulated trial needed in the time that is measured. They
+are medians over the trials of a sweep of all scenarios, on two cores that other work shared. A back-off is granted
+trial by trial: for each attempt that failed in a live trial, in the time that is measured, beyond those of the median
+simulated trial.
 
 | cause | live may be later by | earlier by | of | why |
 | --- | --- | --- | --- | --- |
@@ -101,7 +155,12 @@ machine must be quiet: what competes with the trials for its cores shows as a di
 def causes() -> Iterator[str]:
     """The rows of the table of causes."""
     for cause in CAUSES:
-        yield _row([cause.name, _size(cause.later), _size(cause.earlier), _where(cause), cause.why])
+        later = (
+            "1 back-off for each failed attempt more; requests: those of an attempt"
+            if cause.repeats
+            else _size(cause.later)
+        )
+        yield _row([cause.name, later, _size(cause.earlier), _where(cause), cause.why])
 
 
 def _size(size: Size) -> str:
@@ -109,7 +168,6 @@ def _size(size: Size) -> str:
         (size.once_us, f"{size.once_us / 1000:g} ms"),
         (size.operation_us, f"{size.operation_us / 1000:g} ms an operation"),
         (size.write_us, f"{size.write_us / 1000:g} ms a write"),
-        (size.retries, f"{size.retries} failed attempt a step"),
     ]
     return " + ".join(text for number, text in parts if number) or "-"
 
@@ -187,10 +245,6 @@ def _listed(found: Sequence[Comparison], verdict: Agreement) -> Iterator[str]:
     for each, row in rows:
         numbers = [quantile_text(row, sample) for sample in (row.live, row.simulated)]
         yield _row([*_names(each), name_of(row), *numbers, reason(row)])
-
-
-def _row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
 
 
 def explanations() -> str:

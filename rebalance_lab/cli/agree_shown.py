@@ -136,6 +136,13 @@ def reason(row: Compared) -> str:
     """Why a measure has its verdict, in one sentence."""
     if row.effect is None or row.beyond is None or row.plain is None:
         return f"{row.live.n} live and {row.simulated.n} simulated trials have it"
+    if row.verdict is Agreement.UNDECIDED and not (row.live.whole and row.simulated.whole):
+        missing = [
+            f"{sample.trials - sample.n} of {sample.trials} {world} trials"
+            for world, sample in (("live", row.live), ("simulated", row.simulated))
+            if not sample.whole
+        ]
+        return f"{' and '.join(missing)} have no value: its check is unknown there"
     unit = _unit(row)
     low, median, high = (number(row, value) for value in (row.effect.low, row.effect.median, row.effect.high))
     told = f"live minus simulated is {median} {unit}".rstrip() + f" at the median ({low} to {high}), "
@@ -152,7 +159,11 @@ def reason(row: Compared) -> str:
 
 def _band(row: Compared) -> str:
     unit = _unit(row)
-    return f"{number(row, row.band.low)} to {number(row, row.band.high)} {unit}".rstrip()
+    told = f"{number(row, row.band.low)} to {number(row, row.band.high)} {unit}".rstrip()
+    if not row.repeated:
+        return told
+    more = f"{number(row, row.explained.attempt)} {unit}".rstrip()
+    return f"{told} (and {more} for each attempt that failed more than usual, in {row.repeated} live trials)"
 
 
 def shape(comparison: Comparison) -> dict[str, object]:
@@ -194,6 +205,8 @@ def _row_shape(row: Compared) -> dict[str, object]:
             "low": row.explained.band.low,
             "high": row.explained.band.high,
             "causes": [cause.name for cause in row.explained.causes],
+            "attempt": row.explained.attempt,
+            "repeated": row.repeated,
         },
         "beyond_margin": None if plain is None else {"share": plain.share, "at_most": plain.at_most},
         "beyond_explained": None

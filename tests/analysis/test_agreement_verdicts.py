@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -26,6 +26,7 @@ from rebalance_lab.analysis.agreement.measures import (
 from rebalance_lab.analysis.agreement.verdicts import Agreement, Compared, compare, overall
 from rebalance_lab.analysis.results import Episode
 from rebalance_lab.checks import CHECKS, judge
+from rebalance_lab.cli.agree_shown import reason
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
 
@@ -120,22 +121,75 @@ def test_the_verdict_of_all_is_the_worst() -> None:
 
 def test_causes_grow_with_what_was_done_and_only_where_they_are_at_work() -> None:
     found = explained(TIME, Live.PROCESSES, PARAMETERS, WORK["paused"])
-    assert [cause.name for cause in found.causes] == ["interpreter", "scheduler", "disk", "JVM of the server"]
-    assert (found.band.low, found.band.high) == (0, 50 * 1_000 + 400_000 + 9 * 10_000 + 100_000)
+    assert [cause.name for cause in found.causes] == ["interpreter", "disk", "JVM of the server"]
+    assert (found.band.low, found.band.high, found.attempt) == (0, 50 * 700 + 9 * 4_000 + 100_000, 0)
     unowned = next(measure for measure in MEASURES if measure.unit is Unit.PARTITION_TIME and "unowned" in measure.key)
     assert explained(unowned, Live.PROCESSES, PARAMETERS, WORK["paused"]).band.high == 6 * found.band.high
     session = explained(session_end("kill", 1), Live.PROCESSES, PARAMETERS, Work())
     assert (session.band.low, session.band.high) == (0, 100_000)
 
 
-@pytest.mark.parametrize(
-    ("key", "most"), [("changes.attempts", 2), ("changes.conflicts", 2), ("changes.reads", 28), ("changes.writes", 6)]
-)
-def test_a_member_that_gets_no_core_costs_one_attempt_in_each_step(key: str, most: int) -> None:
+@pytest.mark.parametrize(("key", "more"), [("settled", 400_000), ("changes.reads", 14), ("changes.writes", 3)])
+def test_a_failed_attempt_is_worth_a_back_off_or_an_attempts_requests(key: str, more: int) -> None:
+    measure = TIME if key == "settled" else next(each for each in MEASURES if each.key == key)
+    work = Work(reads=82, writes=18, attempts=6)
+    assert explained(measure, Live.PROCESSES, PARAMETERS, work).attempt == 0
+    assert explained(measure, Live.PROCESSES, PARAMETERS, work, repeated=True).attempt == more
+
+
+REPEATS = next(cause for cause in CAUSES if cause.repeats)
+
+
+def repeating(trials: Sequence[Measured], failed: int, later_us: int) -> list[Measured]:
+    """The trials with `failed` more failed attempts each, and later by `later_us`."""
+    return [
+        Measured(
+            None,
+            {measure: value + later_us for measure, value in trial.values.items()},
+            {step: replace(work, failed=work.failed + failed) for step, work in trial.work.items()},
+        )
+        for trial in trials
+    ]
+
+
+def test_a_back_off_is_excused_in_the_trials_alone_in_which_an_attempt_failed() -> None:
+    simulated = times(2, 500)
+    seen = verdict(repeating(times(1, 30), 1, 400_000), simulated, [REPEATS])
+    assert (seen.verdict, seen.repeated, seen.explained.attempt) == (Agreement.EXPLAINED, 30, 400_000)
+    assert verdict(repeating(times(1, 30), 0, 400_000), simulated, [REPEATS]).verdict is Agreement.DIFFERS
+    assert verdict(repeating(times(1, 30), 1, 900_000), simulated, [REPEATS]).verdict is Agreement.DIFFERS, "two"
+    some = [*repeating(times(1, 10), 1, 0), *repeating(times(3, 20), 0, 400_000)]
+    assert verdict(some, simulated, [REPEATS]).verdict is Agreement.DIFFERS, "it failed in other trials"
+
+
+def test_what_fails_in_the_simulator_as_often_excuses_nothing() -> None:
+    live, simulated = repeating(times(1, 30), 1, 400_000), repeating(times(2, 500), 1, 0)
+    assert verdict(live, simulated, [REPEATS]).verdict is Agreement.DIFFERS
+
+
+@pytest.mark.parametrize("key", ["changes.attempts", "changes.conflicts"])
+def test_an_attempt_or_a_conflict_more_in_every_trial_differs(key: str) -> None:
     measure = next(each for each in MEASURES if each.key == key)
-    found = explained(measure, Live.PROCESSES, PARAMETERS, Work(reads=82, writes=18, attempts=6, steps=2))
-    assert [cause.name for cause in found.causes] == ["scheduler"]
-    assert (found.band.low, found.band.high) == (0, most)
+    live = repeating(trials([1] * 30, measure), 1, 0)
+    assert verdict(live, trials([0] * 500, measure), CAUSES).verdict is Agreement.DIFFERS
+
+
+def test_a_measure_without_a_value_in_many_trials_is_undecided() -> None:
+    """Its check may be unknown just where the worlds differ."""
+    nothing = [Measured(None, {}, WORK)]
+    assert verdict([*times(1, 54), *nothing * 6], times(2, 500)).verdict is Agreement.AGREES
+    few = verdict([*times(1, 53), *nothing * 7], times(2, 500))
+    assert (few.verdict, few.live.n, few.live.trials) == (Agreement.UNDECIDED, 53, 60)
+    assert "7 of 60 live trials have no value" in reason(few)
+    assert verdict(times(1, 60), [*times(2, 300), *nothing * 200]).verdict is Agreement.UNDECIDED
+    late = verdict([*times(1, 30, 400_000), *nothing * 30], times(2, 500))
+    assert late.verdict is Agreement.DIFFERS, "what they have is enough to say that"
+
+
+def test_differences_of_counts_are_whole() -> None:
+    row = verdict(trials([42, 43] * 20, COUNT), trials([42] * 500, COUNT))
+    assert row.effect is not None
+    assert all(float(each).is_integer() for each in (row.effect.median, row.effect.low, row.effect.high))
 
 
 def test_nothing_explains_other_counts() -> None:
@@ -147,7 +201,7 @@ def test_nothing_explains_other_counts() -> None:
 def test_every_cause_has_a_reason_a_size_and_something_that_it_moves() -> None:
     for cause in CAUSES:
         assert cause.why.endswith(".") and cause.families and cause.live
-        assert cause.later != Size() or cause.earlier != Size()
+        assert cause.repeats or cause.later != Size() or cause.earlier != Size()
     assert len({cause.name for cause in CAUSES}) == len(CAUSES)
 
 

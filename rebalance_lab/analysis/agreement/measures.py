@@ -43,7 +43,7 @@ class Family(StrEnum):
     UNOWNED = "unowned"
     REACTION = "reaction"
     COUNT = "count"
-    RETRIES = "retries"
+    REQUESTS = "requests"
     LEFT_OUT = "left out"
 
 
@@ -107,10 +107,10 @@ MEASURES: tuple[Measure, ...] = (
     _count("changes.notifications", "notifications"),
     _count("changes.watches", "watches fired"),
     _count("changes.rebalances", "rebalances"),
-    _count("changes.attempts", "attempts", Family.RETRIES),
-    _count("changes.conflicts", "conflicts", Family.RETRIES),
-    _count("changes.reads", "reads", Family.RETRIES),
-    _count("changes.writes", "writes", Family.RETRIES),
+    _count("changes.attempts", "attempts"),
+    _count("changes.conflicts", "conflicts"),
+    _count("changes.reads", "reads", Family.REQUESTS),
+    _count("changes.writes", "writes", Family.REQUESTS),
     _count("changes.moved", "partitions moved"),
 )
 
@@ -155,12 +155,12 @@ def session_end(fault: str, number: int) -> Measure:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the group's members did in a step, all together; in several `steps`, their sum."""
+    """What the group's members did in a step, all together. `failed`: of the `attempts`, those that failed."""
 
     reads: int = 0
     writes: int = 0
     attempts: int = 0
-    steps: int = 1
+    failed: int = 0
 
     @property
     def operations(self) -> int:
@@ -169,11 +169,22 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One trial's values. `left_out`: why it has none; None where it has. `work`: by step."""
+    """One trial's values. `left_out`: why it has none; None where it has. `work`: by step. `failed`: the
+    attempts that failed before the closing, those before the first rest with them."""
 
     left_out: str | None
     values: Mapping[Measure, int] = field(default_factory=dict)
     work: Mapping[str, Work] = field(default_factory=dict)
+    failed: int = 0
+
+    def failed_in(self, measure: Measure) -> int:
+        """The failed attempts in the time that a measure measures: in its step, in all changes, or in the
+        whole trial, as checks do."""
+        if measure.step is not None:
+            return self.work.get(measure.step, Work()).failed
+        if measure.source is Source.CHANGES:
+            return sum(each.failed for each in self.work.values())
+        return self.failed
 
 
 def measured(history: History, findings: Mapping[str, Finding]) -> Measured:
@@ -181,12 +192,14 @@ def measured(history: History, findings: Mapping[str, Finding]) -> Measured:
     why = _why_left_out(history)
     if why is not None:
         return Measured(why)
-    changes = [each for each in episodes(history) if each.part == CHANGE]
+    found = episodes(history)
+    changes = [each for each in found if each.part == CHANGE]
     steps = _steps(history, changes)
-    values = {settled(name): sum(each.duration_us for each in found) for name, found in steps.items()}
+    values = {settled(name): sum(each.duration_us for each in of_step) for name, of_step in steps.items()}
     values |= _of_sessions(history)
     values |= dict(_of_table(changes, findings))
-    return Measured(None, values, {name: _work(found) for name, found in steps.items()})
+    failed = sum(each.failed_attempts for each in found if each.part != CLOSING)
+    return Measured(None, values, {name: _work(each) for name, each in steps.items()}, failed)
 
 
 def _why_left_out(history: History) -> str | None:
@@ -220,8 +233,9 @@ def _steps(history: History, changes: Sequence[Episode]) -> dict[str, list[Episo
 
 
 def _work(found: Sequence[Episode]) -> Work:
-    reads, writes, attempts = (sum(getattr(each, name) for each in found) for name in ("reads", "writes", "attempts"))
-    return Work(reads, writes, attempts)
+    return Work(
+        *(sum(getattr(each, name) for each in found) for name in ("reads", "writes", "attempts", "failed_attempts"))
+    )
 
 
 def _of_sessions(history: History) -> dict[Measure, int]:

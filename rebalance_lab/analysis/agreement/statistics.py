@@ -108,9 +108,10 @@ def quantiles(sample: Values) -> tuple[float, ...]:
     return tuple(float(each) for each in np.quantile(sample, QUANTILES, method="inverted_cdf"))
 
 
-def beyond(live: Values, simulated: Values, band: Band) -> Beyond:
-    """How much of `live` lies beyond the band around `simulated`."""
-    above = _one_side(live, simulated + band.high)
+def beyond(live: Values, simulated: Values, band: Band, excused: Values | None = None) -> Beyond:
+    """How much of `live` lies beyond the band around `simulated`. `excused`: the live values, less what each
+    trial may be later by for a reason of its own."""
+    above = _one_side(live if excused is None else excused, simulated + band.high)
     # Mirrored, "below" is "above".
     below = _one_side(np.sort(-live), np.sort(-(simulated + band.low)))
     sides = (above, below)
@@ -147,12 +148,18 @@ def _clopper_pearson_low(count: NDArray[np.int64], number: int) -> NDArray[np.fl
 def effect(live: Values, simulated: Values) -> Effect:
     """The sizes of the difference between two samples."""
     generator = np.random.default_rng(0)
-    drawn = [np.median(generator.choice(each, (RESAMPLES, len(each))), axis=1) for each in (live, simulated)]
-    low, high = np.quantile(drawn[0] - drawn[1], ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+    drawn = [_median(generator.choice(each, (RESAMPLES, len(each))), axis=1) for each in (live, simulated)]
+    ends = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+    low, high = np.quantile(drawn[0] - drawn[1], ends, method="inverted_cdf")
     below = np.searchsorted(simulated, live, side="left")
     above = len(simulated) - np.searchsorted(simulated, live, side="right")
     delta = (int(below.sum()) - int(above.sum())) / (len(live) * len(simulated))
-    return Effect(float(np.median(live) - np.median(simulated)), float(low), float(high), delta)
+    return Effect(float(_median(live) - _median(simulated)), float(low), float(high), delta)
+
+
+def _median(sample: Values, axis: int | None = None) -> NDArray[np.float64]:
+    """Each a value that was measured: there is no half of a count."""
+    return np.asarray(np.quantile(sample, 0.5, axis=axis, method="inverted_cdf"))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

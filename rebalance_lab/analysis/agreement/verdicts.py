@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from statistics import median
+from statistics import median, median_low
 
 from rebalance_lab.analysis.agreement.causes import CAUSES, Cause, Explained, Live, explained
 from rebalance_lab.analysis.agreement.measures import LEFT_OUT, MEASURES, Measure, Measured, Source, Work, margin
@@ -24,6 +24,10 @@ from rebalance_lab.analysis.agreement.statistics import (
 #: The chance of at least one false *differs* among all measures of one comparison.
 SIGNIFICANT = 0.05
 
+#: The share of a world's trials, of those that are not left out, that must have a value of a measure. What the
+#: others would show is not known: a check may be unknown just where the worlds differ.
+LEAST_SHARE = 0.9
+
 
 class Agreement(StrEnum):
     """The verdict of one measure.
@@ -31,7 +35,7 @@ class Agreement(StrEnum):
     - AGREES: it is shown that no more than the tolerated share of live trials lies beyond the margin.
     - EXPLAINED: that is not shown, but it is for the margin and what the declared causes explain.
     - DIFFERS: live trials lie beyond the margin and all that the causes explain, and by more than chance.
-    - UNDECIDED: none of these is shown; there are too few trials to tell.
+    - UNDECIDED: none of these is shown; there are too few trials to tell, or too many without a value.
     """
 
     AGREES = "agrees"
@@ -42,14 +46,21 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The values of one world, sorted; `quantiles`: as `statistics.QUANTILES`, empty without values."""
+    """The values of one world, sorted; `quantiles`: as `statistics.QUANTILES`, empty without values.
+    `trials`: those that could have a value."""
 
     values: Values | None
     quantiles: tuple[float, ...]
+    trials: int
 
     @property
     def n(self) -> int:
         return 0 if self.values is None else len(self.values)
+
+    @property
+    def whole(self) -> bool:
+        """Whether (nearly) all trials that could have a value have one."""
+        return self.n >= LEAST_SHARE * self.trials
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +68,8 @@ class Compared:
     """One measure in two worlds.
 
     `margin`: the difference that is none, in the measure's unit. `explained`: the causes at work, and
-    how far they reach beyond the margin. `plain`: what lies beyond the margin; `beyond`: what lies beyond
+    how far they reach beyond the margin. `repeated`: the live trials in which more attempts failed than in
+    the median simulated one. `plain`: what lies beyond the margin; `beyond`: what lies beyond
     the margin and the causes. Both and `effect` are None where one world has no value. `p_value`: of
     `beyond`, corrected for the number of measures.
     """
@@ -68,6 +80,7 @@ class Compared:
     effect: Effect | None
     margin: int
     explained: Explained
+    repeated: int
     plain: Beyond | None
     beyond: Beyond | None
     p_value: float
@@ -99,11 +112,11 @@ def compare(
     """Every measure that one of the worlds has, in the order of people's reading: steps and sessions,
     the table, and the share of trials left out. `parameters`: those of the trials."""
     work = _work(simulated)
-    rows = [
-        _compared(measure, live, simulated, margin(measure, parameters), explained_)
-        for measure in _measures(live, simulated)
-        for explained_ in [explained(measure, world, parameters, _work_of(measure, work), causes)]
-    ]
+    rows = []
+    for measure in _measures(live, simulated):
+        more = _failed_more(measure, live, simulated)
+        found = explained(measure, world, parameters, _work_of(measure, work), causes, repeated=any(more))
+        rows.append(_compared(measure, live, simulated, margin(measure, parameters), found, more))
     corrected = holm([row.beyond.p_value for row in rows if row.beyond is not None])
     p_values = iter(corrected)
     return tuple(row if row.beyond is None else _judged(replace(row, p_value=next(p_values))) for row in rows)
@@ -129,7 +142,7 @@ def _work(simulated: Sequence[Measured]) -> dict[str, Work]:
         for step, work in trial.work.items():
             found.setdefault(step, []).append(work)
     return {
-        step: Work(*(round(median(getattr(work, name) for work in works)) for name in ("reads", "writes", "attempts")))
+        step: Work(*(round(median(getattr(work, each.name) for work in works)) for each in fields(Work)))
         for step, works in found.items()
     }
 
@@ -140,38 +153,54 @@ def _work_of(measure: Measure, work: Mapping[str, Work]) -> Work:
     if measure.step is not None:
         return work.get(measure.step, Work())
     if measure.source is Source.CHANGES:
-        every = work.values()
-        return Work(
-            sum(each.reads for each in every),
-            sum(each.writes for each in every),
-            sum(each.attempts for each in every),
-            steps=len(work),
-        )
+        return Work(*(sum(getattr(each, field.name) for each in work.values()) for field in fields(Work)))
     return max(work.values(), key=lambda each: each.operations, default=Work())
 
 
+def _failed_more(measure: Measure, live: Sequence[Measured], simulated: Sequence[Measured]) -> list[int]:
+    """Of each live trial that has the measure, how many more attempts failed in the time that it measures
+    than in the median simulated trial."""
+    usual = median_low([trial.failed_in(measure) for trial in _having(measure, simulated)] or [0])
+    return [max(0, trial.failed_in(measure) - usual) for trial in _having(measure, live)]
+
+
 def _compared(
-    measure: Measure, live: Sequence[Measured], simulated: Sequence[Measured], margin_: int, causes: Explained
+    measure: Measure,
+    live: Sequence[Measured],
+    simulated: Sequence[Measured],
+    margin_: int,
+    causes: Explained,
+    more: Sequence[int],
 ) -> Compared:
-    samples = [_sample(measure, trials) for trials in (live, simulated)]
-    first, second = samples
+    first, second = (_sample(measure, trials) for trials in (live, simulated))
     plain = widened = size = None
     if first.values is not None and second.values is not None:
         size = effect(first.values, second.values)
         plain = beyond(first.values, second.values, Band(-margin_, margin_))
-        widened = beyond(first.values, second.values, _widened(margin_, causes.band))
-    return Compared(measure, first, second, size, margin_, causes, plain, widened, 1.0, Agreement.UNDECIDED)
+        excused = first.values
+        if causes.attempt:
+            found = zip(_having(measure, live), more, strict=True)
+            excused = as_values([trial.values[measure] - extra * causes.attempt for trial, extra in found])
+        widened = beyond(first.values, second.values, _widened(margin_, causes.band), excused)
+    repeated = sum(1 for each in more if each) if causes.attempt else 0
+    return Compared(measure, first, second, size, margin_, causes, repeated, plain, widened, 1.0, Agreement.UNDECIDED)
+
+
+def _having(measure: Measure, trials: Sequence[Measured]) -> list[Measured]:
+    return [trial for trial in trials if measure in trial.values]
 
 
 def _sample(measure: Measure, trials: Sequence[Measured]) -> Sample:
     if measure is LEFT_OUT:
         found = [int(trial.left_out is not None) for trial in trials]
+        could = len(trials)
     else:
-        found = [trial.values[measure] for trial in trials if measure in trial.values]
+        found = [trial.values[measure] for trial in _having(measure, trials)]
+        could = sum(trial.left_out is None for trial in trials)
     if not found:
-        return Sample(None, ())
+        return Sample(None, (), could)
     values = as_values(found)
-    return Sample(values, quantiles(values))
+    return Sample(values, quantiles(values), could)
 
 
 def _widened(margin_: int, band: Band) -> Band:
@@ -181,9 +210,10 @@ def _widened(margin_: int, band: Band) -> Band:
 def _judged(row: Compared) -> Compared:
     """The row with its verdict, once its p-value is corrected."""
     assert row.plain is not None and row.beyond is not None
-    if row.plain.holds:
+    whole = row.live.whole and row.simulated.whole
+    if whole and row.plain.holds:
         return replace(row, verdict=Agreement.AGREES)
-    if row.explained.causes and row.beyond.holds:
+    if whole and row.explained.causes and row.beyond.holds:
         return replace(row, verdict=Agreement.EXPLAINED)
     if row.p_value < SIGNIFICANT:
         return replace(row, verdict=Agreement.DIFFERS)
