@@ -32,13 +32,16 @@ def outcome(story: Story) -> Outcome:
     return judge(story.history())["belief_overlap"].outcome
 
 
-@pytest.mark.parametrize("kind", [Kind.DISCONNECTED, Kind.EXPIRED])
-def test_a_connection_that_nobody_meant_to_break_makes_a_violation_unknown(kind: Kind) -> None:
+@pytest.mark.parametrize(("kind", "what"), [(Kind.DISCONNECTED, "connection"), (Kind.EXPIRED, "session")])
+def test_a_connection_that_nobody_meant_to_break_makes_a_violation_unknown(kind: Kind, what: str) -> None:
     story = overlapping()
     lost(story, 200, kind=kind)
     assert outcome(story) is Outcome.UNKNOWN
     finding = judge(story.history())["belief_overlap"]
-    assert "no fault was to do that" in finding.why
+    assert finding.why == (
+        "g_m1 and g_m2 both believed for 0.200 s that they owned t/0; "
+        f"but m1 lost its {what} (m1/4), and no fault was to do that"
+    )
     assert finding.witness
     assert finding.measures["count"] == 1
 
@@ -85,7 +88,16 @@ def ended(story: Story, ms: float) -> Outcome:
 
 
 def test_a_session_that_ends_disturbs_though_its_member_never_learns_of_it() -> None:
-    assert ended(overlapping(), 200) is Outcome.UNKNOWN
+    story = overlapping()
+    assert ended(story, 200) is Outcome.UNKNOWN
+    why = judge(story.history())["belief_overlap"].why
+    assert why.endswith("; but session 0x1 of a member ended (zookeeper/0), and no fault was to do that")
+
+
+def test_a_session_that_ends_once_its_member_has_closed_disturbs_nothing() -> None:
+    story = overlapping()
+    story.member(310, "m1", Kind.MEMBER_CLOSED)
+    assert ended(story, 400) is Outcome.VIOLATED
 
 
 @pytest.mark.parametrize(("ms", "expected"), [(198, Outcome.VIOLATED), (197.999, Outcome.UNKNOWN)])
@@ -150,8 +162,19 @@ def test_the_runner_and_the_end_do_not_count() -> None:
     lost(story, 200, "runner")
     story.rest(1000)
     story.phase(2000, "closing")
+    lost(story, 2000)
     lost(story, 2100)
     assert disturbance(story.history()) is None
+
+
+def test_what_does_not_count_hides_nothing() -> None:
+    story = overlapping()
+    lost(story, 200, "runner")
+    lost(story, 300)
+    story.rest(1000)
+    found = disturbance(story.history())
+    assert found is not None
+    assert found.id == ("m1", 4)
 
 
 def explained(ms: float, *, rests: tuple[float, ...] = (3000,)) -> bool:
@@ -171,6 +194,19 @@ def test_a_loss_of_the_moment_in_which_the_fault_begins_or_the_group_rests_is_th
     ms: float, *, expected: bool
 ) -> None:
     assert explained(ms) is expected
+
+
+@pytest.mark.parametrize(("ms", "expected"), [(997.999, False), (998, True), (3002, True), (3002.001, False)])
+def test_the_end_of_a_session_is_told_by_the_server_s_clock(ms: float, *, expected: bool) -> None:
+    """m1 is paused from 1000 to 2000 ms, and the group rests at 3000 ms."""
+    story = Story(world="processes")
+    story.started(0, "m1")
+    story.add(0, "m1", Kind.CONNECTED, session="0x1")
+    story.paused(1000, 2000, "m1")
+    story.rest(3000)
+    story.session_closed(ms, "0x1")
+    story.phase(9000, "closing")
+    assert (disturbance(story.history()) is None) is expected
 
 
 def test_a_rest_during_the_fault_does_not_end_what_it_explains() -> None:
