@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
+from rebalance_lab.checks.operations import recorded_singly
 from rebalance_lab.checks.znodes import Kill, Violation, Znode, sessions_of
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
@@ -87,10 +88,10 @@ def _ended_early(znodes: Iterable[Znode]) -> list[Znode]:
 
 def _deletes(history: History) -> dict[str, _Deletes]:
     """Actor -> its requests, of every process whose operations are recorded one by one."""
-    found: dict[str, _Deletes] = {}
+    found = {actor: _Deletes() for actor in recorded_singly(history)}
     for event in events_of(history, Kind.INVOKED, Kind.OK, Kind.FAILED_OP):
-        its = found.setdefault(event.actor, _Deletes())
-        if event.of("op") != "delete":
+        its = found.get(event.actor)
+        if its is None or event.of("op") != "delete":
             continue
         if event.kind is Kind.INVOKED:
             its.open[event.n] = event

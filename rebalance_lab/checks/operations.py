@@ -1,10 +1,13 @@
-"""How many reads and writes of ZooKeeper an event stands for: the one count of checks and analysis."""
+"""Operations of ZooKeeper: how many reads and writes an event stands for (the one count of checks and analysis),
+and of which processes each operation is recorded."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of, once
 
 #: Operations that read one znode, and those that are one write.
 READS = ("get", "children", "exists")
@@ -42,6 +45,15 @@ def uncounted(event: Event) -> str | None:
     if not isinstance(counts, Mapping):
         return None
     return next((str(name) for name in counts if name not in _KNOWN and name != "reads"), None)
+
+
+@once
+def recorded_singly(history: History) -> frozenset[str]:
+    """The actors whose operations are recorded one by one. Of an actor whose operations are counted (OPERATIONS) only
+    the close of a session has an INVOKED and an OK."""
+    events = events_of(history, Kind.INVOKED, Kind.OK, Kind.FAILED_OP)
+    counted = {event.actor for event in events_of(history, Kind.OPERATIONS)}
+    return frozenset({event.actor for event in events if event.of("op") not in _OTHERS} - counted)
 
 
 def _total(counts: Mapping[object, object], operations: tuple[str, ...]) -> int:

@@ -120,8 +120,11 @@ def test_one_member_s_second_notification_does_not_make_up_for_another_s() -> No
     assert "2 notifications (2 expected; g_m1 had 2, g_m3 had 0)" in finding.why
 
 
-def test_without_recorded_operations_nothing_is_said_of_reads_and_writes() -> None:
+@pytest.mark.parametrize("closes", [False, True])
+def test_without_recorded_operations_nothing_is_said_of_reads_and_writes(closes: bool) -> None:
     story = one_at_rest(world="processes")
+    if closes:  # which is recorded by itself even where all else is not
+        story.asks(900, "m1", "close", "")
     story.announces(1000, "one joins", change="join", members=1)
     story.joins(1100, "m2")
     story.told(1110, "m1")

@@ -47,6 +47,12 @@ def _answered_only(story: GroupStory) -> None:
     story.add(505, "m1", Kind.OK, group=None, zxid=3, detail={"op": "delete", "path": PATH, "of": 77})
 
 
+def _counted_and_closes(story: GroupStory) -> None:
+    """Of counted operations the close of the session alone is recorded by itself."""
+    story.counted(505, "m1", delete=1)
+    story.asks(900, "m1", "close", "")
+
+
 @pytest.mark.parametrize(
     ("ask", "outcome"),
     [
@@ -61,6 +67,7 @@ def _answered_only(story: GroupStory) -> None:
         (_others_first, Outcome.CLEAN),
         (_answered_only, Outcome.CLEAN),
         (lambda story: story.counted(505, "m1", get=3), Outcome.CLEAN),
+        (_counted_and_closes, Outcome.CLEAN),
         (lambda _story: None, Outcome.CLEAN),  # no operation was recorded
     ],
 )
@@ -123,9 +130,13 @@ def test_an_id_is_never_deleted_while_its_session_stands() -> None:
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 0), ("zookeeper", 1)))
 
 
-def test_where_operations_are_counted_a_deletion_after_the_kill_is_a_doubt() -> None:
+@pytest.mark.parametrize("closes", [False, True])
+def test_where_operations_are_counted_a_deletion_after_the_kill_is_a_doubt(closes: bool) -> None:
     story = GroupStory()
     story.joins(0, "m1")
+    story.counted(20, "m1", create=1)
+    if closes:  # an older session of the process
+        story.asks(30, "m1", "close", "")
     story.claims(50, "m1", 0)
     story.killed(400, "m1")
     story.releases(500, "m1", 0)

@@ -3,7 +3,7 @@ see it. Each function returns what makes a history of a trial from a seed."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from unittest.mock import patch
 
@@ -28,9 +28,11 @@ def ids(paths: Sequence[str]) -> list[str]:
     return [path for path in paths if "/ids/" in path]
 
 
-def keeps(kept: Kept, *, claims: bool = False, scenario: str = "crash") -> Make:
+def keeps(
+    kept: Kept, *, claims: bool = False, scenario: str = "crash", settings: Mapping[str, str] | None = None
+) -> Make:
     """A server at which some znodes outlive their session, as if they were persistent. `claims`: its
-    log lists them nevertheless."""
+    log lists them nevertheless. `settings`: of the trials."""
     honest = Tree.close
 
     def close(tree: Tree, session_id: int, zxid: int) -> list[str]:
@@ -45,7 +47,7 @@ def keeps(kept: Kept, *, claims: bool = False, scenario: str = "crash") -> Make:
 
     def make(seed: int) -> History:
         with patch.object(Tree, "close", close):
-            return trial(scenario, seed)
+            return trial(scenario, seed, settings=dict(settings or {}))
 
     return make
 
