@@ -206,13 +206,14 @@ class Summary:
 @dataclass(frozen=True, slots=True)
 class Frequency:
     """How many of the decided trials of one world showed a claim, with Wilson's 95 % interval
-    (None without any)."""
+    (None without any), and how many trials were `undecided`."""
 
     world: str
     shown: int
     decided: int
     low: float | None
     high: float | None
+    undecided: int
 
 
 @dataclass(frozen=True, slots=True)

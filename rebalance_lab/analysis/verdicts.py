@@ -151,7 +151,8 @@ def _examples(row: Row) -> list[str]:
 def _frequency(row: Row, world: str) -> Row:
     shown, decided = row[f"shows_{world}"], _decided(row, world)
     low, high = wilson(shown, decided) or (None, None)
-    return {"world": world, "shown": shown, "decided": decided, "low": low, "high": high}
+    undecided = row[f"undecided_{world}"]
+    return {"world": world, "shown": shown, "decided": decided, "low": low, "high": high, "undecided": undecided}
 
 
 # --- in words --------------------------------------------------------------------------------
@@ -186,9 +187,12 @@ def _checks(row: Row) -> str:
 def _why_not_run(row: Row) -> str:
     if row["scenario"] is None:
         return str(row["waits_for"])
-    conditions = [f"{each['parameter']} {each['operator']} {_bound(each)}" for each in row["conditions"]]
+    asked = _asked(row)
+    world = f"{asked[0]} " if len(asked) == 1 else ""
+    conditions = [] if row["rules"] is None else [f"rules {row['rules']}"]
+    conditions += [f"{each['parameter']} {each['operator']} {_bound(each)}" for each in row["conditions"]]
     where = f" with {' and '.join(conditions)}" if conditions else ""
-    return f"no trial of {row['scenario']}{where} in this store"
+    return f"no {world}trial of {row['scenario']}{where} in this store"
 
 
 def _bound(condition: Row) -> str:

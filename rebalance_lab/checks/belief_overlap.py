@@ -11,9 +11,10 @@ these three prove that both believed from the second OWNED to the third event.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.faults import not_violated, seconds, violated
+from rebalance_lab.checks.faults import not_violated, violated
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.overlaps import longest, measures, overlaps
+from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import beliefs

@@ -11,9 +11,10 @@ that very instant), and that first report.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.faults import not_violated, seconds, violated
+from rebalance_lab.checks.faults import not_violated, violated
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.overlaps import Overlap, longest, measures, overlaps
+from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval, owner_claim

@@ -221,8 +221,3 @@ def not_violated(
 def unknown(history: History, cause: str) -> Finding:
     """Unknown for this cause and every other; for checks that can measure nothing."""
     return Finding(Outcome.UNKNOWN, "; ".join([*unknown_causes(history), cause]))
-
-
-def seconds(time_us: int) -> str:
-    """Microseconds as people read them in a finding."""
-    return f"{time_us / 1_000_000:.3f} s"

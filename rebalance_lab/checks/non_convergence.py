@@ -28,11 +28,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.bounds import bounds, lacking
-from rebalance_lab.checks.faults import TOLERANCE_US, not_violated, seconds, under_way, violated
+from rebalance_lab.checks.faults import TOLERANCE_US, not_violated, under_way, violated
 from rebalance_lab.checks.groups import membership_changes
 from rebalance_lab.checks.lives import Rebalance, lives
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.scope import closing_us, rests_of
+from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, EventId, Kind, Layer, order
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once

@@ -22,21 +22,13 @@ from dataclasses import dataclass
 from itertools import islice
 
 from rebalance_lab.checks.bounds import bounds, lacking
-from rebalance_lab.checks.faults import (
-    DEEDS,
-    TOLERANCE_US,
-    clock_drifted,
-    faults,
-    not_violated,
-    seconds,
-    under_way,
-    violated,
-)
+from rebalance_lab.checks.faults import DEEDS, TOLERANCE_US, clock_drifted, faults, not_violated, under_way, violated
 from rebalance_lab.checks.lives import Life, lives, stranger
 from rebalance_lab.checks.model import Finding
 from rebalance_lab.checks.scope import closing_us, rests_of
 from rebalance_lab.checks.unheard import by_path, watch_answers
 from rebalance_lab.checks.znodes import Znode, znodes_of
+from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import actor_by_session, events_of, once

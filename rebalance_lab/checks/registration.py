@@ -40,11 +40,12 @@ MEMBER_STARTED, the CREATED of the znode that stands in its way, and the rest.
 from __future__ import annotations
 
 from rebalance_lab.checks.deletions import late_deletions, unasked
-from rebalance_lab.checks.faults import clock_drifted, not_violated, seconds, violated
+from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.observer import disagreements, unseen_crashes, unseen_ends
 from rebalance_lab.checks.presence import unregistered
 from rebalance_lab.checks.znodes import Kill, Violation, Znode, idle_crashes, kills, sessions_of, znodes_of
+from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of

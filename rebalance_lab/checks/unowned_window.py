@@ -34,11 +34,12 @@ from dataclasses import dataclass
 from rebalance_lab.checks.bounds import bounds, bounds_of, lacking
 from rebalance_lab.checks.deals import partitions_in
 from rebalance_lab.checks.due import due
-from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, seconds, unknown, violated
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, unknown, violated
 from rebalance_lab.checks.groups import Place
 from rebalance_lab.checks.lives import Life, Rebalance, lives
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.stretches import Stretch, gaps, union
+from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval

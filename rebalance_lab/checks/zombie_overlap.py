@@ -20,10 +20,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, faults, not_violated, seconds, violated
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, faults, not_violated, violated
 from rebalance_lab.checks.lives import Life, lives
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.overlaps import Overlap, overlaps
+from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import owner_claim

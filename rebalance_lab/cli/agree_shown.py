@@ -11,10 +11,10 @@ from rebalance_lab.analysis.agreement.measures import Measured, Unit
 from rebalance_lab.analysis.agreement.statistics import LEAST_TRIALS, QUANTILES, TOLERATED
 from rebalance_lab.analysis.agreement.verdicts import Agreement, Compared, Sample, overall
 from rebalance_lab.cli.agree_samples import LiveSample
-from rebalance_lab.cli.terminal import answer, styled, table
+from rebalance_lab.cli.terminal import answer, say, styled, table
 from rebalance_lab.trials.plan import run_command
 
-#: Below this a time is told in milliseconds.
+#: Shorter times are shown in milliseconds.
 _SECOND_US = 1_000_000
 
 _WORLD = {Live.PROCESSES: "processes", Live.REAL: "real members"}
@@ -39,9 +39,9 @@ class Comparison:
 def show(comparison: Comparison) -> None:
     """One comparison on the terminal; 80 columns are enough."""
     console = answer()
-    console.print(f"[bold]{comparison.title}[/]", soft_wrap=True)
+    say(f"[bold]{comparison.title}[/]")
     for name, trials in (("live", comparison.live.trials), ("simulated", comparison.simulated)):
-        console.print(f"{name:9} {sample_line(trials)}", soft_wrap=True, markup=False)
+        say(sample_line(trials), lead=f"{name:9} ", markup=False)
     told = [row for row in comparison.rows if not row.constant]
     if told:
         shown = [
@@ -50,15 +50,15 @@ def show(comparison: Comparison) -> None:
         ]
         columns = ("measure", "live", "simulated", "verdict")
         console.print(table("", columns, shown, numbers=("live", "simulated")))
-        console.print("Each sample: the quantiles 5 %, 50 % and 95 %.")
+        say("Each sample: the quantiles 5 %, 50 % and 95 %.")
     for line in lines(comparison.rows):
-        console.print(line, soft_wrap=True)
+        say(line)
     for failed in comparison.live.failed:
         why = failed.why.splitlines()[0]
         console.print(
             f"failed: seed {failed.plan.seed}: {why}: {run_command(failed.plan)}", soft_wrap=True, markup=False
         )
-    console.print(f"verdict  {styled(overall(comparison.rows))}")
+    say(styled(overall(comparison.rows)), lead="verdict  ")
 
 
 def sample_line(trials: Sequence[Measured]) -> str:

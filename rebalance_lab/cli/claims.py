@@ -13,7 +13,12 @@ from rebalance_lab.analysis.results import Verdict
 from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.failures import exit_code
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption
-from rebalance_lab.cli.terminal import answer, print_json, styled
+from rebalance_lab.cli.terminal import answer, print_json, say, styled
+
+HOW_TO_READ = (
+    "Each reading: its verdict and status; in each world how many of the decided trials show it, with the 95 % "
+    "interval of that share, and how many were undecided (no fault bit, or a check is unknown or does not apply)."
+)
 
 
 def claims(*, store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -> None:
@@ -27,47 +32,49 @@ def claims(*, store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -
 
 
 def seen(verdict: Verdict, world: str) -> str:
-    """How many of a world's decided trials show the claim, with the interval: `8 of 8 (68–100 %)`."""
+    """How many of a world's decided trials show the claim, with the interval, and how many were
+    undecided: `8 of 8 (68–100 %), 2 undecided`. Empty where the world has no trials."""
     found = next((each for each in verdict.frequencies if each.world == world), None)
-    if found is None or found.low is None or found.high is None:
+    if found is None or not found.decided + found.undecided:
         return ""
-    return f"{found.shown} of {found.decided} ({100 * found.low:.0f}–{100 * found.high:.0f} %)"
+    told = f"{found.shown} of {found.decided}"
+    if found.low is not None and found.high is not None:
+        told += f" ({100 * found.low:.0f}–{100 * found.high:.0f} %)"
+    return f"{told}, {found.undecided} undecided" if found.undecided else told
 
 
 def show(verdicts: Sequence[Verdict]) -> None:
     """Each claim that was tested with its readings, surprises before all; what holds by construction
     apart from them; the others by name."""
     found = sort(verdicts)
-    console = answer()
     if found.tested:
-        console.print("Of the trials that decide a reading, how many show it, with the 95 % interval of that share:")
+        say(HOW_TO_READ)
     else:
-        console.print("Nothing was tested: the store holds no trial that a claim asks for.")
+        say("Nothing was tested: the store holds no trial that a claim asks for.")
     _show_claims(found.tested)
     if found.constructed:
-        console.print(f"\n{BY_CONSTRUCTION}")
+        say(f"\n{BY_CONSTRUCTION}")
         _show_claims(found.constructed)
     if told := counted(verdicts):
-        console.print(f"\n{told}.")
+        say(f"\n{told}.")
     waiting = _not_run(verdicts)
     if waiting:
-        console.print(f"\nNot run: {', '.join(waiting)} (why: rebalance-lab claims --json)")
+        say(f"\nNot run: {escape(', '.join(waiting))} (why: rebalance-lab claims --json)")
 
 
 def _show_claims(verdicts: Sequence[Verdict]) -> None:
-    console = answer()
     claim = None
     for verdict in verdicts:
         if verdict.claim != claim:
             claim = verdict.claim
-            console.print(f"\n[bold]{claim}[/] {escape(verdict.statement)}")
-        for line in reading_lines(verdict):
-            console.print(f"  {line}", soft_wrap=True)
+            say("")
+            say(escape(verdict.statement), lead=f"[bold]{claim}[/] ")
+        _show_reading(verdict)
 
 
-def reading_lines(verdict: Verdict) -> list[str]:
-    """A reading: what came out of it, from how many trials, and how to see it; why, where it did
-    not come out as expected."""
+def _show_reading(verdict: Verdict) -> None:
+    """What came out of a reading, from how many trials, and how to see it; why, where it did not come
+    out as expected."""
     counts = [f"{world} {seen(verdict, world)}" for world in ("live", "simulated") if seen(verdict, world)]
     if verdict.expected == Expected.DOES_NOT_APPLY and counts:
         counts[0] = f"without what the claim is about: {counts[0]}"
@@ -75,12 +82,11 @@ def reading_lines(verdict: Verdict) -> list[str]:
     if not verdict.counts:
         came_out = dict.fromkeys((verdict.verdict, "by construction"))
     said = [f"{escape(verdict.reading)}: {', '.join(styled(each) for each in came_out)}", *counts]
-    lines = ["; ".join(said)]
+    say("; ".join(said), lead="  ")
     if verdict.status not in ("as expected", "does not apply"):
-        lines.append(f"  expected: {verdict.expected}. {escape(verdict.why)}")
+        say(f"expected: {verdict.expected}. {escape(verdict.why)}", lead="    ")
     if verdict.replay:
-        lines.append(f"  {escape(verdict.replay)}")
-    return lines
+        answer().print(f"    {verdict.replay}", soft_wrap=True, markup=False)
 
 
 def _not_run(verdicts: Sequence[Verdict]) -> list[str]:

@@ -6,12 +6,11 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import typer
-from rich.progress import Progress
 
 from rebalance_lab.analysis.claims import NOT_RUN, claim_status
 from rebalance_lab.analysis.results import Analysis
@@ -21,8 +20,10 @@ from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.claims import show
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
-from rebalance_lab.cli.terminal import answer, progress
+from rebalance_lab.cli.terminal import answer, progress, say, watched
+from rebalance_lab.history.files import Trial
 from rebalance_lab.report import shown_trials, write
+from rebalance_lab.report.text import count
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 
@@ -65,6 +66,12 @@ class Batch:
     rules: str = "described"
     control: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """`herd, shipped, control, members=4`."""
+        settings = [f"{name}={value}" for name, value in self.settings.items()]
+        return ", ".join([self.scenario, self.rules, *(["control"] if self.control else []), *settings])
 
     def plans(self, world: str) -> list[Plan]:
         return [
@@ -128,13 +135,29 @@ def trials(world: str, *batches: Batch) -> Callable[[Demo], None]:
     def do(demo: Demo) -> None:
         plans = [plan for batch in batches for plan in batch.plans(world)]
         processes = SIMULATED_PROCESSES if world == "simulated" else LIVE_PROCESSES
-        console = progress()
-        with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
-            task = bar.add_task(f"{len(plans)} trials", total=len(plans))
-            for _ in api.sweep(plans, demo.store, processes):
-                bar.advance(task)
+        ended = watched(api.sweep(plans, demo.store, processes), len(plans))
+        for line in finished(batches, (result.trial for result in ended), world):
+            if not progress().is_terminal:  # a terminal has the bar
+                print(line, file=sys.stderr, flush=True)
 
     return do
+
+
+def finished(batches: Iterable[Batch], ended: Iterable[Trial], world: str) -> Iterator[str]:
+    """A line for each batch as soon as its last trial has ended, as `simulated herd, shipped, members=4:
+    200 trials`."""
+    left = {_kind(batch.plans(world)[0]): (batch, batch.seeds) for batch in batches}
+    for trial in ended:
+        batch, missing = left[_kind(trial)]
+        left[_kind(trial)] = (batch, missing - 1)
+        if missing == 1:
+            yield f"{world} {batch.name}: {count(batch.seeds, 'trial')}"
+
+
+def _kind(of: Plan | Trial) -> tuple[object, ...]:
+    """What the trials of one batch share."""
+    parameters = sorted((name, str(value)) for name, value in of.parameters.items())
+    return (of.scenario, of.rules, of.control, *parameters)
 
 
 def verdicts(demo: Demo) -> None:
@@ -212,10 +235,9 @@ STEPS: tuple[Step, ...] = (
 def demo(*, store: StoreOption = DEFAULT_STORE) -> None:
     """Watch a group work, and go wrong in four ways: live, simulated, and judged."""
     state = Demo(writable_store(store))
-    console = answer()
     with spoken():
         for number, step in enumerate(STEPS, 1):
-            console.print(f"[bold]{number}/{len(STEPS)}[/] {step.says}")
+            say(step.says, lead=f"[bold]{number}/{len(STEPS)}[/] ")
             step.do(state)
     if NOT_RUN in state.statuses:
         raise Failure("a claim of the demo was not put to the test")

@@ -11,6 +11,7 @@ from rebalance_lab.analysis.claims import statuses
 from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.failures import Failure, exit_code, spoken
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption, trial_folder
+from rebalance_lab.cli.terminal import say
 from rebalance_lab.history.files import TRIAL_FILE, load, trial_folders
 from rebalance_lab.report import shown_trials, summary, trace_of, write, write_trial
 
@@ -47,7 +48,7 @@ def report(
     analysis = analysed(place, shown_trials)
     with spoken():
         page = write(analysis, place, out or place / "report.html", with_pages=pages)
-    print(summary(analysis))
+    say(summary(analysis), markup=False)
     print(page)
     raise typer.Exit(exit_code(statuses(analysis.verdicts)))
 

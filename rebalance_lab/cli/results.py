@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from rich.markup import escape
-
 from rebalance_lab.checks.model import Outcome
-from rebalance_lab.cli.terminal import answer, seconds, styled
+from rebalance_lab.cli.terminal import answer, say, styled
+from rebalance_lab.history.durations import seconds
 from rebalance_lab.trials import api
 from rebalance_lab.trials.api import TrialResult, replay_command
 
 #: `<group>_host-<actor>-<ms>-<8 hex>`: see `zkconsumer.identifiers`.
 _CONSUMER_ID = re.compile(r"[^\s,]+_host-(m\d+)-\d{13}-[0-9a-f]{1,8}")
+
+#: What is said of an outcome for which the scenario has no expectation.
+EITHER = "the scenario allows clean and violated"
 
 
 def expectations(result: TrialResult) -> Mapping[str, str]:
@@ -55,33 +57,33 @@ def show(result: TrialResult) -> None:
     facts = [trial.scenario, trial.world, trial.rules, f"seed {trial.seed}"]
     facts += ["control"] if trial.control else []
     facts += [f"planted bug {trial.plant}"] if trial.plant else []
-    console = answer()
-    console.print(f"[bold]{' · '.join(facts)}[/]")
+    say(f"[bold]{' · '.join(facts)}[/]")
     shared = _shared_doubts(result)
     for name, finding in result.findings.items():
         if finding.outcome == Outcome.UNKNOWN and finding.why in shared:
             continue
         if finding.outcome != Outcome.CLEAN or name in _missed(result):
-            for line in finding_lines(result, name):
-                console.print(line, soft_wrap=True)
+            _show_finding(result, name)
     for why, names in shared.items():
-        console.print(f"{styled(Outcome.UNKNOWN)} {', '.join(names)}\n  {escape(_with_actors(why))}", soft_wrap=True)
+        say(f"{styled(Outcome.UNKNOWN)} {', '.join(names)}")
+        say(_with_actors(why), lead="  ", markup=False)
     clean = [name for name, each in result.findings.items() if each.outcome == Outcome.CLEAN]
-    console.print(f"{styled('clean')}    {', '.join(clean) or 'nothing'}")
-    console.print(f"status   {styled(result.status)}")
+    say(", ".join(clean) or "nothing", lead=f"{styled('clean')}    ")
+    say(styled(result.status), lead="status   ")
+    console = answer()
     console.print(f"history  sha256 {trial.history_sha256}", soft_wrap=True)
     console.print(f"trial    {result.folder}", soft_wrap=True, markup=False)
     console.print(f"again    {replay_command(result.folder)}", soft_wrap=True, markup=False)
 
 
-def finding_lines(result: TrialResult, name: str) -> list[str]:
+def _show_finding(result: TrialResult, name: str) -> None:
     """A finding that is worth a look: its outcome, what was expected, and why."""
     finding = result.findings[name]
     expected = expectations(result).get(name)
-    said = "either may be" if expected is None else "as expected" if expected == finding.outcome else f"not {expected}!"
+    said = EITHER if expected is None else "as expected" if expected == finding.outcome else f"not {expected}!"
     longest = finding.measures.get("longest_us")
-    told = f"{styled(finding.outcome)} {name} ({said}{f', longest {seconds(longest)}' if longest else ''})"
-    return [told, f"  {escape(_with_actors(finding.why))}"]
+    say(f"{styled(finding.outcome)} {name} ({said}{f', longest {seconds(longest)}' if longest else ''})")
+    say(_with_actors(finding.why), lead="  ", markup=False)
 
 
 def _shared_doubts(result: TrialResult) -> Mapping[str, list[str]]:

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from rebalance_lab.cli.failures import spoken
 from rebalance_lab.cli.options import JsonOption
-from rebalance_lab.cli.terminal import answer, print_json, table
+from rebalance_lab.cli.terminal import answer, print_json, say, table
 from rebalance_lab.trials.api import scenario, scenario_names
 from rebalance_lab.trials.plan import PLANTS, Parameter
 from rebalance_lab.trials.scenario import Scenario
@@ -28,7 +28,7 @@ def scenarios(
     elif name is None:
         rows = [(each.name, ", ".join(each.claims), escape(each.summary)) for each in chosen]
         answer().print(table("Scenarios", ("scenario", "claims", "what happens"), rows))
-        answer().print("Settings of one: rebalance-lab scenarios NAME. Run it: rebalance-lab run NAME")
+        say("Settings of one: rebalance-lab scenarios NAME. Run it: rebalance-lab run NAME")
     else:
         _show(chosen[0])
 
@@ -44,8 +44,8 @@ def _shape(each: Scenario) -> dict[str, object]:
 def _show(each: Scenario) -> None:
     console = answer()
     claims = f" ({', '.join(each.claims)})" if each.claims else ""
-    console.print(f"[bold]{each.name}[/]{claims}: {escape(each.summary)}")
-    console.print(f"Worlds: {', '.join(each.worlds)}\n")
+    say(f"[bold]{each.name}[/]{claims}: {escape(each.summary)}")
+    say(f"Worlds: {', '.join(each.worlds)}\n")
     rows = [(one.name, str(one.default), one.unit, escape(_meaning(one))) for one in each.parameters]
     console.print(
         table("Settings, by --set NAME=VALUE", ("name", "default", "unit", "meaning"), rows, numbers=("default",))

@@ -9,7 +9,7 @@ import typer
 from rebalance_lab.cli.failures import spoken, writable_store
 from rebalance_lab.cli.history import headline
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
-from rebalance_lab.cli.terminal import answer, print_json, progress, styled
+from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled
 from rebalance_lab.trials.api import replay_command
 from rebalance_lab.trials.shrink import RUNS_LIMIT, Shrunk
 from rebalance_lab.trials.shrink import shrink as smallest
@@ -59,15 +59,13 @@ def _shape(found: Shrunk) -> dict[str, object]:
 
 
 def _show(found: Shrunk) -> None:
-    console = answer()
     surprise = ", a surprise" if found.target.surprise else ""
-    console.print(headline(found.before), soft_wrap=True, markup=False)
-    console.print(f"finding  {found.target.check} {styled(found.target.outcome)}{surprise}")
-    console.print(f"why      {found.result.findings[found.target.check].why}", soft_wrap=True, markup=False)
-    console.print(f"events   {found.events[0]} before, {found.events[1]} now, after {found.runs} runs")
-    console.print(
-        f"changes  {', '.join(found.changes) or 'none: nothing smaller shows it'}", soft_wrap=True, markup=False
-    )
+    say(headline(found.before), markup=False)
+    say(f"{found.target.check} {styled(found.target.outcome)}{surprise}", lead="finding  ")
+    say(found.result.findings[found.target.check].why, lead="why      ", markup=False)
+    say(f"{found.events[0]} before, {found.events[1]} now, after {found.runs} runs", lead="events   ")
+    say(", ".join(found.changes) or "none: nothing smaller shows it", lead="changes  ", markup=False)
+    console = answer()
     console.print(f"trial    {found.result.folder}", soft_wrap=True, markup=False)
     console.print(f"command  {found.command}", soft_wrap=True, markup=False)
     console.print(f"again    {replay_command(found.result.folder)}", soft_wrap=True, markup=False)

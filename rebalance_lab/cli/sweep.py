@@ -32,7 +32,8 @@ from rebalance_lab.cli.options import (
     without_plant,
 )
 from rebalance_lab.cli.results import shape
-from rebalance_lab.cli.terminal import answer, print_json, progress, seconds, styled, table, watched
+from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled, table, watched
+from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.files import Trial
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan, run_command
@@ -104,7 +105,7 @@ def sweep(
 
 
 def _told(every: Iterator[Ended], store: Path, *, as_json: bool) -> Iterator[Ended]:
-    """All that ended, each told as soon as it has: in the log, and as a line of JSON."""
+    """All that ended, each reported as soon as it has: in the log, and as a line of JSON."""
     for ended in every:
         if isinstance(ended, api.TrialResult):
             log.info("trial ended", trial=ended.trial.id, status=ended.status)
@@ -156,7 +157,7 @@ def _show(scenario: str, keys: list[str], plans: list[Plan], results: list[api.T
         _show_group(group, console)
     tally = Counter(result.status for result in results)
     told = [f"{count} {styled(status)}" for status, count in sorted(tally.items())]
-    console.print("status   " + ", ".join([*told, f"{failed} failed"] if failed else told))
+    say(", ".join([*told, f"{failed} failed"] if failed else told), lead="status   ")
 
 
 def _show_group(group: list[api.TrialResult], console: Console) -> None:
@@ -170,7 +171,7 @@ def _show_group(group: list[api.TrialResult], console: Console) -> None:
     if told:
         console.print(table("", ("check", *numbers), told, numbers=numbers))
     if clean:
-        console.print(f"{styled('clean')}    {', '.join(clean)}")
+        say(", ".join(clean), lead=f"{styled('clean')}    ")
     if not group:
         console.print("no trial came to its end")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,11 +16,13 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
 from rich.table import Table
+from rich.text import Text
 
 T = TypeVar("T")
 
-#: Width where there is no terminal to ask: tables in files and pipes stay readable.
-PIPE_WIDTH = 120
+#: Widths where neither a terminal nor COLUMNS gives one: of lines that are read, and of tables.
+PROSE_WIDTH = 80
+TABLE_WIDTH = 120
 
 STYLES = {
     "clean": "green",
@@ -40,9 +43,38 @@ STYLES = {
 }
 
 
+def _answer(width_else: int) -> Console:
+    """Stdout, as wide as the terminal or as COLUMNS says."""
+    known = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return Console(width=None if known else width_else, highlight=False)
+
+
 def answer() -> Console:
-    """Stdout."""
-    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
+    """Stdout, for tables, and with `soft_wrap` for lines that must stay whole: commands and paths."""
+    return _answer(TABLE_WIDTH)
+
+
+def say(text: str, *, lead: str = "", markup: bool = True) -> None:
+    """Print prose on stdout, wrapped at the terminal's width. The lines after the first are indented by
+    the length of `lead`, which stands before it. Longer words than a line stay whole. `markup`: rich's, in
+    `text`; `lead` always has it."""
+    console = _answer(PROSE_WIDTH)
+    head = Text.from_markup(lead)
+    told = Text.from_markup(text) if markup else Text(text)
+    for paragraph in told.split("\n", allow_blank=True):
+        for line in paragraph.divide(_breaks(paragraph.plain, console.width - head.cell_len)):
+            line.rstrip()
+            console.print(head + line, soft_wrap=True)
+            head = Text(" " * head.cell_len)
+
+
+def _breaks(text: str, width: int) -> Iterator[int]:
+    """Where the lines of a text begin, but for the first."""
+    begin = 0
+    for word in re.finditer(r"\S+", text):
+        if word.end() - begin > width and word.start() > begin:
+            begin = word.start()
+            yield begin
 
 
 def progress() -> Console:
@@ -88,10 +120,6 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, 
     for row in rows:
         drawn.add_row(*row)
     return drawn
-
-
-def seconds(time_us: int) -> str:
-    return f"{time_us / 1e6:.3f} s"
 
 
 def print_json(value: Any) -> None:

@@ -7,15 +7,16 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
 
+from rebalance_lab.history import durations
 from rebalance_lab.report.spans import Row
 
 
 def seconds(length_us: int) -> str:
-    """A length of time: `2.83 s`, below 0.1 s in milliseconds, `under 1 ms`, `0 s`."""
+    """A length of time: `2.83 s`; below 0.1 s `99 ms`, below 1 ms as `history.durations` has it; `0 s`."""
     if length_us == 0:
         return "0 s"
     if length_us < 1000:
-        return "under 1 ms"
+        return durations.seconds(length_us)
     if length_us < 100_000:
         return f"{length_us / 1000:.0f} ms"
     return f"{length_us / 1_000_000:.2f} s"
@@ -49,7 +50,7 @@ def shortened(text: str, letters: int = 260) -> str:
 #: A consumer id: GROUP_HOST-MILLISECONDS-HEX.
 _ID = re.compile(r"[\w.-]*?_(?:host-)?([\w.-]+?)-\d{13}-[0-9a-f]{8}")
 
-_UNIT = re.compile(r"(\d) (s|ms)\b")
+_UNIT = re.compile(r"(\d) (s|ms|µs)\b")
 
 
 def without_ids(text: str) -> str:

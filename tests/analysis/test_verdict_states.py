@@ -156,6 +156,27 @@ def test_one_trial_with_the_premise_makes_it_a_surprise() -> None:
     assert once["why"].startswith("trials have what the claim is about: c violated in 0 of 1 live trials")
 
 
+@pytest.mark.parametrize(
+    ("minimum", "fields", "why"),
+    [
+        (MINIMUM, {}, "no trial of s in this store"),
+        (Minimum(live=1, simulated=0), {"rules": "real"}, "no live trial of s with rules real in this store"),
+        (
+            Minimum(live=0, simulated=1),
+            {"rules": "shipped", "where": ("members > 1",)},
+            "no simulated trial of s with rules shipped and members > 1 in this store",
+        ),
+    ],
+)
+def test_what_was_not_run_is_named_with_rules_and_world(minimum: Minimum, fields: dict[str, Any], why: str) -> None:
+    run = Run(scenario="s", checks=("c",), minimum=minimum)
+    reading = Reading("all", Expected.REPRODUCED, "so", **fields)
+    claim = Claim("it is so", Quantifier.ALWAYS, "test", (reading,), run=run)
+    (row,) = reading_rows(Ledger({"X1": claim}))
+    found = verdict_row(row | {"roles": None, "fits": None})
+    assert (found["verdict"], found["why"]) == ("not run", why)
+
+
 def test_every_status_is_reached() -> None:
     readings = [Reading("all", Expected.REPRODUCED, ""), Reading("all", Expected.DOES_NOT_APPLY, "", premise=("c",))]
     reached = {judged("always", each, said, CLEAN)["status"] for each in readings for said, _ in CELLS.values()}

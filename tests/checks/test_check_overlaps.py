@@ -56,7 +56,7 @@ def test_two_processes_of_one_name_are_two_workers() -> None:
     story.add(30, "m2", Kind.WORKED, member="g_m1", topic="t", partition=0)
     story.rest(60)
     finding = judge("effect_overlap", story)
-    assert finding.why == "m1 and m2, each as g_m1, both worked on t/0 for 0.000 s"
+    assert finding.why == "m1 and m2, each as g_m1, both worked on t/0 for under 1 µs"
     assert finding.witness == (("m1", 0), ("m2", 0), ("m1", 1))
 
 
@@ -182,7 +182,7 @@ def test_runs_that_share_an_instant_overlap_with_no_length() -> None:
     story.rest(200)
     assert judge("effect_overlap", story) == Finding(
         Outcome.VIOLATED,
-        "g_m1 and g_m2 both worked on t/0 for 0.000 s",
+        "g_m1 and g_m2 both worked on t/0 for under 1 µs",
         (("m1", 1), ("m2", 0)),
         {"count": 1, "longest_us": 0, "total_us": 0},
     )

@@ -10,6 +10,12 @@ from cli_tools import CommandLine, Shell
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 
 
+@pytest.fixture(autouse=True)
+def _no_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """pytest-xdist gives its workers the width of its own terminal."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]) -> CommandLine:
     """Runs command lines in this process."""

@@ -64,7 +64,7 @@ def test_two_samples_of_one_world_agree(command: CommandLine, tmp_path: Path) ->
 def test_too_few_trials_are_undecided_and_fit_80_columns(
     command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rebalance_lab.cli.terminal.PIPE_WIDTH", 80)
+    monkeypatch.setenv("COLUMNS", "80")
     ended = command("agree", "leave", "--live", 3, "--simulated", 20, *SET, "--store", tmp_path)
     assert ended.code == 2
     assert "verdict  undecided" in ended.out

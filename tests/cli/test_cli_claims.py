@@ -25,7 +25,7 @@ REPRODUCED = Verdict(
     witness="zombie-1",
     replay="rebalance-lab replay trials/zombie-1",
     why="201 of 201 trials show it",
-    frequencies=(Frequency("live", 1, 1, 0.2065, 1.0), Frequency("simulated", 180, 200, 0.8506, 0.9342)),
+    frequencies=(Frequency("live", 1, 1, 0.2065, 1.0, 0), Frequency("simulated", 180, 200, 0.8506, 0.9342, 3)),
 )
 UNKNOWN = replace(REPRODUCED, claim="Z1", verdict="unknown", status="unknown", witness=None, replay=None)
 NOT_RUN = replace(UNKNOWN, claim="E1", verdict="not run", status="not run", live=0, simulated=0, why="no scenario yet")
@@ -105,16 +105,35 @@ def test_what_a_claim_does_not_apply_to_is_no_failure(command: CommandLine, monk
 def test_claims_tell_how_often_with_the_interval(command: CommandLine, monkeypatch) -> None:
     monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED))
     assert claims.seen(REPRODUCED, "live") == "1 of 1 (21–100 %)"
-    assert claims.seen(REPRODUCED, "simulated") == "180 of 200 (85–93 %)"
-    assert claims.seen(replace(REPRODUCED, frequencies=(Frequency("live", 0, 0, None, None),)), "live") == ""
+    assert claims.seen(REPRODUCED, "simulated") == "180 of 200 (85–93 %), 3 undecided"
+    assert claims.seen(replace(REPRODUCED, frequencies=(Frequency("live", 0, 0, None, None, 0),)), "live") == ""
+    undecided = (Frequency("live", 0, 0, None, None, 2),)
+    assert claims.seen(replace(REPRODUCED, frequencies=undecided), "live") == "0 of 0, 2 undecided"
     shown = command("claims").out
-    assert "95 % interval" in shown and "180 of" in shown
+    assert "how many were undecided" in " ".join(shown.split()) and "180 of" in shown
     (simulated,) = [
         each
         for each in command("claims", "--json").json["Z10"]["readings"]["all"]["frequencies"]
         if each["world"] == "simulated"
     ]
-    assert simulated == {"world": "simulated", "shown": 180, "decided": 200, "low": 0.8506, "high": 0.9342}
+    assert simulated == {
+        "world": "simulated",
+        "shown": 180,
+        "decided": 200,
+        "low": 0.8506,
+        "high": 0.9342,
+        "undecided": 3,
+    }
+
+
+def test_a_batch_of_the_demo_is_told_when_its_last_trial_has_ended() -> None:
+    batches = (demo.Batch("zombie", 2), demo.Batch("herd", 1, "shipped", control=True, settings={"members": "8"}))
+    zombies, (herd,) = (batch.plans("simulated") for batch in batches)
+    told = list(demo.finished(batches, [zombies[1], herd, zombies[0]], "simulated"))
+    assert told == [
+        "simulated herd, shipped, control, members=8: 1 trial",
+        "simulated zombie, described: 2 trials",
+    ]
 
 
 def test_a_report_without_trials_is_refused(command: CommandLine, tmp_path) -> None:
@@ -157,7 +176,8 @@ def test_a_demo_that_tested_nothing_has_failed(command: CommandLine, monkeypatch
 def test_the_demo_s_trials_go_to_its_store(command: CommandLine, monkeypatch, tmp_path) -> None:
     steps = (demo.Step("Two.", demo.trials("simulated", demo.Batch("zombie", 2))),)
     monkeypatch.setattr(demo, "STEPS", steps)
-    assert command("demo", "--store", tmp_path).code == 0
+    ended = command("demo", "--store", tmp_path)
+    assert (ended.code, ended.err) == (0, "simulated zombie, described: 2 trials\n")
     seeds = sorted(json.loads(path.read_text())["seed"] for path in tmp_path.glob("*/trial.json"))
     assert seeds == [1, 2]
 

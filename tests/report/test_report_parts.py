@@ -264,7 +264,7 @@ class TestWords:
 
     @pytest.mark.parametrize(
         ("length_us", "text"),
-        [(0, "0 s"), (1, "under 1 ms"), (999, "under 1 ms"), (1000, "1 ms"), (99_400, "99 ms"), (100_000, "0.10 s"),
+        [(0, "0 s"), (1, "1 µs"), (999, "999 µs"), (1000, "1 ms"), (99_400, "99 ms"), (100_000, "0.10 s"),
          (2_760_000, "2.76 s"), (61_000_000, "61.00 s")],
     )  # fmt: skip
     def test_seconds(self, length_us: int, text: str) -> None:

@@ -29,7 +29,7 @@ from rebalance_lab.analysis.verdicts import verdict_row
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import About
 
-#: How many of the decided trials of a world showed it, with Wilson's 95 % interval.
+#: How many of the decided trials of a world showed it, with Wilson's 95 % interval; and how many were undecided.
 FREQUENCY = StructType(
     [
         column("world", StringType()),
@@ -37,6 +37,7 @@ FREQUENCY = StructType(
         column("decided", LongType()),
         column("low", DoubleType(), null=True),
         column("high", DoubleType(), null=True),
+        column("undecided", LongType()),
     ]
 )
 

@@ -1,0 +1,49 @@
+"""How prose is wrapped on stdout."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_lab.cli.terminal import answer, say
+
+WORDS = " ".join(["partition"] * 30)
+
+
+def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    return capsys.readouterr().out.splitlines()
+
+
+def test_prose_is_wrapped_at_80_columns_where_no_width_is_known(capsys: pytest.CaptureFixture[str]) -> None:
+    say(WORDS, lead="[bold]why[/]  ")
+    first, *others = lines(capsys)
+    assert first.startswith("why  partition") and all(line.startswith("     partition") for line in others)
+    assert 70 < max(map(len, [first, *others])) <= 80
+    assert " ".join([first, *others]).split() == ["why", *WORDS.split()]
+
+
+@pytest.mark.parametrize("columns", [40, 200])
+def test_prose_is_as_wide_as_columns_says(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    say(WORDS)
+    assert columns - len(" partition") <= max(map(len, lines(capsys))) <= columns
+    assert answer().width == columns
+
+
+@pytest.mark.parametrize("columns", ["", "wide"])
+def test_tables_have_room_where_no_width_is_known(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert answer().width == 120
+
+
+def test_a_word_longer_than_a_line_stays_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    path = "/consumers/" + "x" * 100
+    say(f"the owner znode is {path} now", lead="  ")
+    assert lines(capsys) == ["  the owner znode is", f"  {path}", "  now"]
+
+
+def test_empty_lines_stay_and_markup_is_taken_at_its_word(capsys: pytest.CaptureFixture[str]) -> None:
+    say("\na [b] c", markup=False)
+    say("")
+    assert lines(capsys) == ["", "a [b] c", ""]
