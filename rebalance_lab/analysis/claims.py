@@ -16,7 +16,7 @@ STATUSES = ("surprise", "unknown", "as expected", "does not apply", NOT_RUN)
 
 #: What to know of readings whose members were built from the sentence that they confirm.
 BY_CONSTRUCTION = (
-    "By construction, so no evidence: the members of these readings were built from the sentence that they test."
+    "By construction, which is not evidence: the members of these readings were built from the sentence that they test."
 )
 
 
@@ -54,15 +54,23 @@ def claim_status(verdicts: Iterable[Verdict]) -> str:
 
 
 def counted(verdicts: Iterable[Verdict]) -> str:
-    """How the readings that were run came out: `Readings: 11 as expected, 1 does not apply; by
-    construction, so no evidence: 3`. Empty where none was run."""
+    """How the readings that were run came out: `Readings: 11 as expected (8 reproduced, 3 refuted), 1 does
+    not apply; by construction, so no evidence: 3`. Empty where none was run."""
     found = sort(verdicts)
     counts = Counter(verdict.status for verdict in found.tested)
-    told = ", ".join(f"{counts[status]:,} {status}" for status in STATUSES if counts[status])
+    words = {status: status for status in STATUSES} | {"as expected": f"as expected{as_it_came(found.tested)}"}
+    told = ", ".join(f"{counts[status]:,} {words[status]}" for status in STATUSES if counts[status])
     pieces = [f"Readings: {told}"] if told else []
     if found.constructed:
         pieces.append(f"by construction, so no evidence: {len(found.constructed):,}")
     return "; ".join(pieces)
+
+
+def as_it_came(verdicts: Iterable[Verdict]) -> str:
+    """What the readings that are as expected came out as: ` (8 reproduced, 3 refuted)`. Empty where none was
+    refuted."""
+    counts = Counter(verdict.verdict for verdict in verdicts if verdict.status == "as expected")
+    return f" ({counts['reproduced']:,} reproduced, {counts['refuted']:,} refuted)" if counts["refuted"] else ""
 
 
 def claims_json(analysis: Analysis) -> dict[str, Any]:

@@ -30,7 +30,7 @@ STYLES = {
     "unknown": "yellow",
     "as expected": "green",
     "reproduced": "green",
-    "refuted": "green",
+    "refuted": "bright_blue",
     "surprise": "bold red",
     "applies": "green",
     "does not apply": "cyan",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rebalance_lab.analysis.claims import BY_CONSTRUCTION
+from rebalance_lab.analysis.claims import BY_CONSTRUCTION, as_it_came
 from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.history.files import History, Trial
 from rebalance_lab.report import text
@@ -51,9 +51,7 @@ class Group:
 
     @property
     def status(self) -> str | None:
-        """The first of its verdicts' statuses: surprises stand first. Without any the trial's own."""
-        if self.verdicts:
-            return self.verdicts[0].status
+        """The trial's own status, where the group is brief."""
         return status_of((*self.shown[0].findings, *self.shown[0].statements)) if self.brief else None
 
 
@@ -131,7 +129,8 @@ def summary(analysis: Analysis) -> str:
     trials = f"{len(analysis.trials) - simulated:,} live and {text.count(simulated, 'simulated trial')}"
     if found.tested:
         counts = Counter(verdict.status for verdict in found.tested)
-        told = [f"{counts[status]:,} {word}" for status, word in _IN_WORDS.items() if counts[status]]
+        words = _IN_WORDS | {"as expected": f"as expected{as_it_came(found.tested)}"}
+        told = [f"{counts[status]:,} {word}" for status, word in words.items() if counts[status]]
         tested = f"Of {text.count(len(found.tested), 'reading')} of claims put to the test"
         said = f"{tested}, {text.listed(told)}, in {trials}."
     else:
@@ -139,7 +138,7 @@ def summary(analysis: Analysis) -> str:
     if not found.constructed:
         return said
     count = len(found.constructed)
-    return f"{said} {count:,} more {'is' if count == 1 else 'are'} true by construction and no evidence."
+    return f"{said} {count:,} more {'holds' if count == 1 else 'hold'} by construction, which is not evidence."
 
 
 def _group(

@@ -7,6 +7,7 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rebalance_lab.report import glossary, text
+from rebalance_lab.report.badges import badge
 from rebalance_lab.report.cards import meaning
 from rebalance_lab.report.story import RULES, WORLDS
 from rebalance_lab.report.words import WORDS
@@ -32,6 +33,7 @@ def environment() -> Environment:
         title_of=glossary.title,
         statement_of=glossary.statement,
         meaning_of=meaning,
+        badge=badge,
     )
-    found.globals.update(worlds=WORLDS, rules=RULES, words=WORDS, panels=glossary.CHANGES)
+    found.globals.update(worlds=WORLDS, rules=RULES, words=WORDS, panels=glossary.CHANGES, either=dict(WORDS)["either"])
     return found

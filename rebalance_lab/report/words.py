@@ -23,6 +23,12 @@ WORDS = (
     ("zombie", "A member that was thought dead, and goes on."),
     ("fault, control", "A fault is done to the group on purpose. The control is the same trial without it."),
     ("witness", "The fewest recorded events that prove an anomaly."),
+    ("reproduced, refuted", "The trials bear a claim out, or contradict it. Too few of them leave it unknown."),
+    (
+        "as expected, surprise",
+        "What came out is, or is not, what was expected. It does not make a claim true.",
+    ),
+    ("either", "The scenario expects no outcome of this check: in such a trial it may be clean or violated."),
     ("simulated, real", "A trial in virtual time, every schedule chosen by its seed; or on a real ZooKeeper."),
     ("described, shipped", "Members that do as the articles say, or as Kafka 0.8.2.2 does."),
 )

@@ -11,10 +11,11 @@ import pytest
 from page_tree import Node, Tree
 from zombie_story import zombie_case, zombie_events
 
-from rebalance_lab.analysis.results import Analysis
+from rebalance_lab.analysis.results import Analysis, Frequency
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History, HistoryError, canonical, digest, seal
 from rebalance_lab.report import render, shown_trials, summary, write
+from rebalance_lab.report.words import WORDS
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +73,11 @@ class TestVerdicts:
         (table,) = tree.all("table", class_="verdicts")
         rows = table.all("tbody")[0].all("tr")
         assert [row.all("th")[0].text for row in rows] == ["Z16", "Z10", "Z1"]
-        assert [row.all("span", class_="chip")[0].text for row in rows] == ["surprise", "as expected", "unknown"]
+        assert [row.all("span", class_="chip")[0].text for row in rows] == [
+            "refuted, a surprise",
+            "reproduced, as expected",
+            "unknown",
+        ]
         assert "expected: reproduced" in rows[0].text
         assert rows[1].all("a")[0].attributes["href"] == "#g1-witness"
 
@@ -91,11 +96,11 @@ class TestVerdicts:
         evidence, apart = page.all("table", class_="verdicts")
         assert [row.all("th")[0].text for row in evidence.all("tbody")[0].all("tr")] == ["Z16"]  # the surprise
         chips = [(row.all("th")[0].text, row.all("span", class_="chip")[0].text) for row in rows_of(apart)]
-        assert chips == [("Z10", "by construction"), ("Z1", "by construction")]
+        assert chips == [("Z10", "reproduced, by construction"), ("Z1", "unknown, by construction")]
         assert [tile.all("span", class_="claim-id")[0].text for tile in page.all("a", class_="tile")] == ["Z16"]
         lead = page.all("p", class_="lead")[0].text
         assert lead.startswith("Of 1 reading of claims put to the test, 1 surprising, in ")
-        assert lead.endswith(" 2 more are true by construction and no evidence.")
+        assert lead.endswith(" 2 more hold by construction, which is not evidence.")
 
     def test_a_claim_that_does_not_apply_has_its_own_chip_and_count(self) -> None:
         case = zombie_case()
@@ -108,6 +113,30 @@ class TestVerdicts:
         (table,) = page.all("table", class_="verdicts")
         assert [chip.text for chip in table.all("span", class_="chip-does-not-apply")] == ["does not apply"]
         assert "1 that the claim does not apply to" in page.all("p", class_="lead")[0].text
+
+    def test_refuted_as_expected_cannot_be_read_as_true(self) -> None:
+        case = zombie_case()
+        refuted = tuple(
+            replace(each, expected="refuted", verdict="refuted", frequencies=(Frequency("live", 0, 1, 0.0, 0.8, 7),))
+            for each in case.analysis.verdicts
+            if each.status == "as expected"
+        )
+        page = Tree(render(replace(case.analysis, verdicts=refuted), case.histories)).root
+        chips = [chip for chip in page.all("span", class_="chip") if "as expected" in chip.text]
+        assert [(chip.text, chip.attributes["class"]) for chip in chips] == [
+            ("refuted, as expected", "chip chip-refuted")
+        ] * 2  # in the table, and over the pictures
+        assert [tile.attributes["class"] for tile in page.all("a", class_="tile")] == ["tile tile-refuted"]
+        assert "1 as expected (0 reproduced, 1 refuted)" in page.all("p", class_="lead")[0].text
+        (table,) = page.all("table", class_="verdicts")
+        assert "7 undecided" in table.text
+
+    def test_an_outcome_without_expectation_is_explained(self) -> None:
+        case = zombie_case()
+        outcomes = tuple(replace(each, check="churn") for each in case.analysis.outcomes)
+        page = Tree(render(replace(case.analysis, outcomes=outcomes), case.histories)).root
+        explained = {each.attributes["title"] for each in page.all("abbr")}
+        assert explained == {dict(WORDS)["either"]}
 
     def test_the_summary_is_one_sentence(self, tree: Node) -> None:
         expected = (

@@ -251,7 +251,7 @@ CONTRAST = """element => {
 }"""
 
 TEXTS = (
-    "h1", ".lead", ".kicker", ".muted", "thead th", "tbody td", ".chip-surprise", ".chip-as-expected", ".chip-unknown",
+    "h1", ".lead", ".kicker", ".muted", "thead th", "tbody td", ".chip-surprise", ".chip-reproduced", ".chip-unknown",
     ".chip-violated", ".chip-clean", "summary", ".story li", ".legend li", "figcaption", ".row-label", ".lane-label",
     ".ticks text", ".mark-label-fault", ".mark-label-session", ".mark-label-closing", ".card .kicker", ".facts dt",
     ".card a", ".tag", ".steps td:nth-child(5)", ".replay code", ".copy", ".views input:checked + span",

@@ -189,5 +189,6 @@ def test_the_strip_leads_from_each_verdict_to_its_witness() -> None:
     page = Tree(render(zombie_case().analysis, zombie_case().histories)).root
     tiles = page.all("ol", class_="strip")[0].all("a")
     assert [(tile.text, tile.attributes["href"]) for tile in tiles] == [
-        ("Z16 surprise", "#verdicts"), ("Z10 as expected", "#g1-witness"), ("Z1 unknown", "#verdicts"),
+        ("Z16 refuted, a surprise", "#verdicts"), ("Z10 reproduced, as expected", "#g1-witness"),
+        ("Z1 unknown", "#verdicts"),
     ]  # fmt: skip
