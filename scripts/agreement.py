@@ -67,46 +67,46 @@ HEAD = f"""# Do live and simulated trials agree?
 
 <!-- Written by scripts/agreement.py. Do not edit. -->
 
-The simulator claims to be the same world as processes on a real ZooKeeper, only with a clock of its own. A check's
-outcome does not show whether it is: an overlap of half a second and one of two are both *violated*. So what was
-measured is compared, as distributions:
+The simulator is meant to behave like processes on a real ZooKeeper, but in virtual time. The outcome of a check does
+not show whether it does: an overlap of half a second and one of two seconds are both *violated*. So the distributions
+of what was measured are compared:
 
     rebalance-lab agree zombie --live 30 --simulated 1000
     rebalance-lab agree zombie --members real --out zombie.svg     # real 0.8.2.2 consumers, too; and a picture
 
-Live trials that the store (`--store`) has are used, whatever their seeds; those that are missing are run, one at a
+Live trials in the store (`--store`) are used, whatever their seeds; missing ones are run, one at a
 time. Simulated ones are always run anew. Settings must be the same in both. Only the simulator has
 `latency_min_us` and `latency_max_us`: they stand for the network and the server of the live world, and are not
 fitted to it.
 
 ## What is compared
 
-For each trial: how long the group took to settle after each thing that was done to it (named by the phase), when
-the session of a fault's victim ended, overlaps of belief, effect and registry, time without owners, reactions, and
+For each trial these are compared: how long the group took to settle after each change or fault (named by its phase),
+when the session of a fault's victim ended, overlaps of belief, effect and registry, time without owners, reactions, and
 counts of notifications, rebalances, attempts, conflicts, reads and writes. They come from the checks' findings and
 from the rebalance episodes between the first rest and the closing. The table is
 `rebalance_lab/analysis/agreement/measures.py`. A trial whose fault did not bite, that missed a rest, or that a
-busy machine disturbed is left out and counted; the share of trials left out is compared like a measure, and nothing
-explains a difference: what is left out might have differed. A measure of a check that is *unknown* is left out alone;
-where fewer than {LEAST_SHARE:.0%} of the other trials have a value the measure is *undecided*.
+busy machine disturbed is left out and counted. The share of trials left out is compared like a measure, and no cause
+explains a difference in it, because the trials left out might have differed. If a check is *unknown*, only its measures
+are left out; where fewer than {LEAST_SHARE:.0%} of the other trials have a value the measure is *undecided*.
 
 ## How
 
 Two values are the same if they differ by no more than the *margin*. Of a time it is {MARGIN_TICKS:g} of a tick,
 100 ms by default (partition-times: for each partition). The server ends sessions at multiples of a tick, and a
-back-off lasts as long as one, so less decides nothing. Counts have no margin. Up to {TOLERATED:.0%} of the trials
-may lie beyond it: 30 live trials cannot show less.
+back-off lasts as long as a tick, so smaller differences do not matter. Counts have no margin. Up to {TOLERATED:.0%}
+of the trials may lie beyond it: 30 live trials cannot show less.
 
 | verdict | what is shown, with {CONFIDENCE:.0%} confidence |
 | --- | --- |
 | *agrees* | no more than {TOLERATED:.0%} of live trials lie beyond the margin |
 | *differs, explained* | not that, but no more than {TOLERATED:.0%} lie beyond the margin and the causes below |
-| *differs* | more trials lie beyond both than chance makes: one-sided Kolmogorov-Smirnov tests, Holm's correction |
+| *differs* | more trials lie beyond both than chance explains: one-sided Kolmogorov-Smirnov tests, Holm's correction |
 | *undecided* | none of these. With fewer than {LEAST_TRIALS} trials of a world nothing can be shown to agree |
 
 The share beyond is `max F_simulated(x - margin) - F_live(x)`, and the same from below. Its upper bound is taken at
-each value by itself (Clopper and Pearson), as agreement must hold at all of them. It sees another spread, or
-another frequency, as well as a shift. The command exits with 0 if all agree or are explained, 1 if one differs, 2
+each value separately (Clopper and Pearson), because agreement must hold at all of them. It detects a different spread
+or frequency as well as a shift. The command exits with 0 if all agree or are explained, 1 if one differs, 2
 if one is undecided.
 
 ### What would be seen
@@ -125,19 +125,19 @@ A smaller difference is *undecided* or *agrees*.
 
 ## What may explain a difference
 
-Declared beforehand, with direction and largest size. What is larger, or goes the other way, *differs*. Sizes for
-each operation or write are multiplied by what the median simulated trial needed in the time that is measured. They
-are medians over the trials of a sweep of all scenarios, on two cores that other work shared. A back-off is granted
-trial by trial: for each attempt that failed in a live trial, in the time that is measured, beyond those of the median
-simulated trial.
+These causes were declared beforehand, with direction and largest size. A difference that is larger, or goes the other
+way, *differs*. Sizes for each operation or write are multiplied by the number of them that the median simulated trial
+needed in the time that is measured. They are medians over the trials of a sweep of all scenarios, on two cores that
+other work shared. A back-off is granted trial by trial: for each attempt that failed in a live trial, in the time that
+is measured, beyond those of the median simulated trial.
 
 | cause | live may be later by | earlier by | of | why |
 | --- | --- | --- | --- | --- |
 """
 
 AFTER_CAUSES = """
-`tests/cli/test_agree_counterfeit.py` holds the command to a simulator that reconnects a second too early, as it
-once did with one server: with 30 trials in the place of live ones the zombie's effect overlap *differs*.
+`tests/cli/test_agree_counterfeit.py` runs the command on a simulator that reconnects a second too early, as the lab's
+once did with one server: with 30 of its trials in the place of live ones the zombie's effect overlap *differs*.
 
 ## To make this page
 
@@ -146,7 +146,7 @@ once did with one server: with 30 trials in the place of live ones the zombie's 
 runs what is missing in the store and writes the page; without `--run` it compares what is there, and
 `--scenarios crash,zombie` takes only these. A live trial takes as long as its script, 2 s (`growth`) to 55 s
 (`drill`), most 3 to 10 s, and about 5 s for its processes: 30 of each scenario and rule set take six hours. The
-machine must be quiet: what competes with the trials for its cores shows as a difference.
+machine must be idle otherwise: what competes with the trials for its cores shows as a difference.
 
 ## Results
 """

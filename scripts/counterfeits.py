@@ -23,18 +23,18 @@ HEAD = """# Counterfeits
 
 <!-- Written by scripts/counterfeits.py. Do not edit. -->
 
-A check deserves belief if it can say no. Each check is therefore held against *counterfeits*: worlds that are right
-in everything but one thing, in a way that a person could believe. In a counterfeit of a claim the claim is false; the
-check that judges the claim must say so. A counterfeit has an *honest twin*, the same trial without what was forged, of
-which the check must say the opposite. So no check passes by always saying the same.
+A check can only be trusted if it can fail. So each check is tested against *counterfeits*: worlds, members or histories
+with one deliberate fault that a person could overlook. In a counterfeit of a claim the claim is false, and the
+check that judges the claim must say so. Each counterfeit has an *honest twin*, the same trial without the fault, of
+which the check must say the opposite. So a check that always says the same fails.
 
-- Most claims say what always holds. Their counterfeits must be found *violated*, and their twins *clean*.
-- Some claims say what can happen, and their checks look for it. In their counterfeits it does not happen: the check
-  must find them *clean*, and their twins *violated*.
-- Checks that judge no claim have counterfeits of their own. They must be found *violated*.
+- Most claims say what always holds. Their counterfeits must be *violated*, and their twins *clean*.
+- Some claims say what can happen, and their checks look for it. In their counterfeits it does not happen: they must be
+  *clean*, and their twins *violated*.
+- Checks that do not judge a claim have counterfeits of their own, which must be *violated*.
 
-Each counterfeit is a small file in `tests/counterfeits`, whose name stands in the table. `make test` plays each one and
-its twin with several seeds; it fails for a claim or a check that has none. The findings below are those of seed 0.
+Each counterfeit is a small file in `tests/counterfeits`; the table gives its name. `make test` runs each one and
+its twin with several seeds, and fails if a claim or a check has none. The findings below are those of seed 0.
 """
 
 COLUMNS = ("Counterfeit", "Check", "What is false, and why it could be believed", "What the check says", "Of the twin")

@@ -1,9 +1,10 @@
 """Mutation testing of the judges: `make mutants`, or `scripts/mutants.py MODULE…` for some alone.
 
 mutmut changes one thing at a time in a copy of the checks and of `analysis/trialwise`, and runs the
-tests that reach the changed function; a change that no test notices has survived. Prints the score
-by module. Under .mutants/results/ it leaves for each module its numbers (`overlaps.json`) and the
-survivors as diffs (`overlaps.diff`). docs/mutants.md says how to read them.
+tests that reach the changed function; a change that no test notices has survived. For each module it
+writes the numbers (`overlaps.json`) and the survivors as diffs (`overlaps.diff`) to .mutants/results/,
+and prints the score of every module that has results there; the others are `not run`. docs/mutants.md
+explains how to read them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mutmut.mutation.diff_apply import get_diff_for_mutant
@@ -111,18 +112,27 @@ def keep(name: str, path: Path) -> None:
     target.with_suffix(".diff").write_text("".join(diffs))
 
 
-def table(names: list[str]) -> Iterator[str]:
-    """The score by module, as the docs have it."""
+def table(names: Iterable[str]) -> Iterator[str]:
+    """The score by module, as the docs have it: from this run and from earlier ones."""
     yield "| module | mutants | killed | score |"
     yield "| --- | ---: | ---: | ---: |"
     total: Counter[str] = Counter()
-    for name in [*names, ""]:
-        counts = Counter(json.loads((RESULTS / f"{name}.json").read_text())) if name else total
-        mutants, killed = sum(counts.values()), sum(counts[word] for word in KILLED)
-        if name:
+    for name in names:
+        results = RESULTS / f"{name}.json"
+        if results.exists():
+            counts = Counter(json.loads(results.read_text()))
             total += counts
-        if mutants:
-            yield f"| {name or 'all'} | {mutants} | {killed} | {100 * killed / mutants:.1f} % |"
+            yield from _row(name, counts)
+        else:
+            yield f"| {name} | | | not run |"
+    yield from _row("all", total)
+
+
+def _row(name: str, counts: Counter[str]) -> Iterator[str]:
+    """None for a module in which there is nothing to change."""
+    mutants, killed = sum(counts.values()), sum(counts[word] for word in KILLED)
+    if mutants:
+        yield f"| {name} | {mutants} | {killed} | {100 * killed / mutants:.1f} % |"
 
 
 def main(words: list[str]) -> None:
@@ -135,7 +145,7 @@ def main(words: list[str]) -> None:
     run()
     for name, path in chosen.items():
         keep(name, path)
-    print("\n".join(table(list(chosen))))
+    print("\n".join(table(known)))
 
 
 if __name__ == "__main__":

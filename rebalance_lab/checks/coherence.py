@@ -9,7 +9,8 @@ false, and nobody can know which: the history proves nothing, neither an anomaly
 from __future__ import annotations
 
 from rebalance_lab.checks.bounds import bounds, lacking
-from rebalance_lab.checks.faults import TOLERANCE_US, faults, seconds
+from rebalance_lab.checks.faults import TOLERANCE_US, faults
+from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import work_period_ms
