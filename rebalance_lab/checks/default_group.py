@@ -1,17 +1,18 @@
 """Z14: a member that names no group joins the default group.
 
 Members that name none say so when they start, or are refused for it. None may be refused, and all
-that register must do so in one group each time, whatever its name. 0.8.2 as shipped requires group.id
-(`kafka.consumer.ConsumerConfig`), so there the statement fails. It is unknown with one such member
-alone, which cannot show that its group is the default one; where all of them subscribe to the same topics,
-as the group may be named after these; and where another member named that group, which may then be that
-member's.
+that register must do so in one group each time, whatever its name, and claim, own and work in no other. 0.8.2
+as shipped requires group.id (`kafka.consumer.ConsumerConfig`), so there the statement fails. It is unknown with one
+such member alone, which cannot show that its group is the default one; where all of them subscribe to the same topics,
+as the group may be named after these, or (by their ids) ran on one host; and where another member named that group,
+which may then be that member's.
 
-Witness: the refusal; or the registrations of two in different groups.
+Witness: the refusal; or two events (a registration, a claim, OWNED or WORKED) in different groups.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rebalance_lab.checks.faults import not_violated, violated
@@ -23,13 +24,13 @@ from rebalance_lab.history.views import events_of, once
 
 
 def judge(history: History) -> Finding:
-    """Measures: `members` that named no group, of them `refused` and `registered`; `groups` they
-    are in; `count` of the refused and of the groups beyond the first."""
+    """Measures: `members` that named no group, of them `refused` and `registered`; `groups` that they register,
+    claim, own or work in; `count` of the refused and of the groups beyond the first."""
     refused, started = _refused(history), _started(history)
     registered = _registered(history, started)
     names = {event.member for event in registered}
     firsts: dict[str, Event] = {}
-    for event in registered:
+    for event in (*registered, *_used(history, started)):
         firsts.setdefault(str(event.group), event)
     numbers = {
         "count": len(refused) + max(0, len(firsts) - 1),
@@ -46,7 +47,7 @@ def judge(history: History) -> Finding:
         both = f"groups {one.group} and {other.group}"
         why = f"{one.member} and {other.member} named no group, and are in {both}"
         if one.member == other.member:
-            why = f"{one.member} named no group, and registered in {both}"
+            why = f"{one.member} named no group, and is in {both}"
         return violated(why, (one.id, other.id), numbers)
     why = f"{len(names)} members that named no group are all in group {', '.join(firsts)}"
     return not_violated(history, why, numbers, vacuous=_doubt(history, started, registered))
@@ -66,7 +67,20 @@ def _doubt(history: History, started: Sequence[Event], registered: Sequence[Even
         return "one member alone named no group: others may have another"
     if len({found for event in registered if (found := _subscription(event))}) <= 1:
         return "all members that named no group subscribe to the same topics: the group may be named after these"
+    hosts = {_host(event) for event in registered}
+    if len(hosts) == 1 and None not in hosts:
+        return f"all members that named no group ran on host {hosts.pop()}: the group may be that host's"
     return None
+
+
+#: The end of an id that 0.8.2 makes up: group_host-ms-uuid.
+_MADE_UP = re.compile(r"(.+)-\d+-[0-9a-f]{1,8}")
+
+
+def _host(registered: Event) -> str | None:
+    """The host in the id that a member made up; None where its id has another form."""
+    found = _MADE_UP.fullmatch(str(registered.member).removeprefix(f"{registered.group}_"))
+    return None if found is None else found[1]
 
 
 def _subscription(registered: Event) -> tuple[str, ...]:
@@ -91,6 +105,13 @@ def _registered(history: History, started: Sequence[Event]) -> list[Event]:
     """All registrations of these members, in the registry's words: a member may register more than once."""
     members = {event.member for event in started}
     return [event for event in events_of(history, Kind.CREATED) if event.member in members and event.partition is None]
+
+
+def _used(history: History, started: Sequence[Event]) -> list[Event]:
+    """What shows that one of these members uses a partition in a group: it claims it, owns it, or works on it."""
+    members = {event.member for event in started}
+    events = events_of(history, Kind.CREATED, Kind.OWNED, Kind.WORKED)
+    return [event for event in events if event.member in members and event.partition is not None]
 
 
 def _applies(history: History) -> bool:

@@ -1,7 +1,8 @@
 """The premise of Z16: members keep what they claimed while they wait to try again.
 
-Looked at is every attempt that failed on a conflict after its member had claimed something, in it or
-in an attempt before. 0.8.2 deletes these owner znodes before the attempt ends as failed
+Looked at is every attempt that failed after its member had claimed something, in it or in an attempt before,
+whatever reason the member reports: one that met others' claims may call that an error. (An attempt that a shutdown
+ended is not tried again.) 0.8.2 deletes these owner znodes before the attempt ends as failed
 (`ZookeeperConsumerConnector.reflectPartitionOwnershipDecision`), so that it waits with nothing. A
 member keeps its claims if the registry has an owner znode of its session at any time of the wait: from
 2 ms after the attempt failed to 2 ms before the next one began, or the rebalance ended. What the member was
@@ -81,7 +82,7 @@ def _waits_until(rebalance: Rebalance, index: int) -> Event | None:
 
 def _wait(life: Life, attempt: Attempt, until: Event | None, own: Sequence[Interval]) -> _Wait | None:
     failed = attempt.failed
-    if failed is None or failed.of("reason") != "conflict":
+    if failed is None or failed.of("reason") == "shutdown":
         return None
     began_us = failed.at_us + TOLERANCE_US
     ended_us = None if until is None else max(failed.at_us, until.at_us - TOLERANCE_US)

@@ -1,14 +1,16 @@
 """Z3, Z5b: at each rest the members own what the articles publish.
 
-A PHASE with `published` says what each living member should own at the rest that ends it: for each,
-in the order in which they joined, its partitions. Three things are compared with it: the owner znodes
+A PHASE with `published` says what each living member should own at the rest that ends it: for each, in the order of
+their ids, its partitions. Members deal in Java's order of ids (`RangeAssignor` of 0.8.2.2 sorts threads by name), in
+which m10 comes before m2 whoever joined first. Three things are compared with it: the owner znodes
 of the phase's group that the registry held when the outside observer last read them before the rest;
 what the members believed in at the rest; and what they worked on then, which must be no more than
 their rows. A rest is preceded by a quiet time, so a member that starts at the moment of a rest comes after
 it. A rest that was missed is not judged.
 
 Unknown: a rest before which nobody observed the owners, or the observer saw other owners than the
-registry held.
+registry held; and a rest at which a member had given up (its last rebalance had failed), as what it should own it
+may not have tried to own.
 
 Witness: the PHASE, what was observed, and the rest; of belief and work, the event with which they began
 (of a belief that is missing, nothing).
@@ -22,7 +24,7 @@ from dataclasses import dataclass
 import msgspec
 
 from rebalance_lab.checks.faults import not_violated, violated
-from rebalance_lab.checks.lives import lives
+from rebalance_lab.checks.lives import Life, lives
 from rebalance_lab.checks.model import About, Check, Finding
 from rebalance_lab.checks.scope import next_rest
 from rebalance_lab.checks.znodes import Seen, znodes_of
@@ -44,7 +46,8 @@ class _Row:
     """A published row and what was found of it.
 
     `observed`: the reads, none where nobody looked; `members`: the living ones in order; `held`: what
-    the registry held; `seen`: what the observer saw; `believed` and `worked` by the members themselves.
+    the registry held; `seen`: what the observer saw; `believed` and `worked` by the members themselves;
+    `gave_up`: those whose last rebalance before the rest had failed.
     """
 
     phase: Event
@@ -56,6 +59,7 @@ class _Row:
     seen: _Shares
     believed: list[Interval]
     worked: list[Interval]
+    gave_up: list[str]
 
     def of(self, shares: _Shares) -> Rows:
         return [sorted(shares.get(member, ())) for member in self.members]
@@ -97,7 +101,7 @@ class _Row:
 def judge(history: History) -> Finding:
     """Measures: `rows` compared, `count` of those that differ."""
     every = [row for phase in _phases(history) if (row := _row(history, phase)) is not None]
-    rows = [row for row in every if row.observed]
+    rows = [row for row in every if row.observed and not row.gave_up]
     wrong = [(row, why) for row in rows if (why := row.wrong) is not None]
     numbers = {"count": len(wrong), "rows": len(rows)}
     if wrong:
@@ -106,6 +110,11 @@ def judge(history: History) -> Finding:
     doubts = [] if rows else ["no rest with an observation followed a published row"]
     doubts += [
         f"nobody observed the owners after phase {row.phase.of('name')}" for row in every if rows and not row.observed
+    ]
+    doubts += [
+        f"{', '.join(row.gave_up)} had given up at the rest after phase {row.phase.of('name')}"
+        for row in every
+        if row.gave_up
     ]
     doubts += [
         f"after phase {row.phase.of('name')} the outside observer saw {_text(row.of(row.seen))}, and the registry held"
@@ -133,13 +142,14 @@ def _row(history: History, phase: Event) -> _Row | None:
         path = str(event.of("path"))
         if path.startswith(prefix) and order(phase) < order(event) < order(rest):
             latest[path[len(prefix) :]] = event
-    members = [
-        life.member
+    living = [
+        life
         for life in lives(history)
         if life.group == phase.group
         and life.started.at_us < rest.at_us
         and (life.gone is None or life.gone.at_us >= rest.at_us)
     ]
+    members = sorted((life.member for life in living), key=_java_order)
     return _Row(
         phase=phase,
         rest=rest,
@@ -150,7 +160,19 @@ def _row(history: History, phase: Event) -> _Row | None:
         seen=_owned(latest),
         believed=_at_rest(beliefs(history), phase, rest),
         worked=[run for run in _at_rest(effects(history), phase, rest) if run.member in members],
+        gave_up=[life.member for life in living if _gave_up(life, rest)],
     )
+
+
+def _java_order(text: str) -> bytes:
+    """Java compares strings by their UTF-16 code units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def _gave_up(life: Life, rest: Event) -> bool:
+    """Whether the last rebalance that a member had ended by a rest had failed."""
+    ended = [each for each in life.rebalances if each.ended is not None and each.ended.at_us <= rest.at_us]
+    return bool(ended) and ended[-1].outcome == "failed"
 
 
 def _held(history: History, latest: Mapping[str, Event]) -> _Shares:

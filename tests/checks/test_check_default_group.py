@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
 from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
@@ -48,7 +51,7 @@ def test_one_is_in_two() -> None:
     story.registry(500, Kind.CREATED, "/consumers/other/ids/one_m1", "0x1", member="one_m1", group="other")
     finding = CHECK.judge(story.history())
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 0), ("zookeeper", 1)))
-    assert finding.why == "one_m1 named no group, and registered in groups one and other"
+    assert finding.why == "one_m1 named no group, and is in groups one and other"
 
 
 def test_of_three_groups_two_are_told() -> None:
@@ -123,3 +126,53 @@ def test_a_registration_that_cannot_be_read_names_no_other_topic() -> None:
     path = "/consumers/default/ids/default_m2"
     story.registry(510, Kind.CREATED, path, "0x2", member="default_m2", group="default", detail=detail)
     assert CHECK.judge(story.history()).outcome is Outcome.UNKNOWN
+
+
+def named(*ids: str) -> GroupStory:
+    """Members of these ids name no group, and register in `default` for topics of their own."""
+    story = GroupStory()
+    for number, name in enumerate(ids):
+        actor, member, group = f"m{number + 1}", f"default_{name}", "default"
+        story.add(number, actor, Kind.MEMBER_STARTED, member=member, group=group, detail={"group_given": False})
+        payload = {"version": 1, "subscription": {"tuv"[number]: 1}, "pattern": "static", "timestamp": "1"}
+        detail = {"ephemeral": True, "data": json.dumps(payload)}
+        path = f"/consumers/default/ids/{member}"
+        story.registry(10 + number, Kind.CREATED, path, f"0x{number}", member=member, group=group, detail=detail)
+    story.rest(1000)
+    return story
+
+
+@pytest.mark.parametrize(("ids", "outcome"), [
+    (("a-1443744000001-798d14e8", "a-1443744000002-b8b8d0a7"), Outcome.UNKNOWN),
+    (("a-b-1443744000001-798d14e8", "a-b-1443744000001-98d14e8"), Outcome.UNKNOWN),
+    (("a-1443744000001-798d14e8", "b-1443744000002-b8b8d0a7"), Outcome.CLEAN),
+    (("a-1443744000001-798d14e8", "mine"), Outcome.CLEAN),
+    (("mine", "mine-too"), Outcome.CLEAN),
+])  # fmt: skip
+def test_members_of_one_host_may_be_in_its_group(ids: tuple[str, ...], outcome: Outcome) -> None:
+    finding = CHECK.judge(named(*ids).history())
+    assert finding.outcome is outcome
+    if outcome is Outcome.UNKNOWN:
+        host = ids[0].partition("-1443")[0]
+        assert finding.why == f"all members that named no group ran on host {host}: the group may be that host's"
+
+
+@pytest.mark.parametrize("kind", [Kind.CREATED, Kind.OWNED, Kind.WORKED])
+def test_who_registers_in_one_group_and_uses_another_is_in_two(kind: Kind) -> None:
+    story = joined("default", "default")
+    actor = "zookeeper" if kind is Kind.CREATED else "m2"
+    used = story.add(500, actor, kind, member="default_m2", group="own", topic="u", partition=0)
+    assert CHECK.judge(story.history()) == Finding(
+        Outcome.VIOLATED,
+        "default_m1 and default_m2 named no group, and are in groups default and own",
+        (("zookeeper", 0), used),
+        numbers(count=1, groups=2),
+    )
+
+
+def test_what_others_use_is_no_concern_of_theirs() -> None:
+    story = joined("default", "default")
+    story.joins(20, "m3")
+    story.claims(500, "m3", 0)
+    story.owned(510, "m3", 0)
+    assert CHECK.judge(story.history()).outcome is Outcome.CLEAN

@@ -118,11 +118,18 @@ def test_nothing_is_said_where_nobody_could_keep_anything() -> None:
     story.begins(200, "m1")
     story.fails(500, "m1", conflicts=(1,))
     assert not CHECKS[CHECK].applies(story.history())
-    other = conflict(given_back_ms=None)
-    for event in other.events:
+
+
+@pytest.mark.parametrize(("reason", "outcome"), [
+    ("conflict", "violated"), ("error", "violated"), ("of its own", "violated"), ("shutdown", None),
+])  # fmt: skip
+def test_what_a_member_calls_its_failure_plays_no_part(reason: str, outcome: str | None) -> None:
+    story = conflict(given_back_ms=None)
+    for event in story.events:
         if event.kind is Kind.ATTEMPT_FAILED and event.detail is not None:
-            event.detail["reason"] = "error"  # an attempt that an error ended waits for nobody
-    assert found(other) is None
+            event.detail["reason"] = reason
+    finding = found(story)
+    assert (finding and finding.outcome) == outcome
 
 
 def test_who_gave_back_is_clean_in_full() -> None:

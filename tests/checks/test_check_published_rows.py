@@ -59,15 +59,61 @@ def test_another_row() -> None:
     )
 
 
-def test_rows_are_those_of_the_members_in_the_order_in_which_they_joined() -> None:
-    """Ids in another order change nothing: m2 joined after m9."""
-    story = GroupStory()
-    story.joins(0, "m9")
-    story.announces(5, "joining", published=ROW)
-    story.joins(10, "m2")
-    settles(story, 990, {0: "m9", 1: "m9", 2: "m2"})
-    story.rest(1000)
-    assert CHECK.judge(story.history()).outcome is Outcome.CLEAN
+@pytest.mark.parametrize(("first", "then", "outcome"), [
+    ("m1", "m2", Outcome.CLEAN),
+    ("m9", "m2", Outcome.VIOLATED),
+    ("m10", "m2", Outcome.CLEAN),
+    ("m2", "m10", Outcome.VIOLATED),
+    ("m\U0001f600", "m\uff5e", Outcome.CLEAN),  # by UTF-16 code units the first is d83d de00
+])  # fmt: skip
+def test_rows_are_those_of_the_members_in_the_order_of_their_ids(first: str, then: str, outcome: Outcome) -> None:
+    """Who joined first plays no part. The first member owns the first row."""
+    for order in ((first, then), (then, first)):
+        story = GroupStory()
+        story.joins(0, order[0])
+        story.announces(5, "joining", published=ROW)
+        story.joins(10, order[1])
+        settles(story, 990, {0: first, 1: first, 2: then})
+        story.rest(1000)
+        assert CHECK.judge(story.history()).outcome is outcome
+
+
+@pytest.mark.parametrize(("attempts", "gave_up"), [
+    (["failed"], True), (["ok", "failed"], True), (["failed", "ok"], False), (["shutdown"], False), (["ok"], False),
+])  # fmt: skip
+def test_a_row_is_not_judged_where_a_member_had_given_up(attempts: list[str], gave_up: bool) -> None:
+    story = two_members(ROW)
+    for number, outcome in enumerate(attempts):
+        story.rebalances(1020 + 10 * number, 1025 + 10 * number, "m2", outcome)
+    settles(story, 1990, {0: "m1", 1: "m1"})
+    story.rest(2000)
+    finding = CHECK.judge(story.history())
+    assert finding.outcome is (Outcome.UNKNOWN if gave_up else Outcome.VIOLATED)
+    assert finding.measures["rows"] == (0 if gave_up else 1)
+    if gave_up:
+        assert finding.why.endswith("g_m2 had given up at the rest after phase member 2 joins")
+
+
+@pytest.mark.parametrize(("ends_ms", "outcome"), [(2000, Outcome.UNKNOWN), (2000.001, Outcome.VIOLATED)])
+def test_who_gives_up_after_the_rest_had_not_given_up(ends_ms: float, outcome: Outcome) -> None:
+    story = two_members(ROW)
+    story.begins(1500, "m2")
+    settles(story, 1990, {0: "m1", 1: "m1"})
+    story.rest(2000)
+    story.ends(ends_ms, "m2", "failed")
+    assert CHECK.judge(story.history()).outcome is outcome
+
+
+def test_rows_before_a_member_gave_up_are_judged() -> None:
+    story = two_members(ROW)
+    settles(story, 1990, {0: "m1", 1: "m2", 2: "m2"})
+    story.rest(2000)
+    story.announces(2000, "later", published=ROW)
+    story.rebalances(2100, 2200, "m2", "failed")
+    settles(story, 2990, {0: "m1"})
+    story.rest(3000)
+    finding = CHECK.judge(story.history())
+    assert (finding.outcome, finding.measures) == (Outcome.VIOLATED, {"count": 1, "rows": 1})
 
 
 def test_an_idle_member_has_an_empty_row() -> None:
