@@ -12,6 +12,8 @@ Each layer has its own rule (definitions O1, O1e, O2 and O3 stand on them):
   period is the one that the member reported with its MEMBER_STARTED, or the trial's parameter if it
   reported none. A report at a stop (detail `last`) ends its run and never begins one: without a report
   at most two periods before it, the fetchers stopped and had done nothing.
+  DISOWNED and then OWNED of the partition, with no report between, cut a run: a fetcher whose queue
+  is full reports nothing at its stop, so the member may have stopped and started its fetchers again.
   FAULT_BEGAN of a kill or pause of its actor and FAULT_ENDED of a pause cut a run, however
   short the pause was.
 
@@ -74,7 +76,9 @@ _Claim = tuple[str, str, int, str]
 _Told = tuple[_Claim, str]
 
 _BELIEF_KINDS = frozenset({Kind.OWNED, Kind.DISOWNED, Kind.MEMBER_CLOSED, Kind.FAULT_BEGAN})
-_EFFECT_KINDS = frozenset({Kind.WORKED, Kind.MEMBER_STARTED, Kind.FAULT_BEGAN, Kind.FAULT_ENDED})
+_EFFECT_KINDS = frozenset(
+    {Kind.WORKED, Kind.OWNED, Kind.DISOWNED, Kind.MEMBER_STARTED, Kind.FAULT_BEGAN, Kind.FAULT_ENDED}
+)
 
 
 def of_kinds(events: Iterable[Event], kinds: frozenset[Kind]) -> list[Event]:
@@ -154,40 +158,28 @@ def registry_intervals(events: Sequence[Event]) -> list[Interval]:
 
 def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERIOD_MS) -> list[Interval]:
     """Effect runs of a history's events (in merge order). `work_period_ms`: of members that did not
-    report theirs. Raises HistoryError for a WORKED without member, topic or partition."""
-    periods_ms: dict[str, int] = {}  # by actor
-    runs: dict[_Told, tuple[Event, Event]] = {}  # first and last report so far
-    done: list[Interval] = []
+    report theirs. Raises HistoryError for a WORKED, OWNED or DISOWNED without member, topic
+    or partition."""
+    runs = _Runs(work_period_ms)
     killed: set[str] = set()
-    worked = Kind.WORKED
     for event in of_kinds(events, _EFFECT_KINDS):
-        if event.kind is worked:
-            if event.actor in killed:
-                continue
-            told = _claim_of(event), event.actor
-            run = runs.get(told)
-            gap_us = 2 * periods_ms.get(event.actor, work_period_ms) * 1000
-            if run is not None and event.at_us - run[1].at_us > gap_us:
-                done.append(_run(told, *run))
-                run = None
-            if not event.of("last"):
-                runs[told] = (event if run is None else run[0], event)
-                continue
-            runs.pop(told, None)  # it stopped: what comes soon after is another run
-            if run is not None:
-                done.append(_run(told, run[0], event))
-        elif event.kind is Kind.MEMBER_STARTED:
-            reported_ms = event.of("work_period_ms")
-            if isinstance(reported_ms, int):
-                periods_ms[event.actor] = reported_ms
+        kind = event.kind
+        if event.actor in killed:
+            continue
+        if kind is Kind.WORKED:
+            runs.report(event)
+        elif kind is Kind.DISOWNED:
+            runs.disowned((_claim_of(event), event.actor))
+        elif kind is Kind.OWNED:
+            runs.owned((_claim_of(event), event.actor))
+        elif kind is Kind.MEMBER_STARTED:
+            runs.started(event)
         elif _cuts_effect(event):
             target = str(event.of("target"))
             if event.of("fault") == KILL:
                 killed.add(target)
-            for told in [told for told in runs if told[1] == target]:
-                done.append(_run(told, *runs.pop(told)))
-    done.extend(_run(told, *run) for told, run in runs.items())
-    return sorted(done, key=sort_key)
+            runs.cut_actor(target)
+    return runs.finish()
 
 
 def ownership_intervals(history: History) -> list[Interval]:
@@ -225,10 +217,6 @@ def _claim_of(event: Event) -> _Claim:
             f"it has {event.member}, {event.topic}, {event.partition}; repair the recorder that wrote it"
         )
     return claim
-
-
-def _run(told: _Told, first: Event, last: Event) -> Interval:
-    return _interval(Layer.EFFECT, told[0], first, last, last.at_us)
 
 
 def _interval(layer: Layer, claim: _Claim, begin: Event, end: Event | None, end_us: int) -> Interval:
@@ -285,4 +273,54 @@ class _Book:
         end_us = events[-1].at_us if events else 0
         self._done.extend(_interval(self._layer, told[0], begin, None, end_us) for told, begin in self._open.items())
         self._open.clear()
+        return sorted(self._done, key=sort_key)
+
+
+class _Runs:
+    """Runs of work in the making: what may go on, and what has ended."""
+
+    def __init__(self, work_period_ms: int) -> None:
+        self._work_period_ms = work_period_ms
+        self._periods_ms: dict[str, int] = {}  # by actor
+        self._open: dict[_Told, tuple[Event, Event]] = {}  # first and last report so far
+        self._released: set[_Told] = set()  # DISOWNED since the last report
+        self._done: list[Interval] = []
+
+    def started(self, event: Event) -> None:
+        reported_ms = event.of("work_period_ms")
+        if isinstance(reported_ms, int):
+            self._periods_ms[event.actor] = reported_ms
+
+    def report(self, event: Event) -> None:
+        told = _claim_of(event), event.actor
+        gap_us = 2 * self._periods_ms.get(event.actor, self._work_period_ms) * 1000
+        if told in self._open and event.at_us - self._open[told][1].at_us > gap_us:
+            self._cut(told)
+        self._released.discard(told)
+        run = self._open.get(told)
+        if not event.of("last"):
+            self._open[told] = (event if run is None else run[0], event)
+        elif run is not None:  # it stopped: what comes soon after is another run
+            self._open[told] = (run[0], event)
+            self._cut(told)
+
+    def disowned(self, told: _Told) -> None:
+        self._released.add(told)
+
+    def owned(self, told: _Told) -> None:
+        if told in self._released and told in self._open:
+            self._cut(told)
+        self._released.discard(told)
+
+    def cut_actor(self, actor: str) -> None:
+        for told in [told for told in self._open if told[1] == actor]:
+            self._cut(told)
+
+    def _cut(self, told: _Told) -> None:
+        first, last = self._open.pop(told)
+        self._done.append(_interval(Layer.EFFECT, told[0], first, last, last.at_us))
+
+    def finish(self) -> list[Interval]:
+        for told in list(self._open):
+            self._cut(told)
         return sorted(self._done, key=sort_key)

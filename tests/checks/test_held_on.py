@@ -148,3 +148,28 @@ def test_work_ends_before_the_first_claim(works_ms: tuple[float, ...], outcome: 
     assert finding.outcome is outcome
     if outcome is Outcome.VIOLATED:
         assert finding.why == "g_m1 claimed t/2 while it worked on t/0, as before"
+
+
+@pytest.mark.parametrize(
+    ("between_ms", "outcome"),
+    [(None, Outcome.CLEAN), (1015, Outcome.VIOLATED)],
+)
+def test_fetchers_that_may_have_stopped_unseen_did_not_work_on(between_ms: float | None, outcome: Outcome) -> None:
+    """With a full queue the fetchers report nothing at their stop. A report after DISOWNED shows that they went on."""
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.begins(10, "m1")
+    story.claims(50, "m1", 0)
+    story.owned(60, "m1")
+    story.ends(100, "m1")
+    story.worked("m1", 990)
+    story.begins(1000, "m1")
+    story.disowned(1005, "m1")
+    story.releases(1010, "m1", 0)
+    if between_ms is not None:
+        story.worked("m1", between_ms)
+    story.claims(1020, "m1", 0)
+    story.owned(1025, "m1")
+    story.worked("m1", 1030)
+    story.ends(1100, "m1")
+    assert judge(story).outcome is outcome

@@ -221,6 +221,42 @@ def test_who_only_stops_after_a_pause_has_not_worked() -> None:
     assert effect(story) == [("g_m1", 0, 0, 50)]
 
 
+def test_a_run_does_not_reach_from_one_claim_to_the_next() -> None:
+    story = Story()
+    story.worked("m1", 0, 50)
+    story.worked("m1", 0, 50, partition=1)
+    story.disowned(60, "m1")
+    story.owned(70, "m1")
+    story.worked("m1", 90)
+    story.worked("m1", 90, partition=1)
+    assert effect(story) == [("g_m1", 0, 0, 50), ("g_m1", 0, 90, 90), ("g_m1", 1, 0, 90)]
+
+
+@pytest.mark.parametrize("last", [False, True])
+def test_who_works_after_it_disowned_has_not_stopped(last: bool) -> None:
+    story = Story()
+    story.worked("m1", 0, 50)
+    story.disowned(60, "m1")
+    if last:
+        stops(story, 80)
+    else:
+        story.worked("m1", 80)
+    story.owned(90, "m1")
+    story.worked("m1", 100)
+    assert effect(story) == ([("g_m1", 0, 0, 80), ("g_m1", 0, 100, 100)] if last else [("g_m1", 0, 0, 100)])
+
+
+def test_owned_without_disowned_cuts_nothing() -> None:
+    story = Story()
+    story.owned(-10, "m1")
+    story.worked("m1", 0, 50)
+    story.owned(60, "m1")
+    story.disowned(70, "m2")
+    story.owned(80, "m2")
+    story.worked("m1", 100)
+    assert effect(story) == [("g_m1", 0, 0, 100)]
+
+
 def test_a_pause_cuts_a_run_however_short_it_was() -> None:
     story = Story()
     story.worked("m1", 0, 50)
