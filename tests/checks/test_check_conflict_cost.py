@@ -209,3 +209,16 @@ def test_a_conflict_names_the_attempt_that_failed() -> None:
 def test_where_no_change_was_announced_it_does_not_apply() -> None:
     assert CONFLICT.applies(conflicted().history())
     assert not CONFLICT.applies(one_at_rest().history())
+
+
+@pytest.mark.parametrize(("reads", "reported"), [(FAILED - 1, "join"), (FAILED + 1, "broker")])
+def test_the_change_that_added_most_reads_is_reported(reads: int, reported: str) -> None:
+    """As shipped nobody rebalances for a broker: all that is read then is above the formulas."""
+    story = conflicted()
+    story.announces(4000, "a broker comes", change="broker", members=2)
+    story.broker(4100, 1)
+    story.counted(4500, "m1", get=reads)
+    story.rest(6000)
+    finding = CONFLICT.judge(story.history())
+    assert (finding.outcome, finding.measures["count"]) == (Outcome.VIOLATED, 2)
+    assert finding.why.startswith(f"a {reported} in a group of ")

@@ -129,3 +129,12 @@ def test_rebalances_count_from_the_phase_until_the_rest() -> None:
     story.rest(3000)
     (bill,) = bills(story.history())
     assert bill.cost.rebalances == 1
+
+
+@pytest.mark.parametrize(("began", "its"), [(999.999, 0), (1000, 1), (2999.999, 1), (3000, 0)])
+def test_attempts_that_failed_count_from_the_phase_until_the_rest(began: float, its: int) -> None:
+    story = join(one_at_rest())
+    story.begins(began, "m1")
+    story.fails(began + 1, "m1", conflicts=[0])
+    story.ends(began + 2, "m1", "failed")
+    assert len(change(story).conflicts()) == its
