@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from rebalance_lab.checks.coherence import incoherence
 from rebalance_lab.checks.faults import TOLERANCE_US, Fault, faults
 from rebalance_lab.checks.model import Finding, Outcome
-from rebalance_lab.checks.scope import closing_us, next_rest
-from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.checks.scope import closing_us
+from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import actor_by_session, events_of, once
 
-#: Faults that never cost a member its connection.
-HARMLESS = frozenset({"join", "topic", "broker"})
+#: Faults that never cost a member its connection. A lag delays a server's commits and keeps its sessions connected.
+HARMLESS = frozenset({"join", "topic", "broker", "lag"})
 
 
 @once
@@ -43,7 +43,8 @@ def disturbance(history: History) -> Event | None:
 
 
 def _meant(history: History, event: Event, actor: str, members: set[str]) -> bool:
-    """Whether a fault of the trial is the cause of what `actor` lost: one of its own, or of the servers."""
+    """Whether a fault of the trial may be the cause of what `actor` lost: one of its own, or of the servers, until
+    the first REST_REACHED after its end, whatever phase that is in."""
     return any(_explains(history, fault, event, actor, members) for fault in faults(history))
 
 
@@ -52,7 +53,8 @@ def _explains(history: History, fault: Fault, event: Event, actor: str, members:
     tolerance_us = TOLERANCE_US if event.kind is Kind.SESSION_CLOSED else 0  # by the server's clock
     if name in HARMLESS or event.at_us < fault.began.at_us - tolerance_us or (target in members and target != actor):
         return False
-    over = next_rest(history, fault.ended or fault.began)
+    ended = order(fault.ended or fault.began)
+    over = next((rest for rest in events_of(history, Kind.REST_REACHED) if order(rest) > ended), None)
     return over is None or event.at_us <= over.at_us + tolerance_us
 
 

@@ -229,3 +229,23 @@ def test_a_pause_whose_proof_stands_at_its_end_must_have_stopped_the_process_at_
     finding = judge(story.history())["belief_overlap"]
     assert finding.outcome is expected
     assert ("stopped nothing" in finding.why) == (expected is Outcome.UNKNOWN)
+
+
+@pytest.mark.parametrize(("ms", "disturbs"), [(2500, False), (3000, False), (3000.001, True)])
+def test_a_phase_between_a_fault_and_its_rest_changes_nothing(ms: float, *, disturbs: bool) -> None:
+    story = Story(world="processes")
+    story.started(0, "m1")
+    story.paused(1000, 2000, "m1")
+    story.phase(2100, "recovery")
+    story.rest(3000)
+    lost(story, ms)
+    story.phase(9000, "closing")
+    assert (disturbance(story.history()) is not None) is disturbs
+
+
+def test_a_server_that_lags_keeps_its_sessions() -> None:
+    story = overlapping()
+    began = story.fault(60, "lag", "z2")
+    lost(story, 200)
+    story.ended(300, "lag", "z2", began)
+    assert outcome(story) is Outcome.UNKNOWN
