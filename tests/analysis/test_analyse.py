@@ -89,7 +89,7 @@ def test_every_reading_of_the_ledger_has_a_verdict_in_its_order(analysis: Analys
     ledger = [(claim, reading.name) for claim, _, reading in read_ledger().readings()]
     assert [(each.claim, each.reading) for each in analysis.verdicts] == ledger
     crash = verdict(analysis, "Z1")
-    assert (crash.verdict, crash.why) == ("not run", "no trial of crash in this store")
+    assert (crash.verdict, crash.why) == ("not run", "no trial of crash with rules described in this store")
     assert all(each.why for each in analysis.verdicts)
 
 
