@@ -2,8 +2,9 @@
 
 Looked at is what members say they decided (DECIDED) from the first rest until the phase `closing`. Of members
 that dealt from one view, two want the same partition, or all of them together leave one of their topics'
-partitions out (mixed assignors: S5). Who saw another view plays no part here: see `disagreement`. A decision that
-does not say from which list of members it was made is left out, and then nothing is clean.
+partitions out (mixed assignors: S5). Who saw another view plays no part here: see `disagreement`. What a view held is
+taken from what its member had read (`deals`). A decision that names no list of members, or one that its member had not
+read, is left out, and then nothing is clean.
 
 Witness: the two DECIDED; where something was left out, the DECIDED of all members of the view.
 """

@@ -1,12 +1,19 @@
-"""Deals: what members decided in an attempt, and from which view; and rounds of deals that overlap."""
+"""Deals: what members decided in an attempt, and from which view; and rounds of deals that overlap.
+
+A decision (DECIDED) names the list of members that it was made from. What was on that list is taken from what the
+member read (`checks.reads`). A decision is left out if it names no list, or one that its member never read; one that
+names a list of an earlier attempt stays, and leaves the finding in doubt. Where operations are only counted, what
+the decision reports is taken.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.groups import registration_of
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
+from rebalance_lab.checks.reads import read_list, recorded
 from rebalance_lab.checks.scope import Scope
 from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
@@ -19,7 +26,8 @@ Partition = tuple[str, int]
 @dataclass(frozen=True, slots=True)
 class View:
     """What a member dealt from. `subscription`: its own topics or filter, as text; `zxid`: the
-    pzxid of the list of members; `digest`: of the members and the partitions of its own topics."""
+    pzxid of the list of members; `digest`: of the members and the partitions of its own topics, as it read them
+    (as it reports them where its operations are only counted)."""
 
     subscription: str
     zxid: int
@@ -87,7 +95,7 @@ class Apart:
 
 
 def deals_in(history: History, scope: Scope) -> list[Deal]:
-    """Every deal of the scope, by the time its attempt began, but those of which the list is unknown (`undated`)."""
+    """Every deal of the scope, by the time its attempt began, but those whose list is not known (`undated`)."""
     end_us = history.events[-1].at_us if history.events else 0
     subscriptions = _subscriptions(history)
     found = [
@@ -95,17 +103,38 @@ def deals_in(history: History, scope: Scope) -> list[Deal]:
         for life in lives(history)
         for rebalance in life.rebalances
         for index, attempt in enumerate(rebalance.attempts)
-        if scope.holds(attempt.began) and (deal := _deal(life, rebalance, index, subscriptions, end_us)) is not None
+        if scope.holds(attempt.began)
+        and (deal := _deal(history, life, rebalance, index, subscriptions, end_us)) is not None
     ]
     return sorted(found, key=lambda deal: order(deal.attempt.began))
 
 
 def undated(history: History, scope: Scope) -> str | None:
-    """Why a check of decisions shows nothing, if decisions of the scope do not say which list of members they were
-    made from: logs of real members do not always show it."""
-    decided = events_of(history, Kind.DECIDED)
-    unknown = sum(scope.holds(event) and not isinstance(event.of("members_zxid"), int) for event in decided)
-    return f"of {unknown} decisions it is not known which list of members they were made from" if unknown else None
+    """Why a check of decisions shows nothing, if it is in doubt from which list of members decisions of the scope were
+    made: they name none (logs of real members do not always show it), or one that their member did not read in
+    that attempt."""
+    decided = [event for event in events_of(history, Kind.DECIDED) if scope.holds(event)]
+    unknown = sum(not isinstance(event.of("members_zxid"), int) for event in decided)
+    doubts = [f"of {unknown} decisions it is not known which list of members they were made from"] if unknown else []
+    doubts += [why for life in lives(history) for why in _misnamed(history, scope, life)][:1]
+    return "; ".join(doubts) or None
+
+
+def _misnamed(history: History, scope: Scope, life: Life) -> Iterator[str]:
+    """Decisions of a member that name a list which it did not read in that attempt."""
+    for attempt in (each for rebalance in life.rebalances for each in rebalance.attempts):
+        decided = attempt.decided
+        zxid = None if decided is None else decided.of("members_zxid")
+        if (
+            decided is None
+            or not isinstance(zxid, int)
+            or not scope.holds(decided)
+            or not recorded(history, life.actor)
+        ):
+            continue
+        read = read_list(history, life.group, decided, zxid)
+        if read is None or read.at.n < attempt.began.n:
+            yield f"{life.member} decided by a list of members of zxid {zxid:#x}, and had not read it in that attempt"
 
 
 def apart(deals: Iterable[Deal]) -> list[Apart]:
@@ -139,15 +168,25 @@ def rounds_of(deals: Iterable[Deal]) -> list[Round]:
 
 
 def _deal(
-    life: Life, rebalance: Rebalance, index: int, subscriptions: Mapping[tuple[str, str], str], end_us: int
+    history: History,
+    life: Life,
+    rebalance: Rebalance,
+    index: int,
+    subscriptions: Mapping[tuple[str, str], str],
+    end_us: int,
 ) -> Deal | None:
     attempt = rebalance.attempts[index]
     decided = attempt.decided
     if decided is None or (attempt.failed is not None and attempt.failed.of("reason") == "shutdown"):
         return None  # of a member that was shutting down nothing followed
-    zxid, members, wants = (decided.of(name) for name in ("members_zxid", "members", "wants"))
+    zxid, members, digest = (decided.of(name) for name in ("members_zxid", "members", "view"))
     if not isinstance(zxid, int):
         return None
+    if recorded(history, life.actor):
+        read = read_list(history, life.group, decided, zxid)
+        if read is None:
+            return None
+        members, digest = read.members, read.digest
     course = _course(rebalance, index)
     failures = [each.failed for each in course if each.failed is not None]
     ended = course[-1].ended
@@ -157,9 +196,9 @@ def _deal(
         group=life.group,
         attempt=attempt,
         decided=decided,
-        view=View(subscription, zxid, str(decided.of("view"))),
+        view=View(subscription, zxid, str(digest)),
         members=members if isinstance(members, int) else 0,
-        wants=partitions_in(wants),
+        wants=partitions_in(decided.of("wants")),
         ended=ended,
         end_us=end_us if ended is None else ended.at_us,
         conflicts=tuple(each for each in failures if each.of("reason") == "conflict"),

@@ -158,6 +158,7 @@ def test_a_paused_member_that_deals_when_it_wakes_disagrees_with_nobody() -> Non
     story.begins(2_000, "m1")
     deals(story, "m2", 3_000, 3_010, 3_020, zxid=11, view="bb", members=1, wants=[0, 1])
     detail = {"members": 2, "members_zxid": 12, "view": "cc", "wants": pairs([0])}
+    story.counted(6_000, "m1", children=1)
     story.member(6_000, "m1", Kind.DECIDED, detail=detail)
     story.ends(6_010, "m1")
     assert judge(story).measures["views_apart"] == 0
@@ -192,6 +193,7 @@ def test_other_groups_are_no_business_of_one_another() -> None:
     deals(story, "m1", 2_000, 2_010, 2_050, zxid=10, wants=[0])
     story.begins(2_020, "m3", group="h")
     detail = {"members": 1, "members_zxid": 99, "view": "hh", "wants": pairs([0, 1])}
+    story.counted(2_030, "m3", children=1)
     story.add(2_030, "m3", Kind.DECIDED, member="h_m3", group="h", detail=detail)
     story.ends(2_060, "m3", group="h")
     assert judge(story).measures["views_apart"] == 0
@@ -289,6 +291,7 @@ def test_what_is_kept_over_attempts_is_one_deal() -> None:
     story = settled()
     story.begins(2_000, "m1")
     detail = {"members": 1, "members_zxid": 10, "view": "aa", "wants": pairs([0, 1])}
+    story.counted(2_010, "m1", children=1)
     older = story.member(2_010, "m1", Kind.DECIDED, detail=detail)
     failed = {"why": "w", "reason": "conflict", "conflicts": pairs([1]), "holds": pairs([0])}
     story.member(2_020, "m1", Kind.ATTEMPT_FAILED, detail=failed)

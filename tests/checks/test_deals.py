@@ -11,7 +11,8 @@ from rebalance_lab.history.events import EventId, Kind
 
 
 class DealStory(GroupStory):
-    """m1 … m4 are registered and at rest at 1 s; `closing` at 20 s."""
+    """m1 … m4 are registered and at rest at 1 s; `closing` at 20 s. Operations are only counted, so decisions'
+    own words are taken; what members that record theirs had read: `test_reads`."""
 
     def __init__(self, **streams: dict[str, int]) -> None:
         super().__init__()
@@ -29,6 +30,7 @@ class DealStory(GroupStory):
 
     def decided(self, decided: float, ended: float | None, actor: str, zxid: int = 10, wants: Wants = ()) -> EventId:
         detail = {"members": 4, "members_zxid": zxid, "view": f"v{zxid}", "wants": pairs(wants)}
+        self.counted(decided, actor, children=1)
         event = self.member(decided, actor, Kind.DECIDED, detail=detail)
         if ended is not None:
             self.ends(ended, actor)
@@ -267,6 +269,7 @@ def test_each_group_has_rounds_of_its_own() -> None:
     story.dealt(2000, 2010, 2050, "m1")
     story.joins(1500, "m7", group="h")
     story.begins(2005, "m7", group="h")
+    story.counted(2005, "m7", children=1)
     detail = {"members": 1, "members_zxid": 5, "view": "h", "wants": []}
     story.add(2010, "m7", Kind.DECIDED, member="h_m7", group="h", detail=detail)
     story.ends(2090, "m7", group="h")

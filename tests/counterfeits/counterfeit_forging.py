@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from rebalance_lab.history.events import Event, EventId
+from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 
 
@@ -34,3 +34,14 @@ def _renamed(event: Event, names: dict[EventId, EventId]) -> Event:
         detail = {**detail, "of": names[event.actor, of][1]}
     cause = None if event.cause is None else names.get(event.cause)
     return msgspec.structs.replace(event, n=names[event.id][1], cause=cause, detail=detail)
+
+
+def decisions(history: History, told: Callable[[Event], dict[str, object]]) -> History:
+    """The history with other words in each DECIDED: `told` gives the detail that is different."""
+
+    def reported(event: Event) -> Event:
+        if event.kind is not Kind.DECIDED:
+            return event
+        return msgspec.structs.replace(event, detail={**(event.detail or {}), **told(event)})
+
+    return History(history.trial, tuple(map(reported, history.events)))

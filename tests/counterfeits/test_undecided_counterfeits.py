@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from counterfeit import trial
-from counterfeit_forging import without
+from counterfeit_forging import decisions, without
 from effect_overlap_other_period import false as other_period
 from non_convergence_registers_anew import false as registers_anew
 
@@ -64,3 +64,15 @@ def test_a_history_that_contradicts_itself_shows_nothing(forged: object, name: s
 @pytest.mark.parametrize("scenario", ["crash", "servers"])
 def test_an_honest_history_has_no_cause_of_doubt(scenario: str) -> None:
     assert unknown_causes(trial(scenario, 1)) == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_decisions_that_name_a_list_which_nobody_read_are_no_evidence(seed: int) -> None:
+    """A split brain in which all members name the same list, and a digest of their own."""
+    forged = decisions(
+        trial("split-brain", seed), lambda event: {"members_zxid": 999, "view": f"{event.actor}/{event.n}"}
+    )
+    findings = judge(forged)
+    for check in ("disagreement", "contradiction"):
+        assert findings[check].outcome is Outcome.UNKNOWN
+        assert "had not read it in that attempt" in findings[check].why

@@ -54,8 +54,10 @@ def deals(
     fails: str = "",
     conflicts: Wants = (),
 ) -> EventId:
-    """One rebalance of one attempt; returns its DECIDED. `fails`: the reason, if it does, for these `conflicts`."""
+    """One rebalance of one attempt; returns its DECIDED. `fails`: the reason, if it does, for these `conflicts`.
+    Operations are only counted, so the decision's own words are taken."""
     story.begins(began_ms, actor)
+    story.counted(began_ms, actor, children=1)
     detail = {"members": members, "members_zxid": zxid, "view": view, "wants": pairs(wants)}
     decided = story.member(decided_ms, actor, Kind.DECIDED, detail=detail)
     if ended_ms is not None:

@@ -1,0 +1,163 @@
+"""What members had read when they decided (`checks.reads`), and what becomes of decisions that name another list."""
+
+from __future__ import annotations
+
+import pytest
+from group_story import GroupStory
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.checks.deals import Deal, deals_in, undated
+from rebalance_lab.checks.scope import changes_scope
+from rebalance_lab.history.events import EventId, Kind
+
+IDS = "/consumers/g/ids"
+
+
+class ReadStory(GroupStory):
+    """m1 and m2 rest at 1 s; m3 joins at 2 s. `lists`: the zxids of these three changes of the list of members."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.topic(0, "t", 2)
+        joined = [self.joins(10, "m1"), self.joins(20, "m2")]
+        self.rest(1000)
+        joined.append(self.joins(2000, "m3"))
+        zxids = {event.id: event.zxid or 0 for event in self.events}
+        self.lists = [zxids[each] for each in joined]
+
+    def decided(
+        self,
+        ms: float,
+        actor: str,
+        read: int | None,
+        named: int,
+        *,
+        view: str = "v",
+        topic: int = 99,
+    ) -> EventId:
+        """An attempt that reads the list at zxid `read`, and topic t at `topic` before that, and names list `named`."""
+        self.begins(ms, actor)
+        self.asks(ms + 1, actor, "get", "/brokers/topics/t", zxid=topic)
+        if read is not None:
+            self.asks(ms + 2, actor, "children", IDS, zxid=read)
+        detail = {"members": 7, "members_zxid": named, "view": view, "wants": []}
+        event = self.member(ms + 3, actor, Kind.DECIDED, detail=detail)
+        self.ends(ms + 50, actor)
+        return event
+
+    def deals(self) -> list[Deal]:
+        history = self.history()
+        scope = changes_scope(history)
+        assert scope is not None
+        return deals_in(history, scope)
+
+    def doubt(self) -> str | None:
+        history = self.history()
+        scope = changes_scope(history)
+        assert scope is not None
+        return undated(history, scope)
+
+    def disagreement(self) -> Finding:
+        self.rest(9000)
+        return CHECKS["disagreement"].judge(self.history())
+
+
+def test_the_list_is_what_the_registry_held_when_the_server_answered() -> None:
+    story = ReadStory()
+    _, second, third = story.lists
+    story.decided(2500, "m1", second, second)
+    story.decided(3500, "m2", third, third)
+    story.decided(4500, "m3", third + 5, third)  # other changes followed
+    one, other, last = story.deals()
+    assert (one.members, other.members, last.members) == (2, 3, 3)
+    assert one.view.digest != other.view.digest
+    assert other.view == last.view
+    assert story.doubt() is None
+
+
+def test_the_digest_that_a_decision_reports_plays_no_part() -> None:
+    story = ReadStory()
+    _, second, third = story.lists
+    story.decided(2500, "m1", third, third, view="a")
+    story.decided(3500, "m2", third, third, view="b")
+    story.decided(4500, "m3", second, second, view="b")
+    one, other, last = story.deals()
+    assert not one.view.apart(other.view)
+    assert other.view.apart(last.view)
+
+
+@pytest.mark.parametrize("named", [0, 999])
+def test_a_list_that_its_member_never_read_is_left_out(named: int) -> None:
+    story = ReadStory()
+    story.decided(2500, "m1", story.lists[2], named)
+    assert story.deals() == []
+    assert story.doubt() == (
+        f"g_m1 decided by a list of members of zxid {named:#x}, and had not read it in that attempt"
+    )
+    assert story.disagreement().outcome is Outcome.UNKNOWN
+
+
+def test_a_member_that_recorded_no_list_read_none() -> None:
+    story = ReadStory()
+    story.decided(2500, "m1", None, story.lists[2])
+    assert story.deals() == []
+
+
+def test_a_list_that_is_read_later_is_not_the_one() -> None:
+    story = ReadStory()
+    story.decided(2500, "m1", story.lists[1], story.lists[2])
+    story.asks(2600, "m1", "children", IDS, zxid=story.lists[2])
+    assert story.deals() == []
+
+
+def test_a_list_of_an_attempt_before_stays_in_doubt() -> None:
+    """A member may deal from an old list (plant deal-from-before), and it may report that it did."""
+    story = ReadStory()
+    _, second, third = story.lists
+    story.decided(1500, "m1", second, second)
+    story.decided(2500, "m1", third, second)
+    assert [(deal.view.zxid, deal.members) for deal in story.deals()] == [(second, 2), (second, 2)]
+    assert str(story.doubt()).startswith(f"g_m1 decided by a list of members of zxid {second:#x}")
+
+
+def test_partitions_are_those_that_were_read_in_the_attempt() -> None:
+    story = ReadStory()
+    third = story.lists[2]
+    story.topic(2100, "t", 3, Kind.CHANGED)
+    grown = story.events[-1].zxid or 0
+    story.decided(2500, "m1", third, third, topic=grown - 1)
+    story.decided(3500, "m2", third, third, topic=grown)
+    one, other = story.deals()
+    assert one.view.zxid == other.view.zxid
+    assert one.view.apart(other.view)
+
+
+def test_a_topic_of_an_attempt_before_is_not_read_in_this() -> None:
+    story = ReadStory()
+    third = story.lists[2]
+    story.begins(2200, "m1")
+    story.asks(2201, "m1", "get", "/brokers/topics/u", zxid=99)
+    story.fails(2250, "m1", "error")
+    story.decided(2500, "m1", third, third)
+    story.decided(3500, "m2", third, third)
+    one, other = story.deals()
+    assert one.view == other.view
+
+
+def test_what_is_read_of_another_group_is_not_this_group_s_list() -> None:
+    story = ReadStory()
+    third = story.lists[2]
+    story.begins(2500, "m1")
+    story.asks(2501, "m1", "children", "/consumers/h/ids", zxid=third)
+    detail = {"members": 3, "members_zxid": third, "view": "v", "wants": []}
+    story.member(2502, "m1", Kind.DECIDED, detail=detail)
+    assert story.deals() == []
+
+
+def test_where_operations_are_counted_the_decision_s_words_are_taken() -> None:
+    story = ReadStory()
+    story.decided(2500, "m1", None, 999, view="aa")
+    story.counted(2600, "m1", children=3)
+    (deal,) = story.deals()
+    assert (deal.view.zxid, deal.view.digest, deal.members) == (999, "aa", 7)
+    assert story.doubt() is None
