@@ -89,6 +89,9 @@ TOGETHER = {
     ),
     "order_in_rebalance": "A member that claims before it has given up holds what another may already wait for.",
     "startup_order": "What a member does before it watches, it may do on a view that has already changed.",
+    "ceil_rule": (
+        "Range gives the first members one partition more; N = ceil(P/C) gives each N, and the last ones what is left."
+    ),
     "published_rows": "The published walk-through has another row here: rule and example do not agree.",
 }
 
@@ -103,6 +106,7 @@ STATEMENTS = {
     "kept_claims": "Members give back what they claimed before they wait to try again",
     "order_in_rebalance": "Members give up all they own before they take their share",
     "startup_order": "A member registers, watches ids, watches brokers, then rebalances",
+    "ceil_rule": "Each member gets N = ceil(P/C) partitions, the i-th those from iN to (i+1)N-1",
     "published_rows": "After each step the ownership is that of the published walk-through",
 }
 

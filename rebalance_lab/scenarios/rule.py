@@ -2,7 +2,8 @@
 
 A group of `members` settles on a topic of `partitions`. The article's rule says who owns what; so
 does range, as shipped, and the two differ exactly where P >= C and 1 <= P mod C <= C-2. At the
-default, 10 over 3, the rule deals 4, 4, 2 and range 4, 3, 3. To see all of it:
+default, 10 over 3, the rule deals 4, 4, 2 and range 4, 3, 3. A trial in which they never differ says nothing of
+the rule. To see all of it:
 `sweep rule --set partitions=1,2,3,4,5,6,7,8,9,10,11,12 --set members=1,2,3,4,5,6`.
 The control has one member, which owns everything by either.
 """

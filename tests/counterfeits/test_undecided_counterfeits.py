@@ -76,3 +76,11 @@ def test_decisions_that_name_a_list_which_nobody_read_are_no_evidence(seed: int)
     for check in ("disagreement", "contradiction"):
         assert findings[check].outcome is Outcome.UNKNOWN
         assert "had not read it in that attempt" in findings[check].why
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_group_in_which_the_rule_and_range_deal_the_same_says_nothing_of_the_rule(seed: int) -> None:
+    """Z5b: two members deal by range, and own what the rule says."""
+    findings = judge(trial("rule", seed, rules="shipped", settings={"members": "2"}))
+    assert findings["published_rows"].outcome is Outcome.CLEAN
+    assert "ceil_rule" not in findings

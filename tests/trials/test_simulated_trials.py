@@ -125,6 +125,7 @@ CAUGHT = (
     ("recorder-loses-releases", "registry_overlap", "zombie"),
     ("two-owners", "registry_overlap", "zombie"),
     ("never-claim-last", "published_rows", "walkthrough"),
+    ("never-claim-last", "ceil_rule", "rule"),
     ("claim-before-release", "order_in_rebalance", "walkthrough"),
     ("ignore-watch", "startup_order", "walkthrough"),
     ("ignore-watch", "missed_watch", "walkthrough"),

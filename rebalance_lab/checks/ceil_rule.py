@@ -1,0 +1,112 @@
+"""Z5b: of P partitions and C consumers each gets N = ceil(P/C), the i-th those from iN to (i+1)N-1.
+
+Looked at is each rest that ends a PHASE with `published`, by the registry's registrations, topics and owner znodes;
+what is published plays no part. The consumers of a topic are the streams of the members that subscribe to it, in the
+order of their ids, as 0.8.2 deals out. Range deals the same unless P >= C and 1 <= P mod C <= C-2, so only topics for
+which that holds are judged. The check does not apply where there is none.
+
+Witness: the PHASE, the owner's CREATED if there is one, and the rest.
+
+Source: `kafka.consumer.RangeAssignor` (Kafka 0.8.2.2), for the order, and for what range deals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rebalance_lab.checks.faults import not_violated, violated
+from rebalance_lab.checks.groups import GroupsState, registration_of, state_at, topics_of
+from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.scope import next_rest
+from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of, once
+
+
+@dataclass(frozen=True, slots=True)
+class _Topic:
+    """A topic at a rest at which the rule and range differ. `consumers`: the member of each, in order; `owners`:
+    the owner of each partition and the event that made it one, None where nobody is."""
+
+    phase: Event
+    rest: Event
+    name: str
+    consumers: Sequence[str]
+    owners: Sequence[tuple[int, Event | None]]
+
+    @property
+    def wrong(self) -> tuple[str, tuple[EventId, ...]] | None:
+        """The first partition that is not its owner's by the rule, in words, with the witness."""
+        share = -(-len(self.owners) // len(self.consumers))
+        for place, (partition, owner) in enumerate(self.owners):
+            member = self.consumers[place // share]
+            if owner is None or owner.member != member:
+                found = "nobody" if owner is None else str(owner.member)
+                why = f"{self.name}/{partition} is {member}'s by the rule, and {found} owns it"
+                return why, (self.phase.id, *([] if owner is None else [owner.id]), self.rest.id)
+        return None
+
+
+def judge(history: History) -> Finding:
+    """Measures: `topics` at rests at which the rule and range differ, `count` of those dealt by another rule."""
+    topics = _topics(history)
+    wrong = [found for topic in topics if (found := topic.wrong) is not None]
+    numbers = {"count": len(wrong), "topics": len(topics)}
+    if wrong:
+        why, witness = wrong[0]
+        return violated(why, witness, numbers)
+    return not_violated(history, "where range deals otherwise, members owned their shares by the rule", numbers)
+
+
+@once
+def _topics(history: History) -> list[_Topic]:
+    found: list[_Topic] = []
+    for phase in events_of(history, Kind.PHASE):
+        rest = next_rest(history, phase) if phase.of("published") is not None else None
+        if rest is not None:
+            found += _told_apart(phase, rest, state_at(history, rest))
+    return found
+
+
+def _told_apart(phase: Event, rest: Event, state: GroupsState) -> list[_Topic]:
+    """The topics of the phase's group for which the rule and range differ. None where a registration cannot be read:
+    the consumers are not known then."""
+    group = phase.group or ""
+    consumers: dict[str, list[tuple[str, str]]] = {}
+    for (of_group, member), registered in state.ids.items():
+        if of_group != group:
+            continue
+        registration, topics = registration_of(registered), topics_of(registered, state.topics)
+        if registration is None or topics is None:
+            return []
+        streams = registration.streams(state.topics)
+        for topic in topics:
+            consumers.setdefault(topic, []).extend((f"{member}-{each}", member) for each in range(streams[topic]))
+    found = []
+    for topic, threads in sorted(consumers.items()):
+        partitions = state.topics[topic][1]
+        if _differ(len(partitions), len(threads)):
+            owners = [(each, state.owners.get((group, topic, each))) for each in partitions]
+            found.append(_Topic(phase, rest, topic, [member for _, member in sorted(threads)], owners))
+    return found
+
+
+def _differ(partitions: int, consumers: int) -> bool:
+    """Whether the rule and range deal out differently."""
+    return partitions >= consumers and 1 <= partitions % consumers <= consumers - 2
+
+
+def _applies(history: History) -> bool:
+    return bool(_topics(history))
+
+
+CHECK = Check(
+    name="ceil_rule",
+    compares=(Layer.REGISTRY, Layer.OP),
+    meaning="Members did not own N = ceil(P/C) partitions each, in order, where range deals otherwise.",
+    plants=("never-claim-last",),
+    judge=judge,
+    about=About.STATEMENT,
+    applies=_applies,
+)
