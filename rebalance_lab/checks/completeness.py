@@ -47,11 +47,15 @@ def _passed(event: Event) -> int:
 
 
 def _known(zxid: int, zxids: Sequence[int], recorded: Sequence[Event]) -> bool:
-    """Whether the registry has this transaction, or counts it as one without an event, or began after it."""
+    """Whether the registry has this transaction, or counts it as one without an event, or began after it. Those
+    that a new epoch's first event counts may be of the end of the former epoch."""
     if not zxid & ((1 << EPOCH_BITS) - 1) or not zxids or zxid < zxids[0]:
         return True
     place = bisect_left(zxids, zxid)
-    return place < len(zxids) and zxids[place] - _passed(recorded[place]) <= zxid
+    if place == len(zxids):
+        return False
+    passed = _passed(recorded[place])
+    return zxids[place] - passed <= zxid or zxid <= zxids[place - 1] + passed
 
 
 def _seen(event: Event) -> Iterator[int]:

@@ -128,6 +128,20 @@ def test_what_somebody_saw_of_the_registry_must_be_there() -> None:
         assert unknown_causes(doubtful.history()) == [why]
 
 
+@pytest.mark.parametrize(
+    ("zxid", "known"),
+    [(6, True), (7, True), (8, False), (2 << 32 | 2, False), (2 << 32 | 3, True), (2 << 32 | 6, False)],
+)
+def test_others_transactions_may_be_the_last_of_an_epoch(zxid: int, known: bool) -> None:
+    """On a ZooKeeper that others use two transactions without an event came between 5 and 2:5, in either epoch."""
+    story = Story()
+    story.registry(5, Kind.CREATED, "/a", "0x1", zxid=5)
+    story.registry(6, Kind.CREATED, "/b", "0x1", zxid=2 << 32 | 5, detail={"passed": 2})
+    story.member(7, "m1", Kind.WATCH_FIRED, zxid=zxid)
+    story.rest(10)
+    assert (unknown_causes(story.history()) == []) is known
+
+
 def test_a_fault_without_proof_is_a_cause() -> None:
     story = Story()
     began = story.fault(5, "pause", "m1")
