@@ -39,7 +39,7 @@ class ProcessHandle(Protocol):
         ...
 
     async def heal(self) -> str | None:
-        """End the cut. What was lost stays lost, so connections that missed something break.
+        """End the cut. What was lost is sent again when TCP would send it (`world.tcp`).
         Returns what was lost; None: nothing, so that the cut cannot have had an effect."""
         ...
 

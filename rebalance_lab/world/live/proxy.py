@@ -6,11 +6,14 @@ from __future__ import annotations
 import asyncio
 import socket
 from dataclasses import dataclass
+from functools import partial
 
 from rebalance_lab.kernel import Future
+from rebalance_lab.kernel.drivers import AsyncioDriver
 from rebalance_lab.world.live.codec import FRAME_LENGTH_BYTES, unpack_length
 from rebalance_lab.world.live.ports import HOST
 from rebalance_lab.world.live.proxy_connection import Connection
+from rebalance_lab.world.tcp import RETRY_SYN_US, retried_us
 
 _BACKLOG = 1024
 
@@ -49,10 +52,12 @@ class TcpProxy:
         self.silent_to_client = False
         self._hanging = False
         self._loop = loop
+        self._clock = AsyncioDriver(loop)
         self._lost_reply: Future[int] | None = None
         self._lost_part = ""
         self._connections: dict[Connection, None] = {}
-        self._waiting: list[socket.socket] = []  # accepted, and neither read nor answered
+        #: Accepted, and neither read nor answered: when each came, in µs.
+        self._waiting: dict[socket.socket, int] = {}
         self._listener = socket.create_server((HOST, 0), backlog=_BACKLOG)
         self._listener.setblocking(False)
         loop.add_reader(self._listener.fileno(), self._accept)
@@ -95,13 +100,14 @@ class TcpProxy:
         self._hanging = True
 
     def release(self) -> None:
-        """Let new connections through again."""
+        """Let new connections through again, and those that wait at once (see `heal` for a silence)."""
         self.held = self._hanging = False
-        self._let_in()
+        for client in tuple(self._waiting):
+            self._let_in(client)
 
     def silence(self, *, to_server: bool = True, to_client: bool = True) -> None:
         """From now on nothing passes in these directions, as when a network drops it: what is
-        sent does not arrive, an end of a connection is not told, and nobody gets an error. New
+        sent does not arrive, nor does the end of a connection, and nobody gets an error. New
         connections get no answer while either direction is silent, as a handshake needs both.
 
         A direction that is not named is open again (see `heal`).
@@ -109,11 +115,16 @@ class TcpProxy:
         self.silent_to_server, self.silent_to_client = to_server, to_client
         for connection in list(self._connections):
             connection.directions_changed()
-        self._let_in()
+        if not self._shut:
+            healed_us = self._clock.now_us()
+            for client, came_us in self._waiting.items():
+                again_us = retried_us(came_us, healed_us, RETRY_SYN_US)
+                self._clock.call_at(again_us, partial(self._let_in, client))
 
     def heal(self) -> None:
-        """End `silence`. What was sent meanwhile arrives now, as TCP sends again what nobody
-        acknowledged. New connections that still wait go through."""
+        """End `silence`. What was lost meanwhile arrives when TCP would send it again: a connection
+        attempt at its next SYN retry, data and ends of connections at their next retransmission,
+        and what follows them on the same connection after them (see `world.tcp`)."""
         self.silence(to_server=False, to_client=False)
 
     def lose_next_reply(self, created: str = "") -> Future[int]:
@@ -154,7 +165,7 @@ class TcpProxy:
                 _reset(client)
             elif self._shut:
                 self.counters.unanswered += 1
-                self._waiting.append(client)
+                self._waiting[client] = self._clock.now_us()
             else:
                 self._begin(client)
 
@@ -167,18 +178,16 @@ class TcpProxy:
         self.counters.connections += 1
         self._connections[Connection(self, self._loop, client, sent_before)] = None
 
-    def _let_in(self) -> None:
-        """Those that waited, as if their handshake were done only now: who gave up meanwhile
-        has sent nothing."""
-        if self._shut:
+    def _let_in(self, client: socket.socket) -> None:
+        """Answer a client that waits, as if its handshake were done only now: one that gave up
+        meanwhile has sent nothing. While connections get no answer it goes on waiting."""
+        if self._shut or self._waiting.pop(client, None) is None:
             return
-        waiting, self._waiting = self._waiting, []
-        for client in waiting:
-            sent = _sent_by(client)
-            if sent is None:
-                client.close()
-            else:
-                self._begin(client, sent)
+        sent = _sent_by(client)
+        if sent is None:
+            client.close()
+        else:
+            self._begin(client, sent)
 
     # -- for connections --------------------------------------------------------------------
 

@@ -6,7 +6,9 @@ import asyncio
 import socket
 from typing import Protocol
 
+from rebalance_lab.kernel.drivers import AsyncioDriver
 from rebalance_lab.world.live.codec import FRAME_LENGTH_BYTES, REPLY_HEADER_BYTES, unpack_length, unpack_reply_header
+from rebalance_lab.world.tcp import RETRY_DATA_US, retried_us
 
 
 class Carrier(Protocol):
@@ -34,12 +36,44 @@ class Carrier(Protocol):
     def ended(self, connection: Connection) -> None: ...
 
 
+class Withheld:
+    """What one direction of a connection has lost; TCP sends it again, in order.
+
+    `since_us`: when the first of it was sent; None: nothing is lost. The end of a connection is
+    lost without any data.
+    """
+
+    __slots__ = ("data", "retry", "since_us")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.since_us: int | None = None
+        self.retry: asyncio.TimerHandle | None = None
+
+    def add(self, at_us: int, data: bytes = b"") -> None:
+        """Lose `data`, or with none the end of the connection."""
+        self.data += data
+        if self.since_us is None:
+            self.since_us = at_us
+
+    def take(self) -> bytes:
+        """All of it; from now nothing is lost."""
+        self.stop_retry()
+        data, self.data, self.since_us = bytes(self.data), bytearray(), None
+        return data
+
+    def stop_retry(self) -> None:
+        if self.retry is not None:
+            self.retry.cancel()
+            self.retry = None
+
+
 class Connection:
     """From the moment it is let in to its end. `sent_before`: what the client sent meanwhile.
 
     In a silent direction nothing passes, and no end of a connection either. What was sent
-    arrives when the direction is open again, as TCP sends again what was not acknowledged; at
-    once, where TCP may wait as long again as the silence was.
+    arrives when the direction is open again and TCP would send it again (`world.tcp`); until then,
+    what is sent after it waits behind it.
     """
 
     def __init__(
@@ -48,11 +82,12 @@ class Connection:
         self.proxy = proxy
         self.over = False
         self._loop = loop
+        self._clock = AsyncioDriver(loop)
         self._sent_before = sent_before
         self._to_client = _Side(self)
         self._to_server = _Side(self)
-        self._stuck_to_server = bytearray()
-        self._stuck_to_client = bytearray()
+        self._lost_to_server = Withheld()
+        self._lost_to_client = Withheld()
         self._reply = bytearray()  # bytes from the server that are not a whole frame yet
         self._welcomed = False  # the first frame answers the connect request: it has no xid
         self._client = client
@@ -80,16 +115,16 @@ class Connection:
             self._from_server(data)
 
     def _from_client(self, data: bytes) -> None:
-        if self.proxy.silent_to_server:
-            self._stuck_to_server += data
+        if self._withheld_to_server:
+            self._lost_to_server.add(self._clock.now_us(), data)
             self.proxy.stuck(to_server=len(data))
         elif not self._to_server.gone:
             self.proxy.passed(to_server=len(data))
             self._to_server.write(data, reader=self._to_client)
 
     def _from_server(self, data: bytes) -> None:
-        if self.proxy.silent_to_client:
-            self._stuck_to_client += data
+        if self._withheld_to_client:
+            self._lost_to_client.add(self._clock.now_us(), data)
             self.proxy.stuck(to_client=len(data))
             return
         whole = self._whole_frames(data)
@@ -119,32 +154,57 @@ class Connection:
         del buffer[:start]
         return whole
 
+    @property
+    def _withheld_to_server(self) -> bool:
+        """Whether what the client sends now does not arrive now."""
+        return self.proxy.silent_to_server or self._lost_to_server.since_us is not None
+
+    @property
+    def _withheld_to_client(self) -> bool:
+        """Whether what the server sends now does not arrive now."""
+        return self.proxy.silent_to_client or self._lost_to_client.since_us is not None
+
     def side_lost(self, side: _Side) -> None:
-        """One socket has ended, and the other is told, unless its direction is silent."""
-        if not self._untold() or (self._to_client.gone and self._to_server.gone):
+        """One socket has ended. The other side is told, unless that news is withheld as data is."""
+        both = self._to_client.gone and self._to_server.gone
+        if not both and side is self._to_client and self._withheld_to_server:
+            self._lost_to_server.add(self._clock.now_us())
+        elif not both and side is self._to_server and self._withheld_to_client:
+            self._lost_to_client.add(self._clock.now_us())
+        else:
             self.end(orderly=True)
 
-    def _untold(self) -> bool:
-        """Whether one side has ended and the other cannot know."""
-        return (self._to_client.gone and self.proxy.silent_to_server) or (
-            self._to_server.gone and self.proxy.silent_to_client
-        )
-
     def directions_changed(self) -> None:
-        """What is stuck goes on where its direction is open again, and so does an end."""
-        if self._stuck_to_server and not self.proxy.silent_to_server:
-            data, self._stuck_to_server = bytes(self._stuck_to_server), bytearray()
+        """Where a direction is open, what it lost is sent again at TCP's next retransmission."""
+        healed_us = self._clock.now_us()
+        for lost, silent, send_again in (
+            (self._lost_to_server, self.proxy.silent_to_server, self._to_server_again),
+            (self._lost_to_client, self.proxy.silent_to_client, self._to_client_again),
+        ):
+            if silent:
+                lost.stop_retry()
+            elif lost.since_us is not None and lost.retry is None:
+                again_us = retried_us(lost.since_us, healed_us, RETRY_DATA_US)
+                lost.retry = self._clock.call_at(again_us, send_again)
+
+    def _to_server_again(self) -> None:
+        if data := self._lost_to_server.take():
             self._from_client(data)
-        if self._stuck_to_client and not self.proxy.silent_to_client:
-            data, self._stuck_to_client = bytes(self._stuck_to_client), bytearray()
+        if self._to_client.gone:
+            self.end(orderly=True)
+
+    def _to_client_again(self) -> None:
+        if data := self._lost_to_client.take():
             self._from_server(data)
-        if (self._to_client.gone or self._to_server.gone) and not self._untold():
+        if self._to_server.gone:
             self.end(orderly=True)
 
     def end(self, *, orderly: bool) -> None:
         """Break both sides; `orderly`: what was passed on before is delivered."""
         self.over = True
         self._task.cancel()
+        self._lost_to_server.stop_retry()
+        self._lost_to_client.stop_retry()
         if not self._to_client.end(orderly):
             self._client.close()
         self._to_server.end(orderly)

@@ -8,11 +8,12 @@ from rebalance_lab.kernel import Kernel, Process, ProcessState, RandomStream
 from rebalance_lab.world.hosts import Hosts
 from rebalance_lab.world.live.connect_string import parse
 from rebalance_lab.world.ports import ZooKeeper
-from rebalance_lab.world.simulated.link import RETRY_SYN_US, Link, Network, ServerEnd, retried_us
+from rebalance_lab.world.simulated.link import Link, Network, ServerEnd
 from rebalance_lab.world.simulated.messages import Connect
 from rebalance_lab.world.simulated.server import Server
 from rebalance_lab.world.simulated.session import SimulatedSession
 from rebalance_lab.world.simulated.settings import SIMULATED_HOST
+from rebalance_lab.world.tcp import RETRY_SYN_US, retried_us
 
 
 class Endpoint:

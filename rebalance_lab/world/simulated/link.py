@@ -16,26 +16,12 @@ from rebalance_lab.kernel import Kernel, Process, RandomStream
 from rebalance_lab.kernel.drivers import HeapDriver
 from rebalance_lab.world.simulated.messages import ToClient, ToServer
 from rebalance_lab.world.simulated.settings import NetworkSettings
+from rebalance_lab.world.tcp import RETRY_DATA_US, retried_us
 
 _LOSS_BITS = 30
 
 #: What an arrival does with what arrives.
 Arrive = Callable[[Any], None]
-
-#: TCP sends again what is not acknowledged: the first time after this long, then after twice as
-#: long each time, up to the limit (Linux). Data first, then the SYN of a new connection.
-RETRY_DATA_US = 200_000
-RETRY_SYN_US = 1_000_000
-RETRY_LIMIT_US = 120_000_000
-
-
-def retried_us(lost_us: int, healed_us: int, first_us: int) -> int:
-    """When what was lost at `lost_us` is sent again for the first time after the network healed."""
-    due_us, wait_us = lost_us + first_us, first_us
-    while due_us < healed_us:  # ends: the waits grow to two minutes
-        wait_us = min(2 * wait_us, RETRY_LIMIT_US)
-        due_us += wait_us
-    return due_us
 
 
 class ServerEnd(Protocol):

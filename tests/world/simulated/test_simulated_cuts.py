@@ -7,7 +7,7 @@ from simulated_bench import SECOND, Bench, outcome
 
 from rebalance_lab.history.transactions import TransactionKind
 from rebalance_lab.world.ports import SessionEventKind, SessionState, WatchKind, ZooKeeper
-from rebalance_lab.world.simulated.link import RETRY_DATA_US, RETRY_SYN_US, retried_us
+from rebalance_lab.world.tcp import RETRY_DATA_US, RETRY_SYN_US, retried_us
 
 TIMEOUT_MS = 6000
 THIRD_US = 2 * SECOND
@@ -103,14 +103,6 @@ def test_what_was_lost_is_sent_again_in_order(to_server: bool, to_client: bool) 
         assert bench.now_us - began_us == pytest.approx(7 * RETRY_DATA_US, abs=5000)  # tries at 1, 3, 7 times 0.2 s
 
     bench.run(main())
-
-
-def test_tcp_tries_after_twice_as_long_each_time() -> None:
-    tries = [retried_us(1000, healed_us, 200) for healed_us in (1000, 1200, 1201, 1600, 1601, 2401)]
-    assert tries == [1200, 1200, 1600, 1600, 2400, 4000]
-    minutes = 60 * SECOND
-    waits = [retried_us(0, hour * 60 * minutes, RETRY_DATA_US) - hour * 60 * minutes for hour in range(1, 20)]
-    assert all(0 <= wait <= 2 * minutes for wait in waits)
 
 
 def test_a_write_that_was_lost_on_a_dead_connection_is_not_applied() -> None:
