@@ -6,7 +6,12 @@ somebody else (S2). Its own report, OWNED, does not suffice for that: the member
 was CONNECTED in the new session, and the registry must have the owner znode, created in that session.
 
 A violation is work (effect runs, `history.intervals`) of the zombie on a partition while another member works on
-it. `effect_overlap` looks at any two members; this check ties the overlap to the session that ended. A process that
+it. The zombie must have reported work in that run at two moments since its session ended (the report at a stop does
+not count): a single report may be a late one, of work done before. Where members were paused, and the session of
+another member ended that no fault explains, that other member does not show what a pause does. Both leave the check
+unknown.
+
+`effect_overlap` looks at any two members; this check ties the overlap to the session that ended. A process that
 stands still believes in what it owned, and so does one that wakes and is fenced before it works: overlaps of belief
 are measured here, and are the finding of `belief_overlap`.
 The registry's moment counts from 2 ms before.
@@ -27,8 +32,8 @@ from rebalance_lab.checks.overlaps import Overlap, overlaps
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import owner_claim
-from rebalance_lab.history.views import beliefs, effects, events_of
+from rebalance_lab.history.intervals import PAUSE, Interval, owner_claim
+from rebalance_lab.history.views import beliefs, effects, events_of, once
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,8 @@ def judge(history: History) -> Finding:
     `longest_belief_us` of overlaps of belief; `total_belief_us` and `total_effect_us`, in partition-microseconds."""
     zombies = _zombies(history)
     belief = _beside(zombies, overlaps(beliefs(history), closed=False), least_us=1)
-    effect = _beside(zombies, overlaps(effects(history), closed=True), least_us=0)
+    every = _beside(zombies, overlaps(effects(history), closed=True), least_us=0)
+    effect = [one for one in every if _doubt(history, one) is None]
     numbers = {
         "count": len(effect),
         "zombies": len(zombies),
@@ -72,8 +78,40 @@ def judge(history: History) -> Finding:
     if effect and not clock_drifted(history):
         return _violated(max(effect, key=lambda one: one.length_us), numbers)
     why = "no member that outlived its session worked on beside a successor"
-    nothing = None if effects(history) else "no member ever worked on a partition"
+    doubts = [doubt for one in every if (doubt := _doubt(history, one)) is not None]
+    nothing = next(iter(doubts), None) if effects(history) else "no member ever worked on a partition"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
+
+
+def _doubt(history: History, one: _Beside) -> str | None:
+    """Why an overlap of work does not show that a zombie worked on."""
+    life, closed = one.zombie.life, one.zombie.closed
+    paused = {fault.began.of("target") for fault in faults(history) if fault.began.of("fault") == PAUSE}
+    if one.zombie.fault is None and paused and life.actor not in paused:
+        return f"session {closed.session} of {life.member} ended, which nobody paused, and no fault explains it"
+    since_us = closed.at_us - TOLERANCE_US
+    own = one.overlap.first if (one.overlap.first.actor, one.overlap.first.member) == life.who else one.overlap.second
+    times = {event.at_us for event in _reports(history, life) if _in(event, own) and event.at_us >= since_us}
+    if len(times) > 1:
+        return None
+    return f"{life.member} reported work on {own.topic}/{own.partition} once after its session ended: it may be late"
+
+
+def _in(report: Event, run: Interval) -> bool:
+    return owner_claim(report) == (*run.place, run.member) and run.begin_us <= report.at_us <= run.end_us
+
+
+def _reports(history: History, life: Life) -> list[Event]:
+    """A member's reports of work, without those at a stop."""
+    return [event for event in _by_who(history).get(life.who, ()) if event.of("last") is not True]
+
+
+@once
+def _by_who(history: History) -> dict[tuple[str, str | None], list[Event]]:
+    found: dict[tuple[str, str | None], list[Event]] = {}
+    for event in events_of(history, Kind.WORKED):
+        found.setdefault((event.actor, event.member), []).append(event)
+    return found
 
 
 def _violated(worst: _Beside, numbers: dict[str, int]) -> Finding:
@@ -149,15 +187,17 @@ def _sessions(history: History) -> dict[str | None, Life]:
 
 
 def _fault(history: History, life: Life, closed: Event) -> Event | None:
-    """The fault in which the session ended: one about the member, else the latest about anything else."""
+    """The fault in which the session ended: one about the member, else the latest that is about no member."""
     during = [
         fault.began
         for fault in faults(history)
         if fault.began.at_us <= closed.at_us + TOLERANCE_US
         and (fault.ended is None or fault.ended.at_us >= closed.at_us - TOLERANCE_US)
     ]
+    members = {each.actor for each in lives(history)}
     own = [began for began in during if began.of("target") == life.actor]
-    return next(reversed(own or during), None)
+    others = [began for began in during if began.of("target") not in members]
+    return next(reversed(own or others), None)
 
 
 def _beside(zombies: Sequence[_Zombie], found: Sequence[Overlap], *, least_us: int) -> list[_Beside]:

@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import Any
 from unittest.mock import patch
 
+import counterfeit_zombies
 import pytest
 from counterfeit import trial
 
 from rebalance_lab.checks import CHECKS, Finding
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.files import History
+from rebalance_lab.scenarios import zombie
+from rebalance_lab.trials.lab import Lab
 from zkconsumer.claims import Claims
 from zkconsumer.fetchers import Fetchers
 
-_TAKE, _FETCHERS = Claims.take, Fetchers.__init__
+_TAKE, _FETCHERS, _PAUSE = Claims.take, Fetchers.__init__, zombie.pause
+
+_STANDSTILL_US = 1_000_000
 
 #: Kafka's defaults, and a stop that outlasts the budget of retries.
 SLOW = {"rebalance_backoff_ms": "2000", "session_timeout_ms": "6000", "slow_stop_ms": "6500"}
@@ -45,6 +51,36 @@ def nothing_to_share(seed: int) -> History:
     return trial("uncontrolled", seed, settings={**SLOW, "partitions": "1"})
 
 
+async def _reports_late(fetchers: Fetchers) -> None:
+    """A fetch is reported a period later, when its chunk has been taken; after a standstill no more is fetched."""
+    await fetchers._finder.find([each.partition for each in fetchers._shares])
+    fetchers._working = True
+    fetched_us = fetchers._tasks.now_us()
+    while fetchers._tasks.now_us() - fetched_us < _STANDSTILL_US:
+        fetched_us = fetchers._tasks.now_us()
+        await fetchers._tasks.sleep(fetchers._period_us)
+        fetchers._fetch()
+    fetchers._working = False
+
+
+def one_late_report(seed: int) -> History:
+    """Z10: the paused member wakes, reports what it fetched before the pause, and is fenced."""
+    with patch.object(Fetchers, "_work", _reports_late):
+        return trial("zombie", seed)
+
+
+async def _ends_another(lab: Lab, member: Any, duration_ms: int) -> None:
+    await _PAUSE(lab, member, duration_ms)
+    await lab.sleep_ms(200)
+    await lab.members[1].process.expire()  # of this no fault tells
+
+
+def another_zombie(seed: int) -> History:
+    """Z10: the paused member is fenced. The server ends the session of another, which works on."""
+    with patch.object(zombie, "pause", _ends_another), patch.object(Fetchers, "_work", counterfeit_zombies._fenced):
+        return trial("zombie", seed)
+
+
 def finding(check: str, history: History) -> Finding | None:
     return CHECKS[check].judge(history) if CHECKS[check].applies(history) else None
 
@@ -53,3 +89,11 @@ def finding(check: str, history: History) -> Finding | None:
 @pytest.mark.parametrize("world", [gives_up_for_another_reason, nothing_to_share])
 def test_z9_is_not_decided(world: Any, seed: int) -> None:
     assert finding("stays_wrong", world(seed)) is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("world", [one_late_report, another_zombie])
+def test_z10_is_not_decided(world: Any, seed: int) -> None:
+    found = finding("zombie_overlap", world(seed))
+    assert found is not None
+    assert found.outcome is Outcome.UNKNOWN
