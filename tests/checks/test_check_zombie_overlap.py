@@ -4,47 +4,10 @@ from __future__ import annotations
 
 import pytest
 from group_story import GroupStory
+from zombie_story import NONE, judge, paused, two, works, zombie_of
 
-from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.history.events import EventId, Kind
-
-NONE = {
-    "count": 0,
-    "zombies": 0,
-    "longest_us": 0,
-    "longest_belief_us": 0,
-    "total_belief_us": 0,
-    "total_effect_us": 0,
-}
-
-
-def judge(story: GroupStory) -> Finding:
-    story.rest(9_000)
-    return CHECKS["zombie_overlap"].judge(story.history())
-
-
-def two(**told: object) -> GroupStory:
-    """m1 and m2; m1 believes that it owns t/0."""
-    story = GroupStory(**told)
-    story.comes(10, "m1")  # m1/0, m1/1
-    story.comes(20, "m2")  # m2/0, m2/1
-    story.owned(100, "m1")  # m1/2
-    return story
-
-
-def works(story: GroupStory, actor: str, begin_ms: float, end_ms: float, partition: int = 0) -> EventId:
-    """Works from one moment to another; returns the first report."""
-    times = [begin_ms, *range(int(begin_ms) + 100, int(end_ms), 100), end_ms]
-    story.worked(actor, times[0], partition=partition)
-    first = story.events[-1].id
-    story.worked(actor, *times[1:], partition=partition)
-    return first
-
-
-def paused(story: GroupStory) -> tuple[EventId, EventId]:
-    """m1 is paused from 1 s to 5 s; its session ends at 3 s. The pause, and the session's end."""
-    began = story.paused(1_000, 5_000, "m1")
-    return began, story.session_closed(3_000, "0x1")
+from rebalance_lab.checks import Finding, Outcome
+from rebalance_lab.history.events import Kind
 
 
 def test_a_zombie_that_works_on_beside_its_successor_is_violated() -> None:
@@ -110,72 +73,6 @@ def test_an_overlap_of_two_others_is_not_the_zombie_s() -> None:
     assert judge(story).outcome is Outcome.CLEAN
 
 
-@pytest.mark.parametrize(("until_ms", "outcome"), [(2_997.999, Outcome.CLEAN), (2_998, Outcome.UNKNOWN)])
-def test_it_is_one_from_2_ms_before_the_registry_says_so(until_ms: float, outcome: Outcome) -> None:
-    story = two()
-    story.session_closed(3_000, "0x1")
-    works(story, "m2", 2_000, 3_500)
-    works(story, "m1", 2_900, until_ms)  # the only report since
-    assert judge(story).outcome is outcome
-
-
-def test_one_report_since_its_session_ended_may_be_late() -> None:
-    """At a stop it reports what it did before."""
-    for more, outcome in (([], Outcome.UNKNOWN), ([5_100], Outcome.VIOLATED)):
-        story = two()
-        paused(story)
-        works(story, "m2", 3_200, 6_000)
-        story.worked("m1", 5_050, *more)
-        story.member(5_120, "m1", Kind.WORKED, topic="t", partition=0, detail={"last": True})
-        finding = judge(story)
-        assert finding.outcome is outcome
-        if not more:
-            assert finding.why == "g_m1 reported work on t/0 once after its session ended: it may be late"
-            assert (finding.measures["count"], finding.measures["zombies"]) == (0, 1)
-
-
-def test_two_reports_of_one_moment_are_one() -> None:
-    story = two()
-    paused(story)
-    works(story, "m2", 3_200, 6_000)
-    story.worked("m1", 5_050, 5_050)
-    assert judge(story).outcome is Outcome.UNKNOWN
-
-
-@pytest.mark.parametrize(("target", "outcome"), [("m2", Outcome.UNKNOWN), ("m1", Outcome.VIOLATED)])
-def test_where_members_are_paused_the_zombie_is_one_of_them(target: str, outcome: Outcome) -> None:
-    """m1's session ends after the pause."""
-    story = two()
-    story.paused(1_000, 2_000, target)
-    story.session_closed(3_000, "0x1")
-    zombie_of(story)
-    finding = judge(story)
-    assert finding.outcome is outcome
-    if outcome is Outcome.UNKNOWN:
-        assert finding.why == "session 0x1 of g_m1 ended, which nobody paused, and no fault explains it"
-
-
-@pytest.mark.parametrize(("target", "outcome"), [("m2", Outcome.UNKNOWN), ("m1", Outcome.VIOLATED)])
-def test_a_pause_of_another_member_explains_no_session_s_end(target: str, outcome: Outcome) -> None:
-    story = two()
-    story.paused(1_000, 5_000, target)
-    story.session_closed(3_000, "0x1")
-    works(story, "m2", 5_100, 6_000)
-    works(story, "m1", 5_200, 5_900)
-    assert judge(story).outcome is outcome
-
-
-def test_a_server_s_fault_explains_it_beside_a_pause() -> None:
-    story = two()
-    story.paused(1_000, 1_500, "m2")
-    began = story.fault(2_000, "server-kill", "z1")
-    story.bit(2_000, "server-kill", "z1", began)
-    story.session_closed(3_000, "0x1")
-    story.ended(4_000, "server-kill", "z1", began)
-    zombie_of(story)
-    assert judge(story).outcome is Outcome.VIOLATED
-
-
 def owns_again(story: GroupStory, ms: float) -> None:
     """m1 owns t/3 in the new session 0x9."""
     story.add(ms, "m1", Kind.CONNECTED, session="0x9")
@@ -191,12 +88,6 @@ def test_once_it_owns_something_again_it_is_none_any_more() -> None:
         owns_again(story, again_ms)
         works(story, "m2", 5_600, 6_100)
         assert judge(story).outcome is outcome
-
-
-def zombie_of(story: GroupStory) -> EventId:
-    """m2 works beside m1, whose session has ended; returns m1's first report beside it."""
-    works(story, "m2", 3_100, 5_000)
-    return works(story, "m1", 3_200, 4_000)
 
 
 def test_without_a_fault_the_session_s_end_is_witness_enough() -> None:
