@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from group_story import GroupStory
-from zombie_story import NONE, judge, paused, two, works, zombie_of
+from outlived_story import NONE, judge, paused, two, works, zombie_of
 
 from rebalance_lab.checks import Finding, Outcome
 from rebalance_lab.history.events import Kind

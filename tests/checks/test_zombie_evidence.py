@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from zombie_story import judge, paused, two, works, zombie_of
+from outlived_story import judge, paused, two, works, zombie_of
 
 from rebalance_lab.checks import Outcome
 from rebalance_lab.history.events import Kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -44,6 +45,17 @@ class Script:
         self.zxid += new
         self.emit(at_s, "zookeeper", kind, zxid=self.zxid, **fields)
 
+    def topic_made(self, at_s: float, partitions: int) -> None:
+        data = json.dumps({"version": 1, "partitions": {str(number): [0] for number in range(partitions)}})
+        path = f"/brokers/topics/{self.topic}"
+        self.registry(at_s, Kind.CREATED, session="0xff", topic=self.topic, path=path, data=data, ephemeral=False)
+
+    def registers(self, at_s: float, name: str, generation: int = 1) -> None:
+        subscription = {"version": 1, "subscription": {self.topic: 1}, "pattern": "static", "timestamp": "0"}
+        where = {"session": session_of(name, generation), "member": member_id(name)}
+        path = f"/consumers/{GROUP}/ids/{member_id(name)}"
+        self.registry(at_s, Kind.CREATED, path=path, data=json.dumps(subscription), ephemeral=True, **where)
+
     def own(self, at_s: float, name: str, partitions: list[int]) -> None:
         for partition in partitions:
             path = f"/consumers/{GROUP}/owners/{self.topic}/{partition}"
@@ -82,14 +94,13 @@ def deal(partitions: int, members: int) -> list[list[int]]:
 
 def _begin(script: Script, partitions: int) -> None:
     script.emit(0, "runner", Kind.TRIAL_BEGAN)
+    script.topic_made(0.05, partitions)
     for place, name in enumerate(("m1", "m2", "m3")):
         at_s = 0.10 + 0.05 * place
         script.emit(at_s, name, Kind.MEMBER_STARTED, member=member_id(name), host=f"host-{name}")
         script.registry(at_s + 0.01, Kind.SESSION_OPENED, session=session_of(name), timeout_ms=2000)
         script.emit(at_s + 0.02, name, Kind.CONNECTED, session=session_of(name))
-        path = f"/consumers/{GROUP}/ids/{member_id(name)}"
-        fields = {"session": session_of(name), "member": member_id(name), "path": path, "ephemeral": True}
-        script.registry(at_s + 0.03, Kind.CREATED, **fields)
+        script.registers(at_s + 0.03, name)
         script.emit(at_s + 0.10, name, Kind.REBALANCE_BEGAN, member=member_id(name))
     for name, share in zip(("m1", "m2", "m3"), deal(partitions, 3), strict=True):
         script.own(0.50, name, share)
@@ -149,9 +160,7 @@ def zombie_events(topic: str, partitions: int) -> tuple[Event, ...]:
     script.disown(8.36, "m1", old[0], release=False)
     script.registry(8.39, Kind.SESSION_OPENED, session=session_of("m1", 2), timeout_ms=2000)
     script.emit(8.4, "m1", Kind.CONNECTED, session=session_of("m1", 2))
-    path = f"/consumers/{GROUP}/ids/{member_id('m1')}"
-    again = {"session": session_of("m1", 2), "member": member_id("m1"), "path": path, "ephemeral": True}
-    script.registry(8.41, Kind.CREATED, **again)
+    script.registers(8.41, "m1", 2)
     for name, share in (("m2", pairs[0]), ("m3", pairs[1])):
         script.disown(8.52, name, share)
     for name, share in zip(("m1", "m2", "m3"), new, strict=True):
