@@ -1,7 +1,7 @@
 """What one layer of a history shows that another should have recorded, and has not.
 
 An actor's own events are counted, so a hole within them shows. The lost end of the registry's log shows only
-in what the others recorded.
+in what the others recorded; an actor whose events are all lost shows only in the registry's log.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from rebalance_lab.history.events import Event
+from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import registry
+from rebalance_lab.history.views import actor_by_session, events_of, registry
 
 #: Of a zxid, below the leader's epoch. An epoch's first zxid has 0 there: it is the election, and no transaction.
 EPOCH_BITS = 32
@@ -37,6 +37,21 @@ def lost_transactions(history: History) -> list[str]:
         for zxid in _seen(event):
             if not _known(zxid, zxids, recorded):
                 return [f"the registry's transaction {zxid:#x} is missing: {event.actor}'s event {event.n} saw it"]
+    return []
+
+
+def strangers(history: History) -> list[str]:
+    """The first id or owner znode in the registry whose session no process recorded, or the first id whose member its
+    process did not record: the events of some process are missing, and nothing can be said of what every member
+    does."""
+    started = {(event.actor, event.member) for event in events_of(history, Kind.MEMBER_STARTED)}
+    for event in events_of(history, Kind.CREATED):
+        actor = actor_by_session(history).get(event.session)
+        match str(event.of("path")).split("/"):
+            case ["", "consumers", _, "ids", member] if (actor, member) not in started:
+                return [f"{member} is registered by session {event.session}, and no process recorded this"]
+            case ["", "consumers", _, "owners", topic, partition] if actor is None:
+                return [f"{topic}/{partition} is claimed in session {event.session}, and no process recorded this"]
     return []
 
 

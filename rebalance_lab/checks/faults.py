@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from rebalance_lab.checks.completeness import lost_transactions
+from rebalance_lab.checks.completeness import lost_transactions, strangers
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
@@ -173,7 +173,7 @@ def _incomplete(history: History) -> list[str]:
     """What the history lacks to be whole: an event, its end, or the fault it is about."""
     counts = {actor: sorted(event.n for event in its) for actor, its in _by_actor(history).items()}
     causes = [why for actor, ns in sorted(counts.items()) if (why := _not_whole(actor, ns)) is not None]
-    causes += lost_transactions(history)
+    causes += lost_transactions(history) + strangers(history)
     if not events_of(history, Kind.TRIAL_ENDED):
         causes.append("the runner never said that the trial ended")
     if not history.trial.control and not events_of(history, Kind.FAULT_BEGAN):

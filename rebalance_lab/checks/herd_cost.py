@@ -17,7 +17,6 @@ from collections.abc import Sequence
 
 from rebalance_lab.checks.bills import OPERATIONS, ROUNDS, Bill, bills
 from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
-from rebalance_lab.checks.lives import stranger
 from rebalance_lab.checks.model import About, Check, Finding
 from rebalance_lab.checks.spaced_changes import announced
 from rebalance_lab.history.events import Layer
@@ -79,8 +78,7 @@ def _unjudged(history: History, judged: Sequence[Bill]) -> str | None:
     silent = [bill.silent for bill in judged if bill.silent is not None]
     if silent:
         doubts.append(f"reads and writes of {len(silent)} changes are not compared: {silent[0]}")
-    unknown = stranger(history)
-    return "; ".join(doubts if unknown is None else [unknown, *doubts]) or None
+    return "; ".join(doubts) or None
 
 
 def _clean(judged: Sequence[Bill]) -> str:

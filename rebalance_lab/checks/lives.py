@@ -10,7 +10,7 @@ from rebalance_lab.checks.stretches import Stretch
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL
-from rebalance_lab.history.views import actor_by_session, events_of, once
+from rebalance_lab.history.views import events_of, once
 
 #: (actor, member)
 _Who = tuple[str, str]
@@ -92,19 +92,6 @@ def lives(history: History) -> Sequence[Life]:
     for event in events_of(history, *_KINDS):
         book.take(event)
     return book.finish()
-
-
-@once
-def stranger(history: History) -> str | None:
-    """The first id in the registry whose member, or whose session, no process recorded, as a cause of doubt in
-    checks of what every member does; None where there is none."""
-    members = {life.who for life in lives(history)}
-    for event in events_of(history, Kind.CREATED):
-        actor = actor_by_session(history).get(event.session, "")
-        match str(event.of("path")).split("/"):
-            case ["", "consumers", _, "ids", member] if (actor, member) not in members:
-                return f"{member} is registered by session {event.session}, and no process recorded this"
-    return None
 
 
 class _Book:

@@ -23,7 +23,7 @@ from itertools import islice
 
 from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import DEEDS, TOLERANCE_US, clock_drifted, faults, not_violated, under_way, violated
-from rebalance_lab.checks.lives import Life, lives, stranger
+from rebalance_lab.checks.lives import Life, lives
 from rebalance_lab.checks.model import Finding
 from rebalance_lab.checks.scope import closing_us, rests_of
 from rebalance_lab.checks.unheard import by_path, watch_answers
@@ -133,7 +133,6 @@ def judge_reactions(history: History, found: Sequence[Reaction], *, clean: str, 
     if found and not known:
         nothing = "of no change it can be told whether a member noticed it"
     doubt = next((one for one in found if one.open), None)
-    nothing = nothing or stranger(history)
     if nothing is None and doubt is not None:
         path = doubt.change.of("path")
         nothing = f"whether {doubt.life.member} reacted to the change of {path} cannot be told: it was disturbed then"

@@ -122,7 +122,7 @@ def test_a_member_that_left_leaves_nothing_open() -> None:
 
 @pytest.mark.parametrize("missing", ["all", "session"])
 def test_a_member_of_which_nothing_was_recorded_leaves_it_open(missing: str) -> None:
-    story = two_at_rest()
+    story = two_at_rest(recorded=False)
     third_joins(story, ("m1", 2010), ("m2", 2010))
     if missing == "session":
         story.add(50, "m4", Kind.MEMBER_STARTED, member="g_m4", group="g", detail={"rules": "shipped"})

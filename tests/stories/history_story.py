@@ -1,13 +1,13 @@
 """A history written by hand: one call an event, the time in ms first, so that a test reads as
 a table. Actor m1 is member `g_m1` of group g; the topic is t. Ids are (actor, n), n from 0.
 
-A story is complete unless told otherwise: the runner's TRIAL_ENDED stands at its end, and a story
-without a fault is a control."""
+A story is complete unless told otherwise: the runner's TRIAL_ENDED stands at its end, each session that registers or
+claims is some process's (`_members`), and a story without a fault is a control."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from rebalance_lab.history.events import LAYER_OF, Event, EventId, Kind
 from rebalance_lab.history.files import History, Trial, merge
@@ -33,6 +33,7 @@ class Story:
         world: str = "simulated",
         control: bool | None = None,
         ended: bool = True,
+        recorded: bool = True,
         wall_drift_us: int = 0,
         **parameters: object,
     ) -> None:
@@ -41,6 +42,7 @@ class Story:
         self._world = world
         self._control = control
         self._ended = ended
+        self._recorded = recorded
         self._wall_drift_us = wall_drift_us
         self._parameters = {name: value for name, value in {**PARAMETERS, **parameters}.items() if value is not None}
         self._n: Counter[str] = Counter()
@@ -60,7 +62,7 @@ class Story:
             boot_ids=self._boot_ids,
             wall_drift_us=self._wall_drift_us,
         )
-        return History(trial, merge([*self.events, *self._end()]))
+        return History(trial, merge([*self.events, *self._members(), *self._end()]))
 
     def _end(self) -> list[Event]:
         """TRIAL_ENDED with the last event; the story itself may go on."""
@@ -69,6 +71,30 @@ class Story:
         last_us = max((event.at_us for event in self.events), default=0)
         kind = Kind.TRIAL_ENDED
         return [Event(actor="runner", n=self._n["runner"], at_us=last_us, layer=LAYER_OF[kind], kind=kind)]
+
+    def _members(self) -> list[Event]:
+        """Of each member that registered or claimed, and that the story connects nowhere: its process, which connected
+        at the beginning in all its sessions. One that registered had started as that member, and ended at once."""
+        connected = {event.actor for event in self.events if event.kind is Kind.CONNECTED}
+        known = {event.session for event in self.events if event.kind is Kind.CONNECTED}
+        known |= {
+            event.member for event in self.events if event.kind is Kind.MEMBER_STARTED and event.actor in connected
+        }
+        found: dict[str, list[Event]] = {}
+        for event in self.events if self._recorded else ():
+            if event.kind is Kind.CREATED and event.member is not None and not {event.session, event.member} & known:
+                found.setdefault(event.member, []).append(event)
+        return [event for its in found.values() for event in self._process(its)]
+
+    def _process(self, created: Sequence[Event]) -> Iterator[Event]:
+        """Of the member that made these znodes."""
+        one = next((event for event in created if event.partition is None), None)
+        begin_us = min(event.at_us for event in self.events)
+        sessions = dict.fromkeys((Kind.CONNECTED, event.session) for event in created)
+        life = [(Kind.MEMBER_STARTED, None), *sessions, (Kind.MEMBER_CLOSED, None)] if one is not None else sessions
+        for n, (kind, session) in enumerate(life):
+            member, group = (None, None) if kind is Kind.CONNECTED else (created[0].member, created[0].group)
+            yield Event(f"process-{created[0].member}", n, begin_us, LAYER_OF[kind], kind, member, session, group)
 
     def add(self, ms: float, actor: str, kind: Kind, **fields: object) -> EventId:
         fields = {"group": "g", **fields}
