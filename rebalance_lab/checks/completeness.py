@@ -41,16 +41,15 @@ def lost_transactions(history: History) -> list[str]:
 
 
 def strangers(history: History) -> list[str]:
-    """The first id or owner znode in the registry whose session no process recorded, or the first id whose member its
-    process did not record: the events of some process are missing, and nothing can be said of what every member
-    does."""
-    started = {(event.actor, event.member) for event in events_of(history, Kind.MEMBER_STARTED)}
+    """The first id or owner znode in the registry whose session no process recorded, or the first id of a member that
+    no process started: the events of some process are missing, and nothing can be said of what every member does."""
+    started = {event.member for event in events_of(history, Kind.MEMBER_STARTED)}
+    sessions = actor_by_session(history)
     for event in events_of(history, Kind.CREATED):
-        actor = actor_by_session(history).get(event.session)
         match str(event.of("path")).split("/"):
-            case ["", "consumers", _, "ids", member] if (actor, member) not in started:
+            case ["", "consumers", _, "ids", member] if event.session not in sessions or member not in started:
                 return [f"{member} is registered by session {event.session}, and no process recorded this"]
-            case ["", "consumers", _, "owners", topic, partition] if actor is None:
+            case ["", "consumers", _, "owners", topic, partition] if event.session not in sessions:
                 return [f"{topic}/{partition} is claimed in session {event.session}, and no process recorded this"]
     return []
 

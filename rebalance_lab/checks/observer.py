@@ -7,9 +7,9 @@ that it belongs to (`sessions`, the Stat's ephemeralOwner). Older histories lack
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from rebalance_lab.checks.znodes import Kill, Moment, Seen, Violation, Znode
+from rebalance_lab.checks.znodes import Kill, Moment, Seen, Violation, Znode, sessions_of
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.wire.paths import members_path
@@ -25,8 +25,8 @@ def disagreements(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Viol
     """Observations that lack a znode which was surely there, show one which surely was not, or show
     another session's or with other data.
 
-    Only members of the trial count: those that registered, claimed or started in it. Others may
-    have been there before its first transaction.
+    Only members of the trial count, those that registered, claimed or started in it, and owner znodes of the
+    sessions of its processes. Others may have been there before its first transaction.
     """
     lives: _Lives = {}
     members: set[str] = set()
@@ -37,13 +37,14 @@ def disagreements(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Viol
     for znode in znodes:
         members.add(znode.member)
         lives.setdefault(znode.parent, {}).setdefault(znode.name, []).append(znode)
+    connected = {session for its in sessions_of(events).values() for session in its}
     found: list[Violation] = []
     for event in events:
         if event.kind is Kind.OBSERVED:
             view = View(event)
             here = lives.get(view.path, {})
             found += [one for name, its in here.items() if (one := _unlike(view, name, its)) is not None]
-            found += [_never_held(view, name) for name in view.owned_by(members) if name not in here]
+            found += [_never_held(view, name) for name in view.owned_by(members, connected) if name not in here]
     return found
 
 
@@ -101,13 +102,15 @@ class View:
         zxid = event.of("owners_zxid")
         self.after = Seen(event.at_us, zxid) if isinstance(zxid, int) and event.zxid is not None else None
 
-    def owned_by(self, members: Iterable[str]) -> list[str]:
-        """The names whose data are a thread id of one of these members."""
-        wanted = frozenset(members)
+    def owned_by(self, members: Collection[str], sessions: Collection[str]) -> list[str]:
+        """The names whose data are a thread id of one of these members, or that one of these sessions holds."""
         return [
             name
             for name, data in self.owners.items()
-            if name in self.names and describe(f"{self.path}/{name}", data.encode()).member in wanted
+            if name in self.names
+            and (
+                describe(f"{self.path}/{name}", data.encode()).member in members or self.sessions.get(name) in sessions
+            )
         ]
 
     def shows(self, znode: Znode) -> bool:

@@ -4,7 +4,8 @@ The registry's events are compared by zxid, and by the znodes' paths:
 
 1. The id znode `/consumers/<group>/ids/<member>` and the member's owner znodes are ephemeral. They
    are created by a session that the member had (its CONNECTED events, where there are any). An owner
-   znode is the member's that its data name.
+   znode (each below `/consumers/<group>/owners/<topic>`) is the member's that its data name. One that names no
+   member of the trial, and is made in a session of a recorded process, is nobody's: it cannot go with its owner.
 2. A session's SESSION_CLOSED takes all of these with it, at the same zxid.
 3. Before that nobody but that session deletes them: ids never, and owners only because the member
    asked for it (its `delete`, where its operations are recorded one by one; see `deletions`).
@@ -66,7 +67,7 @@ def judge(history: History) -> Finding:
     violations = list(breaches)
     ids = [znode for znode in znodes if znode.is_id]
     crashes = kills(events, znodes)
-    violations += _foreign_sessions(events, znodes)
+    violations += _foreign_sessions(events, znodes) + _nobodys(events, znodes)
     violations += unasked(history, znodes)
     violations += [found for crash in crashes for found in _survivors(crash)]
     violations += disagreements(events, znodes)
@@ -118,6 +119,17 @@ def _foreign_sessions(events: list[Event], znodes: list[Znode]) -> list[Violatio
         )
         for znode in znodes
         if znode.member in own and znode.created.session not in own[znode.member]
+    ]
+
+
+def _nobodys(events: list[Event], znodes: list[Znode]) -> list[Violation]:
+    """Owner znodes that name no member that started, in sessions that some process recorded."""
+    started = {event.member for event in events if event.kind is Kind.MEMBER_STARTED}
+    known = {session for its in sessions_of(events).values() for session in its}
+    return [
+        Violation(f"{znode.path} holds {znode.data[0]!r}, which names no member", (znode.created.id,), znode.rank)
+        for znode in znodes
+        if not znode.is_id and znode.member not in started and znode.created.session in known
     ]
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import KILL, owner_claim, registry_order
+from rebalance_lab.history.intervals import KILL, registry_order
 from rebalance_lab.history.views import once
 
 
@@ -42,7 +42,8 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Znode:
-    """One life of a znode (a path may live several times). `created` is its CREATED; `deleted`
+    """One life of a znode (a path may live several times). `member` of an owner znode: the one that its data name, ""
+    where they are not a thread id. `created` is its CREATED; `deleted`
     ended it, and is None where the history ends first. `data`: all that it held, in order; None where
     the event does not say. `closed`: the SESSION_CLOSED that it ended with."""
 
@@ -197,8 +198,9 @@ def _znode(path: str, created: Event) -> Znode | None:
     match path.split("/"):
         case ["", "consumers", group, "ids", member]:
             return Znode(path, group, member, True, created, (_data(created),))
-    claim = owner_claim(created)
-    return None if claim is None else Znode(path, claim[0], claim[3], False, created, (_data(created),))
+        case ["", "consumers", group, "owners", _, _]:
+            return Znode(path, group, created.member or "", False, created, (_data(created),))
+    return None
 
 
 def _data(event: Event) -> str | None:

@@ -243,8 +243,8 @@ def test_a_drift_concerns_the_checks_that_compare_the_registry_with_another_laye
 
 
 def test_a_drift_hides_no_overlap_within_a_layer() -> None:
-    story = _sound(wall_drift_us=9_000)
-    story.created(200, "m2")
+    story = _sound(wall_drift_us=9_000, recorded=False)
+    story.created(200, "m2", session="0x2")
     story.owned(110, "m2")
     story.worked("m2", 120)
     findings = judge_basic(story.history())

@@ -66,7 +66,7 @@ def test_a_missed_rest_contradicts_nothing() -> None:
 
 @pytest.mark.parametrize(("drift_us", "coherent"), [(-50_000, True), (50_000, True), (49_999, False)])
 def test_under_a_clock_that_drifted_more_is_open(drift_us: int, *, coherent: bool) -> None:
-    story = rested(wall_drift_us=drift_us)
+    story = rested(wall_drift_us=drift_us, recorded=False)
     story.registers(2_052, "m2")
     story.rest(3_000)
     assert (contradiction(story) is None) is coherent

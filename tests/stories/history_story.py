@@ -74,7 +74,7 @@ class Story:
 
     def _members(self) -> list[Event]:
         """Of each member that registered or claimed, and that the story connects nowhere: its process, which connected
-        at the beginning in all its sessions. One that registered had started as that member, and ended at once."""
+        at the beginning in all its sessions. If nobody started the member, this process did, and ended at once."""
         connected = {event.actor for event in self.events if event.kind is Kind.CONNECTED}
         known = {event.session for event in self.events if event.kind is Kind.CONNECTED}
         known |= {
@@ -88,10 +88,11 @@ class Story:
 
     def _process(self, created: Sequence[Event]) -> Iterator[Event]:
         """Of the member that made these znodes."""
-        one = next((event for event in created if event.partition is None), None)
+        started = {event.member for event in self.events if event.kind is Kind.MEMBER_STARTED}
         begin_us = min(event.at_us for event in self.events)
-        sessions = dict.fromkeys((Kind.CONNECTED, event.session) for event in created)
-        life = [(Kind.MEMBER_STARTED, None), *sessions, (Kind.MEMBER_CLOSED, None)] if one is not None else sessions
+        life = [(Kind.CONNECTED, session) for session in dict.fromkeys(event.session for event in created)]
+        if created[0].member not in started:
+            life = [(Kind.MEMBER_STARTED, None), *life, (Kind.MEMBER_CLOSED, None)]
         for n, (kind, session) in enumerate(life):
             member, group = (None, None) if kind is Kind.CONNECTED else (created[0].member, created[0].group)
             yield Event(f"process-{created[0].member}", n, begin_us, LAYER_OF[kind], kind, member, session, group)
