@@ -9,6 +9,7 @@ a measure of a check that is unknown in that trial.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -155,12 +156,14 @@ def session_end(fault: str, number: int) -> Measure:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the group's members did in a step, all together. `failed`: of the `attempts`, those that failed."""
+    """What the group's members did in a step, all together. `failed`: of the `attempts`, those that failed.
+    `starts`: of members."""
 
     reads: int = 0
     writes: int = 0
     attempts: int = 0
     failed: int = 0
+    starts: int = 0
 
     @property
     def operations(self) -> int:
@@ -199,7 +202,9 @@ def measured(history: History, findings: Mapping[str, Finding]) -> Measured:
     values |= _of_sessions(history)
     values |= dict(_of_table(changes, findings))
     failed = sum(each.failed_attempts for each in found if each.part != CLOSING)
-    return Measured(None, values, {name: _work(each) for name, each in steps.items()}, failed)
+    starts = _starts(history)
+    work = {name: _work(each, starts.get(name, 0)) for name, each in steps.items()}
+    return Measured(None, values, work, failed)
 
 
 def _why_left_out(history: History) -> str | None:
@@ -217,13 +222,8 @@ def _steps(history: History, changes: Sequence[Episode]) -> dict[str, list[Episo
     """The episodes of each step, in the steps' order. A step goes from one rest to the next and is named
     by its first phase: what the runner did to the group. Steps of one name are one."""
     rests = [rest.at_us for rest in rests_of(history)]
-    found: dict[str, list[Episode]] = {}
-    names: dict[int, str] = {}
-    for phase in events_of(history, Kind.PHASE):
-        number = bisect_right(rests, phase.at_us)
-        if number > 0 and phase.of("name") != CLOSING and number not in names:
-            names[number] = str(phase.of("name"))
-            found.setdefault(names[number], [])
+    names = _step_names(history, rests)
+    found: dict[str, list[Episode]] = {name: [] for name in names.values()}
     for each in changes:
         # The registry's times may be early by the tolerance: its first event may seem to be before the rest.
         number = bisect_right(rests, each.begin_us + TOLERANCE_US)
@@ -232,10 +232,28 @@ def _steps(history: History, changes: Sequence[Episode]) -> dict[str, list[Episo
     return found
 
 
-def _work(found: Sequence[Episode]) -> Work:
-    return Work(
-        *(sum(getattr(each, name) for each in found) for name in ("reads", "writes", "attempts", "failed_attempts"))
-    )
+def _step_names(history: History, rests: Sequence[int]) -> dict[int, str]:
+    """The name of each step, by the number of rests before it."""
+    names: dict[int, str] = {}
+    for phase in events_of(history, Kind.PHASE):
+        number = bisect_right(rests, phase.at_us)
+        if number > 0 and phase.of("name") != CLOSING:
+            names.setdefault(number, str(phase.of("name")))
+    return names
+
+
+def _starts(history: History) -> Counter[str]:
+    """How many members started in each step."""
+    rests = [rest.at_us for rest in rests_of(history)]
+    names = _step_names(history, rests)
+    numbers = [bisect_right(rests, started.at_us) for started in events_of(history, Kind.MEMBER_STARTED)]
+    return Counter(names[number] for number in numbers if number in names)
+
+
+def _work(found: Sequence[Episode], starts: int) -> Work:
+    names = ("reads", "writes", "attempts", "failed_attempts")
+    sums = [sum(getattr(each, name) for each in found) for name in names]
+    return Work(*[*sums, starts])
 
 
 def _of_sessions(history: History) -> dict[Measure, int]:
