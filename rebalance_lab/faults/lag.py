@@ -8,8 +8,27 @@ from __future__ import annotations
 
 from rebalance_lab.trials.injection import Injection
 from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.plan import Plan, PlanError
 
 NAME = "lag"
+
+
+def lag_possible(plan: Plan) -> None:
+    """Raise PlanError unless a server of the plan can lag by `lag_ms` and keep its sessions connected.
+
+    A client drops a connection on which it has heard nothing for 2/3 of its session timeout
+    (ZooKeeper 3.4.6, `ClientCnxn.SendThread.onConnected`), and a write through the server that lags is
+    answered one lag later.
+    """
+    lag_ms, session_ms = plan.number("lag_ms"), plan.number("session_timeout_ms")
+    if plan.number("servers") == 1:
+        raise PlanError(f"servers=1: {plan.scenario} makes one server lag behind the others; set servers to 3 or 5")
+    if 3 * lag_ms >= 2 * session_ms:
+        raise PlanError(
+            f"lag_ms={lag_ms}: with session_timeout_ms={session_ms} a client drops its connection after "
+            f"{2 * session_ms // 3} ms without an answer; set lag_ms below that, "
+            f"or session_timeout_ms above {3 * lag_ms // 2}"
+        )
 
 
 class Lag:

@@ -16,12 +16,13 @@ from __future__ import annotations
 
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
-from rebalance_lab.faults.lag import Lag
+from rebalance_lab.faults.lag import Lag, lag_possible
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.lab import START_LIMIT_MS, Lab
 from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.shares import shares_of
 from rebalance_lab.trials.stage import LAGGARD
 
 #: They share a process: who joins at a given moment cannot wait until an interpreter has started.
@@ -60,16 +61,33 @@ async def deadlock(lab: Lab) -> None:
 
 async def collide(lab: Lab, slow: MemberOptions, quick: MemberOptions) -> None:
     """The second member joins when the first has yet to claim its last partition, and takes it."""
-    group, topic, last = lab.plan.text("group"), lab.plan.text("topic"), lab.plan.number("partitions") - 1
-    lag = Lag(lab, LAGGARD, lab.plan.number("lag_ms"))
+    last, lag_ms = lab.plan.number("partitions") - 1, lab.plan.number("lag_ms")
+    limit_ms = START_LIMIT_MS + lag_ms * lab.plan.number("partitions")
+    lag = Lag(lab, LAGGARD, lag_ms)
     await lag.begin()
     first = await lab.start_member(slow, wait=False)
-    await lab.cluster.claimed(group, topic, last - 1)
+    await lab.claimed(last - 1, limit_ms)
     async with lab.tasks.scope("the second joins") as scope:
         scope.spawn(join(lab, quick), "join")
-        await lab.cluster.claimed(group, topic, last)
+        await lab.claimed(last, limit_ms)
         await lag.end()
     await lab.first_rebalance(first)
+
+
+def demands(plan: Plan) -> None:
+    """A lag that keeps its sessions, and a second member that wants the last partition and another, which the first
+    has claimed by then. The control has neither."""
+    if plan.control:
+        return
+    lag_possible(plan)
+    partitions, streams = plan.number("partitions"), plan.number("streams")
+    second = shares_of(plan, members=2)[1]
+    if len(second) < 2 or partitions - 1 not in second:
+        default = ", and leave assignor at its default" if plan.text("assignor") else ""
+        raise PlanError(
+            f"partitions={partitions} with streams={streams}: the second of two members must want the last partition "
+            f"and another, and its share is {sorted(second)}; set partitions to {4 * streams} or more{default}"
+        )
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
@@ -103,5 +121,6 @@ SCENARIO = register(
         ),
         script=deadlock,
         expects=expects,
+        demands=demands,
     )
 )

@@ -119,6 +119,12 @@ class Lab:
             while not condition():
                 await self._change()
 
+    async def claimed(self, partition: int, limit_ms: int) -> None:
+        """Wait until somebody has claimed a partition of the plan's topic. Raises TrialError after `limit_ms`."""
+        group, topic = self.plan.text("group"), self.plan.text("topic")
+        async with self._bounded(f"a claim of {topic}/{partition}", limit_ms):
+            await self.cluster.claimed(group, topic, partition)
+
     async def rest(self, phase: str) -> bool:
         """Wait until the group rests, then look at it from outside. False, and REST_MISSED in
         the history, when it did not within `rest_timeout_ms`."""

@@ -42,13 +42,18 @@ LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 SESSION_TICKS = (2, 20)
 
 
+def any_settings(plan: Plan) -> None:
+    """For a scenario that does what it is for with any settings."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """One experiment.
 
     `script` plays it in a lab, the same in every world. `expects` gives the outcome of every
     check for a plan, reasoned beforehand; anything else is a surprise and is reported as one.
-    None: for this plan either is right. `worlds`: where it can be played.
+    None: for this plan either is right. `worlds`: where it can be played. `demands` raises PlanError
+    for settings with which the scenario cannot do what it is for, and names what to change.
     """
 
     name: str
@@ -58,6 +63,7 @@ class Scenario:
     script: Callable[[Lab], Coroutine[Any, Any, None]]
     expects: Callable[[Plan], Mapping[str, Outcome | None]]
     worlds: tuple[str, ...] = WORLDS
+    demands: Callable[[Plan], None] = any_settings
 
 
 def usual(**otherwise: Outcome | None) -> dict[str, Outcome | None]:
@@ -148,6 +154,7 @@ def make_plan(
     one_of("size of an ensemble (servers)", plan.text("servers"), tuple(str(each) for each in SERVERS))
     if plant == "two-owners" and world != "simulated":
         raise PlanError("plant two-owners sits in the simulated server; it needs --world simulated")
+    chosen.demands(plan)
     return plan
 
 

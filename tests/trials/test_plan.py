@@ -96,3 +96,30 @@ def test_a_scenario_that_was_imported_first_hides_no_other() -> None:
         "assert len(scenario_names()) > 20"
     )
     subprocess.run([sys.executable, "-c", code], check=True, stdin=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("deadlock", {"partitions": "1"}, r"partitions=1 with streams=1: .* its share is \[\]; set partitions to 4 or"),
+        ("deadlock", {"partitions": "3"}, r"its share is \[2\]; set partitions to 4 or more"),
+        ("deadlock", {"streams": "3"}, r"partitions=4 with streams=3: .* set partitions to 12 or more"),
+        ("deadlock", {"servers": "1"}, "servers=1: deadlock makes one server lag .* set servers to 3 or 5"),
+        ("split-brain", {"servers": "1"}, "servers=1: split-brain makes one server lag .* set servers to 3 or 5"),
+        (
+            "deadlock",
+            {"session_timeout_ms": "4500"},
+            "lag_ms=3000: with session_timeout_ms=4500 .* after 3000 ms .* set lag_ms below .* above 4500",
+        ),
+        ("split-brain", {"session_timeout_ms": "2000"}, "lag_ms=1500: with session_timeout_ms=2000"),
+        ("mixed-settings", {"second": "sticky"}, "second=sticky: must be one of ceil, range, roundrobin"),
+    ],
+)
+def test_settings_that_defeat_a_scenario_are_refused(name: str, settings: dict[str, str], message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        make_plan(name, settings=settings)
+
+
+def test_a_control_has_no_such_demands() -> None:
+    for name, settings in (("deadlock", {"partitions": "1"}), ("split-brain", {"servers": "1"})):
+        assert make_plan(name, control=True, settings=settings).control

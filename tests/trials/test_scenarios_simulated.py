@@ -60,6 +60,33 @@ def test_a_cure_cures(name: str, ill: str, cure: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("rules", ["described", "shipped"])
+@pytest.mark.parametrize(
+    ("name", "settings", "check", "expected"),
+    [
+        # The first member gives three partitions up, a lag each: its list is older than the second join from 3 s on.
+        ("split-brain", {"partitions": "12"}, "disagreement", None),
+        ("split-brain", {"partitions": "12", "after_ms": "3300"}, "disagreement", Outcome.VIOLATED),
+        ("split-brain", {"fetcher_stop_ms": "1500"}, "disagreement", None),
+        ("split-brain", {"fetcher_stop_ms": "1500", "after_ms": "3400"}, "disagreement", Outcome.VIOLATED),
+        # Range and round robin deal the same: all to the first, or by chance.
+        ("mixed-settings", {"partitions": "1"}, "contradiction", Outcome.CLEAN),
+        ("mixed-settings", {"streams": "2"}, "contradiction", Outcome.CLEAN),
+        ("mixed-settings", {"partitions": "5", "streams": "2"}, "contradiction", Outcome.VIOLATED),
+        ("mixed-settings", {"members": "13"}, "contradiction", Outcome.VIOLATED),
+        ("deadlock", {"streams": "2"}, "hold_and_wait", Outcome.VIOLATED),
+        ("deadlock", {"assignor": "roundrobin"}, "hold_and_wait", Outcome.VIOLATED),
+    ],
+)
+def test_expectations_follow_the_settings(
+    name: str, settings: dict[str, str], check: str, expected: Outcome | None, rules: str
+) -> None:
+    plan = make_plan(name, rules=rules, settings=settings)
+    assert scenario(name).expects(plan)[check] is expected
+    history, _ = simulate(plan)
+    assert api.TrialResult(Path(), history.trial, judge(history)).status == api.AS_EXPECTED
+
+
+@pytest.mark.parametrize("rules", ["described", "shipped"])
 def test_a_multi_read_saves_requests_and_no_reads(rules: str) -> None:
     """For each read of C registrations C - 1 requests. `described` adds to `shipped` only its watch of the brokers."""
     counts = []
