@@ -220,3 +220,12 @@ def test_an_interrupted_analysis_is_no_verdict(command: CommandLine, monkeypatch
     ended = command("claims", "--store", tmp_path)
     assert (ended.code, ended.out) == (130, "")
     assert "Traceback" not in ended.err
+
+
+def test_a_demo_ends_with_the_error_of_a_trial_that_fails(command: CommandLine, monkeypatch, tmp_path) -> None:
+    never_leaves = demo.Batch("leave", 1, settings={"fetcher_stop_ms": "9000000"})
+    monkeypatch.setattr(demo, "STEPS", (demo.Step("One.", demo.trials("simulated", never_leaves)),))
+    ended = command("demo", "--store", tmp_path)
+    assert ended.code == 2
+    assert "the clean leave of m" in ended.err
+    assert not list(tmp_path.glob("*/trial.json"))
