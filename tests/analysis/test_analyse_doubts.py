@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Path:
 
 
 def verdict_of(analysis: Analysis, claim: str) -> Verdict:
-    (found,) = (each for each in analysis.verdicts if (each.claim, each.reading) == (claim, "all"))
+    (found,) = (each for each in analysis.verdicts if (each.claim, each.reading) == (claim, "described"))
     return found
 
 

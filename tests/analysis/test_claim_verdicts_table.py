@@ -190,7 +190,9 @@ def test_how_often_it_was_shown_is_told_with_an_interval(told: Told) -> None:
         other = stats.binomtest(each["shown"], each["decided"]).proportion_ci(method="wilson")
         assert (each["low"], each["high"]) == pytest.approx((other.low, other.high))
     nothing = told["only a short pause", "all"]["frequencies"]
-    assert nothing == [{"world": w, "shown": 0, "decided": 0, "low": None, "high": None} for w in WORLDS]
+    assert nothing == [
+        {"world": w, "shown": 0, "decided": 0, "low": None, "high": None, "undecided": 0} for w in WORLDS
+    ]
 
 
 def test_each_reading_has_its_own_trials_and_expectation(told: Told) -> None:

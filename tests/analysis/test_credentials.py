@@ -1,64 +1,14 @@
-"""What makes a trial one of its own, and a live one live: by hand, without Spark."""
+"""What makes a live trial live: by hand, without Spark."""
 
 from __future__ import annotations
-
-import hashlib
 
 import msgspec
 import pytest
 from history_story import Story
 
-from rebalance_lab.analysis.trialwise.credentials import course, unproved
+from rebalance_lab.analysis.trialwise.credentials import unproved
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
-
-# -- courses ------------------------------------------------------------------------------------
-
-
-def digest(*steps: str) -> str:
-    return hashlib.sha256("".join(f"{step}\n" for step in steps).encode()).hexdigest()
-
-
-def test_a_course_is_what_happened_in_registry_and_belief() -> None:
-    story = Story()
-    story.started(0, "m1")
-    story.created_id(10, "m1", "0x1")
-    story.created(20, "m1", 3, "0x1")
-    story.owned(30, "m1", 3)
-    story.worked("m1", 40, 50, partition=3)
-    story.registry(60, Kind.FAILED, None, "0x7", group=None, detail={"code": -110})
-    story.rest(1000)
-    assert course(story.history()) == digest(
-        '["zookeeper","created","m1",null,null,"/consumers/g/ids/m1",null]',
-        '["zookeeper","created","m1","t",3,"/consumers/g/owners/t/3",null]',
-        '["m1","owned","m1","t",3,null,null]',
-        '["zookeeper","failed",null,null,null,null,-110]',
-    )
-
-
-def test_of_members_that_no_process_started_the_course_has_the_names() -> None:
-    story = Story()
-    story.started(0, "m1")
-    story.created_id(10, "m2", "0x2")
-    story.created_id(20, "m1", "0x1")
-    assert course(story.history()) == digest(
-        '["zookeeper","created","g_m2",null,null,"/consumers/g/ids/g_m2",null]',
-        '["zookeeper","created","m1",null,null,"/consumers/g/ids/m1",null]',
-    )
-
-
-def test_a_start_without_a_name_names_nobody() -> None:
-    story = Story()
-    story.add(0, "m9", Kind.MEMBER_STARTED)
-    story.created_id(10, "m1", "0x1")
-    story.registry(20, Kind.CREATED, "/elsewhere", "0x1", group=None)
-    assert course(story.history()) == digest(
-        '["zookeeper","created","g_m1",null,null,"/consumers/g/ids/g_m1",null]',
-        '["zookeeper","created",null,null,null,"/elsewhere",null]',
-    )
-
-
-# -- proofs -------------------------------------------------------------------------------------
 
 
 def live(story: Story | None = None, **told: object) -> History:
