@@ -308,6 +308,19 @@ def test_who_goes_on_in_its_pause_was_not_paused(ms: float, stopped: bool) -> No
     assert (unknown_causes(story.history()) == []) is stopped
 
 
+@pytest.mark.parametrize(("world", "within_ms"), [("simulated", 2), ("processes", 100), ("containers", 1_000)])
+def test_stopping_takes_as_long_as_the_world_needs_for_it(world: str, within_ms: int) -> None:
+    """The proof comes late here: the runner was kept waiting."""
+    for ms, stopped in ((10 + within_ms, True), (10.001 + within_ms, False)):
+        story = Story(world=world)
+        began = story.fault(10, "pause", "m1")
+        story.bit(3_000, "pause", "m1", began)
+        story.ended(5_000, "pause", "m1", began)
+        story.worked("m1", ms)
+        story.rest(9_000)
+        assert any("stopped nothing" in cause for cause in unknown_causes(story.history())) is not stopped, ms
+
+
 def test_a_transaction_that_is_missing_is_a_cause() -> None:
     """The recorder counts what it writes: a record that it never read leaves no gap in that."""
     story = Story()

@@ -217,6 +217,10 @@ HAND_OVER = (
 
 def _history(*transactions: Transaction, plant: str | None = None) -> History:
     story = Story()
+    for number in (1, 2):
+        story.started(0, f"m{number}")
+        story.add(0, f"m{number}", Kind.CONNECTED, session=f"0x{number}")
+        story.closed(8, f"m{number}")
     story.rest(9)
     history = story.history()
     return History(history.trial, merge([*history.events, *feed(*transactions, plant=plant)]))
