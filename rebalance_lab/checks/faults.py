@@ -20,10 +20,9 @@ from rebalance_lab.history.views import events_of, once
 #: moments closer than this have no order.
 TOLERANCE_US = 2_000
 
-#: The runner stops or kills a process as soon as it has written FAULT_BEGAN. By a signal that is done at once, though a
-#: live runner may have to wait for a core first; containers are stopped by the docker engine, which may take a while.
-#: This long after FAULT_BEGAN the process records nothing more, whenever the proof came.
-STOPPED_WITHIN_US = {"simulated": TOLERANCE_US, "processes": 100_000, "containers": 1_000_000}
+#: The runner sends the signal that kills or stops a process as soon as it has written FAULT_BEGAN. A live runner may
+#: have to wait for a core first. This long after FAULT_BEGAN the process records nothing more, whenever the proof came.
+LIVE_STOPPED_WITHIN_US = 100_000
 
 #: Faults that are done at once, or are no harm to a member: what follows them is theirs, and a
 #: group has to cope with it.
@@ -40,8 +39,8 @@ class Fault:
     `bit`: the FAULT_BIT that names it. `closed`: the registry's SESSION_CLOSED of the victim's
     session between begin and end, 2 ms either way; looked for only where the fault
     `must_outlast_session`. `moved`: the first event that a killed or paused process recorded more than 2 ms
-    after its proof, or later after FAULT_BEGAN than stopping takes (STOPPED_WITHIN_US),
-    and before the pause ended; it contradicts the proof.
+    after its proof, or later after FAULT_BEGAN than a signal takes (2 ms simulated, LIVE_STOPPED_WITHIN_US
+    live), and before the pause ended; it contradicts the proof.
     """
 
     began: Event
@@ -122,7 +121,8 @@ def _moved(history: History, began: Event, bit: Event | None, ended: Event | Non
     if bit is None or began.of("fault") not in (KILL, PAUSE):
         return None
     own = _by_actor(history).get(str(began.of("target")), [])
-    stopped_us = min(bit.at_us + TOLERANCE_US, began.at_us + STOPPED_WITHIN_US[history.trial.world])
+    within_us = TOLERANCE_US if history.trial.world == "simulated" else LIVE_STOPPED_WITHIN_US
+    stopped_us = min(bit.at_us + TOLERANCE_US, began.at_us + within_us)
     after = bisect_right(own, stopped_us, key=lambda event: event.at_us)
     if after == len(own):
         return None
