@@ -65,6 +65,7 @@ def lacking(history: History) -> str | None:
     return f"its parameters lack {', '.join(missing)}" if missing else None
 
 
+@once
 def bounds(history: History) -> Bounds:
     """The bounds of the trial's most patient member. Of parameters that are missing each counts 0: ask `lacking`
     first."""
@@ -73,19 +74,6 @@ def bounds(history: History) -> Bounds:
 
 def bounds_of(history: History, actors: frozenset[str]) -> Bounds:
     """The bounds of the most patient of these members; see `bounds`."""
-    known = _known(history)
-    if actors not in known:
-        known[actors] = _bounds(history, actors)
-    return known[actors]
-
-
-@once
-def _known(_history: History) -> dict[frozenset[str], Bounds]:
-    """The bounds that were asked for so far."""
-    return {}
-
-
-def _bounds(history: History, actors: frozenset[str]) -> Bounds:
     started = [event for event in events_of(history, Kind.MEMBER_STARTED) if event.actor in actors]
     settings = {}
     for name in (*_SETTINGS, "fetcher_stop_ms"):
