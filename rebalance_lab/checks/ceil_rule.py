@@ -1,7 +1,7 @@
 """Z5b: of P partitions and C consumers each gets N = ceil(P/C), the i-th those from iN to (i+1)N-1.
 
-Looked at is each rest that ends a PHASE with `published`, by the registry's registrations, topics and owner znodes;
-what is published plays no part. The consumers of a topic are the streams of the members that subscribe to it, in the
+The check looks at each rest that ends a PHASE with `published`. It uses the registry's registrations, topics and
+owner znodes; it does not use what is published. The consumers of a topic are the streams of the members that subscribe to it, in the
 order of their ids, as 0.8.2 deals out. Range deals the same unless P >= C and 1 <= P mod C <= C-2, so only topics for
 which that holds are judged. The check does not apply where there is none.
 
@@ -27,7 +27,7 @@ from rebalance_lab.history.views import events_of, once
 @dataclass(frozen=True, slots=True)
 class _Topic:
     """A topic at a rest at which the rule and range differ. `consumers`: the member of each, in order; `owners`:
-    the owner of each partition and the event that made it one, None where nobody is."""
+    each partition with the event that made its owner, None where it has none."""
 
     phase: Event
     rest: Event

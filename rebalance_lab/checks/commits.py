@@ -38,7 +38,7 @@ def is_offset(path: str, group: str) -> bool:
 
 def most_commits(history: History, phase: Event, rest: Event, partitions: Mapping[str, Sequence[int]]) -> int:
     """How many writes of offsets members make at most between a phase and the rest that ends it, in a group
-    that reads these partitions (by topic). A commit was the first if the registry tells of its znode's CREATED."""
+    that reads these partitions (by topic). A commit was the first if the registry has its znode's CREATED."""
     group = str(phase.group)
     made = {
         str(event.of("path"))

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.groups import registration_of
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
-from rebalance_lab.checks.reads import read_list, recorded
+from rebalance_lab.checks.operations import only_counted
+from rebalance_lab.checks.reads import read_list
 from rebalance_lab.checks.scope import Scope
 from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
@@ -129,7 +130,7 @@ def _misnamed(history: History, scope: Scope, life: Life) -> Iterator[str]:
             decided is None
             or not isinstance(zxid, int)
             or not scope.holds(decided)
-            or not recorded(history, life.actor)
+            or life.actor in only_counted(history)
         ):
             continue
         read = read_list(history, life.group, decided, zxid)
@@ -182,7 +183,7 @@ def _deal(
     zxid, members, digest = (decided.of(name) for name in ("members_zxid", "members", "view"))
     if not isinstance(zxid, int):
         return None
-    if recorded(history, life.actor):
+    if life.actor not in only_counted(history):
         read = read_list(history, life.group, decided, zxid)
         if read is None:
             return None

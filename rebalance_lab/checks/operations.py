@@ -52,8 +52,13 @@ def recorded_singly(history: History) -> frozenset[str]:
     """The actors whose operations are recorded one by one. Of an actor whose operations are counted (OPERATIONS) only
     the close of a session has an INVOKED and an OK."""
     events = events_of(history, Kind.INVOKED, Kind.OK, Kind.FAILED_OP)
-    counted = {event.actor for event in events_of(history, Kind.OPERATIONS)}
-    return frozenset({event.actor for event in events if event.of("op") not in _OTHERS} - counted)
+    return frozenset({event.actor for event in events if event.of("op") not in _OTHERS} - only_counted(history))
+
+
+@once
+def only_counted(history: History) -> frozenset[str]:
+    """The actors whose operations are counted (OPERATIONS) instead of recorded."""
+    return frozenset(event.actor for event in events_of(history, Kind.OPERATIONS))
 
 
 def _total(counts: Mapping[object, object], operations: tuple[str, ...]) -> int:

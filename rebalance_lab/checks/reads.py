@@ -30,11 +30,6 @@ class ReadList:
     at: Event
 
 
-def recorded(history: History, actor: str) -> bool:
-    """Whether a process recorded its operations one by one, instead of counting them."""
-    return actor not in _counting(history)
-
-
 def read_list(history: History, group: str, decided: Event, zxid: int) -> ReadList | None:
     """The latest reply before a decision whose list of members had changed last at a zxid; None where there is none."""
     replies = _lists_read(history).get((decided.actor, f"/consumers/{group}/ids"), ())
@@ -43,11 +38,6 @@ def read_list(history: History, group: str, decided: Event, zxid: int) -> ReadLi
         if changed == zxid:
             return ReadList(len(members), _digest(members, _partitions_before(history, reply)), reply)
     return None
-
-
-@once
-def _counting(history: History) -> set[str]:
-    return {event.actor for event in events_of(history, Kind.OPERATIONS)}
 
 
 @once

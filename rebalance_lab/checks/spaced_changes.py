@@ -16,7 +16,7 @@ from rebalance_lab.checks.commits import commits_offsets, is_offset
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.groups import membership_changes
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
-from rebalance_lab.checks.operations import recorded_singly, requests, uncounted
+from rebalance_lab.checks.operations import only_counted, recorded_singly, requests, uncounted
 from rebalance_lab.checks.payloads import payload_bytes
 from rebalance_lab.checks.scope import next_rest
 from rebalance_lab.history.events import Event, Kind
@@ -216,7 +216,7 @@ def uncountable(history: History, change: SpacedChange) -> str | None:
 
 @once
 def _asking(history: History) -> set[str]:
-    return {event.actor for event in events_of(history, Kind.OPERATIONS)} | recorded_singly(history)
+    return only_counted(history) | recorded_singly(history)
 
 
 def _bytes(history: History, actors: set[str], begin_us: int, end_us: int) -> int | None:
