@@ -215,7 +215,7 @@ def uncountable(history: History, change: SpacedChange) -> str | None:
 
 
 @once
-def _asking(history: History) -> set[str]:
+def _asking(history: History) -> frozenset[str]:
     return only_counted(history) | recorded_singly(history)
 
 
