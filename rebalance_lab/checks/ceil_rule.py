@@ -2,7 +2,8 @@
 
 The check looks at each rest that ends a PHASE with `published`. It uses the registry's registrations, topics and
 owner znodes; it does not use what is published. The consumers of a topic are the streams of the members that
-subscribe to it, in the order of their ids, as 0.8.2 deals out. Range deals the same unless P >= C and 1 <= P mod C <= C-2, so only topics for
+subscribe to it, in the order of their ids, as 0.8.2 deals out.
+Range deals the same unless P >= C and 1 <= P mod C <= C-2, so only topics for
 which that holds are judged. The check does not apply where there is none.
 
 Witness: the PHASE, the owner's CREATED if there is one, and the rest.
