@@ -61,14 +61,13 @@ class TrialResult:
 
     @property
     def status(self) -> str:
-        """as expected | surprise | unknown: the findings against the scenario's expectations. A check of which
-        the scenario allows either outcome leaves nothing open when it is unknown."""
+        """as expected | surprise | unknown: the findings against the scenario's expectations. A check that is
+        unknown makes the trial unknown, also where the scenario allows both outcomes: neither was shown."""
         expected = expectation(self.trial)
         outcomes = {name: finding.outcome for name, finding in self.findings.items()}
         if any(outcome not in {expected[name] or outcome, Outcome.UNKNOWN} for name, outcome in outcomes.items()):
             return SURPRISE
-        left_open = any(outcome is Outcome.UNKNOWN and expected[name] is not None for name, outcome in outcomes.items())
-        return UNKNOWN if left_open else AS_EXPECTED
+        return UNKNOWN if Outcome.UNKNOWN in outcomes.values() else AS_EXPECTED
 
 
 @dataclass(frozen=True, slots=True)
