@@ -5,10 +5,15 @@ created and nobody has deleted, in zxid order. A znode that names the member, of
 names, is the member's too. An attempt breaks the order if
 
 - it claims (CREATED of an owner znode) while an owner znode of an earlier attempt stands under the session;
-- it claims nothing and ends the rebalance with `ok` while such a znode stands: the member kept it instead of
-  releasing and claiming it again. (An attempt that finds no broker ends so, with a warning, and is excused);
+- it claims nothing and ends the rebalance, neither failed nor shut down, while such a znode stands: the member kept
+  it instead of releasing and claiming it again. So does a rebalance that ends without an attempt. (An attempt that
+  finds no broker ends so, with a warning. It is excused if the registry had none at some moment of the attempt);
 - it claims, and then deletes an owner znode that it did not create itself;
 - it claims, and the member goes on believing in, or working on, what it had before the attempt.
+
+A claim between two attempts, or before the first, breaks the order as well: it is part of no rebalance, so the member
+took before it gave up. If members came or went while others owned partitions, and no attempt gave one up and claimed
+one, the order is not tested: unknown.
 
 Kafka 0.8.2 (ZookeeperConsumerConnector.rebalance) releases in each attempt before it claims, and deletes what
 it has just created where a claim fails (reflectPartitionOwnershipDecision). What a
@@ -22,7 +27,8 @@ one before, and if the finding depends on that, it is unknown.
 
 Witness: the ATTEMPT_BEGAN; the CREATED of the znode that was kept; and the claim, or the REBALANCE_ENDED of an
 attempt without one. For the third: the ATTEMPT_BEGAN, the first claim and the DELETED. For the fourth: the
-ATTEMPT_BEGAN, the first claim, and the begin and end of the belief or of the run of work.
+ATTEMPT_BEGAN, the first claim, and the begin and end of the belief or of the run of work. Of a claim outside
+attempts: the end of the attempt before it, and the claim.
 """
 
 from __future__ import annotations
@@ -31,10 +37,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from rebalance_lab.checks.brokers import may_lack_brokers
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, violated
 from rebalance_lab.checks.held_on import believed_on, worked_on
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
 from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.occasions import occasion
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, registry
@@ -42,6 +50,9 @@ from rebalance_lab.wire.warnings import NO_BROKERS
 
 #: The setting of claim Z16, as MEMBER_STARTED names it (`lab`).
 _KEEP_CLAIMS = "keep.claims.on.conflict"
+
+#: Outcomes of rebalances that took nothing.
+_GAVE_UP = ("failed", "shutdown")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,17 +94,19 @@ class _Book:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """An attempt that broke the order. `sure`: False where the history does not show which attempt wrote."""
+    """A breach of the order. `began`: the ATTEMPT_BEGAN; of a claim outside attempts the claim. `sure`: False where
+    the history does not show which attempt wrote."""
 
-    book: _Book
+    began: Event
     why: str
     witness: tuple[EventId, ...]
     sure: bool
 
 
 def judge(history: History) -> Finding:
-    """Measures: `attempts` that wrote owner znodes, `both` of them that gave up and claimed, all their `claims`
-    and `releases` (without what they deleted of their own claims); `count` of attempts that broke the order."""
+    """Measures: `count` of attempts that broke the order, and of claims outside attempts; `attempts` that wrote owner
+    znodes, `both` of them that gave up and claimed, all their `claims` and `releases` (without what they deleted of
+    their own claims)."""
     processes = _processes(history)
     found = [
         broken
@@ -103,16 +116,18 @@ def judge(history: History) -> Finding:
     broken = [one for one in found if one.sure]
     books = [book for process in processes.values() for book in process.books if book.claims or book.releases]
     numbers = {
-        "count": len({one.book.attempt.began.id for one in broken}),
+        "count": len({one.began.id for one in broken}),
         "attempts": len(books),
         "both": sum(bool(book.claims and book.releases) for book in books),
         "claims": sum(book.claims for book in books),
         "releases": sum(book.releases for book in books),
     }
     if broken:
-        first = min(broken, key=lambda one: one.book.attempt.began.at_us)
+        first = min(broken, key=lambda one: one.began.at_us)
         return violated(first.why, first.witness, numbers)
     doubts = [] if numbers["claims"] else ["no rebalance claimed a partition"]
+    if numbers["claims"] and not numbers["both"] and (change := occasion(history)) is not None:
+        doubts.append(f"no attempt gave a partition up and claimed one, though {change.of('path')} came or went")
     if found:
         doubts.append(f"{found[0].why}, unless one of these writes belongs to another attempt")
     why = "in every attempt all that the member owned was gone before the first claim"
@@ -122,10 +137,9 @@ def judge(history: History) -> Finding:
 def _processes(history: History) -> dict[str, _Process]:
     """Actor -> what it did in its attempts: those of several lives follow one another."""
     found: dict[str, _Process] = {}
-    drifted = clock_drifted(history)
     connected = frozenset(event.session for event in events_of(history, Kind.CONNECTED))
     for life in lives(history):
-        found.setdefault(life.actor, _Process(drifted, connected)).live(life)
+        found.setdefault(life.actor, _Process(history, connected)).live(life)
     for event in events_of(history, Kind.CONNECTED, Kind.OK, Kind.WARNED):
         if event.actor in found:
             found[event.actor].take(event)
@@ -135,13 +149,14 @@ def _processes(history: History) -> dict[str, _Process]:
 class _Process:
     """The attempts of one process, and the owner znodes of its sessions."""
 
-    def __init__(self, drifted: bool, connected: frozenset[str | None]) -> None:
+    def __init__(self, history: History, connected: frozenset[str | None]) -> None:
         """`connected`: the sessions of all processes."""
         self.books: list[_Book] = []
-        self._drifted = drifted
+        self._history = history
+        self._drifted = clock_drifted(history)
         self._known = connected
         self._members: set[str] = set()
-        self._numbers: list[int] = []  # n of each ATTEMPT_BEGAN
+        self._numbers: list[int] = []  # n of each ATTEMPT_BEGAN, or REBALANCE_BEGAN without an attempt
         self._starts_us: list[int] = []
         self._connected: list[Event] = []
         self._sessions: set[str | None] = set()
@@ -153,7 +168,7 @@ class _Process:
         lab = life.started.of("lab")
         keeps = isinstance(lab, list) and _KEEP_CLAIMS in lab
         for rebalance in life.rebalances:
-            for attempt in rebalance.attempts:
+            for attempt in rebalance.attempts or [Attempt(rebalance.began, ended=rebalance.ended)]:
                 self.books.append(_Book(rebalance, attempt, keeps))
                 self._numbers.append(attempt.began.n)
                 self._starts_us.append(attempt.began.at_us)
@@ -208,7 +223,7 @@ class _Process:
                     why = f"{_member(book)} claimed {claim.topic}/{claim.partition} while it {what}"
                     why += f" {held.topic}/{held.partition}, as before"
                     ids = (began.id, claim.id, held.begin, *([] if held.end is None else [held.end]))
-                    found.append(_Broken(book, why, ids, sure=True))
+                    found.append(_Broken(began, why, ids, sure=True))
         return found
 
     def _is_mine(self, event: Event) -> bool:
@@ -232,9 +247,9 @@ class _Process:
         return _Span(max(first, min(last, 0)), last)  # nobody claims before the first attempt
 
     def _claimed(self, claim: _Znode, standing: Iterable[_Znode]) -> list[_Broken]:
-        """Enter a claim; whether the member still held something then."""
-        if claim.span.last < 0:
-            return []
+        """Enter a claim; whether the member still held something then, or was between two attempts."""
+        if (outside := self._outside(claim)) is not None:
+            return [outside]
         for book in self.books[max(claim.span.first, 0) : claim.span.last + 1]:
             book.created.add(claim.created.of("path"))
             if book.claim is None or (claim.span.sure and not book.sure):
@@ -255,7 +270,23 @@ class _Process:
         name = claim.created
         why = f"{_member(book)} claimed {name.topic}/{name.partition} while it held {_named(first)}"
         witness = (book.attempt.began.id, first.created.id, claim.created.id)
-        return [_Broken(book, why, witness, first.span.last < claim.span.first)]
+        return [_Broken(book.attempt.began, why, witness, first.span.last < claim.span.first)]
+
+    def _outside(self, claim: _Znode) -> _Broken | None:
+        """The breach of a claim that is surely of no attempt."""
+        event, span = claim.created, claim.span
+        former = self.books[span.last].attempt.ended if span.last >= 0 else None
+        if span.last >= 0 and (not span.sure or former is None or not self._after(event, former)):
+            return None
+        why = f"{event.member} claimed {event.topic}/{event.partition} outside of its attempts to rebalance"
+        return _Broken(event, why, (*([] if former is None else [former.id]), event.id), sure=True)
+
+    def _after(self, write: Event, moment: Event) -> bool:
+        """Whether the process surely wrote after an event of its own."""
+        n = self._replies.get((write.zxid, write.of("path")))
+        if n is not None:
+            return n > moment.n
+        return not self._drifted and write.at_us > moment.at_us + TOLERANCE_US
 
     def _may_keep(self, former: _Span, now: _Span) -> bool:
         if not (former.sure and now.sure) or former.first < 0:
@@ -275,14 +306,16 @@ class _Process:
                 gave = f"{release.topic}/{release.partition}"
                 why = f"{_member(book)} claimed {claim.topic}/{claim.partition}, then gave {gave} up"
                 witness = (book.attempt.began.id, claim.id, release.id)
-                found.append(_Broken(book, why, witness, span.sure and book.sure))
+                found.append(_Broken(book.attempt.began, why, witness, span.sure and book.sure))
         return found
 
     def _ended(self, index: int, ours: Sequence[_Znode]) -> list[_Broken]:
         """What an attempt without a claim still held when it ended its rebalance."""
         book = self.books[index]
         ended = book.attempt.ended
-        if book.sure or ended is None or ended.of("outcome") != "ok" or self._found_no_broker(book.attempt, ended):
+        if book.sure or ended is None or ended.kind is not Kind.REBALANCE_ENDED or ended.of("outcome") in _GAVE_UP:
+            return []
+        if self._found_no_broker(book.attempt, ended):
             return []
         session = self._session_at(ended)
         for each in ours:
@@ -293,11 +326,14 @@ class _Process:
             if stood is not False:
                 why = f"{_member(book)} ended a rebalance and had not given {_named(each)} up"
                 sure = stood is True and book.claim is None
-                return [_Broken(book, why, (book.attempt.began.id, each.created.id, ended.id), sure)]
+                began = book.attempt.began
+                return [_Broken(began, why, (began.id, each.created.id, ended.id), sure)]
         return []
 
     def _found_no_broker(self, attempt: Attempt, ended: Event) -> bool:
-        return any(attempt.began.n < n < ended.n for n in self._brokerless)
+        """It warned so, and the registry may have had none."""
+        warned = any(attempt.began.n < n < ended.n for n in self._brokerless)
+        return warned and may_lack_brokers(self._history, attempt.began.at_us, ended.at_us)
 
     def _stood(self, znode: _Znode, ended: Event) -> bool | None:
         """Whether a znode stood when an attempt ended; None where the history does not show it."""

@@ -31,6 +31,11 @@ def judge(story: GroupStory) -> Finding:
     return CHECK.judge(story.history())
 
 
+def in_order(story: GroupStory) -> bool:
+    """Whether nothing broke the order."""
+    return judge(story).outcome is Outcome.CLEAN
+
+
 def test_all_is_given_up_before_anything_is_taken() -> None:
     story = owner_of_two()
     story.releases(1010, "m1", 0, 1)
@@ -90,7 +95,7 @@ def test_who_keeps_nothing_and_takes_nothing_breaks_no_order() -> None:
     story.decides(1020, "m1", [])
     story.ends(1100, "m1")
     story.rebalances(1200, 1300, "m1")
-    assert judge(story).outcome is Outcome.CLEAN
+    assert in_order(story)
 
 
 def test_a_release_as_the_rebalance_ends_leaves_it_open() -> None:
@@ -107,15 +112,97 @@ def test_who_gets_no_share_may_keep_what_it_had(outcome: str) -> None:
     story = owner_of_two()
     story.decides(1020, "m1", [0])
     story.ends(1100, "m1", outcome)
-    assert judge(story).outcome is Outcome.CLEAN
+    assert in_order(story)
 
 
 def test_a_rebalance_that_found_no_broker_gives_nothing_up() -> None:
+    assert in_order(brokerless(came_ms=1102, went_ms=None))
+
+
+def brokerless(*, came_ms: float, went_ms: float | None) -> GroupStory:
+    """A broker comes, and goes. From 1000 to 1100 ms m1 rebalances, says that it finds none, and keeps what it has."""
     story = owner_of_two()
+    story.broker(came_ms, 0)
+    if went_ms is not None:
+        story.broker(went_ms, 0, Kind.DELETED)
     message = "no brokers found when trying to rebalance."
     story.member(1050, "m1", Kind.WARNED, detail={"message": message})
     story.ends(1100, "m1")
-    assert judge(story).outcome is Outcome.CLEAN
+    return story
+
+
+@pytest.mark.parametrize(
+    ("came_ms", "went_ms", "excused"),
+    [(998, None, True), (997.999, None, False), (900, 1102, True), (900, 1102.001, False), (900, 950, True)],
+)
+def test_a_member_that_says_it_found_no_broker_is_held_against_the_registry(
+    came_ms: float, went_ms: float | None, *, excused: bool
+) -> None:
+    story = brokerless(came_ms=came_ms, went_ms=went_ms)
+    if excused:
+        assert in_order(story)
+    else:
+        assert judge(story).why == "g_m1 ended a rebalance and had not given t/0 up"
+
+
+@pytest.mark.parametrize("attempts", [0, 1])
+@pytest.mark.parametrize("outcome", ["ok", "skipped"])
+def test_a_rebalance_that_does_nothing_has_kept_its_share(attempts: int, outcome: str) -> None:
+    story = owner_of_two()
+    story.releases(1010, "m1", 0, 1)
+    story.claims(1020, "m1", 0, 1)
+    story.ends(1100, "m1")
+    began = story.member(1200, "m1", Kind.REBALANCE_BEGAN)
+    if attempts:
+        began = story.attempts(1200, "m1")
+    ended = story.ends(1300, "m1", outcome)
+    finding = judge(story)
+    assert (finding.outcome, finding.why) == (Outcome.VIOLATED, "g_m1 ended a rebalance and had not given t/0 up")
+    assert finding.witness == (began, ("zookeeper", 5), ended)
+
+
+@pytest.mark.parametrize(("ms", "outside"), [(1102, False), (1102.001, True), (1197.999, True), (1198, False)])
+def test_a_claim_between_two_attempts_is_of_none(ms: float, *, outside: bool) -> None:
+    story = owner_of_two()
+    story.releases(1010, "m1", 0, 1)
+    story.claims(1020, "m1", 0)
+    ended = story.ends(1100, "m1")
+    [claim] = story.claims(ms, "m1", 2)
+    story.begins(1200, "m1")
+    story.releases(1210, "m1", 0, 2)
+    story.claims(1220, "m1", 0, 2)
+    story.ends(1300, "m1")
+    finding = judge(story)
+    if not outside:
+        assert finding.measures["count"] == 0
+        return
+    assert finding.why == "g_m1 claimed t/2 outside of its attempts to rebalance"
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (ended, claim))
+
+
+@pytest.mark.parametrize(("replied_ms", "outside"), [(1099, False), (1101, True)])
+def test_the_reply_to_a_claim_says_whether_its_attempt_had_ended(replied_ms: float, *, outside: bool) -> None:
+    story = owner_of_two()
+    story.releases(1010, "m1", 0, 1)
+    story.claims(1020, "m1", 0)
+    story.claims(1100, "m1", 2)  # zxid 7
+    if not outside:
+        story.asks(replied_ms, "m1", "create", "/consumers/g/owners/t/2", zxid=7)
+    story.ends(1100, "m1")
+    if outside:
+        story.asks(replied_ms, "m1", "create", "/consumers/g/owners/t/2", zxid=7)
+    assert (judge(story).outcome is Outcome.VIOLATED) is outside
+
+
+def test_a_claim_before_the_first_attempt_is_of_none() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    [claim] = story.claims(7.999, "m1", 0)
+    story.begins(10, "m1")
+    story.ends(100, "m1")
+    finding = judge(story)
+    assert finding.why == "g_m1 claimed t/0 outside of its attempts to rebalance"
+    assert (finding.witness, finding.measures["count"]) == ((claim,), 2)  # and it kept t/0 to the end
 
 
 def test_a_rebalance_that_ends_before_it_decides_has_kept_its_share() -> None:
@@ -130,7 +217,7 @@ def test_a_rebalance_that_ends_before_it_decides_has_kept_its_share() -> None:
 def test_a_claim_in_a_session_that_nobody_had_is_its_member_s() -> None:
     story = owner_of_two()
     place = {"member": "g_m1", "group": "g", "topic": "t", "partition": 2}
-    story.registry(900, Kind.CREATED, "/consumers/g/owners/t/2", "0xfe", **place)
+    story.registry(90, Kind.CREATED, "/consumers/g/owners/t/2", "0xfe", **place)
     story.releases(1010, "m1", 0, 1)
     story.claims(1020, "m1", 0)
     story.ends(1100, "m1")
@@ -138,13 +225,13 @@ def test_a_claim_in_a_session_that_nobody_had_is_its_member_s() -> None:
 
 
 def test_another_member_s_claim_in_a_session_that_nobody_had_is_not_its_own() -> None:
-    story = owner_of_two()
+    story = owner_of_two(recorded=False)
     place = {"member": "g_m9", "group": "g", "topic": "t", "partition": 2}
     story.registry(900, Kind.CREATED, "/consumers/g/owners/t/2", "0xfe", **place)
     story.releases(1010, "m1", 0, 1)
     story.claims(1020, "m1", 0)
     story.ends(1100, "m1")
-    assert judge(story).outcome is Outcome.CLEAN
+    assert judge(story).measures["count"] == 0
 
 
 def test_what_it_has_of_a_former_session_is_not_its_own_any_more() -> None:
@@ -152,7 +239,7 @@ def test_what_it_has_of_a_former_session_is_not_its_own_any_more() -> None:
     story.add(1010, "m1", Kind.CONNECTED, group=None, session="0x9")
     story.created(1020, "m1", 2, "0x9")
     story.ends(1100, "m1")
-    assert judge(story).outcome is Outcome.CLEAN
+    assert in_order(story)
 
 
 def conflict(story: GroupStory) -> GroupStory:
@@ -216,7 +303,9 @@ def test_what_goes_with_a_session_is_no_release() -> None:
 def test_a_blind_release_of_what_is_another_s_by_now_is_a_release() -> None:
     story = owner_of_two()
     story.joins(1001, "m2")
+    story.begins(1002, "m2")
     story.claims(1005, "m2", 5)
+    story.ends(1006, "m2")
     story.releases(1010, "m1", 0, 1)
     story.claims(1020, "m1", 2)
     story.deleted(1030, "m2", 5, "0x1")  # m2's znode, deleted by m1's session
@@ -228,7 +317,9 @@ def test_a_blind_release_of_what_is_another_s_by_now_is_a_release() -> None:
 def test_so_is_one_in_the_first_attempt_of_all() -> None:
     story = GroupStory()
     story.joins(0, "m2")
+    story.begins(2, "m2")
     story.claims(5, "m2", 5)
+    story.ends(6, "m2")
     story.joins(0, "m1")
     story.begins(10, "m1")
     story.claims(50, "m1", 0)
@@ -243,8 +334,7 @@ def test_who_had_nothing_breaks_no_order() -> None:
     story.begins(10, "m1")
     story.claims(50, "m1", 0)
     story.ends(100, "m1")
-    finding = judge(story)
-    assert (finding.outcome, finding.measures["both"]) == (Outcome.CLEAN, 0)
+    assert in_order(story)
 
 
 def test_without_a_claim_there_is_nothing_to_look_at() -> None:
@@ -285,7 +375,7 @@ def test_only_what_its_session_has_must_be_given_up_at_the_end() -> None:
     story.add(1005, "m1", Kind.CONNECTED, group=None, session="0x9")
     story.decides(1020, "m1", [])
     story.ends(1100, "m1")
-    assert judge(story).outcome is Outcome.CLEAN
+    assert in_order(story)
     story.begins(2100, "m1")
     story.created(2110, "m1", 2, "0x9")
     story.ends(2200, "m1")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import msgspec
 import pytest
 from counterfeit import trial
@@ -14,6 +16,7 @@ from rebalance_lab.checks.disturbances import doubted
 from rebalance_lab.checks.faults import unknown_causes
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
+from zkconsumer.watcher import Watcher
 
 
 def as_control(seed: int) -> History:
@@ -65,6 +68,15 @@ def test_a_history_that_contradicts_itself_shows_nothing(forged: object, name: s
     """Neither an anomaly nor its absence: the same forgery may hide an anomaly or make one."""
     history = forged(0)  # type: ignore[operator]
     assert doubted(history, {name: CHECKS[name].judge(history)})[name].outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_nothing_is_given_up_the_order_is_not_tested(seed: int) -> None:
+    """Members rebalance when they come, and never again."""
+    with patch.object(Watcher, "_trigger", lambda _watcher, _path: None):
+        finding = CHECKS["order_in_rebalance"].judge(trial("walkthrough", seed))
+    assert finding.outcome is Outcome.UNKNOWN
+    assert finding.why.startswith("no attempt gave a partition up and claimed one, though ")
 
 
 @pytest.mark.parametrize("scenario", ["crash", "servers"])
