@@ -76,8 +76,8 @@ of what was measured are compared:
 
 Live trials in the store (`--store`) are used, whatever their seeds; missing ones are run, one at a
 time. Simulated ones are always run anew. Settings must be the same in both. Only the simulator has
-`latency_min_us` and `latency_max_us`: they stand for the network and the server of the live world, and are not
-fitted to it.
+`latency_min_us` and `latency_max_us`, which stand for the network and the server of the live world and are not
+fitted to it, and `start_min_us` and `start_max_us`: how long a process takes to start, as measured on an idle machine.
 
 ## What is compared
 

@@ -19,7 +19,7 @@ from rebalance_lab.trials.plan import REAL, Plan
 from rebalance_lab.trials.simulated import simulate
 
 #: Parameters of the simulator alone: live trials that differ in them are alike.
-SIMULATED_ONLY = ("latency_min_us", "latency_max_us")
+SIMULATED_ONLY = ("latency_min_us", "latency_max_us", "start_min_us", "start_max_us")
 
 
 @dataclass(frozen=True, slots=True)

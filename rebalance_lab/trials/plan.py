@@ -235,5 +235,7 @@ def common_parameters(**defaults: Value) -> tuple[Parameter, ...]:
         ),
         Parameter("latency_min_us", 200, "µs", "simulated: shortest way between member and server", 0),
         Parameter("latency_max_us", 2000, "µs", "simulated: longest way between member and server", 0),
+        Parameter("start_min_us", 250_000, "µs", "simulated: shortest start of a member's process", 0),
+        Parameter("start_max_us", 550_000, "µs", "simulated: longest start of a member's process", 0),
     )
     return tuple(replace(each, default=defaults[each.name]) if each.name in defaults else each for each in parameters)

@@ -146,8 +146,9 @@ def make_plan(
         plant=plant,
         changed=changed,
     )
-    if plan.number("latency_min_us") > plan.number("latency_max_us"):
-        raise PlanError("latency_min_us is above latency_max_us")
+    for what in ("latency", "start"):
+        if plan.number(f"{what}_min_us") > plan.number(f"{what}_max_us"):
+            raise PlanError(f"{what}_min_us is above {what}_max_us")
     within_ticks(plan.number("tick_ms"), plan.number("session_timeout_ms"))
     _names(plan)
     _real_members(plan)

@@ -12,7 +12,7 @@ from rebalance_lab.history.recorder import MemorySink, Sink
 from rebalance_lab.history.rest import RestTracker
 from rebalance_lab.history.transactions import RegistryTracker, Transaction
 from rebalance_lab.hosts.members import run_member
-from rebalance_lab.kernel import Flag, Kernel
+from rebalance_lab.kernel import Flag, Kernel, RandomStream
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions, member_spec
@@ -77,6 +77,8 @@ class SimulatedStage:
             operations=plan.operations,
             servers=names,
         )
+        #: When each process that holds members is or was ready, by its name.
+        self._ready: dict[str, int] = {}
         self.servers: Servers = SimulatedServers(self._world.zookeeper, self.kernel)
         self._registry = RegistryTracker(wall_offset_us=SIMULATED_EPOCH_MS * 1000, describe=describe, plant=plan.plant)
         self._world.zookeeper.on_transaction(self._transaction)
@@ -98,10 +100,25 @@ class SimulatedStage:
         process = self.kernel.process(actor)
         environment = self._world.environment(actor, process)
         closing = self.kernel.flag(f"close {actor}")
+        ready_us = self._ready_us(options.shares_process or actor)
         connect = connect_string(options.servers or self.servers.names)
         spec = member_spec(self.plan, actor, options, connect=connect, events="")
-        self.kernel.host(run_member(environment, spec, closing), f"member {actor}", process=process)
+
+        async def life() -> None:
+            await self.kernel.sleep(ready_us - self.kernel.now_us())
+            await run_member(environment, spec, closing)
+
+        self.kernel.host(life(), f"member {actor}", process=process)
         return SimulatedMember(actor, process, closing, self._world.zookeeper, self.tracker, self.kernel)
+
+    def _ready_us(self, name: str) -> int:
+        """When the process of this name is ready to run members: an interpreter takes time to start. A member
+        that joins a process which runs already does not wait."""
+        if name not in self._ready:
+            low, high = self.plan.number("start_min_us"), self.plan.number("start_max_us")
+            drawn_us = low + RandomStream(self.plan.seed, name, "start").below(high - low + 1)
+            self._ready[name] = self.kernel.now_us() + drawn_us
+        return max(self._ready[name], self.kernel.now_us())
 
     async def start_brokers(self, count: int) -> bool:
         return False

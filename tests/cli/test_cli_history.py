@@ -73,7 +73,7 @@ def test_a_trial_is_found_by_its_name_in_the_store(command: CommandLine, trial: 
         (["--layer", "belief", "--layer", "fault"], lambda event, _: event.layer in {"belief", "fault"}),
         (["--actor", "m1,runner"], lambda event, _: event.actor in {"m1", "runner"}),
         (["--kind", "owned,disowned", "--actor", "m2"], lambda each, _: (each.layer, each.actor) == ("belief", "m2")),
-        (["--from-ms", "100.5", "--to-ms", "200"], lambda event, since_us: 100_500 <= since_us <= 200_000),
+        (["--from-ms", "300.5", "--to-ms", "600"], lambda event, since_us: 300_500 <= since_us <= 600_000),
     ],
 )  # fmt: skip
 def test_filters_must_all_hold(command: CommandLine, trial: Path, history: History, options, passes) -> None:

@@ -106,12 +106,15 @@ def test_expectations_follow_the_settings(
 
 @pytest.mark.parametrize("rules", ["described", "shipped"])
 def test_a_multi_read_saves_requests_and_no_reads(rules: str) -> None:
-    """For each read of C registrations C - 1 requests. `described` adds to `shipped` only its watch of the brokers."""
+    """For each read of C registrations C - 1 requests. `described` adds to `shipped` only its watch of the brokers.
+    Counted from the first rest: before it, members that start at slightly other times meet other members."""
     counts = []
     for cure in ("false", "true"):
         history, _ = simulate(make_plan("herd", rules=rules, settings={"multi_read": cure}))
         assert judge(history)["herd_cost"].outcome is Outcome.CLEAN
-        invoked = [event for event in history.events if event.kind is Kind.INVOKED and event.actor.startswith("m")]
+        rested_us = next(event.at_us for event in history.events if event.kind is Kind.REST_REACHED)
+        changes = [event for event in history.events if event.at_us > rested_us and event.actor.startswith("m")]
+        invoked = [event for event in changes if event.kind is Kind.INVOKED]
         together = [len(event.of("parts")) for event in invoked if event.of("op") == "multi_read"]
         counts.append((len(invoked), len(invoked) + sum(parts - 1 for parts in together), len(together)))
     (plain, plain_reads, none), (cured, cured_reads, several) = counts
@@ -161,11 +164,13 @@ def test_a_member_with_a_filter_starts_in_its_own_order(rules: str, outcome: Out
 
 
 def test_flapping_costs_attempts_on_members_that_vanished() -> None:
-    histories = [simulate(make_plan("flapping", rules="shipped", seed=seed))[0] for seed in range(1, 6)]
+    """In a third of the trials. Where members start at once (`start_max_us` 0) it is nearly every one."""
+    histories = [simulate(make_plan("flapping", rules="shipped", seed=seed))[0] for seed in range(1, 21)]
     failed = [event for history in histories for event in history.events if event.kind is Kind.ATTEMPT_FAILED]
     assert any(str(event.of("why")).startswith("NoNode") for event in failed)
 
 
 def test_a_storm_shows_members_different_lists() -> None:
-    found = [judge(simulate(make_plan("storm", seed=seed))[0])["disagreement"].outcome for seed in range(1, 6)]
+    """In one of eight trials. Where members start at once (`start_max_us` 0) it is nearly every one."""
+    found = [judge(simulate(make_plan("storm", seed=seed))[0])["disagreement"].outcome for seed in range(1, 31)]
     assert Outcome.VIOLATED in found

@@ -264,3 +264,23 @@ def test_what_processes_of_a_sweep_warn_of_is_no_part_of_the_answer(capfd: pytes
     assert said.out == ""
     assert "of_use" in said.err
     assert "of no use" not in said.err
+
+
+def starts_us(name: str, **settings: str) -> list[int]:
+    """From the last phase before it to the start of each member."""
+    history, _ = simulate(make_plan(name, settings=settings))
+    begun_us = [event.at_us for event in history.events if event.kind is Kind.PHASE]
+    started_us = [event.at_us for event in history.events if event.kind is Kind.MEMBER_STARTED]
+    return [each - max(begin for begin in begun_us if begin <= each) for each in started_us]
+
+
+def test_a_simulated_process_takes_time_to_start() -> None:
+    waits_us = starts_us("walkthrough")
+    assert len(waits_us) == 4 == len(set(waits_us))
+    assert all(250_000 <= each <= 550_000 for each in waits_us)
+    assert starts_us("walkthrough", start_min_us="0", start_max_us="0") == [0] * 4
+
+
+@pytest.mark.parametrize(("per_process", "starts"), [("25", 1), ("4", 2)])
+def test_members_that_share_a_process_start_together(per_process: str, starts: int) -> None:
+    assert len(set(starts_us("herd", per_process=per_process)[:8])) == starts

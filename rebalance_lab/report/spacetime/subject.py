@@ -68,6 +68,7 @@ def _anomaly(scene: Scene, outcome: TrialOutcome, witness: list[Event], others: 
     """`others`: the witnesses of all anomalies, for a partition where this one's names none."""
     times = [scene.since_start(event) for event in witness]
     background = [event for event in _background(scene) if times[0] <= scene.since_start(event) <= times[-1]]
+    background += _led_to(scene, times[0], times[-1])
     keys = sorted([*witness, *background], key=lambda event: (event.at_us, event.actor, event.n))
     # Of three or more events the first may be what the anomaly stands on, long before it.
     founded = len(times) > 2 and (outcome.check.endswith("overlap") or outcome.check == "unowned_window")
@@ -86,6 +87,14 @@ def _anomaly(scene: Scene, outcome: TrialOutcome, witness: list[Event], others: 
         zone=zone,
         row=row,
     )
+
+
+def _led_to(scene: Scene, begin_us: int, end_us: int) -> list[Event]:
+    """The last fault or change before an anomaly that none falls into, unless the group was at rest between."""
+    if any(begin_us <= fault.began_us <= end_us for fault in scene.faults):
+        return []
+    before = [fault for fault in scene.faults if fault.began_us < begin_us <= _rest_after(scene, fault.began_us)]
+    return [event for fault in before[-1:] for event in scene.events if event.id == fault.event]
 
 
 def _background(scene: Scene) -> list[Event]:
