@@ -97,7 +97,7 @@ SCENARIO = register(
                 rest_timeout_ms=120_000,
                 together=True,
             ),
-            Parameter("per_process", 25, "members", "members that share an OS process; simulated: that start together", 1),
+            Parameter("per_process", 25, "members", "members that share an OS process, and so start together", 1),
             Parameter("multi_read", False, "", "members read each other's registrations with one request"),
         ),
         script=herd,

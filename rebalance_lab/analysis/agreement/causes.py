@@ -83,8 +83,8 @@ CAUSES: tuple[Cause, ...] = (
     ),
     Cause(
         "process start",
-        "A simulated process starts in 0.25 to 0.55 s, as a live one does on an idle machine (in the median of 108 such "
-        "starts in 0.37 s). Beside other trials 95 % of them took up to 0.67 s, 0.1 s longer than the slowest simulated one.",
+        "A simulated process starts in 0.25 to 0.55 s, as a live one does on an idle machine: in the median of 108 "
+        "live starts in 0.37 s. Beside other trials 95 % took up to 0.67 s, 0.12 s above the simulated longest.",
         frozenset({Family.SETTLING}),
         later=Size(start_us=120_000),
         live=frozenset({Live.PROCESSES}),
