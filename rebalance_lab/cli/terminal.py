@@ -31,6 +31,7 @@ STYLES = {
     "as expected": "green",
     "reproduced": "green",
     "refuted": "bright_blue",
+    "not yet as expected": "yellow",
     "surprise": "bold red",
     "applies": "green",
     "does not apply": "cyan",
