@@ -12,14 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.groups import Place, Registered, partitions_of, topic_changes, topics_of
+from rebalance_lab.checks.lives import lives
 from rebalance_lab.checks.scope import closing_us
 from rebalance_lab.checks.stretches import Stretch, common, union
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import KILL
-from rebalance_lab.history.views import events_of, once, registry
-
-_LIFE_KINDS = (Kind.MEMBER_STARTED, Kind.REBALANCE_ENDED, Kind.MEMBER_CLOSED, Kind.FAULT_BEGAN)
+from rebalance_lab.history.views import once, registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,33 +63,14 @@ def _parts(ones: Sequence[Stretch], others: Sequence[Stretch]) -> list[Stretch]:
 def _alive(history: History) -> dict[Registered, list[Stretch]]:
     """When each member of a group was alive; begins with the REBALANCE_ENDED that made it so."""
     end_us, end = closing_us(history)
-    started: dict[tuple[str, str | None], None] = {}  # actor, member: two may go by one name
-    since: dict[tuple[str, str | None], Event] = {}
     found: dict[Registered, list[Stretch]] = {}
-
-    def over(who: tuple[str, str | None], at_us: int, event: Event | None) -> None:
-        started.pop(who, None)
-        begin = since.pop(who, None)
-        if begin is None or begin.at_us >= end_us:
-            return
-        early = event is not None and at_us <= end_us
-        stretch = Stretch(begin.at_us, min(at_us, end_us), begin.id, event.id if event is not None and early else end)
-        found.setdefault((begin.group or "", begin.member or ""), []).append(stretch)
-
-    for event in events_of(history, *_LIFE_KINDS):
-        who = (event.actor, event.member)
-        if event.kind is Kind.FAULT_BEGAN:
-            victims = [one for one in started if one[0] == event.of("target")] if event.of("fault") == KILL else []
-            for victim in victims:
-                over(victim, event.at_us, event)
-        elif event.kind is Kind.MEMBER_STARTED:
-            started[who] = None
-        elif event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "ok" and who in started:
-            since.setdefault(who, event)
-        elif event.kind is Kind.MEMBER_CLOSED:
-            over(who, event.at_us, event)
-    for who in list(since):
-        over(who, end_us, None)
+    for life in lives(history):
+        begin = life.settled
+        gone = life.gone if life.gone is not None and life.gone.at_us <= end_us else None
+        until_us = end_us if gone is None else gone.at_us
+        if begin is not None and begin.at_us < end_us and begin.at_us <= until_us:
+            stretch = Stretch(begin.at_us, until_us, begin.id, end if gone is None else gone.id)
+            found.setdefault((life.group, life.member), []).append(stretch)
     return found
 
 

@@ -43,15 +43,16 @@ class Rebalance:
 
 @dataclass(slots=True)
 class Life:
-    """One member, by its process: two may go by one name. `gone`: its MEMBER_CLOSED, or the
-    FAULT_BEGAN of its kill; `closing`: its MEMBER_CLOSING. `connected`: while its session was
-    connected. `disturbed`: while a fault that goes on for a while had it for its target, to the end
-    where the fault never ended."""
+    """One member, by its process: two may go by one name. `settled`: the REBALANCE_ENDED of its first
+    success; `gone`: its MEMBER_CLOSED, or the FAULT_BEGAN of its kill; `closing`: its MEMBER_CLOSING.
+    `connected`: while its session was connected. `disturbed`: while a fault that goes on for a while had
+    it for its target, to the end where the fault never ended."""
 
     member: str
     group: str
     actor: str
     started: Event
+    settled: Event | None = None
     closing: Event | None = None
     gone: Event | None = None
     connected: list[Stretch] = field(default_factory=list)
@@ -148,6 +149,8 @@ class _Book:
             life.disturbed.append(Stretch(began.at_us, end_us, began.id, end))
 
     def _of_member(self, life: Life, event: Event) -> None:
+        if life.settled is None and event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "ok":
+            life.settled = event
         match event.kind:
             case Kind.CONNECTED if life.gone is None:
                 self._connect(life, event)
