@@ -1,38 +1,82 @@
 """Who deleted a znode while its session stood (for claim Z1)?
 
-An id is never deleted: it goes with its session (ZookeeperConsumerConnector.shutdown, Kafka 0.8.2, only
-closes the client). An owner znode may be deleted by its own member, which sends the request. So each DELETED
-that did not come with the end of a session has the OK of a `delete` with its zxid and path in a process of
-that session, or a `delete` of that path without an answer, sent before it.
+A member never deletes its id, which goes with its session (ZookeeperConsumerConnector.shutdown, Kafka 0.8.2, only
+closes the client). A member deletes its owner znodes itself. So each DELETED of an owner znode that did not come with
+the end of a session needs a `delete` of that path by a process of that session: one that was answered with OK at the
+DELETED's zxid, or one without an answer.
+
+A `delete` without an answer explains one DELETED, the first of its path and session after it was sent. ZooKeeper
+executes the writes of a session in the order in which they were sent, also over a reconnect (SessionMovedException),
+so the next write of the session that is answered with OK closes it: a DELETED at a higher zxid has another reason. A
+DELETED after the member was killed that only such a request explains is a doubt: the request may have been under way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
-from rebalance_lab.checks.operations import recorded_singly
+from rebalance_lab.checks.operations import WRITES, recorded_singly
 from rebalance_lab.checks.znodes import Kill, Violation, Znode, sessions_of
-from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of
+from rebalance_lab.history.views import events_of, once, registry
+
+
+@dataclass(slots=True)
+class _Unanswered:
+    """A `delete` without a definite answer. `until`: the zxid of the write that closes it; None where there is none."""
+
+    asked: Event
+    until: int | None = None
+
+    def may_have_done(self, deleted: Event, *, drifted: bool) -> bool:
+        asked = self.asked
+        return (
+            (asked.of("path"), asked.session) == (deleted.of("path"), deleted.session)
+            and (self.until is None or (deleted.zxid or 0) < self.until)
+            and (drifted or asked.at_us <= deleted.at_us + TOLERANCE_US)
+        )
 
 
 @dataclass(slots=True)
 class _Deletes:
-    """The `delete` requests of one process. `done`: (zxid, path) of those answered with OK; `open`: n of the
-    INVOKED of those without a definite answer."""
+    """The `delete` requests of one process. `done`: (zxid, path) of those answered with OK; `open`: by n of their
+    INVOKED those without a definite answer, in the order in which they were sent."""
 
     done: set[tuple[int | None, object]] = field(default_factory=set)
-    open: dict[object, Event] = field(default_factory=dict)
+    open: dict[object, _Unanswered] = field(default_factory=dict)
 
-    def explain(self, deleted: Event, *, drifted: bool) -> bool:
-        path = deleted.of("path")
-        return (deleted.zxid, path) in self.done or any(
-            asked.of("path") == path and (drifted or asked.at_us <= deleted.at_us + TOLERANCE_US)
-            for asked in self.open.values()
-        )
+    def take(self, event: Event) -> None:
+        """Enter an INVOKED, OK or FAILED_OP of any operation."""
+        if event.kind is Kind.INVOKED:
+            if event.of("op") == "delete":
+                self.open[event.n] = _Unanswered(event)
+            return
+        self.open.pop(event.of("of"), None)
+        if event.kind is Kind.OK and event.of("op") in WRITES:
+            self._close(event)
+            if event.of("op") == "delete":
+                self.done.add((event.zxid, event.of("path")))
+
+    def _close(self, answer: Event) -> None:
+        sent = answer.of("of")
+        for one in self.open.values():
+            earlier = isinstance(sent, int) and one.asked.n < sent and one.asked.session == answer.session
+            if earlier and one.until is None:
+                one.until = answer.zxid
+
+    def explain(self, deleted: Event, *, drifted: bool) -> bool | None:
+        """Whether an answer shows that the process asked for a deletion; None if it did not ask. A request without an
+        answer is used up."""
+        if (deleted.zxid, deleted.of("path")) in self.done:
+            return True
+        found = [n for n, one in self.open.items() if one.may_have_done(deleted, drifted=drifted)]
+        if not found:
+            return None
+        del self.open[found[0]]
+        return False
 
 
 def unasked(history: History, znodes: Sequence[Znode]) -> list[Violation]:
@@ -40,8 +84,7 @@ def unasked(history: History, znodes: Sequence[Znode]) -> list[Violation]:
     went so at all. Of processes whose operations are only counted, ids alone are looked at."""
     sessions = sessions_of(events_of(history, Kind.CONNECTED))
     closed = {event.session: event.zxid or 0 for event in events_of(history, Kind.SESSION_CLOSED)}
-    deletes = _deletes(history)
-    drifted = clock_drifted(history)
+    recorded, requested = recorded_singly(history), _requested(history)
     found: list[Violation] = []
     for znode in _ended_early(znodes):
         deleted = znode.deleted
@@ -51,7 +94,7 @@ def unasked(history: History, znodes: Sequence[Znode]) -> list[Violation]:
         own = [actor for actor, its in sessions.items() if znode.created.session in its]
         if znode.is_id:
             why = f"{znode.path} was deleted while its session {znode.created.session} stood"
-        elif not own or any(actor not in deletes or deletes[actor].explain(deleted, drifted=drifted) for actor in own):
+        elif not own or not recorded.issuperset(own) or deleted.id in requested:
             continue
         else:
             why = f"{znode.path} was deleted in its session {znode.created.session}, and {znode.member} had not asked"
@@ -61,16 +104,22 @@ def unasked(history: History, znodes: Sequence[Znode]) -> list[Violation]:
 
 
 def late_deletions(history: History, crashes: Iterable[Kill]) -> list[str]:
-    """Znodes that a killed member's session deleted after the kill, where the member's operations are only
-    counted: doubts, not violations, as a request may have been under way."""
-    deletes = _deletes(history)
-    return [
-        f"{znode.path} was deleted after {crash.member} was killed, and its operations were not recorded"
-        for crash in crashes
-        if str(crash.began.of("target")) not in deletes
-        for znode in _ended_early(crash.znodes)
-        if znode.deleted is not None and znode.deleted.at_us > crash.began.at_us + TOLERANCE_US
-    ]
+    """Znodes that a killed member's session deleted after the kill, where no answer shows that the member asked for
+    it, or its operations are only counted: doubts, not violations, as a request may have been under way."""
+    recorded, requested = recorded_singly(history), _requested(history)
+    found: list[str] = []
+    for crash in crashes:
+        counted = str(crash.began.of("target")) not in recorded
+        for znode in _ended_early(crash.znodes):
+            deleted = znode.deleted
+            if deleted is None or deleted.at_us <= crash.began.at_us + TOLERANCE_US:
+                continue
+            late = f"{znode.path} was deleted after {crash.member} was killed"
+            if counted:
+                found.append(f"{late}, and its operations were not recorded")
+            elif requested.get(deleted.id) is False:
+                found.append(f"{late}, and its request to delete it had no answer")
+    return found
 
 
 def _ended_early(znodes: Iterable[Znode]) -> list[Znode]:
@@ -86,17 +135,22 @@ def _ended_early(znodes: Iterable[Znode]) -> list[Znode]:
     ]
 
 
-def _deletes(history: History) -> dict[str, _Deletes]:
-    """Actor -> its requests, of every process whose operations are recorded one by one."""
-    found = {actor: _Deletes() for actor in recorded_singly(history)}
+@once
+def _requested(history: History) -> Mapping[EventId, bool]:
+    """The DELETED events that a process of their session asked for -> whether an answer shows it. Of processes whose
+    operations are recorded one by one."""
+    recorded, drifted = recorded_singly(history), clock_drifted(history)
+    deletes = {actor: _Deletes() for actor in recorded}
     for event in events_of(history, Kind.INVOKED, Kind.OK, Kind.FAILED_OP):
-        its = found.get(event.actor)
-        if its is None or event.of("op") != "delete":
-            continue
-        if event.kind is Kind.INVOKED:
-            its.open[event.n] = event
-            continue
-        its.open.pop(event.of("of"), None)
-        if event.kind is Kind.OK:
-            its.done.add((event.zxid, event.of("path")))
+        if event.actor in deletes:
+            deletes[event.actor].take(event)
+    by_session: dict[str | None, list[_Deletes]] = {}
+    for actor, its in sessions_of(events_of(history, Kind.CONNECTED)).items():
+        for session in its if actor in recorded else ():
+            by_session.setdefault(session, []).append(deletes[actor])
+    found: dict[EventId, bool] = {}
+    for event in registry(history):
+        for one in by_session.get(event.session, ()) if event.kind is Kind.DELETED else ():
+            if (answered := one.explain(event, drifted=drifted)) is not None:
+                found[event.id] = answered
     return found

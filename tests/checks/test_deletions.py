@@ -8,27 +8,29 @@ import pytest
 from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.history.events import Kind
+from rebalance_lab.history.events import EventId, Kind
 
 CHECK = CHECKS["registration"]
 PATH = "/consumers/g/owners/t/0"
 
 
 def releasing(ask: Callable[[GroupStory], object]) -> Finding:
-    """m1 registers (zxid 1), claims t/0 (zxid 2), and does what `ask` says; t/0 is deleted at zxid 3, at 500 ms."""
+    """m1 registers (zxid 1), claims t/0 (zxid 2), and does what `ask` says; t/0 is deleted at zxid 3, at 500 ms. m1
+    claims t/1 then (zxid 4)."""
     story = GroupStory()
     story.joins(0, "m1")
     story.claims(50, "m1", 0)
     ask(story)
     story.releases(500, "m1", 0)
+    story.claims(550, "m1", 1)
     story.rest(2000)
     return CHECK.judge(story.history())
 
 
-def _asks(ms: float, path: str = PATH) -> Callable[[GroupStory], object]:
-    """It sends a `delete` and hears no answer."""
-    detail = {"op": "delete", "path": path}
-    return lambda story: story.add(ms, "m1", Kind.INVOKED, group=None, detail=detail)
+def _asks(ms: float, path: str = PATH, *, op: str = "delete", session: str = "0x1") -> Callable[[GroupStory], EventId]:
+    """It sends a request, by default a `delete`, and gets no answer."""
+    detail = {"op": op, "path": path}
+    return lambda story: story.add(ms, "m1", Kind.INVOKED, group=None, session=session, detail=detail)
 
 
 def _refused(story: GroupStory) -> None:
@@ -63,6 +65,8 @@ def _counted_and_closes(story: GroupStory) -> None:
         (_asks(502), Outcome.CLEAN),
         (_asks(502.001), Outcome.VIOLATED),
         (_asks(400, f"{PATH}1"), Outcome.VIOLATED),
+        (_asks(400, session="0x11"), Outcome.VIOLATED),
+        (_asks(400, op="exists"), Outcome.VIOLATED),
         (_refused, Outcome.VIOLATED),
         (_others_first, Outcome.CLEAN),
         (_answered_only, Outcome.CLEAN),
@@ -148,7 +152,10 @@ def test_where_operations_are_counted_a_deletion_after_the_kill_is_a_doubt(close
     assert f"{PATH} was deleted after g_m1 was killed, and its operations were not recorded" in finding.why
 
 
-def test_where_operations_are_recorded_a_request_from_before_the_kill_explains_a_deletion_after_it() -> None:
+@pytest.mark.parametrize(("released_ms", "outcome"), [(402, Outcome.CLEAN), (402.001, Outcome.UNKNOWN)])
+def test_a_request_without_an_answer_leaves_a_deletion_after_the_kill_in_doubt(
+    released_ms: float, outcome: Outcome
+) -> None:
     story = GroupStory()
     story.joins(0, "m1")
     story.claims(50, "m1", 0, 1)
@@ -156,7 +163,7 @@ def test_where_operations_are_recorded_a_request_from_before_the_kill_explains_a
     story.observed_owners(300, {0: "m1", 1: "m1"})
     _asks(399)(story)
     story.killed(400, "m1")
-    story.releases(500, "m1", 0)
+    story.releases(released_ms, "m1", 0)
     story.session_closed(900, "0x1")  # zxid 5
     story.deleted_id(900, "m1", "0x1", zxid=5)
     story.deleted(900, "m1", 1, "0x1", zxid=5)
@@ -164,8 +171,91 @@ def test_where_operations_are_recorded_a_request_from_before_the_kill_explains_a
     story.observed_owners(1000, {})
     story.rest(2000)
     finding = CHECK.judge(story.history())
-    assert "after g_m1 was killed" not in finding.why
-    assert finding.outcome is Outcome.CLEAN
+    assert finding.outcome is outcome
+    doubt = f"{PATH} was deleted after g_m1 was killed, and its request to delete it had no answer"
+    assert (finding.why == doubt) is (outcome is Outcome.UNKNOWN)
+
+
+def test_an_answer_explains_a_deletion_after_the_kill() -> None:
+    """The registry's clock is 2.5 ms ahead."""
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.claims(50, "m1", 0)
+    story.asks(399, "m1", "delete", PATH, zxid=3)
+    story.killed(400, "m1")
+    story.releases(402.5, "m1", 0)
+    story.rest(2000)
+    assert "after g_m1 was killed" not in CHECK.judge(story.history()).why
+
+
+def _twice(asked: int) -> Finding:
+    """m1 claims t/0 twice, and it is deleted each time. `asked`: how often m1 asked before. No answer is recorded."""
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.claims(50, "m1", 0)
+    for _ in range(asked):
+        _asks(400)(story)
+    story.releases(500, "m1", 0)
+    story.claims(600, "m1", 0)
+    story.releases(700, "m1", 0)
+    story.rest(2000)
+    return CHECK.judge(story.history())
+
+
+def test_a_request_without_an_answer_explains_one_deletion() -> None:
+    finding = _twice(1)
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 3), ("zookeeper", 4)))
+    assert _twice(2).outcome is Outcome.CLEAN
+
+
+def _writes(zxid: int, op: str = "create") -> Callable[[GroupStory], object]:
+    """It sends a `delete` without an answer, and then another request that is answered at `zxid`."""
+
+    def asks(story: GroupStory) -> None:
+        _asks(300)(story)
+        story.asks(600, "m1", op, "/x", zxid=zxid)
+
+    return asks
+
+
+def _writes_before(story: GroupStory) -> None:
+    """The other request is sent before, and answered after."""
+    sent = _asks(200, "/x", op="create")(story)
+    _asks(300)(story)
+    detail = {"op": "create", "path": "/x", "of": sent[1]}
+    story.add(310, "m1", Kind.OK, group=None, session="0x1", zxid=2, detail=detail)
+
+
+def _writes_in_another_session(story: GroupStory) -> None:
+    _asks(300)(story)
+    sent = _asks(310, "/x", op="create", session="0x11")(story)
+    detail = {"op": "create", "path": "/x", "of": sent[1]}
+    story.add(320, "m1", Kind.OK, group=None, session="0x11", zxid=2, detail=detail)
+
+
+@pytest.mark.parametrize(
+    ("ask", "outcome"),
+    [
+        (_writes(2), Outcome.VIOLATED),
+        (_writes(3), Outcome.VIOLATED),
+        (_writes(4), Outcome.CLEAN),
+        (_writes(2, "get"), Outcome.CLEAN),  # another server may answer it, which lags behind
+        (_writes_before, Outcome.CLEAN),
+        (_writes_in_another_session, Outcome.CLEAN),
+    ],
+)
+def test_a_later_write_of_the_session_closes_a_request_without_an_answer(
+    ask: Callable[[GroupStory], object], outcome: Outcome
+) -> None:
+    assert releasing(ask).outcome is outcome
+
+
+def test_the_first_later_write_closes_it() -> None:
+    def asks(story: GroupStory) -> None:
+        _writes(2)(story)
+        story.asks(700, "m1", "create", "/y", zxid=9)
+
+    assert releasing(asks).outcome is Outcome.VIOLATED
 
 
 def test_an_owner_znode_in_a_session_that_its_member_never_had() -> None:
