@@ -1,4 +1,5 @@
-"""The owner znodes of one member: releasing them, claiming them (facts 3.7, steps 4 and 9)."""
+"""The owner znodes of one member: releasing them, claiming them
+(`releasePartitionOwnership` and `reflectPartitionOwnershipDecision` of 0.8.2)."""
 
 from __future__ import annotations
 

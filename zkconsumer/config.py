@@ -1,4 +1,4 @@
-"""The consumer's settings: names, defaults, units and errors of 0.8.2 (facts 5)."""
+"""The consumer's settings: names, defaults, units and errors of 0.8.2 (`kafka.consumer.ConsumerConfig`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parts of a member and their life: create, session expiry, shutdown (facts 3.1 to 3.11)."""
+"""The parts of a member and their life: create, session expiry, shutdown."""
 
 from __future__ import annotations
 

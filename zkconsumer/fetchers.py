@@ -18,7 +18,7 @@ class LeaseSettings:
 
     `work_period_ms`: how often work on each partition is reported. `stop_ms`: how long fetchers
     take to stop, as 0.8's did in the middle of a fetch (up to fetch.wait.max.ms, 100, when all is
-    well; up to the socket's time-out when not: facts 8.6, F2). That was on the Javas of its day: on
+    well; up to the socket's time-out when not: defect F2). That was on the Javas of its day: on
     Java 17 an interrupt ends the fetch at once. They work until they have stopped.
     Raises ValueError for a period below 1 or a negative stop.
     """

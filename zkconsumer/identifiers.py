@@ -1,4 +1,4 @@
-"""Consumer and thread ids (facts 2)."""
+"""Consumer and thread ids (`ZookeeperConsumerConnector`, `ConsumerThreadId` of 0.8.2)."""
 
 from __future__ import annotations
 

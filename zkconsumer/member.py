@@ -1,4 +1,4 @@
-"""A member of a consumer group, as `ZookeeperConsumerConnector` of Kafka 0.8.2 (facts 3)."""
+"""A member of a consumer group, as `ZookeeperConsumerConnector` of Kafka 0.8.2."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Member:
         -> streams is Static.
 
         When the first rebalance fails the member stays as a ghost: registered, without streams
-        (facts 8.6, F9). With the cure restart.after.failure a member whose rebalance failed, the
+        (defect F9). With the cure restart.after.failure a member whose rebalance failed, the
         first or a later one, leaves and begins again after one back-off, as often as it takes.
 
         Raises ZkTimeoutException, AssertionError for fewer than one stream, when called again

@@ -1,4 +1,4 @@
-"""The synced rebalance of 0.8.2 (facts 3.6, 3.7): attempts, back-off, release, claim."""
+"""The synced rebalance of 0.8.2 (`ZKRebalancerListener`): attempts, back-off, release, claim."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from zkconsumer.subscription import Static, Subscription
 
 
 class Streams:
-    """(topic, thread id) -> queue, a number (`topicThreadIdAndQueues` of 0.8.2; facts 3.2 to 3.4).
+    """(topic, thread id) -> queue, a number (`topicThreadIdAndQueues` of 0.8.2).
 
     Names have a queue for each topic and thread; a filter has `streams` queues that all its
     topics share. Entries are never taken out, also when a topic is deleted (a TODO of Kafka's).

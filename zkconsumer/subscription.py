@@ -1,4 +1,4 @@
-"""What a member subscribes to: topics by name, or by a filter (facts 3.2, 3.3)."""
+"""What a member subscribes to: topics by name, or by a filter."""
 
 from __future__ import annotations
 

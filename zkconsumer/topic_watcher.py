@@ -1,4 +1,4 @@
-"""The topic watcher of a wildcard (0.8.2: `ZookeeperTopicEventWatcher`; facts 3.3).
+"""The topic watcher of a wildcard (0.8.2: `ZookeeperTopicEventWatcher`).
 
 It has a handler of its own on ZkClient's event task, unlike all other triggers: when topics
 come or go it initialises the member anew, and that rebalances right there. Until it is done the

@@ -1,4 +1,4 @@
-"""The watcher executor (facts 3.5): it runs the rebalances that watches ask for."""
+"""The watcher executor (`ZKRebalancerListener`, 0.8.2): it runs the rebalances that watches ask for."""
 
 from __future__ import annotations
 

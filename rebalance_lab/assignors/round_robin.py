@@ -1,4 +1,4 @@
-"""Round robin by thread, as Kafka 0.8.2 dealt it (facts 4.2; `kafka.consumer.RoundRobinAssignor`).
+"""Round robin by thread, as Kafka 0.8.2 dealt it (`kafka.consumer.RoundRobinAssignor`).
 
 All partitions of a member's topics are put in the order of a hash and dealt to the group's
 threads in turn. The hash is Java's, of the text `[topic,partition]`. It does not mix much:

@@ -14,7 +14,7 @@ class _Slice(Protocol):
 
 
 def range_slice(position: int, *, partitions: int, threads: int) -> tuple[int, int]:
-    """Kafka 0.8.2's RangeAssignor (facts 4.1): lengths differ by one at most, the first
+    """Kafka 0.8.2's RangeAssignor: lengths differ by one at most, the first
     `partitions mod threads` threads have the longer ones."""
     quotient, rest = divmod(partitions, threads)
     return quotient * position + min(position, rest), quotient + (1 if position < rest else 0)

@@ -1,15 +1,15 @@
 """How long things may take in a trial: what its settings allow, before an anomaly begins.
 
-- *Attempt*: fetcher_stop_ms and the requests of one attempt, one round trip each: 3B + C + T + 4P
-  + 7 for B brokers, C members, T topics and P partitions. That is facts/zkconsumer, 8.1 for static
-  members: 3B + C + T + p + 7 reads and q + p + d writes, where no member owned (q), claims (p) or
-  commits (d) more than P partitions. It errs on the long side: a member has a share of P, and the
-  leader finder's 1 + B reads hold nobody up. A round trip is 2 * latency_max_us in a simulated
-  world, else LIVE_ROUND_TRIP_US. A live host may be busy with other things. So in a live trial an attempt may take
-  as long as the requests of any one attempt took that no fault disturbed (`_requests_us`). What a member did between
-  its requests does not count: that would let slow members extend their own bound.
+- *Attempt*: fetcher_stop_ms and the requests of one attempt, one round trip each: 3B + C + T + 4P + 7 for B brokers,
+  C members, T topics and P partitions. A member that subscribes by name makes 3B + C + T + p + 7 reads and q + p + d
+  writes, where no member owned (q), claims (p) or commits (d) more than P partitions. The bound errs on the long side:
+  a member has a share of P, and nobody waits for the leader finder's 1 + B reads. A round trip is
+  2 * latency_max_us in a simulated world, else LIVE_ROUND_TRIP_US. A live host may be busy with other things, so in a
+  live trial an attempt may take as long as the requests of any one attempt took that no fault disturbed
+  (`_requests_us`). What a member did between its requests does not count: that would let slow members extend their
+  own bound.
 - *Rebalance*: rebalance_max_retries * (rebalance_backoff_ms + attempt), which is what 0.8.2 spends
-  on one rebalance before it gives up (facts/zkconsumer, 3.6).
+  on one rebalance before it gives up (`ZKRebalancerListener.syncedRebalance`).
 - *Quiet*: two back-offs (the trial's), but QUIET_LEAST_US: nothing may have changed for so long
   when the runner says that the group rests.
 - *Expiry*: session_timeout_ms + 2 ticks: a dead member's session lives that long, as the server

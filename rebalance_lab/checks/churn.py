@@ -8,7 +8,8 @@ Between two rests that follow each other, from the first until the phase `closin
 - *interrupted*: partitions that were released and then taken again by the same member.
 
 The statement fails where more moved than the minimum, or anything was interrupted. In 0.8 every
-member gives up all it owns at every change (facts 3.7, 8.5), so there it fails at nearly every one.
+member gives up all it owns at every change (`ZKRebalancerListener.rebalance`, Kafka 0.8.2), so there it
+fails at nearly every one.
 
 Witness: of an interruption the DELETED and the CREATED; else the two CREATED of a partition that
 moved though its owner stayed.

@@ -8,7 +8,7 @@ Three kinds, each looked for until the phase `closing`:
   A member that deletes its id, or creates it again, in the middle of its session causes such a change
   itself. In other checks a missed rest makes a trial unknown; here it is evidence.
 - *retries exhausted*: a rebalance that ended as failed after the first rest, whatever came later: its
-  application was told so, or nobody was (facts 3.6; F1, F9). Before the first rest, or without any, one
+  application was told so, or nobody was (defects F1, F9). Before the first rest, or without any, one
   that no other rebalance of the member followed by then.
 - *flapping*: a member that ran more than ROUNDS_PER_CHANGE rebalances for each change between two rests.
   One change costs each member one rebalance; its own expiry and return, which are two, three (facts

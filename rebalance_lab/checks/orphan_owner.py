@@ -1,7 +1,7 @@
 """O4, orphaned owner: an owner znode that stands for nobody.
 
 Its member is not registered by the session that owns the znode (it is dead, or came back in a new
-session), or its living member does not believe that it owns the partition (facts F7, F8). Either
+session), or its living member does not believe that it owns the partition (defects F7, F8). Either
 happens for a while in any rebalance: belief begins after the last claim, and a dead member's session
 lives until it expires. It is an anomaly when it lasts longer than expiry and a rebalance may
 (`bounds`; 2 ms more, as layers are compared), or when it is still so at a REST_REACHED: then nothing

@@ -44,7 +44,7 @@ def _holds(ids: Iterable[Znode], session: str, rest: Event) -> bool:
 
 
 def _violation(life: Life, rest: Event, session: str, ids: Iterable[Znode]) -> Violation:
-    """What stands in its way, if anything, is told with it (facts 8.6, F4)."""
+    """Names what stands in its way, if anything does (defect F4)."""
     other = next((one for one in ids if one.maybe_there_at(rest)), None)
     why = f"{life.member} ({life.actor}, session {session}) lived at rest, and was not registered"
     if other is None:

@@ -1,4 +1,4 @@
-"""Duplicate id: a second member comes with the id of one that lives (facts 8.6, F4).
+"""Duplicate id: a second member comes with the id of one that lives (defect F4).
 
 It bit if the second has started: what its registration meets, and when, is the registry's to tell.
 """

@@ -1,7 +1,7 @@
 """Obstacle: another program's ephemeral znode stands where a topic's owners belong.
 
 ZooKeeper allows nothing below an ephemeral znode, so every claim of that topic fails, and not by
-a conflict (facts 8.6, F7). The zxids of its coming and going are the proof.
+a conflict (defect F7). The zxids of its coming and going are the proof.
 """
 
 from __future__ import annotations

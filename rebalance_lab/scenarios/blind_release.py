@@ -1,4 +1,4 @@
-"""The blind release (facts 8.4, S4): a member deletes owner znodes that are no longer its own.
+"""The blind release (defect S4): a member deletes owner znodes that are no longer its own.
 
 A member is in the middle of a rebalance, its fetchers stopping, when it stands still past its
 session. The others take over. It wakes where it was, and goes on with the release: it deletes the

@@ -1,4 +1,4 @@
-"""The cut: a member loses ZooKeeper for a while, and works on (facts 8.4, S2).
+"""The cut: a member loses ZooKeeper for a while, and works on (defect S2).
 
 What goes between the first member and the servers is lost in silence: both ways, or one
 (`--set way=to_server`, `to_client`). Past the session its znodes go and the others take over; the

@@ -1,4 +1,4 @@
-"""The same id twice (facts 8.6, F4): a second consumer with a `consumer.id` that is taken.
+"""The same id twice (defect F4): a second consumer with a `consumer.id` that is taken.
 
 Its registration meets a znode that it believes to be its own, of an older session. It waits for that
 to go, a session timeout at a time, for ever: no error, no streams. The application hangs in its

@@ -1,4 +1,4 @@
-"""The expiry: the server ends a session whose client is alive and connected (facts 3.9).
+"""The expiry: the server ends a session whose client is alive and connected (`ZKSessionExpireListener`, 0.8.2).
 
 All the member's znodes go at once, and the others take its partitions while it goes on working
 until its new-session handler's rebalance stops it. In the control nothing is expired.

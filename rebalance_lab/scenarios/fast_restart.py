@@ -1,4 +1,4 @@
-"""The fast restart (facts 8.6, F1 and F9): a consumer is killed and started again at once, and fails.
+"""The fast restart (defects F1 and F9): a consumer is killed and started again at once, and fails.
 
 The only member is killed. Its session lives on, and with it its id and its owner znodes. The new
 one counts the ghost as a member, finds its own share owned, and gives up before the session ends:

@@ -1,4 +1,4 @@
-"""Flapping (facts 8.6, F3): one member comes and goes again and again, and nobody else gets any work done.
+"""Flapping (defect F3): one member comes and goes again and again, and nobody else gets any work done.
 
 Each coming and each going stops everybody. A member that is gone between the listing of the ids and
 the read of its znode costs an attempt, after everything was given up, and a back-off in which nobody

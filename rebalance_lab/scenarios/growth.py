@@ -1,4 +1,4 @@
-"""Growth: a topic gets more partitions in the middle of a rebalance (facts 3.7, 3.10).
+"""Growth: a topic gets more partitions in the middle of a rebalance (`ZKTopicPartitionChangeListener`, 0.8.2).
 
 Members that read the topic before the change and those that read it after it deal out different
 partitions. Each subscriber watches the topic's data, so that all rebalance once more. In the

@@ -1,4 +1,4 @@
-"""Leftover claims (facts 8.6, F7): an error in the middle of the claims, and nobody takes them back.
+"""Leftover claims (defect F7): an error in the middle of the claims, and nobody takes them back.
 
 A member of two topics claims the first, and cannot claim the second: another program's ephemeral
 znode stands where the owners of that topic belong. A conflict would be undone; an error is not. The

@@ -1,8 +1,8 @@
 """The lost reply: ZooKeeper made a member's owner znode, and the connection broke before it said so.
 
-The member claims again, and must tell its own first success from somebody else's znode: the owner
-znode holds its own thread id, so it counts as claimed (facts 1.5). A member joins meanwhile, so that
-the victim has something to claim. In the control no reply is lost.
+The member claims again, and must tell its own first success from somebody else's znode: the owner znode holds its own
+thread id, so it counts as claimed (`ZkUtils.createEphemeralPathExpectConflict`, 0.8.2). A member joins meanwhile, so
+that the victim has something to claim. In the control no reply is lost.
 """
 
 from __future__ import annotations

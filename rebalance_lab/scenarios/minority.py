@@ -1,4 +1,4 @@
-"""The minority (facts 8.4): one of three ZooKeeper servers is cut off from the others, with a member on it.
+"""The minority: one of three ZooKeeper servers is cut off from the others, with a member on it.
 
 The first member is connected to z1 alone, the others to the other two. z1 is cut off from its
 peers. The others end the first member's session, and share its partitions; z1 goes on answering

@@ -1,4 +1,4 @@
-"""The rolling restart: every member is restarted once, cleanly, one after another (facts 8.2).
+"""The rolling restart: every member is restarted once, cleanly, one after another (claims Z7a, Z7b).
 
 What is one round of work for an operator is 2n(n-1) notifications and n(2n-1) rebalances for a
 settled group of n: each leave stops the n-1 others, each join all n. The control restarts nobody.

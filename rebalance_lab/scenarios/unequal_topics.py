@@ -1,4 +1,4 @@
-"""Unequal topics under round robin (facts 8.6, F5; 4.2): one new subscription stops the whole group.
+"""Unequal topics under round robin (defect F5): one new subscription stops the whole group.
 
 Round robin asks that all members subscribe to the same topics with the same streams. A member with
 one topic more joins, as in any rolling change of topics. Every member of the group now fails every

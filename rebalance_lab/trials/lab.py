@@ -187,7 +187,7 @@ class Lab:
         """End the trial: all who live leave, the runner looks at what is left, and leaves.
 
         All are asked at once: a member that is asked while it rebalances for another's leave
-        waits out its back-offs first (facts 8.6, F10).
+        waits out its back-offs first (defect F10).
         """
         self.phase("closing")
         living = [member for member in self.living if member.started]

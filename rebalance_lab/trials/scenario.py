@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 #: other way round.
 SCENARIO_PACKAGE = "rebalance_lab.scenarios"
 
-#: Names of groups and topics (facts of zkconsumer, 5).
+#: Names of groups and topics (`kafka.common.Topic`, `kafka.consumer.ConsumerConfig`, 0.8.2).
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 #: Least and most session timeout that a ZooKeeper server grants, in ticks.

@@ -1,4 +1,4 @@
-"""Where Kafka 0.8 keeps what in ZooKeeper (facts 1)."""
+"""Where Kafka 0.8 keeps what in ZooKeeper (`kafka.utils.ZkUtils`, 0.8.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads of brokers and topics, byte for byte as 0.8.2 writes them (facts 1.2, 1.3)."""
+"""Payloads of brokers and topics, byte for byte as 0.8.2 writes them (`kafka.utils.ZkUtils`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The registration of a consumer, `/consumers/<group>/ids/<consumer id>` (facts 1.1)."""
+"""The registration of a consumer, `/consumers/<group>/ids/<consumer id>`
+(`kafka.consumer.TopicCount`, 0.8.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Topic filters of 0.8.2 (`kafka.consumer.TopicFilter`; facts 3.3): which topics a wildcard takes."""
+"""Topic filters of 0.8.2 (`kafka.consumer.TopicFilter`): which topics a wildcard takes."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class ZkSettings:
 
 
 class ZkClient:
-    """A ZooKeeper client that never gives up (ZkClient 0.3; facts 1.5, 3.9).
+    """A ZooKeeper client that never gives up (ZkClient 0.3).
 
     Operations retry without end across ConnectionLoss and SessionExpired: that is the
     original's way, and why a member without ZooKeeper hangs instead of failing. Other errors

@@ -1,4 +1,4 @@
-"""Kafka's helpers on top of ZkClient (`kafka.utils.ZkUtils` of 0.8.2; facts 1.5)."""
+"""Kafka's helpers on top of ZkClient (`kafka.utils.ZkUtils` of 0.8.2)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from rebalance_lab.history.events import Kind
 
 CHECK = CHECKS["herd_cost"]
 
-#: A join to one, with one broker, topic and partition (facts 8.1): C = 2, so 2 * (3 + 2 + 1 + 7) + 1, 2 for
+#: A join to one, with one broker, topic and partition: C = 2, so 2 * (3 + 2 + 1 + 7) + 1, 2 for
 #: the notification, 3 for the joiner's subscription, and not the leader finder's 2 of the idle one.
 READS = 26 + 1 + 2 + 3 - 2
 

@@ -56,7 +56,7 @@ def test_an_owner_whose_id_has_gone_is_orphaned_after_expiry_and_a_rebalance(ove
 
 
 def test_an_owner_that_is_forgotten_is_orphaned_once_the_group_rests() -> None:
-    """However short: nothing is left that would end it (facts 8.6, F7, F8)."""
+    """However short: nothing is left that would end it (defects F7, F8)."""
     story, claimed = owner()
     forgot = story.disowned(500, "m1")
     rest = story.rest(1_000)

@@ -77,7 +77,7 @@ def test_a_rolling_restart_of_real_members_costs_what_the_formula_says(tmp_path:
         event for event in of_kind(history, Kind.REBALANCE_BEGAN) if began[0].at_us <= event.at_us < closing.at_us
     ]
     members = 3
-    assert 0 < len(rebalances) <= members * (2 * members - 1)  # facts 8.2; notifications may come together
+    assert 0 < len(rebalances) <= members * (2 * members - 1)  # notifications may come together
 
 
 def test_every_change_in_a_herd_of_real_members_makes_all_rebalance(tmp_path: Path) -> None:

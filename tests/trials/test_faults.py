@@ -168,7 +168,7 @@ def test_of_two_members_with_one_id_the_second_waits_unregistered_until_the_firs
 
 def test_two_of_one_id_that_register_in_one_millisecond_both_own_everything() -> None:
     """Their payloads are equal, so the second takes the first's id and owner znodes for its own
-    (facts 1.5: whose session made them is not asked)."""
+    (0.8.2 does not ask whose session made them)."""
 
     async def at_once(lab: Lab) -> None:
         lab.begin()

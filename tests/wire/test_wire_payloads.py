@@ -1,4 +1,4 @@
-"""Payloads byte for byte as 0.8.2 writes them (facts 1.1 to 1.3), and readers as forgiving as its."""
+"""Payloads byte for byte as 0.8.2 writes them, and readers as forgiving as its."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ZkClient under lost connections and expired sessions, and Kafka's helpers on it (facts 1.5)."""
+"""ZkClient under lost connections and expired sessions, and Kafka's helpers on it."""
 
 from __future__ import annotations
 

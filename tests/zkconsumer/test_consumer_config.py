@@ -1,4 +1,4 @@
-"""Settings: names, defaults and the texts of errors as in 0.8.2 (facts 5)."""
+"""Settings: names, defaults and the texts of errors as in 0.8.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Round robin in a running group: what each member reads decides what it takes (facts 4.2, 8.4 S5)."""
+"""Round robin in a running group: what each member reads decides what it takes (defect S5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rebalance costs ZooKeeper: facts 8.1, to the operation (claim Z7c).
+"""What a rebalance costs ZooKeeper, to the operation (claim Z7c).
 
 Notation of the facts: C members, W of them wildcard, w=1 if this one is, B brokers, T topics of
 this member, q partitions owned before, p after.

@@ -1,5 +1,5 @@
 """Members that subscribe by a filter: what they watch, when they begin anew, what goes wrong unseen
-(facts 3.3, 3.4; 8.6, F11; claim Z6)."""
+(defect F11; claim Z6)."""
 
 from __future__ import annotations
 

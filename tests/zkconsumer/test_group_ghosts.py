@@ -1,4 +1,4 @@
-"""Members that fail and stay, wait in vain or come twice (facts 8.6: F1 to F4, F6, F9, F10), and
+"""Members that fail and stay, wait in vain or come twice (defects F1 to F4, F6, F9, F10), and
 the lab's cures."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which operations a member sends, and in which order (facts 3.4, 3.7, 8.1; claims Z5a, Z6)."""
+"""Which operations a member sends, and in which order (claims Z5a, Z6)."""
 
 from __future__ import annotations
 

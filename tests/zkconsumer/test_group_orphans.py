@@ -1,4 +1,4 @@
-"""Owners that nobody holds, and shares that two members see differently (facts 8.4: S4, S5; 8.6: F5,
+"""Owners that nobody holds, and shares that two members see differently (defects S4, S5, F5,
 F7, F8), with the lab's cures."""
 
 from __future__ import annotations

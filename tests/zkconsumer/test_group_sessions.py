@@ -1,4 +1,4 @@
-"""Sessions that end while their member lives, or with it (facts 3.9; claims Z1, Z10)."""
+"""Sessions that end while their member lives, or with it (claims Z1, Z10)."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_expiry_fires_every_listener_once_after_the_handler() -> None:
         await stage.quiet()
         by = stage.details(Kind.REBALANCE_BEGAN, "m1", "by")
         assert by[:2] == ["create", "session"]
-        assert set(by[2:]) == {"watcher"} and len(by) <= 4  # "one, sometimes two" (facts 3.9)
+        assert set(by[2:]) == {"watcher"} and len(by) <= 4  # one, sometimes two
         queued, handled = (stage.events(k, "m1") for k in (Kind.NOTIFICATION_QUEUED, Kind.NOTIFICATION_HANDLED))
         assert [event.n for event in queued] == [event.of("of") for event in handled]
 

@@ -1,7 +1,7 @@
 """Members come, leave, die and lose their connections at random; at rest all is dealt out once.
 
 Sessions do not expire under living members here: 0.8.2 may then forget owner znodes it has just
-created (facts 8.6, F8), and the group does not heal. A storm finds that once in some 600 seeds.
+created (defect F8), and the group does not heal. A storm finds that once in some 600 seeds.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The story of one real member: its log4j lines as events, in the words of our own members.
 
-What a line of 0.8.2.2 tells, and when, against what ours record (facts 3):
+What a line of 0.8.2.2's log reports, and when, beside what our members record:
 
 - *belief*: OWNED where `selected partitions` is logged, after the registry was swapped, at the end of
   the line's millisecond; DISOWNED where `Releasing partition ownership` is, before the first delete is
