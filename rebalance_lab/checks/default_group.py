@@ -1,18 +1,19 @@
 """Z14: a member that names no group joins the default group.
 
-Members that name none say so when they start, or are refused for it. None may be refused, and all
-that register must do so in one group each time, whatever its name, and claim, own and work in no other. 0.8.2
-as shipped requires group.id (`kafka.consumer.ConsumerConfig`), so there the statement fails. It is unknown with one
-such member alone, which cannot show that its group is the default one; where all of them subscribe to the same topics,
-as the group may be named after these, or (by their ids) ran on one host; and where another member named that group,
-which may then be that member's.
+A member that names no group says so when it starts, or when it is refused. None may be refused. All that register must
+be in one group each time, whatever its name, and claim, own and work in no other. 0.8.2 as shipped requires group.id
+(`kafka.consumer.ConsumerConfig`), so there the statement fails.
+
+A group may be named after what its members have in common. So it is unknown where only one member named no group;
+where all of them subscribe to the same topics; where no two of them are known to be on different hosts (MEMBER_STARTED
+names the host); and where another member named that group. A group that is named after something that no event
+records, such as the user, cannot be told apart from the default one.
 
 Witness: the refusal; or two events (a registration, a claim, OWNED or WORKED) in different groups.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from rebalance_lab.checks.faults import not_violated, violated
@@ -67,20 +68,11 @@ def _doubt(history: History, started: Sequence[Event], registered: Sequence[Even
         return "one member alone named no group: others may have another"
     if len({found for event in registered if (found := _subscription(event))}) <= 1:
         return "all members that named no group subscribe to the same topics: the group may be named after these"
-    hosts = {_host(event) for event in registered}
-    if len(hosts) == 1 and None not in hosts:
-        return f"all members that named no group ran on host {hosts.pop()}: the group may be that host's"
+    hosts = {str(event.of("host")) for event in started if event.of("host") is not None}
+    if len(hosts) <= 1:
+        where = f"but host {hosts.pop()}" if hosts else "at all"
+        return f"no host {where} is known of the members that named no group: the group may be named after their host"
     return None
-
-
-#: The end of an id that 0.8.2 makes up: group_host-ms-uuid.
-_MADE_UP = re.compile(r"(.+)-\d+-[0-9a-f]{1,8}")
-
-
-def _host(registered: Event) -> str | None:
-    """The host in the id that a member made up; None where its id has another form."""
-    found = _MADE_UP.fullmatch(str(registered.member).removeprefix(f"{registered.group}_"))
-    return None if found is None else found[1]
 
 
 def _subscription(registered: Event) -> tuple[str, ...]:

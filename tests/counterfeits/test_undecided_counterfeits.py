@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
 from unittest.mock import patch
 
 import msgspec
@@ -16,6 +18,8 @@ from rebalance_lab.checks.disturbances import doubted
 from rebalance_lab.checks.faults import unknown_causes
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
+from rebalance_lab.world.ports import Environment
+from zkconsumer.member import Member
 from zkconsumer.watcher import Watcher
 
 
@@ -77,6 +81,21 @@ def test_where_nothing_is_given_up_the_order_is_not_tested(seed: int) -> None:
         finding = CHECKS["order_in_rebalance"].judge(trial("walkthrough", seed))
     assert finding.outcome is Outcome.UNKNOWN
     assert finding.why.startswith("no attempt gave a partition up and claimed one, though ")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_members_of_one_host_may_be_in_its_group(seed: int) -> None:
+    """A member that names no group joins one named after its host, and all run on one host."""
+    honest = Member.__init__
+
+    def on_one_host(member: Member, environment: Environment, *rest: Any, **more: Any) -> None:
+        honest(member, replace(environment, host="host"), *rest, **more)
+
+    with patch.object(Member, "__init__", on_one_host):
+        finding = CHECKS["default_group"].judge(trial("group-scope", seed, plant="group-of-its-own"))
+    assert finding.outcome is Outcome.UNKNOWN
+    why = "no host but host host is known of the members that named no group: the group may be named after their host"
+    assert finding.why == why
 
 
 @pytest.mark.parametrize("scenario", ["crash", "servers"])
