@@ -14,7 +14,7 @@ from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL, PAUSE
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import events_of, gave_up, once
 
 #: Registry events carry the server's wall ms, mapped by a measured offset: across layers two
 #: moments closer than this have no order.
@@ -155,7 +155,7 @@ def unknown_causes(history: History, *, across_layers: bool = False) -> list[str
     boots = sorted(set(history.trial.boot_ids))
     if len(boots) > 1:
         causes.append(f"its processes ran under {len(boots)} boot ids: their clocks do not compare")
-    missed = events_of(history, Kind.REST_MISSED)
+    missed = [event for event in events_of(history, Kind.REST_MISSED) if event.of("gave_up") is not True]
     if missed:
         causes.append(f"rest was missed: {missed[0].of('why')}")
     elif not events_of(history, Kind.REST_REACHED):
@@ -174,7 +174,10 @@ def _incomplete(history: History) -> list[str]:
     counts = {actor: sorted(event.n for event in its) for actor, its in _by_actor(history).items()}
     causes = [why for actor, ns in sorted(counts.items()) if (why := _not_whole(actor, ns)) is not None]
     causes += lost_transactions(history) + strangers(history)
-    if not events_of(history, Kind.TRIAL_ENDED):
+    stopped = gave_up(history)
+    if stopped is not None:
+        causes.append(f"the runner gave up: {stopped}")
+    elif not events_of(history, Kind.TRIAL_ENDED):
         causes.append("the runner never said that the trial ended")
     if not history.trial.control and not events_of(history, Kind.FAULT_BEGAN):
         causes.append("it is no control, and no fault ever began")

@@ -6,7 +6,8 @@ Three kinds, each looked for until the phase `closing`:
   (membership, brokers, topics, a session's end, a fault's end) was longer ago than expiry, two
   rebalances (one under way, and the one that it may have pending) and the quiet that rest asks for.
   A member that deletes its id, or creates it again, in the middle of its session causes such a change
-  itself. In other checks a missed rest makes a trial unknown; here it is evidence.
+  itself. In other checks a missed rest makes a trial unknown; here it is evidence, unless the runner waited for
+  something else and no member was busy (`at_rest`).
 - *retries exhausted*: a rebalance that ended as failed after the first rest, whatever came later: its
   application was told so, or nobody was (defects F1, F9). Before the first rest, or without any, one
   that no other rebalance of the member followed by then.
@@ -80,12 +81,14 @@ _RANK = ("retries_exhausted", "flapping", "never_at_rest")
 
 
 def _missed(history: History) -> list[_Trouble]:
-    limits = bounds(history)
+    limits, (end_us, _) = bounds(history), closing_us(history)
     bound_us = limits.expiry_us + 2 * limits.rebalance_us + limits.quiet_us
     found: list[_Trouble] = []
     if lacking(history) is not None:
         return found
     for missed in events_of(history, Kind.REST_MISSED):
+        if missed.at_us > end_us or missed.of("at_rest") is True:
+            continue
         last = _last_change(history, missed)
         if last is None or missed.at_us - last.at_us <= bound_us or under_way(history, missed):
             continue

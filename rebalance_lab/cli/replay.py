@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
+from rebalance_lab.checks import judge
 from rebalance_lab.cli.event_lines import Lines, id_text, printable
 from rebalance_lab.cli.event_selection import event_id_of, index_of
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
@@ -18,8 +18,10 @@ from rebalance_lab.cli.results import shape, show
 from rebalance_lab.cli.terminal import pipeable, print_json, progress
 from rebalance_lab.history.compare import first_difference
 from rebalance_lab.history.files import History, Trial, load
+from rebalance_lab.history.views import gave_up
 from rebalance_lab.trials import api
 from rebalance_lab.trials.halting import Halt, halt_at
+from rebalance_lab.trials.simulated import simulate
 
 #: Events shown before the one at which a replay stopped.
 LEADING = 5
@@ -51,7 +53,8 @@ def replay(
         if until is not None:
             _stop(folder, until, tasks=tasks, as_json=as_json)
             return
-        before = load(folder).trial  # whole: a history that was changed is not compared with
+        stored = load(folder)  # whole: a history that was changed is not compared with
+        before = stored.trial
         plan = api.plan_of(folder)
         if before.world != "simulated":
             print("This trial ran on real processes: same parameters, but the schedule may differ.", file=sys.stderr)
@@ -59,15 +62,16 @@ def replay(
                 result = api.run(plan, writable_store(store))
             _tell(result, before, None, as_json=as_json)
             raise typer.Exit(exit_code([result.status]))
-        with TemporaryDirectory(prefix="rebalance-lab-replay-") as scratch:
-            result = api.run(plan, Path(scratch))
-            same = result.trial.history_sha256 == before.history_sha256
-            difference = None if same else _first_difference(folder, result.folder)
-    # The scratch copy is gone: what stays, and is spoken of, is the stored trial.
-    result = api.TrialResult(folder, result.trial, result.findings)
+        history, _ = simulate(plan)
+    result = api.TrialResult(folder, history.trial, judge(history))
+    same = history.trial.history_sha256 == before.history_sha256
     _tell(result, before, same, as_json=as_json)
     if not same:
+        difference = _first_difference(stored, history)
         raise Failure(f"the history differs from the stored one: {difference}. Versions then: {_versions(before)}")
+    why = gave_up(history)
+    if why is not None:
+        raise Failure(f"the runner gave up, as before: {why}")
     raise typer.Exit(exit_code([result.status]))
 
 
@@ -80,9 +84,9 @@ def _tell(result: api.TrialResult, before: Trial, same: bool | None, *, as_json:
         print("replay   the same history, event for event")
 
 
-def _first_difference(before: Path, after: Path) -> str:
+def _first_difference(before: History, after: History) -> str:
     """The first event that two histories do not share, in words."""
-    old, new = load(before).events, load(after).events
+    old, new = before.events, after.events
     found = first_difference(old, new)
     assert found is not None, "their hashes differ"
     left, right = found.left, found.right

@@ -84,7 +84,7 @@ class Kind(StrEnum):
     # (partition -> the session that holds it) and owners_zxid, of the reply that these two came with
     OBSERVED = "observed"
     REST_REACHED = "rest-reached"  # detail: phase
-    REST_MISSED = "rest-missed"  # the bound passed first: outcomes are unknown; detail: why
+    REST_MISSED = "rest-missed"  # the bound passed first: outcomes are unknown; detail: phase, why[, gave_up, at_rest]
     TRIAL_ENDED = "trial-ended"
 
 

@@ -75,6 +75,12 @@ def _chosen(_history: History) -> dict[tuple[Kind, ...], list[Event]]:
     return {}
 
 
+def gave_up(history: History) -> str | None:
+    """What the runner waited for in vain before it gave the trial up; None where it played the scenario to its end."""
+    missed = events_of(history, Kind.REST_MISSED)
+    return str(missed[-1].of("why")) if missed and missed[-1].of("gave_up") is True else None
+
+
 @once
 def closing_phase(history: History) -> Event | None:
     """Where the trial begins to take its group down: nothing after it is an anomaly."""

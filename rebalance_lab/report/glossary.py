@@ -226,7 +226,7 @@ def deed(event: Event, name: str) -> str:
         Kind.DECIDED: f"{name} deals from a list of {event.of('members')} members and wants {_wants(event)}",
         Kind.PHASE: f"phase {event.of('name')}",
         Kind.REST_REACHED: "the group is at rest",
-        Kind.REST_MISSED: f"the group does not come to rest: {event.of('why')}",
+        Kind.REST_MISSED: f"{_missed(event)}: {event.of('why')}",
         Kind.WARNED: f"{name or event.actor} warns: {shortened(str(event.of('message')), 200)}",
         Kind.MEMBER_STARTED: f"{name} starts",
         Kind.MEMBER_CLOSED: f"{name} has closed",
@@ -239,3 +239,7 @@ def _wants(event: Event) -> str:
     wants = event.of("wants")
     places = [f"{each[0]}/{each[1]}" for each in wants] if isinstance(wants, list | tuple) else []
     return listed(places) if places else "nothing"
+
+
+def _missed(event: Event) -> str:
+    return "the runner gives up" if event.of("gave_up") is True else "the group does not come to rest"

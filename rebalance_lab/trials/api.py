@@ -21,10 +21,12 @@ import structlog
 from rebalance_lab.checks import CHECKS, judge
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.files import History, Trial, load, read_trial, seal
+from rebalance_lab.history.views import gave_up
 from rebalance_lab.trials.live import perform
-from rebalance_lab.trials.plan import Plan, PlanError
+from rebalance_lab.trials.plan import Plan, PlanError, run_command
 from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
 from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stage import GaveUp
 from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.processes import bind_worker
 
@@ -72,7 +74,7 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True)
 class FailedTrial:
-    """A trial that did not get to its end. `why`: the error in its own words."""
+    """A trial that did not get to its end; it may be stored, see `run`. `why`: the error in its own words."""
 
     plan: Plan
     why: str
@@ -122,7 +124,8 @@ def run(plan: Plan, store: Path) -> TrialResult:
     A simulated trial's folder carries its plan in its name: running it again replaces it, with
     the same content. A live one gets a new folder. Raises TrialError, PlanError, OSError,
     EmbeddedServerError. The folder of a live trial that failed stays, unsealed, with its logs; not
-    if it was interrupted, nor if it failed before anything told of it (`_tells`).
+    if it was interrupted, nor if it failed before anything told of it (`_tells`). A trial in which the runner
+    gave up raises GaveUp and is stored like any other: what it waited for may be what a claim denies.
     """
     store.mkdir(parents=True, exist_ok=True)
     if plan.world == "simulated":
@@ -138,6 +141,11 @@ def run(plan: Plan, store: Path) -> TrialResult:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         history = load(folder)
+    why = gave_up(history)
+    if why is not None:
+        stopped = GaveUp(f"{why}; the trial until then is in {folder}")
+        stopped.add_note(f"again: {run_command(plan)}")
+        raise stopped
     return TrialResult(folder, history.trial, judge(history))
 
 

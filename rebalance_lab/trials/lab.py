@@ -14,7 +14,7 @@ from rebalance_lab.kernel import Kernel, TimedOut
 from rebalance_lab.trials.cluster import Cluster
 from rebalance_lab.trials.members import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.stage import ProcessHandle, Servers, Stage, TrialError
+from rebalance_lab.trials.stage import GaveUp, ProcessHandle, Servers, Stage, TrialError
 from rebalance_lab.world.ports import SessionEventKind
 
 __all__ = ["Lab", "MemberHandle", "ProcessHandle", "Stage", "TrialError"]
@@ -60,6 +60,7 @@ class Lab:
         self.members: list[MemberHandle] = []
         self.cluster = Cluster(stage.zookeeper, stage.recorder, servers=len(stage.servers.names))
         self._stage = stage
+        self._phase = ""
 
     @property
     def living(self) -> list[MemberHandle]:
@@ -114,13 +115,13 @@ class Lab:
         )
 
     async def until(self, condition: Callable[[], bool], what: str, limit_ms: int = START_LIMIT_MS) -> None:
-        """Wait for something that the history tells of members. Raises TrialError after `limit_ms`."""
+        """Wait for something that the history tells of members. Raises GaveUp after `limit_ms`."""
         async with self._bounded(what, limit_ms):
             while not condition():
                 await self._change()
 
     async def claimed(self, partition: int, limit_ms: int) -> None:
-        """Wait until somebody has claimed a partition of the plan's topic. Raises TrialError after `limit_ms`."""
+        """Wait until somebody has claimed a partition of the plan's topic. Raises GaveUp after `limit_ms`."""
         group, topic = self.plan.text("group"), self.plan.text("topic")
         async with self._bounded(f"a claim of {topic}/{partition}", limit_ms):
             await self.cluster.claimed(group, topic, partition)
@@ -157,6 +158,7 @@ class Lab:
         """Say in the history what follows. `change` and `members`: a membership change that
         nothing else overlaps, and the group's size before it; `published`: what the articles say
         each living member owns at the next rest."""
+        self._phase = name
         return self._note(Kind.PHASE, name=name, **detail)
 
     async def sleep_ms(self, duration_ms: int) -> None:
@@ -205,6 +207,11 @@ class Lab:
         """Mark the trial's beginning; the script follows."""
         self._note(Kind.TRIAL_BEGAN, scenario=self.plan.scenario)
 
+    def give_up(self, why: GaveUp) -> None:
+        """Mark where the script was given up; nothing follows. `at_rest`: no member was busy at that moment."""
+        at_rest = self._stage.tracker.busy() is None
+        self._note(Kind.REST_MISSED, phase=self._phase, why=str(why), gave_up=True, at_rest=at_rest)
+
     async def _change(self) -> None:
         await self._stage.changed.wait()
         self._stage.changed.clear()
@@ -217,7 +224,7 @@ class Lab:
 
 
 class _Bound:
-    """A deadline whose passing ends the trial, with what the tracker knows."""
+    """A deadline whose passing ends the trial (GaveUp), with what the tracker knows."""
 
     def __init__(self, tasks: Kernel, what: str, limit_ms: int, tracker: RestTracker) -> None:
         self._what = what
@@ -231,4 +238,4 @@ class _Bound:
         try:
             await self._deadline.__aexit__(kind, error, None)
         except TimedOut as late:
-            raise TrialError(f"{self._what} did not come: {late}; {self._tracker.busy() or 'all rest'}") from late
+            raise GaveUp(f"{self._what} did not come: {late}; {self._tracker.busy() or 'all rest'}") from late

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -25,7 +25,7 @@ from rebalance_lab.trials.live_stage import LiveStage
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.scenario import play
-from rebalance_lab.trials.stage import LAGGARD, TrialError
+from rebalance_lab.trials.stage import LAGGARD, GaveUp, TrialError
 from rebalance_lab.world.kafka import jars
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.foreign import ForeignZooKeeper
@@ -33,7 +33,7 @@ from rebalance_lab.world.live.processes import measure_wall_offset
 
 
 def perform(plan: Plan, folder: Path) -> Trial:
-    """Run a live trial in `folder` (new, empty) and seal it.
+    """Run a live trial in `folder` (new, empty) and seal it, also where the runner gave up (`history.views.gave_up`).
 
     Raises TrialError, EmbeddedServerError; the folder then has all logs, unsealed.
     """
@@ -43,15 +43,11 @@ def perform(plan: Plan, folder: Path) -> Trial:
     with _set_up(plan, folder) as (live, stage):
         try:
             world_versions = stage.versions()
-            follower = live.kernel.host(stage.follow(), "follow")
-            live.run(play(Lab(plan, stage)), f"scenario {plan.scenario}")
-            stage.wait_for_processes()
-            follower.cancel("the trial has ended")
+            _play(plan, live, stage)
             stage.poll()
         except RecorderFailed as failed:
             raise TrialError(str(failed)) from failed
         finally:
-            stage.end_processes()
             stage.close()
     drift_us = measure_wall_offset().offset_us - stage.wall_offset_us
     events = merge(event for file in sorted(folder.glob("*.jsonl")) for event in read_events(file))
@@ -67,6 +63,18 @@ def perform(plan: Plan, folder: Path) -> Trial:
     )
     seal(folder, trial)
     return trial
+
+
+def _play(plan: Plan, live: LiveKernel, stage: LiveStage) -> None:
+    """Play the scenario to its end, or until the runner gives up. On return no member's process runs."""
+    try:
+        follower = live.kernel.host(stage.follow(), "follow")
+        with suppress(GaveUp):
+            live.run(play(Lab(plan, stage)), f"scenario {plan.scenario}")
+            stage.wait_for_processes()
+        follower.cancel("the trial has ended")
+    finally:
+        stage.end_processes()
 
 
 @contextmanager

@@ -27,6 +27,7 @@ from rebalance_lab.trials.plan import (
     Settings,
     not_known,
 )
+from rebalance_lab.trials.stage import GaveUp
 
 if TYPE_CHECKING:
     from rebalance_lab.trials.lab import Lab
@@ -111,9 +112,13 @@ def scenario(name: str) -> Scenario:
 
 
 async def play(lab: Lab) -> None:
-    """Play the plan's scenario in a lab: the same in every world."""
+    """Play the plan's scenario in a lab: the same in every world. Raises GaveUp, once the history says so."""
     lab.begin()
-    await scenario(lab.plan.scenario).script(lab)
+    try:
+        await scenario(lab.plan.scenario).script(lab)
+    except GaveUp as late:
+        lab.give_up(late)
+        raise
 
 
 def make_plan(

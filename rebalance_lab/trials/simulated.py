@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from rebalance_lab.history.events import Event
@@ -21,7 +22,7 @@ from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.rest import TrackedSink
 from rebalance_lab.trials.scenario import play
 from rebalance_lab.trials.simulated_handles import SimulatedMember, SimulatedServers
-from rebalance_lab.trials.stage import Servers, prompt_servers
+from rebalance_lab.trials.stage import GaveUp, Servers, prompt_servers
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 from rebalance_lab.world.simulated.settings import (
@@ -130,13 +131,15 @@ def connect_string(names: tuple[str, ...]) -> str:
 
 
 def simulate(plan: Plan, on_event: OnEvent | None = None) -> tuple[History, bytes]:
-    """Run a simulated trial; return its history and its canonical bytes. Raises TrialError, Deadlock, and what a
-    failing member raises, each with a note: the last line of a traceback is the command that runs the trial again."""
+    """Run a simulated trial; return its history and its canonical bytes, also where the runner gave up
+    (`history.views.gave_up`). Raises TrialError, Deadlock, and what a failing member raises, each with a note: the
+    last line of a traceback is the command that runs the trial again."""
     simulation = Simulation(plan.seed)
     try:
         stage = SimulatedStage(plan, simulation, on_event)
         lab = Lab(plan, stage)
-        simulation.run(play(lab), f"scenario {plan.scenario}")
+        with suppress(GaveUp):
+            simulation.run(play(lab), f"scenario {plan.scenario}")
         events = merge(stage.events)
     except Exception as error:
         error.add_note(f"again: {run_command(plan)}")

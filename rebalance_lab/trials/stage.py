@@ -23,6 +23,10 @@ class TrialError(Exception):
     """The trial could not be carried out: nothing can be said of its claims."""
 
 
+class GaveUp(TrialError):
+    """What the runner waited for did not come in time. The history until then is kept (see `history.views.gave_up`)."""
+
+
 class ProcessHandle(Protocol):
     """The faults' handle on a member: its process, its connections, its session.
 

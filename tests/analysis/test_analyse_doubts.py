@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -14,6 +15,8 @@ from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.history.files import TRIAL_FILE, HistoryError, read_trial, seal
 from rebalance_lab.trials.api import run
 from rebalance_lab.trials.scenario import make_plan
+from rebalance_lab.trials.stage import GaveUp
+from zkconsumer.rebalance import Rebalancer
 
 ZOMBIE = "zombie-simulated-described-s1"
 
@@ -48,6 +51,25 @@ def test_one_world_is_not_enough(spark: SparkSession, store: Path) -> None:
     assert z1.why.startswith(
         "needs 5 live trials; needs one clean live control (the same with --control); needs 199 more simulated trials"
     )
+
+
+def test_a_trial_in_which_the_runner_gave_up_is_undecided_or_denies(spark: SparkSession, tmp_path: Path) -> None:
+    """The third member never rebalances. Those as shipped had broken the order of Z6 before."""
+    synced = Rebalancer.synced
+
+    async def unless_third(self: Rebalancer, by: str) -> None:
+        if "host-m3" not in self._settings.consumer_id:
+            await synced(self, by)
+
+    with patch.object(Rebalancer, "synced", unless_third):
+        for rules in ("described", "shipped"):
+            with pytest.raises(GaveUp):
+                run(make_plan("walkthrough", rules=rules), tmp_path)
+    analysis = analyse(tmp_path, spark=spark, intervals_for=())
+    assert (len(analysis.trials), analysis.cut_off) == (2, ())
+    found = {each.reading: each.frequencies[1] for each in analysis.verdicts if each.claim == "Z6"}
+    assert (found["described"].decided, found["described"].undecided) == (0, 1)
+    assert (found["shipped"].shown, found["shipped"].decided) == (0, 1)
 
 
 def test_a_counter_example_is_a_surprise_that_can_be_replayed(spark: SparkSession, store: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pytest
 from group_story import GroupStory
 from rest_story import two_at_rest
@@ -46,11 +49,13 @@ def test_nobody_ever_rebalanced() -> None:
 # -- never at rest ------------------------------------------------------------------------------
 
 
-def missed(ms: float, **told: object) -> tuple[GroupStory, EventId, EventId]:
+def missed(
+    ms: float, detail: Mapping[str, object] = MappingProxyType({}), **told: object
+) -> tuple[GroupStory, EventId, EventId]:
     """m3 joins at 2000 ms, the last change, and rest is missed at `ms`."""
     story = two_at_rest(**told)
     change = story.joins(2000, "m3")
-    return story, change, story.rest_missed(ms, "m3: it rebalances")
+    return story, change, story.rest_missed(ms, "m3: it rebalances", **detail)
 
 
 def test_a_group_that_does_not_rest_though_nothing_happens() -> None:
@@ -67,6 +72,23 @@ def test_within_the_bound_it_may_still_come_to_rest() -> None:
     story, _, _ = missed(2000 + BOUND_MS)
     finding = CHECK.judge(story.history())
     assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "rest was missed: m3: it rebalances")
+
+
+@pytest.mark.parametrize(
+    ("at_rest", "outcome"), [(False, Outcome.VIOLATED), (True, Outcome.UNKNOWN)], ids=["busy", "at rest"]
+)
+def test_a_runner_that_gave_up_shows_it_only_of_a_busy_group(at_rest: bool, outcome: Outcome) -> None:
+    """It may have waited for something else than the group: for a fault."""
+    story, _, _ = missed(2000 + BOUND_MS + 1, {"gave_up": True, "at_rest": at_rest})
+    assert CHECK.judge(story.history()).outcome is outcome
+
+
+def test_a_group_that_is_taken_down_need_not_rest() -> None:
+    story = two_at_rest()
+    story.phase(1500, "closing")
+    story.member(2000, "m2", Kind.MEMBER_CLOSING)
+    story.rest_missed(2000 + BOUND_MS + 1, "m2 did not leave", gave_up=True, at_rest=False)
+    assert CHECK.judge(story.history()).outcome is Outcome.UNKNOWN
 
 
 @pytest.mark.parametrize("kind", [Kind.MEMBER_CLOSING, Kind.MEMBER_STARTED])

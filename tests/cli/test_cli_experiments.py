@@ -222,15 +222,19 @@ def test_a_trial_that_fails_is_named_and_the_others_go_on(command: CommandLine, 
     sweep = ("sweep", "leave", *QUICK, *slow, "--seeds", 2, "--store", tmp_path)
     ended = command(*sweep)
     assert ended.code == 2
-    assert len(list(tmp_path.glob("*/trial.json"))) == 2
+    assert len(list(tmp_path.glob("*/trial.json"))) == 4
     assert "2 failed" in next(line for line in ended.out.splitlines() if line.startswith("status "))
     failed = [line for line in ended.out.splitlines() if line.startswith("failed: ")]
     assert [line.split(": ")[1].split(", ")[0] for line in failed] == ["seed 1", "seed 2"]
     again = command(*failed[1][failed[1].index(": rebalance-lab ") :].split()[2:])
     assert (again.code, again.out) == (2, "")
+    replayed = command("replay", again.err.split()[-1])
+    assert replayed.code == 2
+    assert "replay   the same history, event for event" in replayed.out
+    assert "the runner gave up, as before: the clean leave of m" in replayed.err
     lines = [json.loads(line) for line in command(*sweep, "--json").out.splitlines()]
     assert sorted(line["status"] for line in lines) == ["as expected", "as expected", "failed", "failed"]
-    assert all(line["why"].startswith("TrialError: ") for line in lines if line["status"] == "failed")
+    assert all(line["why"].startswith("GaveUp: ") for line in lines if line["status"] == "failed")
     assert "fetcher_stop_ms=9000000\nno trial came to its end\n" in ended.out
 
 

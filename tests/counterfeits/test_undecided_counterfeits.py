@@ -20,6 +20,7 @@ from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.world.ports import Environment
 from zkconsumer.member import Member
+from zkconsumer.rebalance import Rebalancer
 from zkconsumer.watcher import Watcher
 
 
@@ -27,6 +28,19 @@ def as_control(seed: int) -> History:
     """A crash that calls itself a control."""
     history = trial("crash", seed)
     return History(msgspec.structs.replace(history.trial, control=True), history.events)
+
+
+def never_rebalances(seed: int) -> History:
+    """Z6, Z7a: the fourth member registers, sets its watches, and never rebalances. The runner waits for that, and
+    gives the trial up."""
+    synced = Rebalancer.synced
+
+    async def unless_fourth(self: Rebalancer, by: str) -> None:
+        if "host-m4" not in self._settings.consumer_id:
+            await synced(self, by)
+
+    with patch.object(Rebalancer, "synced", unless_fourth):
+        return trial("walkthrough", seed)
 
 
 def registry_cut_short(seed: int) -> History:
@@ -60,7 +74,7 @@ def rest_reported(seed: int) -> History:
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("forged", [as_control, registry_cut_short, member_lost])
+@pytest.mark.parametrize("forged", [as_control, never_rebalances, registry_cut_short, member_lost])
 def test_nothing_is_clean(forged: object, seed: int) -> None:
     history = forged(seed)  # type: ignore[operator]
     assert unknown_causes(history) != []

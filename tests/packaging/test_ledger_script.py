@@ -1,4 +1,4 @@
-"""scripts/ledger.py reports trials that have no history, and fails."""
+"""scripts/ledger.py reports trials in which the runner gave up, and fails."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 SCRIPT = Path(__file__).parents[2] / "scripts" / "ledger.py"
 
 
-def test_a_trial_that_cannot_be_sealed_is_reported_and_fails_the_sweep(
+def test_a_trial_in_which_the_runner_gave_up_is_reported_and_fails_the_sweep(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     spec = importlib.util.spec_from_file_location("ledger_script", SCRIPT)
@@ -23,6 +23,6 @@ def test_a_trial_that_cannot_be_sealed_is_reported_and_fails_the_sweep(
     monkeypatch.setattr(ledger, "SWEEPS", (ledger.Sweep("leave", ("shipped",), never_leaves, live=0, simulated=1),))
     assert ledger.run(tmp_path, real=False) == 1
     told = capsys.readouterr()
-    assert told.err.startswith("failed: leave-simulated-shipped-s1-") and "TrialError" in told.err
+    assert told.err.startswith("failed: leave-simulated-shipped-s1-") and "GaveUp" in told.err
     assert "2 failed" in told.out.splitlines()[-1]
-    assert not list(tmp_path.glob("*/trial.json"))
+    assert len(list(tmp_path.glob("*/trial.json"))) == 2

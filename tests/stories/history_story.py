@@ -161,8 +161,8 @@ class Story:
     def rest(self, ms: float) -> EventId:
         return self.add(ms, "runner", Kind.REST_REACHED, detail={"phase": "p"})
 
-    def rest_missed(self, ms: float, why: str) -> EventId:
-        return self.add(ms, "runner", Kind.REST_MISSED, detail={"phase": "p", "why": why})
+    def rest_missed(self, ms: float, why: str, **detail: object) -> EventId:
+        return self.add(ms, "runner", Kind.REST_MISSED, detail={"phase": "p", "why": why, **detail})
 
     def observed(self, ms: float, *actors: str, zxid: int | None = None) -> EventId:
         detail = {"path": "/consumers/g/ids", "children": [f"g_{actor}" for actor in actors]}

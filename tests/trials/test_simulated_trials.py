@@ -18,11 +18,11 @@ from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, load, read_trial
 from rebalance_lab.history.recorder import RecorderFailed
 from rebalance_lab.trials import api
-from rebalance_lab.trials.lab import TrialError
 from rebalance_lab.trials.plan import PLANTS, Plan
 from rebalance_lab.trials.rest import TrackedSink
 from rebalance_lab.trials.scenario import make_plan, scenario
 from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stage import GaveUp
 
 FAULTY_SEEDS = range(40)
 CONTROL_SEEDS = range(200)
@@ -174,6 +174,7 @@ HASH_SCRIPT = """
 import sys
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stage import GaveUp
 for name in ("zombie", "crash"):
     for seed in (1, 2):
         print(simulate(make_plan(name, seed=seed))[0].trial.history_sha256)
@@ -233,11 +234,11 @@ def test_an_event_that_cannot_be_written_ends_the_trial(monkeypatch: pytest.Monk
         run("zombie")
 
 
-def test_an_error_ends_with_the_command_that_runs_the_trial_again() -> None:
+def test_an_error_ends_with_the_command_that_runs_the_trial_again(tmp_path: Path) -> None:
     never_left = {"fetcher_stop_ms": "9000000", "together": "true"}
     plan = make_plan("leave", rules="shipped", seed=3, plant="ignore-watch", settings=never_left)
-    with pytest.raises(TrialError) as failed:
-        simulate(plan)
+    with pytest.raises(GaveUp) as failed:
+        api.run(plan, tmp_path)
     assert "".join(traceback.format_exception(failed.value)).splitlines()[-1] == (
         "again: rebalance-lab run leave --world simulated --rules shipped --seed 3 "
         "--set together=true --set fetcher_stop_ms=9000000 --set plant=ignore-watch"
