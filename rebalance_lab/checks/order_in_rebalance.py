@@ -1,34 +1,37 @@
-"""Z5a: in each attempt of a rebalance a member first gives up all that it owns, then takes its share.
+"""Z5a: in each attempt to rebalance, a member first gives up all that it owns, and then claims its share.
 
-What a member owns is what stands under its session in the registry: the owner znodes that the session
-created and nobody has deleted, in zxid order. A znode that names the member, of a session that no CONNECTED
-names, is the member's too. An attempt breaks the order if
+A member owns the owner znodes that its session created and that nobody has deleted, in the order of zxids. It also owns
+those whose data name it, if no CONNECTED names their session. An attempt breaks the order if
 
-- it claims (CREATED of an owner znode) while an owner znode of an earlier attempt stands under the session;
-- it claims nothing and ends the rebalance, neither failed nor shut down, while such a znode stands: the member kept
-  it instead of releasing and claiming it again. So does a rebalance that ends without an attempt. (An attempt that
-  finds no broker ends so, with a warning. It is excused if the registry had none at some moment of the attempt);
-- it claims, and then deletes an owner znode that it did not create itself;
-- it claims, and the member goes on believing in, or working on, what it had before the attempt.
+1. it claims (CREATED of an owner znode) while the member owns a znode that an earlier attempt created;
+2. it claims nothing, and the rebalance ends (not as failed, nor for a shutdown) while the member owns such a znode: the
+   member kept the znode instead of deleting and creating it again. A rebalance that ends without an attempt counts as
+   one. An attempt that finds no broker ends like this, with a warning, and is excused if the registry had no broker at
+   some moment of the attempt;
+3. it claims, and then deletes an owner znode that it did not create itself;
+4. it claims while the member still believes in, or works on, what it had before the attempt.
 
-A claim between two attempts, or before the first, breaks the order as well: it is part of no rebalance, so the member
-took before it gave up. If members came or went while others owned partitions, and no attempt gave one up and claimed
-one, the order is not tested: unknown.
+A claim between two attempts, or before the first one, breaks the order as well: the member gave nothing up for it.
 
-Kafka 0.8.2 (ZookeeperConsumerConnector.rebalance) releases in each attempt before it claims, and deletes what
-it has just created where a claim fails (reflectPartitionOwnershipDecision). What a
-member has forgotten (F7, F8) it has not given up, so that breaks the order too. What stands under a former
-session is no longer the member's. A member with `keep.claims.on.conflict` may keep what earlier attempts of
-the same rebalance claimed.
+It is unknown if no attempt both gave up a partition and claimed one, although members came or went while others owned
+partitions: the order was not tested.
 
-A write belongs to the attempt in which the member received the reply with the write's zxid. Where operations
-are only counted it belongs to an attempt by time: within 2 ms of the beginning of an attempt it may be of the
-one before, and if the finding depends on that, it is unknown.
+In Kafka 0.8.2 each attempt releases before it claims (ZookeeperConsumerConnector.rebalance), and deletes what it has
+just created if one of its claims fails (reflectPartitionOwnershipDecision). What a member has forgotten (F7, F8) it has
+not given up, so that breaks the order too. Znodes of the member's former sessions are no longer its own. A member with
+`keep.claims.on.conflict` may keep what earlier attempts of the same rebalance claimed.
 
-Witness: the ATTEMPT_BEGAN; the CREATED of the znode that was kept; and the claim, or the REBALANCE_ENDED of an
-attempt without one. For the third: the ATTEMPT_BEGAN, the first claim and the DELETED. For the fourth: the
-ATTEMPT_BEGAN, the first claim, and the begin and end of the belief or of the run of work. Of a claim outside
-attempts: the end of the attempt before it, and the claim.
+A write belongs to the attempt in which the member received the reply with the write's zxid. Where operations are only
+counted, the time of the write decides. Within 2 ms of the beginning of an attempt it may belong to the attempt before;
+if the finding depends on that, it is unknown.
+
+Witness: the ATTEMPT_BEGAN, and
+
+- for 1 and 2 the CREATED of the znode that was kept, and the claim or the REBALANCE_ENDED;
+- for 3 the first claim and the DELETED;
+- for 4 the first claim, and the begin and the end of the belief or of the run of work.
+
+For a claim outside of attempts: the end of the attempt before it, and the claim.
 """
 
 from __future__ import annotations
@@ -51,13 +54,13 @@ from rebalance_lab.wire.warnings import NO_BROKERS
 #: The setting of claim Z16, as MEMBER_STARTED names it (`lab`).
 _KEEP_CLAIMS = "keep.claims.on.conflict"
 
-#: Outcomes of rebalances that took nothing.
+#: Outcomes of rebalances that did not complete.
 _GAVE_UP = ("failed", "shutdown")
 
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """The attempts of one process, by number, to which a write may belong. -1: none, it came before them."""
+    """The first and the last attempt of one process, by index, to which a write may belong. -1: before all attempts."""
 
     first: int
     last: int
@@ -69,7 +72,7 @@ class _Span:
 
 @dataclass(slots=True)
 class _Znode:
-    """An owner znode. `mine`: whether it is the process's; `span`: if so, the attempts that may have created it."""
+    """An owner znode. `mine`: whether the process owns it. `span`: the attempts that may have created it, if so."""
 
     created: Event
     span: _Span
@@ -79,8 +82,8 @@ class _Znode:
 
 @dataclass(slots=True)
 class _Book:
-    """What one attempt wrote below `owners`. `claim`: the first, or where none is `sure`, the first that may be
-    of this attempt; `created`: the paths."""
+    """What one attempt wrote below `owners`. `claim`: its first claim; if no claim is surely its own (`sure`), the
+    first that may be. `created`: the paths of the znodes that it may have created."""
 
     rebalance: Rebalance
     attempt: Attempt
@@ -94,7 +97,7 @@ class _Book:
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """A breach of the order. `began`: the ATTEMPT_BEGAN; of a claim outside attempts the claim. `sure`: False where
+    """A breach of the order. `began`: the ATTEMPT_BEGAN, or the claim if it is outside of attempts. `sure`: False if
     the history does not show which attempt wrote."""
 
     began: Event
@@ -104,9 +107,9 @@ class _Broken:
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count` of attempts that broke the order, and of claims outside attempts; `attempts` that wrote owner
-    znodes, `both` of them that gave up and claimed, all their `claims` and `releases` (without what they deleted of
-    their own claims)."""
+    """Measures: `count`, the attempts that broke the order and the claims outside of attempts; `attempts`, those that
+    wrote owner znodes; `both`, those that released and claimed; `claims` and `releases`, of all attempts (an attempt
+    that deletes its own claim does not release)."""
     processes = _processes(history)
     found = [
         broken
@@ -127,15 +130,15 @@ def judge(history: History) -> Finding:
         return violated(first.why, first.witness, numbers)
     doubts = [] if numbers["claims"] else ["no rebalance claimed a partition"]
     if numbers["claims"] and not numbers["both"] and (change := occasion(history)) is not None:
-        doubts.append(f"no attempt gave a partition up and claimed one, though {change.of('path')} came or went")
+        doubts.append(f"no attempt gave up a partition and claimed one, although {change.of('path')} came or went")
     if found:
         doubts.append(f"{found[0].why}, unless one of these writes belongs to another attempt")
-    why = "in every attempt all that the member owned was gone before the first claim"
+    why = "in every attempt the member gave up all that it owned before its first claim"
     return not_violated(history, why, numbers, vacuous="; ".join(doubts) or None, across_layers=True)
 
 
 def _processes(history: History) -> dict[str, _Process]:
-    """Actor -> what it did in its attempts: those of several lives follow one another."""
+    """Actor -> its process. The attempts of several lives of an actor follow one another."""
     found: dict[str, _Process] = {}
     connected = frozenset(event.session for event in events_of(history, Kind.CONNECTED))
     for life in lives(history):
@@ -184,7 +187,7 @@ class _Process:
             self._replies[event.zxid, event.of("path")] = event.n
 
     def broken(self, registry_events: Iterable[Event]) -> list[_Broken]:
-        """Every breach of the order, those that are not sure included."""
+        """Every breach of the order by writes, also those that are not sure."""
         standing: dict[object, _Znode] = {}
         ours: list[_Znode] = []
         found: list[_Broken] = []
@@ -208,7 +211,7 @@ class _Process:
         return found + [broken for index in range(len(self.books)) for broken in self._ended(index, ours)]
 
     def went_on(self, history: History) -> list[_Broken]:
-        """Attempts that claimed while the process still believed in, or worked on, what it had."""
+        """Attempts that claimed while the process still believed in, or worked on, what it had before."""
         found = []
         for book in self.books:
             claim, began = book.claim, book.attempt.began
@@ -220,15 +223,15 @@ class _Process:
                 ("worked on", worked_on(history, claim, began.actor)),
             ):
                 if held is not None:
-                    why = f"{_member(book)} claimed {claim.topic}/{claim.partition} while it {what}"
-                    why += f" {held.topic}/{held.partition}, as before"
+                    why = f"{_member(book)} claimed {claim.topic}/{claim.partition} while it still {what}"
+                    why += f" {held.topic}/{held.partition}"
                     ids = (began.id, claim.id, held.begin, *([] if held.end is None else [held.end]))
                     found.append(_Broken(began, why, ids, sure=True))
         return found
 
     def _is_mine(self, event: Event) -> bool:
-        """Whether a registry event is of the process: of its session, or about its member, in a session that
-        nobody is known to have had."""
+        """Whether a registry event is of the process: it is of one of its sessions, or it names its member, and no
+        process is known to have had the session."""
         return event.session in self._sessions or (event.member in self._members and event.session not in self._known)
 
     def _may_be_one(self, former: Event, now: Event) -> bool:
@@ -247,7 +250,7 @@ class _Process:
         return _Span(max(first, min(last, 0)), last)  # nobody claims before the first attempt
 
     def _claimed(self, claim: _Znode, standing: Iterable[_Znode]) -> list[_Broken]:
-        """Enter a claim; whether the member still held something then, or was between two attempts."""
+        """Enter a claim. Returns its breach, if the member still held something or was outside of its attempts."""
         if (outside := self._outside(claim)) is not None:
             return [outside]
         for book in self.books[max(claim.span.first, 0) : claim.span.last + 1]:
@@ -295,7 +298,7 @@ class _Process:
         return other.keeps and one.rebalance is other.rebalance
 
     def _released(self, release: Event, span: _Span) -> list[_Broken]:
-        """Enter a release; whether it came after a claim of the same attempt."""
+        """Enter a release. Returns its breach, if it came after a claim of the same attempt."""
         books = self.books[max(span.first, 0) : span.last + 1]
         if not books or any(release.of("path") in book.created for book in books):
             return []
@@ -304,13 +307,13 @@ class _Process:
         for book in books:
             if (claim := book.claim) is not None:
                 gave = f"{release.topic}/{release.partition}"
-                why = f"{_member(book)} claimed {claim.topic}/{claim.partition}, then gave {gave} up"
+                why = f"{_member(book)} claimed {claim.topic}/{claim.partition}, then gave up {gave}"
                 witness = (book.attempt.began.id, claim.id, release.id)
                 found.append(_Broken(book.attempt.began, why, witness, span.sure and book.sure))
         return found
 
     def _ended(self, index: int, ours: Sequence[_Znode]) -> list[_Broken]:
-        """What an attempt without a claim still held when it ended its rebalance."""
+        """The breach of an attempt without a claim: it still held a znode when it ended its rebalance."""
         book = self.books[index]
         ended = book.attempt.ended
         if book.sure or ended is None or ended.kind is not Kind.REBALANCE_ENDED or ended.of("outcome") in _GAVE_UP:
@@ -324,19 +327,19 @@ class _Process:
                 continue
             stood = self._stood(each, ended)
             if stood is not False:
-                why = f"{_member(book)} ended a rebalance and had not given {_named(each)} up"
+                why = f"{_member(book)} ended a rebalance without giving up {_named(each)}"
                 sure = stood is True and book.claim is None
                 began = book.attempt.began
                 return [_Broken(began, why, (began.id, each.created.id, ended.id), sure)]
         return []
 
     def _found_no_broker(self, attempt: Attempt, ended: Event) -> bool:
-        """It warned so, and the registry may have had none."""
+        """Whether it warned of that, and the registry may have had no broker."""
         warned = any(attempt.began.n < n < ended.n for n in self._brokerless)
         return warned and may_lack_brokers(self._history, attempt.began.at_us, ended.at_us)
 
     def _stood(self, znode: _Znode, ended: Event) -> bool | None:
-        """Whether a znode stood when an attempt ended; None where the history does not show it."""
+        """Whether a znode stood when an attempt ended; None if the history does not show it."""
         gone = znode.deleted
         if gone is None:
             return True
@@ -371,7 +374,7 @@ def _rebalanced(history: History) -> bool:
 CHECK = Check(
     name="order_in_rebalance",
     compares=(Layer.REGISTRY, Layer.OP),
-    meaning="In a rebalance a member claimed partitions, or ended it, and had not given up all that it owned.",
+    meaning="A member claimed partitions, or ended a rebalance, before it had given up all that it owned.",
     plants=("claim-before-release",),
     judge=judge,
     about=About.STATEMENT,

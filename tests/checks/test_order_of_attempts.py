@@ -12,9 +12,9 @@ from rebalance_lab.checks import Outcome
 @pytest.mark.parametrize(
     ("claims_ms", "why"),
     [
-        ((1010, 1020), "g_m1 claimed t/2, then gave t/5 up"),
-        ((1001, 1020), "g_m1 claimed t/3, then gave t/5 up"),  # t/2 may be the former attempt's
-        ((1001, 1020, 1030), "g_m1 claimed t/3, then gave t/5 up"),
+        ((1010, 1020), "g_m1 claimed t/2, then gave up t/5"),
+        ((1001, 1020), "g_m1 claimed t/3, then gave up t/5"),  # t/2 may be the former attempt's
+        ((1001, 1020, 1030), "g_m1 claimed t/3, then gave up t/5"),
     ],
 )
 def test_the_first_claim_that_is_surely_of_the_attempt_is_told(claims_ms: tuple[float, ...], why: str) -> None:

@@ -94,7 +94,7 @@ def test_where_nothing_is_given_up_the_order_is_not_tested(seed: int) -> None:
     with patch.object(Watcher, "_trigger", lambda _watcher, _path: None):
         finding = CHECKS["order_in_rebalance"].judge(trial("walkthrough", seed))
     assert finding.outcome is Outcome.UNKNOWN
-    assert finding.why.startswith("no attempt gave a partition up and claimed one, though ")
+    assert finding.why.startswith("no attempt gave up a partition and claimed one, although ")
 
 
 @pytest.mark.parametrize("seed", range(3))
