@@ -8,6 +8,10 @@
   live trial an attempt may take as long as the requests of any one attempt took that no fault disturbed
   (`_requests_us`). What a member did between its requests does not count: that would let slow members extend their
   own bound.
+- *Prompt*: the same requests, without the stop of the fetchers, and in a live trial with LIVE_ROUND_TRIP_US each. A
+  member that is in no rebalance may take that long from what sets a rebalance off to its REBALANCE_BEGAN. It needs two
+  round trips for each notification that waits for ZkClient's event thread, and one for each topic that it watches
+  when it starts.
 - *Rebalance*: rebalance_max_retries * (rebalance_backoff_ms + attempt), which is what 0.8.2 spends
   on one rebalance before it gives up (`ZKRebalancerListener.syncedRebalance`).
 - *Quiet*: two back-offs (the trial's), but QUIET_LEAST_US: nothing may have changed for so long
@@ -52,6 +56,7 @@ class Bounds:
     """In microseconds; see the module."""
 
     attempt_us: int
+    prompt_us: int
     rebalance_us: int
     expiry_us: int
     quiet_us: int
@@ -84,6 +89,7 @@ def bounds_of(history: History, actors: frozenset[str]) -> Bounds:
     attempt_us = settings["fetcher_stop_ms"] * 1000 + _longest_requests_us(history)
     return Bounds(
         attempt_us=attempt_us,
+        prompt_us=_ordinary_requests_us(history),
         rebalance_us=settings["rebalance_max_retries"] * (settings["rebalance_backoff_ms"] * 1000 + attempt_us),
         expiry_us=(settings["session_timeout_ms"] + 2 * settings["tick_ms"]) * 1000,
         quiet_us=max(2 * _parameter(history, "rebalance_backoff_ms") * 1000, QUIET_LEAST_US),
@@ -91,8 +97,8 @@ def bounds_of(history: History, actors: frozenset[str]) -> Bounds:
 
 
 @once
-def _longest_requests_us(history: History) -> int:
-    """What the requests of one attempt may take."""
+def _ordinary_requests_us(history: History) -> int:
+    """What the requests of one attempt take with one ordinary round trip each."""
     places = {
         (event.topic, event.partition) for event in events_of(history, Kind.CREATED) if event.partition is not None
     }
@@ -100,9 +106,16 @@ def _longest_requests_us(history: History) -> int:
     partitions = max(_parameter(history, "partitions"), len(places))
     members = max(_parameter(history, "members"), len(events_of(history, Kind.MEMBER_STARTED)))
     requests = 3 * _parameter(history, "brokers") + members + topics + 4 * partitions + 7
+    simulated = history.trial.world == "simulated"
+    return requests * (2 * _parameter(history, "latency_max_us") if simulated else LIVE_ROUND_TRIP_US)
+
+
+@once
+def _longest_requests_us(history: History) -> int:
+    """What they may take."""
     if history.trial.world == "simulated":
-        return requests * 2 * _parameter(history, "latency_max_us")
-    return max([requests * LIVE_ROUND_TRIP_US, *_requests_us(history)])
+        return _ordinary_requests_us(history)
+    return max([_ordinary_requests_us(history), *_requests_us(history)])
 
 
 def _requests_us(history: History) -> Iterator[int]:

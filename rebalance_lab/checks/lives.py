@@ -77,6 +77,14 @@ class Life:
             return False
         return any(stretch.begin_us <= begin_us and stretch.end_us >= end_us for stretch in self.connected)
 
+    def idle_us(self, begin_us: int, end_us: int) -> int:
+        """How long of a stretch it was in no rebalance."""
+        busy_us = 0
+        for rebalance in self.rebalances:
+            until_us = end_us if rebalance.ended is None else min(rebalance.ended.at_us, end_us)
+            busy_us += max(0, until_us - max(rebalance.began.at_us, begin_us))
+        return end_us - begin_us - busy_us
+
 
 _KINDS = (
     *(Kind.MEMBER_STARTED, Kind.MEMBER_CLOSING, Kind.MEMBER_CLOSED),

@@ -8,25 +8,28 @@ trigger that waited it names the end of the former rebalance, which is what woke
 
 A rebalance that began later than that counts for `missed_watch` even if its member had not heard of the change:
 it reads the list of members after the change. For a statement that the change *makes* members rebalance (claims Z7b
-and Z15a) that is not enough: a timer, or another change, may have set the rebalance off. There it counts only if,
-before it began, the member's watch of a touched path fired or a read that sets this watch was answered at the zxid
-of the change or later, and a REBALANCE_TRIGGERED for such a path came after the member's former rebalance began.
-Where operations are only counted, this cannot be told, and the times decide there too.
+and Z15a) that is not enough: the change must have set it off (`causes`).
+
+A rebalance counts only if an attempt of it decided or failed, or if the registry had no broker meanwhile (Kafka's
+attempt then ends at once, ZookeeperConsumerConnector 0.8.2.2); or if the history ends in it. A member that reports
+a rebalance, and in it an attempt that does nothing, has not rebalanced.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from rebalance_lab.checks.bounds import bounds, lacking
+from rebalance_lab.checks.brokers import may_lack_brokers
+from rebalance_lab.checks.causes import Cause, cause, triggered_since
 from rebalance_lab.checks.faults import DEEDS, TOLERANCE_US, clock_drifted, faults, not_violated, under_way, violated
-from rebalance_lab.checks.lives import Life, lives
+from rebalance_lab.checks.lives import Life, Rebalance, lives
 from rebalance_lab.checks.model import Finding
+from rebalance_lab.checks.operations import recorded_singly
 from rebalance_lab.checks.scope import closing_us, rests_of
-from rebalance_lab.checks.unheard import by_path, watch_answers
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind
@@ -41,10 +44,10 @@ _Heard = tuple[list[int], list[int]]
 class Reaction:
     """What one member did about one change. `registered`: its id, which stood then. `began`: its first
     REBALANCE_BEGAN after the change (`_follows`), by the deadline or later; None where there is none. A
-    rebalance that ended without an attempt does not count: the member changed nothing. `other`: the first
-    that began after the change and was not set off by it, where that was asked and `began` is None.
-    `missed`: it had to by the deadline, and did not; `known`: that much can be said. `open`: nothing can
-    be said, and the member had not left by the deadline."""
+    rebalance in name only does not count (see the module). `other`: the first that began after the change
+    and was not, or perhaps not, set off by it, where that was asked and `began` is None. `missed`: it had to by
+    the deadline, and did not; `known`: that much can be said. `open`: nothing can be said, and the member had
+    not left by the deadline."""
 
     change: Event
     life: Life
@@ -83,7 +86,7 @@ def reactions(history: History, changes: Iterable[Event], *, group: bool, caused
     if that is earlier and no fault was under way: then nothing is left that would make the member
     begin. A member must begin only if until then it lived, was connected and undisturbed.
     """
-    begun = {life.who: _begun(life) for life in lives(history)}
+    begun = {life.who: _begun(history, life) for life in lives(history)}
     registered = _registered(history)
     rests = [rest.at_us for rest in rests_of(history) if not under_way(history, rest)]
     end_us, _ = closing_us(history)
@@ -96,11 +99,13 @@ def reactions(history: History, changes: Iterable[Event], *, group: bool, caused
             znode = next((one for one in registered.get(life.who, ()) if _there(one, change)), None)
             if znode is None:
                 continue
-            late = [event for event in _late(begun[life.who], change) if _follows(history, event, change)]
-            began = next((event for event in late if not caused or _set_off(history, life, event, change)), None)
+            late = [event for event in _late(begun[life.who], change) if _follows(history, life, event, change)]
+            causes = {event.id: cause(history, life, event, change) if caused else Cause.CHANGE for event in late}
+            began = next((event for event in late if causes[event.id] is Cause.CHANGE), None)
             other = late[0] if late and began is None else None
             in_time = began is not None and began.at_us <= deadline_us + TOLERANCE_US
-            had_to = deadline_us <= end_us and life.undisturbed(change.at_us, deadline_us)
+            told = began is not None or Cause.OPEN not in causes.values()
+            had_to = told and deadline_us <= end_us and life.undisturbed(change.at_us, deadline_us)
             known = in_time or had_to
             there = life.left_us is None or life.left_us > deadline_us
             found.append(
@@ -134,8 +139,9 @@ def judge_reactions(history: History, found: Sequence[Reaction], *, clean: str, 
         nothing = "of no change it can be told whether a member noticed it"
     doubt = next((one for one in found if one.open), None)
     if nothing is None and doubt is not None:
+        why = "it was disturbed then" + ("" if doubt.other is None else ", or what set its rebalance off is not known")
         path = doubt.change.of("path")
-        nothing = f"whether {doubt.life.member} reacted to the change of {path} cannot be told: it was disturbed then"
+        nothing = f"whether {doubt.life.member} reacted to the change of {path} cannot be told: {why}"
     return not_violated(history, clean, numbers, vacuous=nothing, across_layers=True)
 
 
@@ -182,9 +188,15 @@ def _undisturbed_from_us(history: History, change: Event) -> int:
     return max(ends)
 
 
-def _begun(life: Life) -> list[Event]:
-    """The REBALANCE_BEGAN of each rebalance in which an attempt was made, or may still be."""
-    return [one.began for one in life.rebalances if one.attempts or one.ended is None]
+def _begun(history: History, life: Life) -> list[Event]:
+    """The REBALANCE_BEGAN of each rebalance that is not one in name only."""
+    return [one.began for one in life.rebalances if one.ended is None or _acted(history, one, one.ended)]
+
+
+def _acted(history: History, rebalance: Rebalance, ended: Event) -> bool:
+    if any(one.decided is not None or one.failed is not None for one in rebalance.attempts):
+        return True
+    return bool(rebalance.attempts) and may_lack_brokers(history, rebalance.began.at_us, ended.at_us)
 
 
 def _late(begun: Sequence[Event], change: Event) -> Iterable[Event]:
@@ -192,55 +204,19 @@ def _late(begun: Sequence[Event], change: Event) -> Iterable[Event]:
     return islice(begun, bisect_right(begun, change.at_us - TOLERANCE_US, key=lambda event: event.at_us), None)
 
 
-def _follows(history: History, began: Event, change: Event) -> bool:
-    """Whether a rebalance that began no sooner than 2 ms before a change began after it. Where replies
-    are not recorded (operations are counted only) the times must do: a simulated server's is the
-    beginning of its millisecond, and exact but for that; between real clocks the 2 ms are in doubt."""
+def _follows(history: History, life: Life, began: Event, change: Event) -> bool:
+    """Whether a rebalance that began no sooner than 2 ms before a change began after it. Where replies are not
+    recorded (operations are counted only), the times must do and a trigger for the change must have come since. A
+    simulated server's time is the beginning of its millisecond, and exact but for that; between real clocks the 2 ms
+    are in doubt."""
     if began.at_us > change.at_us + TOLERANCE_US:
         return True
     heard = _heard(history).get(began.actor)
     if heard is None:
-        return history.trial.world != "simulated" or began.at_us >= change.at_us
+        early = history.trial.world == "simulated" and began.at_us < change.at_us
+        return not early and triggered_since(history, life, began, change)
     index = bisect_left(heard[0], began.n)
     return index > 0 and heard[1][index - 1] >= (change.zxid or 0)
-
-
-def _set_off(history: History, life: Life, began: Event, change: Event) -> bool:
-    """Whether the change can have set off a rebalance that began after it: the module says how."""
-    if began.actor not in _heard(history):
-        return True
-    path = str(change.of("path"))
-    touched, former = (path, path.rpartition("/")[0]), -1
-    for rebalance in life.rebalances:
-        if rebalance.began.n < began.n:
-            former = rebalance.began.n
-    triggered = any(former < each.n < began.n for each in _of_paths(_triggers(history), began.actor, touched))
-    return triggered and any(
-        each.n < began.n and _after(each, change) for each in _of_paths(_notices(history), began.actor, touched)
-    )
-
-
-def _after(notice: Event, change: Event) -> bool:
-    """Whether a member that had this notification or reply knew of the change."""
-    if notice.kind is Kind.WATCH_FIRED:
-        return notice.at_us >= change.at_us - TOLERANCE_US
-    return (notice.zxid or 0) >= (change.zxid or 0)
-
-
-def _of_paths(events: Mapping[tuple[str, str], Sequence[Event]], actor: str, paths: Iterable[str]) -> Iterable[Event]:
-    return (event for path in paths for event in events.get((actor, path), ()))
-
-
-@once
-def _triggers(history: History) -> dict[tuple[str, str], list[Event]]:
-    return by_path(events_of(history, Kind.REBALANCE_TRIGGERED))
-
-
-@once
-def _notices(history: History) -> dict[tuple[str, str], list[Event]]:
-    """The watches that fired, and the answers to reads that set one."""
-    watches_set = [event for events in watch_answers(history).values() for event in events]
-    return by_path([*events_of(history, Kind.WATCH_FIRED), *watches_set])
 
 
 @once
@@ -248,6 +224,7 @@ def _heard(history: History) -> dict[str, _Heard]:
     """Of each actor whose replies are recorded."""
     replies = (Kind.OK, Kind.FAILED_OP)
     answered = {event.actor for event in events_of(history, *replies) if event.zxid is not None}
+    answered &= recorded_singly(history)
     found: dict[str, _Heard] = {actor: ([], []) for actor in answered}
     for event in sorted(events_of(history, *replies, Kind.WATCH_FIRED), key=lambda event: event.n):
         if event.actor in answered and event.zxid is not None:

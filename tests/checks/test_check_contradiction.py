@@ -121,7 +121,8 @@ def test_a_group_that_never_rested_is_unknown() -> None:
 
 def test_without_a_decision_it_does_not_apply() -> None:
     story = settled()
-    story.rebalances(2_000, 2_010, "m1")
+    story.begins(2_000, "m1")
+    story.ends(2_010, "m1")
     assert not CHECK.applies(story.history())
     deals(story, "m1", 2_100, 2_110, 2_150, wants=[0])
     assert CHECK.applies(story.history())

@@ -25,7 +25,7 @@ def readers(*streams: dict[str, int], pattern: str = "static") -> GroupStory:
 def test_readers_of_other_topics_rebalance_too() -> None:
     story = readers({"a": 1}, {"b": 1})
     story.joins(2000, "m3", streams={"b": 1})
-    story.rebalances(2005, 2010, "m1")
+    story.reacts(2005, 2010, "m1")
     assert GLOBAL.about is About.STATEMENT
     assert GLOBAL.applies(story.history())
     assert GLOBAL.judge(ended(story).history()) == Finding(
@@ -40,7 +40,7 @@ def test_readers_in_another_group_need_not() -> None:
     story = readers({"a": 1}, {"b": 1})
     story.joins(3, "m3", streams={"c": 1}, group="h")
     story.goes(2000, "m2")
-    story.rebalances(2005, 2010, "m1")
+    story.reacts(2005, 2010, "m1")
     finding = GLOBAL.judge(ended(story).history())
     assert (finding.outcome, finding.measures["reactions"]) == (Outcome.CLEAN, 1)
 

@@ -50,6 +50,27 @@ def test_one_says_so_and_makes_no_attempt() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("what", "outcome"),
+    [("nothing", Outcome.VIOLATED), ("decides", Outcome.CLEAN), ("fails", Outcome.CLEAN), ("no broker", Outcome.CLEAN)],
+)
+def test_an_attempt_that_does_nothing_is_no_rebalance(what: str, outcome: Outcome) -> None:
+    """Kafka's attempt ends at once where it finds no broker."""
+    story = two_at_rest()
+    story.broker(500, 0)
+    third_joins(story, ("m3", 2010), ("m1", 2010))
+    story.triggers(2010, "m2")
+    story.begins(2010, "m2")
+    if what == "decides":
+        story.decides(2011, "m2", [])
+    if what == "fails":
+        story.fails(2011, "m2")
+    if what == "no broker":
+        story.broker(2011, 0, Kind.DELETED)
+    story.ends(2020, "m2")
+    assert MISSED.judge(ended(story).history()).outcome is outcome
+
+
 def test_one_does_too_late() -> None:
     story = two_at_rest()
     change = third_joins(story, ("m1", 2010))
@@ -268,7 +289,7 @@ def test_a_broker_that_comes_makes_every_group_rebalance() -> None:
     story.joins(200, "m3", group="h")
     story.broker(2000, 1)
     for actor, group in (("m1", "g"), ("m2", "g"), ("m3", "h")):
-        story.rebalances(2010, 2020, actor, group=group)
+        story.reacts(2010, 2020, actor, "/brokers/ids", group)
     assert BROKERS.applies(story.history())
     assert BROKERS.judge(ended(story).history()) == Finding(
         Outcome.CLEAN,

@@ -105,7 +105,7 @@ def test_a_killed_process_records_nothing_more() -> None:
     story = rested()
     story.killed(2_000, "m1")
     story.worked("m1", 2_100)
-    assert contradiction(story) == "kill of m1 (runner/0) stopped nothing: m1 recorded event 5 meanwhile"
+    assert contradiction(story) == "kill of m1 (runner/0) stopped nothing: m1 recorded event 6 meanwhile"
 
 
 def test_one_that_is_dead_contradicts_nothing() -> None:

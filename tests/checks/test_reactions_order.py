@@ -95,3 +95,18 @@ def test_the_first_reply_of_all_may_be_how_it_heard(first_ms: float, outcome: Ou
     if first_ms > 1999:
         story.add(first_ms, "m2", Kind.OK, group=None, zxid=3, detail={"path": "/consumers/g/ids"})
     assert MISSED.judge(ended(story).history()).outcome is outcome
+
+
+@pytest.mark.parametrize("world", ["processes", "simulated"])
+@pytest.mark.parametrize(("triggered", "outcome"), [(True, Outcome.CLEAN), (False, Outcome.VIOLATED)])
+def test_with_operations_counted_a_rebalance_at_the_change_needs_a_trigger(
+    world: str, triggered: bool, outcome: Outcome
+) -> None:
+    story = two_at_rest(world=world)
+    story.counted(1500, "m2", children=1)
+    third_joins(story, ("m1", 2010))
+    if triggered:
+        story.triggers(2001, "m2")
+    story.rebalances(2001, 2020, "m2")
+    story.asks(9000, "m2", "close", "", zxid=3)  # the one operation that is recorded
+    assert MISSED.judge(ended(story).history()).outcome is outcome

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
+from rebalance_lab.history.events import Kind
 from zkconsumer import watcher
 from zkconsumer.watcher import Watcher
 
@@ -11,7 +12,19 @@ QUIET_US = 1_500_000
 
 
 @contextmanager
-def timers() -> Iterator[None]:
-    """Every member rebalances whenever it has been idle for 1.5 s."""
-    with patch.object(Watcher, "_unasked", lambda _self: True), patch.object(watcher, "WAKE_PERIOD_US", QUIET_US):
+def timers(quiet_us: int = QUIET_US) -> Iterator[None]:
+    """Every member rebalances whenever it has been idle for so long."""
+    with patch.object(Watcher, "_unasked", lambda _self: True), patch.object(watcher, "WAKE_PERIOD_US", quiet_us):
+        yield
+
+
+@contextmanager
+def only_timers(quiet_us: int = QUIET_US) -> Iterator[None]:
+    """The same, and no watch makes a member rebalance: it records the trigger, and that is all."""
+
+    def noted(self: Watcher, path: str) -> None:
+        self._report.step(Kind.REBALANCE_TRIGGERED, path=path, coalesced=self._flag.raised)
+        self.triggers += 1
+
+    with timers(quiet_us), patch.object(Watcher, "_trigger", noted):
         yield

@@ -96,18 +96,21 @@ class GroupStory(Story):
 
     # -- rebalances ---------------------------------------------------------------------------
 
-    def begins(self, ms: float, actor: str, *, group: str = "g") -> EventId:
+    def begins(self, ms: float, actor: str, *, by: str = "watcher", group: str = "g") -> EventId:
         """REBALANCE_BEGAN and the first ATTEMPT_BEGAN; returns the former."""
-        began = self._step(ms, actor, Kind.REBALANCE_BEGAN, group)
+        began = self._step(ms, actor, Kind.REBALANCE_BEGAN, group, by=by)
         self._step(ms, actor, Kind.ATTEMPT_BEGAN, group)
         return began
 
     def ends(self, ms: float, actor: str, outcome: str = "ok", *, attempts: int = 1, group: str = "g") -> EventId:
         return self._step(ms, actor, Kind.REBALANCE_ENDED, group, outcome=outcome, attempts=attempts)
 
-    def rebalances(self, ms: float, until_ms: float, actor: str, outcome: str = "ok", *, group: str = "g") -> EventId:
-        """One rebalance of one attempt; returns its REBALANCE_BEGAN."""
-        began = self.begins(ms, actor, group=group)
+    def rebalances(
+        self, ms: float, until_ms: float, actor: str, outcome: str = "ok", *, by: str = "watcher", group: str = "g"
+    ) -> EventId:
+        """One rebalance of one attempt, with a decision of which nothing is told; returns its REBALANCE_BEGAN."""
+        began = self.begins(ms, actor, by=by, group=group)
+        self._step(ms, actor, Kind.DECIDED, group)
         self.ends(until_ms, actor, outcome, group=group)
         return began
 
@@ -145,6 +148,16 @@ class GroupStory(Story):
     def told(self, ms: float, actor: str, path: str = "/consumers/g/ids") -> EventId:
         """A watch fires."""
         return self.add(ms, actor, Kind.WATCH_FIRED, group=None, detail={"path": path, "event": "child"})
+
+    def triggers(self, ms: float, actor: str, path: str = "/consumers/g/ids") -> EventId:
+        """Its watcher is told to rebalance."""
+        return self._step(ms, actor, Kind.REBALANCE_TRIGGERED, "g", path=path)
+
+    def reacts(self, ms: float, until_ms: float, actor: str, path: str = "/consumers/g/ids", group: str = "g") -> None:
+        """Its watch fires, and it rebalances at once."""
+        self.told(ms, actor, path)
+        self.triggers(ms, actor, path)
+        self.rebalances(ms, until_ms, actor, group=group)
 
     def refused(self, ms: float, actor: str, *, code: int = -110) -> EventId:
         """The registry's FAILED: ZooKeeper refuses a write of the actor, by default as the znode exists."""
