@@ -66,12 +66,6 @@ def counted(verdicts: Iterable[Verdict]) -> str:
     return "; ".join(pieces)
 
 
-def status_in_words(verdict: Verdict) -> str:
-    """The status beside the verdict. A claim may be refuted before enough trials deny it to call that as expected."""
-    refuted_early = verdict.verdict != "unknown" and verdict.status == "unknown"
-    return "not yet as expected" if refuted_early else verdict.status
-
-
 def as_it_came(verdicts: Iterable[Verdict]) -> str:
     """What the readings that are as expected came out as: ` (8 reproduced, 3 refuted)`. Empty where none was
     refuted."""

@@ -15,12 +15,6 @@ decided, and every verdict that needs controls needs that share of its controls 
 counter-example refutes a universal claim whatever else is undecided. A fit that disagrees is not a
 counter-example: it needs the share.
 
-**Expected to be refuted.** One counter-example refutes a universal claim or a trend, but a reading that expects this
-gives a reason for it, which holds in every trial. Its status is *as expected* only when each world has the
-`minimum` of trials that deny it and most of its trials are decided; until then the status is *unknown*. If fewer than
-DENIED_PERCENT of a world's decided trials deny it, the status is *surprise*: something else than the reason refuted
-it. A trend is also refuted as expected by a fit that disagrees in each world asked for.
-
 **Conditions** (`where` of a run, and of a reading, which adds its own) choose trials by their
 parameters: a parameter, an operator, a bound, as in
 
@@ -74,10 +68,6 @@ MANY_LIVE, MANY_SIMULATED = 5, 200
 #: The least share of a world's trials, in percent, that must be decided before they say what always holds.
 #: A busy machine can disturb live trials; nothing disturbs simulated ones.
 DECIDED_PERCENT = {"live": 50, "simulated": 90}
-
-#: The least share of each world's decided trials, in percent, that must deny a universal claim or a trend
-#: which is expected to be refuted.
-DENIED_PERCENT = 90
 
 #: Columns of the table of herd costs that a trend can have, and its models.
 TREND_MEASURES = ("reads", "writes", "notifications", "rebalances")
@@ -147,8 +137,8 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - A trial *shows* an existential claim if it is decided and every check is violated, and any
       other if it is decided and every check is clean. It *denies* the first if it is decided and
       not all are violated; the others if one is violated.
-    - `minimum`: trials that must show it; that must deny it, where a universal claim or a trend is expected
-      to be refuted. For existential claims `to_refute`: trials that must deny it while none shows it.
+    - `minimum`: trials that must show it. For existential claims `to_refute`: trials that must
+      deny it while none shows it.
     - Controls: of the same scenario, rules and `where`, at least one in each world asked for
       *clean*, and none *violated*, in every check that looks for an anomaly and in the run's own.
       (What holds of controls in checks of other statements says nothing about this one.) Checks

@@ -13,7 +13,7 @@ from math import sqrt
 from statistics import NormalDist
 from typing import Any
 
-from rebalance_lab.analysis.ledger import DECIDED_PERCENT, DENIED_PERCENT, Expected, Quantifier
+from rebalance_lab.analysis.ledger import DECIDED_PERCENT, Expected, Quantifier
 
 Row = dict[str, Any]
 
@@ -40,22 +40,16 @@ def verdict_row(counted: Row) -> Row:
     row = counted | _spread(counted["roles"] or []) | {"fits": counted["fits"] or []}
     verdict = _verdict(row)
     row |= {world: _decided(row, world) for world in WORLDS}
-    row |= {"verdict": verdict}
-    row |= {"status": _status(row)}
+    row |= {"verdict": verdict, "status": _status(row["expected"], verdict)}
     row |= {"witness": _witness(row), "examples": _examples(row)}
     return row | {"why": why(row), "frequencies": [_frequency(row, world) for world in WORLDS]}
 
 
-def _status(row: Row) -> str:
-    verdict: str = row["verdict"]
+def _status(expected: str, verdict: str) -> str:
     if verdict in ("unknown", "not run"):
         return verdict
-    if verdict != row["expected"]:
+    if verdict != expected:
         return "surprise"
-    if verdict == Expected.REFUTED and not _exists(row) and not _fit_denies_throughout(row):
-        if not all(_mostly_denied(row, world) for world in WORLDS):
-            return "surprise"
-        return "as expected" if not _too_few_denials(row) else "unknown"
     return verdict if verdict == Expected.DOES_NOT_APPLY else "as expected"
 
 
@@ -116,28 +110,6 @@ def _denied(row: Row) -> bool:
         return enough and _total(row, "shows") == 0
     fit_denies = any(row[f"disagrees_{world}"] and _settled(row, world) for world in WORLDS)
     return _total(row, "denies") > 0 or fit_denies
-
-
-def _fit_denies_throughout(row: Row) -> bool:
-    """Whether a trend's fit disagrees in each world that is asked for."""
-    return _is_trend(row) and all(row[f"disagrees_{world}"] and _settled(row, world) for world in _asked(row))
-
-
-def _mostly_denied(row: Row, world: str) -> bool:
-    return 100 * int(row[f"denies_{world}"]) >= DENIED_PERCENT * _decided(row, world)
-
-
-def _too_few_denials(row: Row) -> list[str]:
-    """What is missing until a refuted universal claim or trend has come out as expected; nothing where it has."""
-    pieces = _too_few_decided(row)
-    for world in WORLDS:
-        need = row[f"minimum_{world}"] - row[f"denies_{world}"]
-        if need > 0:
-            more = " more" if row[f"denies_{world}"] else ""
-            pieces.append(
-                f"needs {need}{more} {world} trial{'s' if need > 1 else ''} that den{'y' if need > 1 else 'ies'} it"
-            )
-    return pieces
 
 
 def _settled(row: Row, world: str) -> bool:
@@ -204,7 +176,7 @@ def _reason(row: Row) -> str:
         case "applies":
             return f"trials have what the claim is about: {_seen(row)}"
         case "refuted":
-            return _never_seen(row) if _exists(row) else _seen(row) + _trend_in_words(row) + _beside_expectation(row)
+            return _never_seen(row) if _exists(row) else _seen(row) + _trend_in_words(row)
     return _missing(row)
 
 
@@ -249,15 +221,6 @@ def _seen(row: Row) -> str:
         return f"{_checks(row)} clean in all {_counts(row, 'shows')}"
     role = "shows" if _exists(row) else "denies"
     return f"{_checks(row)} violated in {' and '.join(_share(row, role, world) for world in WORLDS)}"
-
-
-def _beside_expectation(row: Row) -> str:
-    """Why a universal claim or trend that was expected to be refuted did not come out as expected."""
-    if row["expected"] != Expected.REFUTED or row["status"] == "as expected":
-        return ""
-    if row["status"] == "surprise":
-        return f"; expected in at least {DENIED_PERCENT} % of the decided trials of each world"
-    return f"; refuted, but as expected only with enough trials: {', '.join(_too_few_denials(row))}"
 
 
 def _never_seen(row: Row) -> str:

@@ -1,15 +1,21 @@
 """Z6: the order in which a member starts.
 
 It registers, watches the ids of its group, watches /brokers/ids, with a topic filter also watches
-/brokers/topics, and then forces its first rebalance. The steps are the member's own operations, at the
-time it asks for them, without those that the server refused: the first create of its id, the first read
-of the children of each path that sets a watch (a watch of `exists` does not hear of children), and its
-first REBALANCE_BEGAN. A member has a filter if it reports one or if the registry holds one in its
+/brokers/topics, and then forces its first rebalance. The steps are the member's own operations that were
+answered with OK, at the time it asks for them: the first create of its id, the first read of the children
+of each path that sets a watch (a watch of `exists` does not hear of children); and its first
+REBALANCE_BEGAN. A member has a filter if it reports one or if the registry holds one in its
 registration. 0.8.2 as shipped watches /brokers/ids only after a rebalance that found no broker, so
 there the statement fails. A member that never rebalanced is left out. The check does not apply to a
 history that only counts operations, or that records of no read whether it sets a watch.
 
-Witness: the two steps in the wrong order; of a step that is missing, the steps around its place.
+The start forces a rebalance if the starting thread itself begins one (`by` is create), promptly after the answer
+to the last step (`Bounds.prompt_us`, without rebalances that a watch asked for meanwhile). Otherwise
+something else set the first rebalance off, such as a timer. In a live trial, or under a fault, the
+process or its server may have stood still, so there a late rebalance leaves the trial unknown.
+
+Witness: the two steps in the wrong order; of a step that is missing, the steps around its place; of a
+rebalance that was not forced, the last step and the rebalance.
 """
 
 from __future__ import annotations
@@ -17,7 +23,8 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 
-from rebalance_lab.checks.faults import not_violated, violated
+from rebalance_lab.checks.bounds import bounds, lacking
+from rebalance_lab.checks.faults import not_violated, undisturbed, violated
 from rebalance_lab.checks.groups import registration_of
 from rebalance_lab.checks.lives import Life, lives
 from rebalance_lab.checks.model import About, Check, Finding
@@ -31,6 +38,9 @@ TOPICS = "/brokers/topics"
 #: What a registration with a filter has for its pattern.
 FILTERS = ("white_list", "black_list")
 
+#: The `by` of the rebalance that a start forces.
+_START = "create"
+
 #: A step of the start: what it is, and the event, None where it did not happen before the last.
 _Step = tuple[str, Event | None]
 
@@ -39,11 +49,53 @@ def judge(history: History) -> Finding:
     """Measures: `members` that rebalanced; `count` of those that started in another order."""
     found = [(life, steps) for life in lives(history) if (steps := _steps(history, life))]
     broken = [(life, steps) for life, steps in found if _wrong(steps)]
-    numbers = {"count": len(broken), "members": len(found)}
+    unforced = [(life, steps) for life, steps in found if not _wrong(steps) and not _forces(history, life, steps)]
+    convicted = [(life, steps) for life, steps in unforced if not _excused(history, life, steps)]
+    numbers = {"count": len(broken) + len(convicted), "members": len(found)}
     if broken:
         return _violated(*broken[0], numbers)
+    if convicted:
+        life, steps = convicted[0]
+        before, first = _events(steps)[-2:]
+        witness = (before.id, (_forced(life) or first).id)
+        return violated(f"{life.member} did not force its first rebalance", witness, numbers)
     nothing = None if found else "no member rebalanced"
+    if unforced:
+        nothing = lacking(history) or f"{unforced[0][0].member} stood still, or did not force its first rebalance"
     return not_violated(history, "every member started in the order told", numbers, vacuous=nothing)
+
+
+def _forced(life: Life) -> Event | None:
+    """The rebalance that the start itself began."""
+    return next((one.began for one in life.rebalances if one.began.of("by") == _START), None)
+
+
+def _forces(history: History, life: Life, steps: Sequence[_Step]) -> bool:
+    """Whether the start of a member of which no step is missing began a rebalance promptly after the last one, or had
+    no time to."""
+    forced = _forced(life)
+    end_us = history.events[-1].at_us if life.left_us is None else life.left_us
+    until_us = end_us if forced is None else forced.at_us
+    return life.idle_us(_answered_us(history, steps), until_us) <= bounds(history).prompt_us
+
+
+def _excused(history: History, life: Life, steps: Sequence[_Step]) -> bool:
+    """Whether something else may have made the rebalance of a start late."""
+    forced = _forced(life)
+    if lacking(history) is not None or forced is None:
+        return forced is not None
+    live = history.trial.world != "simulated"
+    return live or not undisturbed(history, _answered_us(history, steps), forced.at_us)
+
+
+def _answered_us(history: History, steps: Sequence[_Step]) -> int:
+    """When the last step before the rebalance was answered."""
+    before = _events(steps)[-2]
+    return _answers(history)[before.id].at_us
+
+
+def _events(steps: Sequence[_Step]) -> list[Event]:
+    return [event for _, event in steps if event is not None]
 
 
 def _violated(life: Life, steps: Sequence[_Step], numbers: dict[str, int]) -> Finding:
@@ -101,18 +153,23 @@ def _registered_filters(history: History) -> set[tuple[str, str]]:
 
 @once
 def _deeds(history: History) -> dict[tuple[str, str], list[Event]]:
-    """(actor, deed) -> when it asked for it and was not refused: `create PATH`, or `watch PATH` (its children)."""
-    refused = {(event.actor, event.of("of")) for event in events_of(history, Kind.FAILED_OP)}
+    """(actor, deed) -> when it asked for it, if the answer was OK: `create PATH`, or `watch PATH` (its children)."""
     found: dict[tuple[str, str], list[Event]] = {}
     for event in events_of(history, Kind.INVOKED):
         operation, path = event.of("op"), event.of("path")
-        if event.id in refused:
+        if event.id not in _answers(history):
             continue
         if operation == "children" and event.of("watch") is True:
             found.setdefault((event.actor, f"watch {path}"), []).append(event)
         elif operation == "create":
             found.setdefault((event.actor, f"create {path}"), []).append(event)
     return found
+
+
+@once
+def _answers(history: History) -> dict[tuple[str, object], Event]:
+    """The OK of each INVOKED, by the id of that."""
+    return {(event.actor, event.of("of")): event for event in events_of(history, Kind.OK)}
 
 
 def _watches_told(history: History) -> bool:

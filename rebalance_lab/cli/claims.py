@@ -7,15 +7,7 @@ from collections.abc import Sequence
 import typer
 from rich.markup import escape
 
-from rebalance_lab.analysis.claims import (
-    BY_CONSTRUCTION,
-    NOT_RUN,
-    claims_json,
-    counted,
-    sort,
-    status_in_words,
-    statuses,
-)
+from rebalance_lab.analysis.claims import BY_CONSTRUCTION, NOT_RUN, claims_json, counted, sort, statuses
 from rebalance_lab.analysis.ledger import Expected
 from rebalance_lab.analysis.results import Verdict
 from rebalance_lab.cli.analysing import analysed
@@ -86,7 +78,7 @@ def _show_reading(verdict: Verdict) -> None:
     counts = [f"{world} {seen(verdict, world)}" for world in ("live", "simulated") if seen(verdict, world)]
     if verdict.expected == Expected.DOES_NOT_APPLY and counts:
         counts[0] = f"without what the claim is about: {counts[0]}"
-    came_out = dict.fromkeys((verdict.verdict, status_in_words(verdict)))  # both may be one word
+    came_out = dict.fromkeys((verdict.verdict, verdict.status))  # both may be one word
     if not verdict.counts:
         came_out = dict.fromkeys((verdict.verdict, "by construction"))
     said = [f"{escape(verdict.reading)}: {', '.join(styled(each) for each in came_out)}", *counts]

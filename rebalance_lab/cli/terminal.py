@@ -31,7 +31,6 @@ STYLES = {
     "as expected": "green",
     "reproduced": "green",
     "refuted": "bright_blue",
-    "not yet as expected": "yellow",
     "surprise": "bold red",
     "applies": "green",
     "does not apply": "cyan",

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rebalance_lab.analysis.claims import status_in_words
 from rebalance_lab.analysis.results import Verdict
 
 
@@ -26,5 +25,5 @@ def badge(verdict: Verdict) -> Badge:
     if not verdict.counts:
         return Badge("by-construction", f"{came}, by construction")
     kind = came if status == "as expected" else status
-    text = came if came == status else f"{came}, {'a surprise' if status == 'surprise' else status_in_words(verdict)}"
+    text = came if came == status else f"{came}, {'a surprise' if status == 'surprise' else status}"
     return Badge(kind.replace(" ", "-"), text)

@@ -11,7 +11,6 @@ from cli_tools import CommandLine, Shell
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION
 from rebalance_lab.analysis.results import Analysis, Frequency, Verdict
 from rebalance_lab.cli import claims, demo, report
-from rebalance_lab.report.badges import Badge, badge
 
 REPRODUCED = Verdict(
     claim="Z10",
@@ -102,16 +101,6 @@ def test_what_a_claim_does_not_apply_to_is_no_failure(command: CommandLine, monk
     assert "  all: does not apply; without what the claim is about: live 1 of 1" in ended.out
     assert "\nReadings: 1 as expected, 1 does not apply.\n" in ended.out
     assert command("claims", "--json").json["Z16"]["status"] == "does not apply"
-
-
-def test_a_claim_refuted_by_too_few_trials_is_not_yet_as_expected(command: CommandLine, monkeypatch) -> None:
-    early = replace(REPRODUCED, expected="refuted", verdict="refuted", status="unknown", why="violated in 1 of 1")
-    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(early))
-    told = command("claims")
-    assert told.code == 2
-    assert "all: refuted, not yet as expected; live 1 of 1" in told.out
-    assert "expected: refuted. violated in 1 of 1" in told.out
-    assert badge(early) == Badge("unknown", "refuted, not yet as expected")
 
 
 def test_claims_tell_how_often_with_the_interval(command: CommandLine, monkeypatch) -> None:
