@@ -11,6 +11,8 @@ from cli_tools import CommandLine, Shell
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION
 from rebalance_lab.analysis.results import Analysis, Frequency, Verdict
 from rebalance_lab.cli import claims, demo, report
+from rebalance_lab.history.files import load
+from rebalance_lab.history.views import gave_up
 
 REPRODUCED = Verdict(
     claim="Z10",
@@ -228,4 +230,5 @@ def test_a_demo_ends_with_the_error_of_a_trial_that_fails(command: CommandLine, 
     ended = command("demo", "--store", tmp_path)
     assert ended.code == 2
     assert "the clean leave of m" in ended.err
-    assert not list(tmp_path.glob("*/trial.json"))
+    (folder,) = (sealed.parent for sealed in tmp_path.glob("*/trial.json"))
+    assert gave_up(load(folder)) is not None, "the trial is kept, with why"
