@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from hashlib import sha256
 
 from rebalance_lab.assignors import AssignmentContext, java_order
 from rebalance_lab.wire.registration import Registration, read_registration
@@ -59,9 +58,3 @@ def contexts(
         AssignmentContext(group, name, mine, {topic: partitions[topic] for topic in mine}, everybody)
         for name, mine in members.items()
     ]
-
-
-@lru_cache(maxsize=64)  # members of one process mostly see the same
-def view_digest(members: tuple[str, ...], partitions: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
-    """16 hex digits of what was seen: the sorted member ids, and (topic, partitions) by topic."""
-    return sha256(repr((members, partitions)).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -18,11 +18,12 @@ from rebalance_lab.wire.paths import (
 )
 from rebalance_lab.wire.payloads import Broker, read_broker, read_partitions
 from rebalance_lab.wire.registration import read_registration
+from rebalance_lab.wire.view_digest import view_digest
 from rebalance_lab.world.errors import NoNode
 from rebalance_lab.world.ports import Node
 from rebalance_lab.zkclient import ZkClient
 from rebalance_lab.zkclient.helpers import children_or_none, read_or_none
-from zkconsumer.contexts import Threads, group_threads, named_threads, threads_of, view_digest
+from zkconsumer.contexts import Threads, group_threads, named_threads, threads_of
 
 #: The start offset where none is stored.
 NO_OFFSET = -1
@@ -43,7 +44,7 @@ class Snapshot:
     @property
     def digest(self) -> str:
         """16 hex digits; equal where members and the partitions of this member's topics are."""
-        return view_digest(self.members, tuple(sorted(self.context.partitions.items())))
+        return view_digest(self.members, self.context.partitions)
 
 
 class GroupView:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 
 from rebalance_lab.checks.groups import membership_changes, partitions_of, topic_changes
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once
+from rebalance_lab.wire.view_digest import view_digest
 
 _TOPICS = "/brokers/topics/"
 
@@ -36,7 +36,7 @@ def read_list(history: History, group: str, decided: Event, zxid: int) -> ReadLi
     for reply in reversed([each for each in replies if each.n < decided.n]):
         changed, members = _members_at(history, group, reply.zxid or 0)
         if changed == zxid:
-            return ReadList(len(members), _digest(members, _partitions_before(history, reply)), reply)
+            return ReadList(len(members), view_digest(members, _partitions_before(history, reply)), reply)
     return None
 
 
@@ -72,14 +72,14 @@ def _lists(history: History) -> dict[str, list[tuple[int, tuple[str, ...]]]]:
     return {group: list(lists.items()) for group, lists in found.items()}
 
 
-def _partitions_before(history: History, reply: Event) -> list[tuple[str, tuple[int, ...]]]:
+def _partitions_before(history: History, reply: Event) -> dict[str, tuple[int, ...]]:
     """Topics that the process had read in its attempt before a reply, with the partitions that they had then."""
     began = _latest(_attempts(history).get(reply.actor, []), reply)
     read: dict[str, Event] = {}
     for event in _topics_read(history).get(reply.actor, ()):
         if began is not None and began.n < event.n < reply.n:
             read[str(event.of("path")).removeprefix(_TOPICS)] = event
-    return sorted((topic, _topic_at(history, topic, event.zxid or 0)) for topic, event in read.items())
+    return {topic: _topic_at(history, topic, event.zxid or 0) for topic, event in read.items()}
 
 
 def _latest(events: Sequence[Event], before: Event) -> Event | None:
@@ -120,7 +120,3 @@ def _topics(history: History) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
         partitions = () if event.kind is Kind.DELETED else partitions_of(event)
         found.setdefault(topic, []).append((event.zxid or 0, partitions))
     return found
-
-
-def _digest(members: tuple[str, ...], partitions: list[tuple[str, tuple[int, ...]]]) -> str:
-    return sha256(repr((members, partitions)).encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -9,6 +9,7 @@ from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.checks.deals import Deal, deals_in, undated
 from rebalance_lab.checks.scope import changes_scope
 from rebalance_lab.history.events import EventId, Kind
+from rebalance_lab.wire.view_digest import view_digest
 
 IDS = "/consumers/g/ids"
 
@@ -160,4 +161,21 @@ def test_where_operations_are_counted_the_decision_s_words_are_taken() -> None:
     story.counted(2600, "m1", children=3)
     (deal,) = story.deals()
     assert (deal.view.zxid, deal.view.digest, deal.members) == (999, "aa", 7)
+    assert story.doubt() is None
+
+
+def test_a_counted_member_compares_with_one_whose_reads_are_recorded() -> None:
+    """What the one reports and what the other had read give the same digest where they saw the same."""
+    story = ReadStory()
+    _, second, third = story.lists
+    two, three = ("g_m1", "g_m2"), ("g_m1", "g_m2", "g_m3")
+    story.decided(2500, "m1", third, third)
+    story.decided(3500, "m2", None, third, view=view_digest(three, {"t": (0, 1)}))
+    story.decided(4500, "m2", None, second, view=view_digest(two, {"t": (0, 1)}))
+    story.decided(5500, "m2", None, third, view=view_digest(three, {"t": (0, 1, 2)}))
+    story.counted(5600, "m2", children=3)
+    recorded, same, older, grown = story.deals()
+    assert not recorded.view.apart(same.view)
+    assert recorded.view.apart(older.view)
+    assert recorded.view.apart(grown.view)
     assert story.doubt() is None

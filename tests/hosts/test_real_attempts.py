@@ -7,7 +7,7 @@ import pytest
 
 from rebalance_lab.hosts.real.attempts import Attempt
 from rebalance_lab.hosts.real.packets import packet
-from zkconsumer.contexts import view_digest
+from rebalance_lab.wire.view_digest import view_digest
 
 IDS = "/consumers/g1/ids"
 
@@ -61,7 +61,7 @@ def decision(replies: list[Reply], log: str = RANGE) -> dict[str, object] | None
 
 def dealt(zxid: int | None, names: tuple[str, ...]) -> dict[str, object]:
     known = {} if zxid is None else {"members_zxid": zxid}
-    return {"members": len(names), **known, "view": view_digest(names, (("t1", (0, 1)),)), "wants": []}
+    return {"members": len(names), **known, "view": view_digest(names, {"t1": (0, 1)}), "wants": []}
 
 
 @pytest.mark.parametrize("log", [RANGE, ROUND_ROBIN])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from group_stage import GROUP, Stage
 
 from rebalance_lab.history.events import Kind
-from zkconsumer.contexts import view_digest
 
 IDS = f"/consumers/{GROUP}/ids"
 
@@ -75,18 +73,3 @@ def test_an_attempt_under_shutdown_says_so() -> None:
         assert stage.details(Kind.ATTEMPT_FAILED, "m1", "reason") == ["conflict", "shutdown"]
 
     Stage().play(story)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        (("g_a",), (("t", (0, 1)),)),
-        (("g_a", "g_b"), (("t", (0,)),)),
-        (("g_a", "g_b"), (("u", (0, 1)),)),
-        (("g_a', 'g_b",), (("t", (0, 1)),)),
-    ],
-)
-def test_other_views_have_other_digests(other: tuple[tuple[str, ...], tuple[tuple[str, tuple[int, ...]], ...]]) -> None:
-    digest = view_digest(("g_a", "g_b"), (("t", (0, 1)),))
-    assert len(digest) == 16 and int(digest, 16) >= 0
-    assert view_digest(*other) != digest

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from rebalance_lab.hosts.real.packets import Packet
 from rebalance_lab.wire.paths import members_path
-from zkconsumer.contexts import view_digest
+from rebalance_lab.wire.view_digest import view_digest
 
 #: (group, zxid a server had reached) -> zxid of the latest change of the group's members until then.
 MembersZxid = Callable[[str, int], int]
@@ -79,7 +79,7 @@ class Attempt:
         return {
             "members": len(members),
             **({"members_zxid": zxids.pop()} if len(zxids) == 1 else {}),
-            "view": view_digest(members, tuple(sorted(self.topics.items()))),
+            "view": view_digest(members, self.topics),
             "wants": [list(place) for place in self.wants],
         }
 
