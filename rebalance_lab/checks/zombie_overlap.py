@@ -66,7 +66,8 @@ def judge(history: History) -> Finding:
     zombies = _zombies(history)
     belief = _beside(zombies, overlaps(beliefs(history), closed=False), least_us=1)
     every = _beside(zombies, overlaps(effects(history), closed=True), least_us=0)
-    effect = [one for one in every if _doubt(history, one) is None]
+    doubts = [_doubt(history, one) for one in every]
+    effect = [one for one, doubt in zip(every, doubts, strict=True) if doubt is None]
     numbers = {
         "count": len(effect),
         "zombies": len(zombies),
@@ -78,15 +79,15 @@ def judge(history: History) -> Finding:
     if effect and not clock_drifted(history):
         return _violated(max(effect, key=lambda one: one.length_us), numbers)
     why = "no member that outlived its session worked on beside a successor"
-    doubts = [doubt for one in every if (doubt := _doubt(history, one)) is not None]
-    nothing = next(iter(doubts), None) if effects(history) else "no member ever worked on a partition"
+    first = next((doubt for doubt in doubts if doubt is not None), None)
+    nothing = first if effects(history) else "no member ever worked on a partition"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
 
 
 def _doubt(history: History, one: _Beside) -> str | None:
     """Why an overlap of work does not show that a zombie worked on."""
     life, closed = one.zombie.life, one.zombie.closed
-    paused = {fault.began.of("target") for fault in faults(history) if fault.began.of("fault") == PAUSE}
+    paused = _paused(history)
     if one.zombie.fault is None and paused and life.actor not in paused:
         return f"session {closed.session} of {life.member} ended, which nobody paused, and no fault explains it"
     since_us = closed.at_us - TOLERANCE_US
@@ -95,6 +96,12 @@ def _doubt(history: History, one: _Beside) -> str | None:
     if len(times) > 1:
         return None
     return f"{life.member} reported work on {own.topic}/{own.partition} once after its session ended: it may be late"
+
+
+@once
+def _paused(history: History) -> frozenset[object]:
+    """The targets of all pauses."""
+    return frozenset(fault.began.of("target") for fault in faults(history) if fault.began.of("fault") == PAUSE)
 
 
 def _in(report: Event, run: Interval) -> bool:
