@@ -40,12 +40,13 @@ def pause_keeps_session(plan: Plan, pause_ms: int) -> bool:
     return 3 * pause_ms <= plan.number("session_timeout_ms")
 
 
-def pause_outlives_session(plan: Plan, pause_ms: int) -> bool:
+def pause_outlives_session(plan: Plan, pause_ms: int, *, reported: bool = True) -> bool:
     """A member so paused wakes as a zombie: it has lost its connection, and works while it waits for
-    the next one, beside others that have taken over. False: it may, or may not."""
+    the next one, beside others that have taken over, and have reported work unless `reported` is False.
+    False: it may, or may not."""
     reconnect_ms = JAVA_WAITS.round_us // 1000 if plan.number("servers") == 1 else 0
     lost = 3 * pause_ms > 2 * plan.number("session_timeout_ms")
-    return lost and pause_ms + reconnect_ms > latest_end_ms(plan) + _takeover_ms(plan)
+    return lost and pause_ms + reconnect_ms > latest_end_ms(plan) + _takeover_ms(plan, reported=reported)
 
 
 def cut_keeps_session(plan: Plan, cut_ms: int) -> bool:
@@ -63,7 +64,7 @@ def cut_outlives_session(plan: Plan, cut_ms: int, *, to_server: bool) -> bool:
     return cut_ms > latest_end_ms(plan, to_server=to_server) + _takeover_ms(plan)
 
 
-def _takeover_ms(plan: Plan) -> int:
-    """From a session's end until another member has reported work on its partitions."""
+def _takeover_ms(plan: Plan, *, reported: bool = True) -> int:
+    """From a session's end until another member has claimed its partitions, and has `reported` work on them."""
     attempt_ms = plan.number("rebalance_backoff_ms") + plan.number("fetcher_stop_ms")
-    return 2 * attempt_ms + plan.number("work_period_ms")
+    return 2 * attempt_ms + (plan.number("work_period_ms") if reported else 0)

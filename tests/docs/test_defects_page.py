@@ -1,15 +1,21 @@
-"""docs/defects.md: every id that is cited is explained, and what it tells people to type exists."""
+"""docs/defects.md: every id that is cited is explained, and what it tells people to type shows what it says."""
 
 from __future__ import annotations
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import pytest
 
-from rebalance_lab.checks import CHECKS
+from rebalance_lab.checks import CHECKS, Finding, Outcome, judge
+from rebalance_lab.history.events import Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.trials import api
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import make_plan
+from rebalance_lab.trials.simulated import simulate
 from zkconsumer.lab_settings import CURES
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +25,17 @@ PLACES = ("rebalance_lab", "zkconsumer", "controller", "newcoordinator", "tests"
 
 #: What the page gives people to type, without the comments around it.
 TYPED = [" ".join(each.split()) for each in re.findall(r"`((?:rebalance-lab|pytest) [^`]+)`", PAGE)]
+
+RUN = sorted({each for each in TYPED if each.startswith("rebalance-lab run ")})
+
+#: (command, checks): the table's rows, and the commands that are followed by checks in parentheses.
+SHOWN = [
+    (command, (check,)) for check, command in re.findall(r"^\| O\w+ \| `(\w+)` .* `([^`]+)` \|$", PAGE, re.MULTILINE)
+]
+SHOWN += [
+    (" ".join(command.split()), tuple(re.findall(r"\w+", checks)))
+    for command, checks in re.findall(r"`(rebalance-lab run [^`]+)` \(((?:`\w+`(?:, )?)+)\)", PAGE)
+]
 
 
 def cited() -> dict[str, str]:
@@ -58,16 +75,49 @@ def test_the_cures_are_those_there_are() -> None:
     assert set(re.findall(r"Cure `([\w.]+)`", PAGE)) == against
 
 
-@pytest.mark.parametrize("command", sorted({each for each in TYPED if each.startswith("rebalance-lab run ")}))
-def test_what_it_runs_is_a_plan(command: str) -> None:
+def planned(command: str) -> Plan:
+    """The plan of a `rebalance-lab run …`."""
     name, *options = shlex.split(command)[2:]
     given = list(zip(options[::2], options[1::2], strict=True))
     assert {option for option, _ in given} <= {"--set", "--rules", "--seed"}
     settings = dict(value.split("=", 1) for option, value in given if option == "--set")
     plain = {option.removeprefix("--"): value for option, value in given if option != "--set"}
     plant = settings.pop("plant", None)
-    plan = make_plan(name, rules=plain.get("rules", "described"), settings=settings, plant=plant)
+    rules, seed = plain.get("rules", "described"), int(plain.get("seed", 1))
+    plan = make_plan(name, rules=rules, seed=seed, settings=settings, plant=plant)
     assert set(plan.changed) == set(settings)  # a setting that is the default would show nothing
+    return plan
+
+
+@cache
+def ran(command: str) -> tuple[History, dict[str, Finding]]:
+    history, _ = simulate(planned(command))
+    return history, judge(history)
+
+
+@pytest.mark.parametrize("command", RUN)
+def test_what_it_runs_comes_out_as_expected(command: str) -> None:
+    history, found = ran(command)
+    status = api.TrialResult(Path(), history.trial, found).status
+    assert status == (api.SURPRISE if history.trial.plant else api.AS_EXPECTED)
+
+
+@pytest.mark.parametrize(("command", "checks"), SHOWN)
+def test_what_it_runs_shows_what_it_says(command: str, checks: tuple[str, ...]) -> None:
+    _, found = ran(command)
+    assert {check: found[check].outcome for check in checks} == dict.fromkeys(checks, Outcome.VIOLATED)
+
+
+def test_the_trials_that_it_shows_were_run() -> None:
+    shown = {shlex.split(each)[3] for each in TYPED if each.startswith("rebalance-lab history show ")}
+    assert len(shown) == 2
+    assert shown <= {f"trials/{planned(each).trial_id}" for each in RUN}
+
+
+def test_a_member_vanishes_in_the_trial_of_f3() -> None:
+    (command,) = (each for each in RUN if each.startswith("rebalance-lab run flapping "))
+    failed = [event for event in ran(command)[0].events if event.kind is Kind.ATTEMPT_FAILED]
+    assert [event for event in failed if re.match(r"NoNode: .*/ids/", str(event.of("why")))]
 
 
 @pytest.mark.parametrize("command", sorted({each for each in TYPED if each.startswith("pytest ")}))
