@@ -15,7 +15,6 @@ from kazoo.security import OPEN_ACL_UNSAFE
 
 from rebalance_lab.kernel import Future
 from rebalance_lab.world.live.connect_string import Chroot
-from rebalance_lab.world.live.watches import WatchClass
 from rebalance_lab.world.ports import Children, Node, Reply, Stat
 
 XID_WATCH_EVENT = -1
@@ -63,7 +62,7 @@ class Request:
     __slots__ = ("body", "decode", "future", "opcode", "operation", "path", "watch", "xid")
 
     def __init__(
-        self, operation: str, path: str, opcode: int, body: bytes, decode: Decoder, watch: WatchClass | None = None
+        self, operation: str, path: str, opcode: int, body: bytes, decode: Decoder, watch: bool = False
     ) -> None:
         self.operation = operation
         self.path = path
@@ -102,19 +101,18 @@ def create_body(
 
 def get(chroot: Chroot, path: str, *, watch: bool) -> Request:
     body = wire.GetData(chroot.to_server(path), watch).serialize()
-    return Request("get", path, wire.GetData.type, body, read_node, WatchClass.DATA if watch else None)
+    return Request("get", path, wire.GetData.type, body, read_node, watch)
 
 
 def children(chroot: Chroot, path: str, *, watch: bool) -> Request:
     body = wire.GetChildren2(chroot.to_server(path), watch).serialize()
-    which = WatchClass.CHILDREN if watch else None
-    return Request("children", path, wire.GetChildren2.type, body, _read_children, which)
+    return Request("children", path, wire.GetChildren2.type, body, _read_children, watch)
 
 
 def exists(chroot: Chroot, path: str, *, watch: bool) -> Request:
     """`watch` becomes a data watch if the znode is there, else one for its creation."""
     body = wire.Exists(chroot.to_server(path), watch).serialize()
-    return Request("exists", path, wire.Exists.type, body, read_stat, WatchClass.EXISTS if watch else None)
+    return Request("exists", path, wire.Exists.type, body, read_stat, watch)
 
 
 def set_data(chroot: Chroot, path: str, data: bytes, version: int) -> Request:

@@ -22,6 +22,7 @@ import structlog
 from rebalance_lab.history.events import session_text
 from rebalance_lab.kernel import Future, IllegalTransition, Kernel, Mailbox, MailboxFull
 from rebalance_lab.world import errors
+from rebalance_lab.world.client_watches import ClientWatches
 from rebalance_lab.world.hosts import Hosts
 from rebalance_lab.world.live import codec, multi
 from rebalance_lab.world.live.codec import ProtocolViolation, Request
@@ -30,7 +31,6 @@ from rebalance_lab.world.live.gathering import MultiRead
 from rebalance_lab.world.live.link import Link
 from rebalance_lab.world.live.security import NO_SECURITY, XID_AUTH, Security
 from rebalance_lab.world.live.usurper import Credentials
-from rebalance_lab.world.live.watches import WatchClass, WatchTable
 from rebalance_lab.world.ports import (
     SESSION_TRANSITIONS,
     Children,
@@ -95,7 +95,7 @@ class LiveSession:
         self._password = _NO_PASSWORD
         self._zxid = 0
         self._xid = 0
-        self._watches = WatchTable()
+        self._watches = ClientWatches("a live session")
         self._pending: deque[Request] = deque()  # sent, in the order of the wire
         self._queued: deque[Request] = deque()  # waiting for the next connection
         self._link: Link | None = None
@@ -254,17 +254,15 @@ class LiveSession:
         self._complete(request, code, zxid, value)
 
     def _complete(self, request: Request, code: int, zxid: int, value: Any) -> None:
-        which = request.watch
+        missing = code == errors.NoNode.code and request.operation == "exists"
         if isinstance(value, multi.Refused):
             request.future.fail(value.error(zxid, self.session_id))
-        elif code == 0:
+        elif code == 0 or missing:
             watch = None
-            if which is not None:
-                watch = self._watches.add(WatchClass.DATA if which is WatchClass.EXISTS else which, request.path)
+            if request.watch:
+                children = request.operation == "children"
+                watch = self._watches.add(request.path, children=children, missing=missing)
             request.future.set(Reply(value, zxid, watch))
-        elif code == errors.NoNode.code and request.operation == "exists":
-            watch = None if which is None else self._watches.add(which, request.path)
-            request.future.set(Reply(None, zxid, watch))
         else:
             request.future.fail(
                 errors.error_for(code, request.operation, request.path, zxid=zxid, session_id=self.session_id)

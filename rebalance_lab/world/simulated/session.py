@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from rebalance_lab.kernel import Future, Kernel, Mailbox, Process
 from rebalance_lab.world import errors
+from rebalance_lab.world.client_watches import ClientWatches
 from rebalance_lab.world.hosts import Hosts
 from rebalance_lab.world.live.connect_string import Chroot
 from rebalance_lab.world.ports import (
@@ -27,7 +28,6 @@ from rebalance_lab.world.ports import (
     WriteResult,
 )
 from rebalance_lab.world.simulated import calls
-from rebalance_lab.world.simulated.client_watches import ClientWatches
 from rebalance_lab.world.simulated.heartbeat import Heartbeat
 from rebalance_lab.world.simulated.link import Link, ServerEnd
 from rebalance_lab.world.simulated.messages import (
@@ -55,6 +55,7 @@ _LABELS = {operation: f"reply to {operation.name}" for operation in Operation}
 _CONNECTED = SessionState.CONNECTED
 _CLOSE = Operation.CLOSE
 _EXISTS = Operation.EXISTS
+_CHILDREN = Operation.CHILDREN
 _NO_NODE = errors.NoNode.code
 
 
@@ -355,7 +356,8 @@ class SimulatedSession:
         if request.watch:
             if self._watches is None:
                 self._watches = ClientWatches(self._host.name)
-            watch = self._watches.add(operation, self._chroot.to_client(request.path), missing=missing)
+            path = self._chroot.to_client(request.path)
+            watch = self._watches.add(path, children=operation is _CHILDREN, missing=missing)
         future.set(Reply(calls.value(self._chroot, request, answer, self.session_id), answer.zxid, watch))
 
     # -- ends -------------------------------------------------------------------------------
