@@ -172,7 +172,8 @@ class Connector:
         await self._initialise("topics")
 
     async def _register(self) -> None:
-        """Create the id znode; loops without end while another one stands there (1.5)."""
+        """Create the id znode; loops without end while another one stands there
+        (ZkUtils.createEphemeralPathExpectConflictHandleZKBug, 0.8.2.2)."""
         config = self._settings.config
         path = member_path(config.group_id, self._settings.consumer_id)
         payload = registration_payload(registration_of(self._settings.subscription, self._clock.wall_ms()))
@@ -190,8 +191,8 @@ class Connector:
         )
 
     async def _initialise(self, by: str) -> None:
-        """Make queues, watch, then force a rebalance (3.4; the order of claim Z6). The id znode is
-        older than the watch of the ids, so a joiner is not told of itself. With a filter all of
+        """Make queues, watch, then force a rebalance (reinitializeConsumer, 0.8.2.2; the order of claim Z6). The id
+        znode is older than the watch of the ids, so a joiner is not told of itself. With a filter all of
         it is done again whenever topics come or go."""
         first, self._initialised = not self._initialised, True
         name, client, rules = self._settings.consumer_id, self._client, self._settings.rules
@@ -240,7 +241,7 @@ class Connector:
         await self._rebalancer.synced("session")
 
     async def shutdown(self) -> None:
-        """Leave. Waits for a running rebalance with all its back-offs (3.11), and so without end
+        """Leave. Waits for a running rebalance with all its back-offs, and so without end
         when that waits for a ZooKeeper that never comes back. Closing the session is what
         removes the id and owner znodes; nothing is deleted one by one.
 

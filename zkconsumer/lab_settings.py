@@ -21,8 +21,7 @@ KEEP_CLAIMS = "keep.claims.on.conflict"
 
 
 def _cure(name: str, *, against: str, since: str) -> bool:
-    """A cure's field. `against`: ids of the facts' defects (8.4 to 8.6) or a claim; `since`: the
-    Kafka that has it."""
+    """A cure's field. `against`: ids of defects (docs/defects.md) or a claim; `since`: the Kafka that has it."""
     found: bool = field(default=False, metadata={"name": name, "against": against, "since": since})
     return found
 
@@ -50,7 +49,7 @@ class Cures:
     """
 
     release_before_retry: bool = _cure(
-        "release.claims.before.retry", against="Z16", since="0.7.2, there without a switch"
+        "release.claims.before.retry", against="Z16", since="0.8.2 at the latest, there without a switch"
     )
     release_on_watch: bool = _cure("release.claims.on.watch", against="Z16", since="none")
     restart_after_failure: bool = _cure(
@@ -62,7 +61,7 @@ class Cures:
     stop_retrying_on_shutdown: bool = _cure("stop.retrying.on.shutdown", against="F10", since="0.9 (KAFKA-1848)")
     undo_failed_claims: bool = _cure("undo.failed.claims", against="F7", since="none: kafka-node#981 is a port's")
     skip_vanished_members: bool = _cure(
-        "skip.vanished.members", against="F3", since="none: 0.8.1 does it for brokers (KAFKA-1010)"
+        "skip.vanished.members", against="F3", since="none: 0.8.2 does it for brokers, in getAllBrokersInCluster"
     )
     multi_read: bool = _cure("multi.read", against="Z7c", since="none: ZooKeeper has it since 3.6")
 

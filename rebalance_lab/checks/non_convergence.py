@@ -12,8 +12,8 @@ Three kinds, each looked for until the phase `closing`:
   application was told so, or nobody was (defects F1, F9). Before the first rest, or without any, one
   that no other rebalance of the member followed by then.
 - *flapping*: a member that ran more than ROUNDS_PER_CHANGE rebalances for each change between two rests.
-  One change costs each member one rebalance; its own expiry and return, which are two, three (facts
-  8.2), or four, when the watch of the old session has fired before its end was known.
+  One change costs each member one rebalance. A member's expiry and return are two changes; they cost it
+  three rebalances, or four if the old session's watch fired before its end was known.
 
 Witness: of a missed rest the last change and the REST_MISSED; of exhausted retries the
 REBALANCE_BEGAN and its end; of flapping the two rests and the last REBALANCE_BEGAN.

@@ -1,7 +1,8 @@
 """Which server a session tries next, and how long it waits before it does, in both worlds.
 
 Source: StaticHostProvider.next(1000) and the random wait of ClientCnxn (in run of 3.4.6, in
-startConnect of 3.9.3); the waits are the same in ZooKeeper 3.4.6 and 3.9.3.
+startConnect of 3.9.3); the waits are the same in ZooKeeper 3.4.6 and 3.9.3. When the connect timeout
+starts is not: 3.4.6 counts it from before the waits (docs/design.md).
 """
 
 from __future__ import annotations

@@ -21,8 +21,9 @@ TELLING = {
 class ConsoleConsumer(JavaProgram):
     """One running ConsoleConsumer.
 
-    It always subscribes by a white list with one stream, also where one topic is named (facts
-    6.5). `properties` are the consumer's own, with group.id and zookeeper.connect among them.
+    It always subscribes by a white list with one stream, also where one topic is named
+    (kafka.tools.ConsoleConsumer, 0.8.2.2). `properties` are the consumer's own, with group.id and
+    zookeeper.connect among them.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """A ZooKeeper session on a real server (the port `world.ports.ZooKeeper`).
 
 It behaves as ClientCnxn of ZooKeeper 3.4.6, the client of Kafka 0.8.2.2, on the loop of the kernel's
-AsyncioDriver, without threads. Requests that 3.4.6 lacks (multi-read, SASL, TLS) are those of 3.9.3. One
+AsyncioDriver, without threads. Requests that 3.4.6 lacks (multi-read, SASL, TLS) are those of 3.9.3, and
+SetWatches is split as 3.9.3 does it. The connect timeout starts with the attempt, as in 3.9.3 (docs/design.md). One
 thing that 3.9.3 added is left out: its client ends a session by itself when it has heard nothing for 4/3
 of the session timeout (`expirationTimeout`); in 3.4.6, and in 3.8.4, only a server's answer ends one.
 

@@ -331,7 +331,7 @@ class SimulatedSession:
         self.events.put(SessionEvent(SessionEventKind.CONNECTED, self.session_id))
 
     def _rearming(self, watches: ClientWatches) -> Request:
-        """SetWatches, which a real client splits below 128 KB."""
+        """SetWatches, in one request as 3.4.6 sends it. On a real server it is split, as 3.9.3 does it."""
         paths = (
             tuple([self._chroot.to_server(path) for path in table])
             for table in (watches.data, watches.exist, watches.child)
