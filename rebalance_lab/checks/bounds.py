@@ -4,8 +4,9 @@
   C members, T topics and P partitions. A member that subscribes by name makes 3B + C + T + p + 7 reads and q + p + d
   writes, where no member owned (q), claims (p) or commits (d) more than P partitions. The bound errs on the long side:
   a member has a share of P, and nobody waits for the leader finder's 1 + B reads. A round trip is
-  2 * latency_max_us in a simulated world, else LIVE_ROUND_TRIP_US. A live host may be busy with other things, so in a
-  live trial an attempt may take as long as the requests of any one attempt took that no fault disturbed
+  2 * latency_max_us in a simulated world, else LIVE_ROUND_TRIP_US. In a simulated ensemble a write at a follower goes
+  to the leader and back besides: 2 * REPLICATION_US for each request. A live host may be busy with other things, so in
+  a live trial an attempt may take as long as the requests of any one attempt took that no fault disturbed
   (`_requests_us`). What a member did between its requests does not count: that would let slow members extend their
   own bound.
 - *Prompt*: the same requests, without the stop of the fetchers, and in a live trial with LIVE_ROUND_TRIP_US each. A
@@ -44,6 +45,9 @@ LIVE_ROUND_TRIP_US = 5_000
 #: The most that one request adds to the bound of an attempt on a live host, however long it took. An allowance too: the
 #: slowest of a young JVM, beside nine others, took 1.4 s.
 LIVE_REQUEST_US = 1_000_000
+
+#: The most that a message between two servers of a simulated ensemble takes (`ServerSettings.replication_us`).
+REPLICATION_US = 900
 
 QUIET_LEAST_US = 200_000
 
@@ -99,22 +103,28 @@ def bounds_of(history: History, actors: frozenset[str]) -> Bounds:
 @once
 def _ordinary_requests_us(history: History) -> int:
     """What the requests of one attempt take with one ordinary round trip each."""
+    simulated = history.trial.world == "simulated"
+    return _requests(history) * (2 * _parameter(history, "latency_max_us") if simulated else LIVE_ROUND_TRIP_US)
+
+
+@once
+def _requests(history: History) -> int:
+    """How many requests an attempt makes at most."""
     places = {
         (event.topic, event.partition) for event in events_of(history, Kind.CREATED) if event.partition is not None
     }
     topics = max(1, len({topic for topic, _ in places}))
     partitions = max(_parameter(history, "partitions"), len(places))
     members = max(_parameter(history, "members"), len(events_of(history, Kind.MEMBER_STARTED)))
-    requests = 3 * _parameter(history, "brokers") + members + topics + 4 * partitions + 7
-    simulated = history.trial.world == "simulated"
-    return requests * (2 * _parameter(history, "latency_max_us") if simulated else LIVE_ROUND_TRIP_US)
+    return 3 * _parameter(history, "brokers") + members + topics + 4 * partitions + 7
 
 
 @once
 def _longest_requests_us(history: History) -> int:
     """What they may take."""
     if history.trial.world == "simulated":
-        return _ordinary_requests_us(history)
+        between_servers_us = 2 * REPLICATION_US if _parameter(history, "servers") > 1 else 0
+        return _ordinary_requests_us(history) + _requests(history) * between_servers_us
     return max([_ordinary_requests_us(history), *_requests_us(history)])
 
 

@@ -11,9 +11,10 @@ from group_story import GroupStory
 from history_story import Story
 
 from rebalance_lab.checks import Finding, Outcome
-from rebalance_lab.checks.bounds import LIVE_REQUEST_US, LIVE_ROUND_TRIP_US, bounds, bounds_of
+from rebalance_lab.checks.bounds import LIVE_REQUEST_US, LIVE_ROUND_TRIP_US, REPLICATION_US, bounds, bounds_of
 from rebalance_lab.checks.unowned_window import CHECK
 from rebalance_lab.history.events import Kind
+from rebalance_lab.world.simulated.settings import ServerSettings
 
 
 def judge(story: GroupStory) -> Finding:
@@ -43,6 +44,13 @@ GROUP = {"brokers": 3, "members": 5, "partitions": 7}
 def test_an_attempt_s_requests_take_a_round_trip_each() -> None:
     """4 × (500 ms + 50 × 2 × 2 ms) = 2.8 s; belief's is 3 s longer."""
     assert _bounds(**GROUP, latency_max_us=2_000) == (2_800_000, 5_800_000)
+
+
+def test_in_a_simulated_ensemble_a_write_goes_to_the_leader_and_back() -> None:
+    """4 × (500 ms + 50 × (2 × 2 ms + 2 × 0.9 ms)) = 3.16 s; real servers have their allowance for it."""
+    assert ServerSettings().replication_us[1] == REPLICATION_US
+    assert _bounds(**GROUP, latency_max_us=2_000, servers=3) == (3_160_000, 6_160_000)
+    assert _bounds("processes", **GROUP, servers=3) == (3_000_000, 6_000_000)
 
 
 def test_an_attempt_waits_for_fetchers_to_stop() -> None:
