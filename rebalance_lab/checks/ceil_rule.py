@@ -6,6 +6,9 @@ subscribe to it, in the order of their ids, as 0.8.2 deals out.
 Range deals the same unless P >= C and 1 <= P mod C <= C-2, so only topics for
 which that holds are judged. The check does not apply where there is none.
 
+Unknown: a rest at which a member of the group had given up (its last rebalance had failed), as it may not have tried
+to own its share.
+
 Witness: the PHASE, the owner's CREATED if there is one, and the rest.
 
 Source: `kafka.consumer.RangeAssignor` (Kafka 0.8.2.2), for the order, and for what range deals.
@@ -18,6 +21,7 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import not_violated, violated
 from rebalance_lab.checks.groups import GroupsState, registration_of, state_at, topics_of
+from rebalance_lab.checks.lives import living_at
 from rebalance_lab.checks.model import About, Check, Finding
 from rebalance_lab.checks.scope import next_rest
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
@@ -28,13 +32,15 @@ from rebalance_lab.history.views import events_of, once
 @dataclass(frozen=True, slots=True)
 class _Topic:
     """A topic at a rest at which the rule and range differ. `consumers`: the member of each, in order; `owners`:
-    each partition with the event that made its owner, None where it has none."""
+    each partition with the event that made its owner, None where it has none; `gave_up`: those of the group's members
+    whose last rebalance before the rest had failed."""
 
     phase: Event
     rest: Event
     name: str
     consumers: Sequence[str]
     owners: Sequence[tuple[int, Event | None]]
+    gave_up: Sequence[str]
 
     @property
     def wrong(self) -> tuple[str, tuple[EventId, ...]] | None:
@@ -51,13 +57,19 @@ class _Topic:
 
 def judge(history: History) -> Finding:
     """Measures: `topics` at rests at which the rule and range differ, `count` of those dealt by another rule."""
-    topics = _topics(history)
+    every = _topics(history)
+    topics = [topic for topic in every if not topic.gave_up]
     wrong = [found for topic in topics if (found := topic.wrong) is not None]
     numbers = {"count": len(wrong), "topics": len(topics)}
     if wrong:
         why, witness = wrong[0]
         return violated(why, witness, numbers)
-    return not_violated(history, "where range deals otherwise, members owned their shares by the rule", numbers)
+    doubt = next((topic for topic in every if topic.gave_up), None)
+    nothing = None
+    if doubt is not None:
+        nothing = f"{', '.join(doubt.gave_up)} had given up at the rest after phase {doubt.phase.of('name')}"
+    why = "where range deals otherwise, members owned their shares by the rule"
+    return not_violated(history, why, numbers, vacuous=nothing)
 
 
 @once
@@ -66,11 +78,12 @@ def _topics(history: History) -> list[_Topic]:
     for phase in events_of(history, Kind.PHASE):
         rest = next_rest(history, phase) if phase.of("published") is not None else None
         if rest is not None:
-            found += _told_apart(phase, rest, state_at(history, rest))
+            gave_up = [life.member for life in living_at(history, phase.group, rest) if life.gave_up_by(rest)]
+            found += _told_apart(phase, rest, state_at(history, rest), gave_up)
     return found
 
 
-def _told_apart(phase: Event, rest: Event, state: GroupsState) -> list[_Topic]:
+def _told_apart(phase: Event, rest: Event, state: GroupsState, gave_up: Sequence[str]) -> list[_Topic]:
     """The topics of the phase's group for which the rule and range differ. None where a registration cannot be read:
     the consumers are not known then."""
     group = phase.group or ""
@@ -89,7 +102,7 @@ def _told_apart(phase: Event, rest: Event, state: GroupsState) -> list[_Topic]:
         partitions = state.topics[topic][1]
         if _differ(len(partitions), len(threads)):
             owners = [(each, state.owners.get((group, topic, each))) for each in partitions]
-            found.append(_Topic(phase, rest, topic, [member for _, member in sorted(threads)], owners))
+            found.append(_Topic(phase, rest, topic, [member for _, member in sorted(threads)], owners, gave_up))
     return found
 
 

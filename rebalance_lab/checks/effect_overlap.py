@@ -1,7 +1,8 @@
 """O1e, effect overlap: two members worked on one partition in the same stretch of time.
 
 Effect runs (`history.intervals`) of two members are compared on the host's one clock (or
-virtual time), exactly; a run holds its ends, so one shared instant is an overlap, of length 0.
+virtual time), exactly; a run holds its ends, so one shared instant is an overlap, of length 0. A run that ends with
+the report of a stop (`last`) is over then: at that instant another member may begin.
 Claim Z10 stands on it: a paused member that wakes goes on working beside its successor.
 
 Witness: at the first report of the run that began second, the other member was in its own
@@ -10,6 +11,8 @@ that very instant), and that first report.
 """
 
 from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
 
 from rebalance_lab.checks.faults import not_violated, violated
 from rebalance_lab.checks.model import Check, Finding
@@ -24,7 +27,8 @@ from rebalance_lab.history.views import effects, events_of
 def judge(history: History) -> Finding:
     """Measures: `count`, `longest_us`, `total_us` (see `overlaps.measures`)."""
     intervals = effects(history)
-    found = overlaps(intervals, closed=True)
+    stops = {event.id for event in events_of(history, Kind.WORKED) if event.of("last") is True}
+    found = [one for one in overlaps(intervals, closed=True) if not _hands_over(one, stops)]
     numbers = measures(found)
     if not found:
         nothing = None if intervals else "no member ever worked on a partition"
@@ -35,6 +39,11 @@ def judge(history: History) -> Finding:
         _witness(history, worst),
         numbers,
     )
+
+
+def _hands_over(overlap: Overlap, stops: AbstractSet[EventId]) -> bool:
+    """Whether the first run had stopped when the second began."""
+    return overlap.first.end in stops and overlap.first.end_us == overlap.second.begin_us
 
 
 def _witness(history: History, overlap: Overlap) -> tuple[EventId, ...]:

@@ -77,6 +77,11 @@ class Life:
             return False
         return any(stretch.begin_us <= begin_us and stretch.end_us >= end_us for stretch in self.connected)
 
+    def gave_up_by(self, rest: Event) -> bool:
+        """Whether the last rebalance that it had ended by a rest had failed."""
+        ended = [each for each in self.rebalances if each.ended is not None and each.ended.at_us <= rest.at_us]
+        return bool(ended) and ended[-1].outcome == "failed"
+
     def idle_us(self, begin_us: int, end_us: int) -> int:
         """How long of a stretch it was in no rebalance."""
         busy_us = 0
@@ -101,6 +106,18 @@ def lives(history: History) -> Sequence[Life]:
     for event in events_of(history, *_KINDS):
         book.take(event)
     return book.finish()
+
+
+def living_at(history: History, group: str | None, rest: Event) -> list[Life]:
+    """The members of a group that had started before a rest and had not gone. A rest follows a quiet time, so a member
+    that starts at the moment of a rest comes after it."""
+    return [
+        life
+        for life in lives(history)
+        if life.group == group
+        and life.started.at_us < rest.at_us
+        and (life.gone is None or life.gone.at_us >= rest.at_us)
+    ]
 
 
 class _Book:

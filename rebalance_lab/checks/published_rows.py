@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import msgspec
 
 from rebalance_lab.checks.faults import not_violated, violated
-from rebalance_lab.checks.lives import Life, lives
+from rebalance_lab.checks.lives import living_at
 from rebalance_lab.checks.model import About, Check, Finding
 from rebalance_lab.checks.scope import next_rest
 from rebalance_lab.checks.znodes import Seen, znodes_of
@@ -142,13 +142,7 @@ def _row(history: History, phase: Event) -> _Row | None:
         path = str(event.of("path"))
         if path.startswith(prefix) and order(phase) < order(event) < order(rest):
             latest[path[len(prefix) :]] = event
-    living = [
-        life
-        for life in lives(history)
-        if life.group == phase.group
-        and life.started.at_us < rest.at_us
-        and (life.gone is None or life.gone.at_us >= rest.at_us)
-    ]
+    living = living_at(history, phase.group, rest)
     members = sorted((life.member for life in living), key=_java_order)
     return _Row(
         phase=phase,
@@ -160,19 +154,13 @@ def _row(history: History, phase: Event) -> _Row | None:
         seen=_owned(latest),
         believed=_at_rest(beliefs(history), phase, rest),
         worked=[run for run in _at_rest(effects(history), phase, rest) if run.member in members],
-        gave_up=[life.member for life in living if _gave_up(life, rest)],
+        gave_up=[life.member for life in living if life.gave_up_by(rest)],
     )
 
 
 def _java_order(text: str) -> bytes:
     """Java compares strings by their UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")
-
-
-def _gave_up(life: Life, rest: Event) -> bool:
-    """Whether the last rebalance that a member had ended by a rest had failed."""
-    ended = [each for each in life.rebalances if each.ended is not None and each.ended.at_us <= rest.at_us]
-    return bool(ended) and ended[-1].outcome == "failed"
 
 
 def _held(history: History, latest: Mapping[str, Event]) -> _Shares:

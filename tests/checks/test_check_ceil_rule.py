@@ -141,3 +141,23 @@ def test_a_registration_that_cannot_be_read_leaves_it_open() -> None:
     story.registry(1010, Kind.CREATED, "/consumers/g/ids/g_m9", "0x9", member="g_m9", group="g", detail=detail)
     story.rest(2000)
     assert CHECK.judge(story.history()).measures == {"count": 1, "topics": 1}  # those of the rest before
+
+
+@pytest.mark.parametrize(("outcomes", "outcome"), [
+    (["failed"], Outcome.UNKNOWN), (["failed", "ok"], Outcome.VIOLATED), (["ok"], Outcome.VIOLATED),
+])  # fmt: skip
+def test_a_rest_at_which_a_member_had_given_up_leaves_it_open(outcomes: list[str], outcome: Outcome) -> None:
+    story, _ = dealt(BY_RANGE)
+    for number, ended in enumerate(outcomes):
+        story.rebalances(200 + 10 * number, 205 + 10 * number, "m2", ended)
+    finding = CHECK.judge(story.history())
+    assert finding.outcome is outcome
+    if outcome is Outcome.UNKNOWN:
+        assert finding.why.endswith("g_m2 had given up at the rest after phase joining")
+
+
+def test_who_gave_up_in_another_group_leaves_nothing_open() -> None:
+    story, _ = dealt(BY_RULE)
+    story.joins(20, "m8", group="h")
+    story.rebalances(200, 205, "m8", "failed", group="h")
+    assert CHECK.judge(story.history()).outcome is Outcome.CLEAN

@@ -188,6 +188,25 @@ def test_runs_that_share_an_instant_overlap_with_no_length() -> None:
     )
 
 
+@pytest.mark.parametrize(("last", "outcome"), [(True, Outcome.CLEAN), (False, Outcome.VIOLATED)])
+def test_a_run_that_ends_with_a_stop_hands_over_at_that_instant(last: bool, outcome: Outcome) -> None:
+    story = Story()
+    story.worked("m1", 0)
+    story.worked("m1", 50, last=last)
+    story.worked("m2", 50, 100)
+    story.rest(200)
+    assert judge("effect_overlap", story).outcome is outcome
+
+
+def test_a_stop_inside_another_s_run_overlaps() -> None:
+    story = Story()
+    story.worked("m2", 0, 50, 100)
+    story.worked("m1", 20)
+    story.worked("m1", 50, last=True)
+    story.rest(200)
+    assert judge("effect_overlap", story).outcome is Outcome.VIOLATED
+
+
 def test_two_single_reports_at_one_instant_overlap() -> None:
     story = Story()
     story.worked("m1", 50)

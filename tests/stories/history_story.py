@@ -115,9 +115,11 @@ class Story:
     def disowned(self, ms: float, actor: str, partition: int = 0) -> EventId:
         return self.member(ms, actor, Kind.DISOWNED, topic="t", partition=partition)
 
-    def worked(self, actor: str, *times_ms: float, partition: int = 0) -> None:
+    def worked(self, actor: str, *times_ms: float, partition: int = 0, last: bool = False) -> None:
+        """`last`: these are reports at a stop."""
+        detail = {"last": True} if last else None
         for ms in times_ms:
-            self.member(ms, actor, Kind.WORKED, topic="t", partition=partition)
+            self.member(ms, actor, Kind.WORKED, topic="t", partition=partition, detail=detail)
 
     def started(self, ms: float, actor: str) -> EventId:
         return self.member(ms, actor, Kind.MEMBER_STARTED)
