@@ -17,11 +17,12 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.pause import pause
-from rebalance_lab.faults.silence import pause_keeps_session, pause_outlives_session
+from rebalance_lab.faults.silence import latest_end_ms, pause_keeps_session, pause_outlives_session
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.shares import attempt_ms, retries_end_ms, shares_of
 
 
 async def blind_release(lab: Lab) -> None:
@@ -46,17 +47,26 @@ async def blind_release(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Two members work on what one of them has deleted the other's claim to: surely where the others
-    have claimed before the member can go on (`faults.silence`), and never where it keeps its session."""
+    """Two members work on what one of them has deleted the other's claim to: surely where it stands still while its
+    fetchers stop, after its first reads, and the others have claimed before it can go on (`faults.silence`); and never
+    where it keeps its session. Who wants something of it meanwhile may spend all retries before its session ends."""
     if plan.control:
         return usual()
-    pause_ms = plan.number("pause_ms")
+    pause_ms, members = plan.number("pause_ms"), plan.number("members")
     blind: Outcome | None = None
     if plan.parameters["check_owner"] or pause_keeps_session(plan, pause_ms):
         blind = Outcome.CLEAN
-    elif pause_outlives_session(plan, pause_ms, reported=False):
+    elif stops_by_then(plan) and pause_outlives_session(
+        plan, pause_ms - 2 * attempt_ms(plan, members=members + 1), reported=False
+    ):
         blind = Outcome.VIOLATED
+    kept = shares_of(plan, members=members)[0] <= shares_of(plan, members=members + 1)[0]
+    through = Outcome.CLEAN if kept or retries_end_ms(plan) > latest_end_ms(plan) else None
+    lasting = Outcome.CLEAN if kept or retries_end_ms(plan) > plan.number("stop_ms") else None
     return usual(
+        non_convergence=through,
+        omission=lasting,
+        stays_wrong=lasting,
         belief_overlap=None,
         effect_overlap=None,
         zombie_overlap=None,
@@ -64,6 +74,11 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
         registration=blind,
         unowned_window=None,
     )
+
+
+def stops_by_then(plan: Plan) -> bool:
+    """Whether its fetchers are stopping when it is paused: it has made the reads that come before."""
+    return attempt_ms(plan, members=plan.number("members") + 1) <= plan.number("stop_ms") // 2
 
 
 SCENARIO = register(

@@ -22,7 +22,7 @@ from rebalance_lab.trials.lab import START_LIMIT_MS, Lab
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
-from rebalance_lab.trials.shares import shares_of
+from rebalance_lab.trials.shares import attempt_ms, shares_of
 from rebalance_lab.trials.stage import LAGGARD
 
 #: They share a process: who joins at a given moment cannot wait until an interpreter has started.
@@ -91,21 +91,32 @@ def demands(plan: Plan) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Two lists at one moment; it hangs for ever unless what is claimed is given back."""
+    """Two lists at one moment; it hangs for ever unless what is claimed is given back. The second must have started and
+    dealt within a lag, and needs two attempts' time for it. What the first claimed first waits a lag for each further
+    claim until it is believed in or given back."""
     if plan.control:
         return usual()
-    kept = Outcome.VIOLATED if plan.parameters["keep"] else Outcome.CLEAN
+    in_time = Outcome.VIOLATED if 2 * attempt_ms(plan, members=2) < plan.number("lag_ms") else None
+    kept: Outcome | None = in_time if plan.parameters["keep"] else Outcome.CLEAN
     if not plan.parameters["keep"] or plan.text("cure") != NONE:
-        return usual(disagreement=Outcome.VIOLATED, kept_claims=kept)
+        orphan = Outcome.CLEAN if claims_are_soon_made(plan) else None
+        return usual(disagreement=in_time, kept_claims=kept, orphan_owner=orphan)
     return usual(
-        disagreement=Outcome.VIOLATED,
+        disagreement=in_time,
         kept_claims=kept,
-        hold_and_wait=Outcome.VIOLATED,
-        non_convergence=Outcome.VIOLATED,
+        hold_and_wait=in_time,
+        non_convergence=in_time,
         omission=None,
         orphan_owner=None,
         unowned_window=None,
     )
+
+
+def claims_are_soon_made(plan: Plan) -> bool:
+    """Whether the first member has made all its claims before the first of them counts as an orphan."""
+    expiry_ms = plan.number("session_timeout_ms") + 2 * plan.number("tick_ms")
+    rebalance_ms = plan.number("rebalance_max_retries") * plan.number("rebalance_backoff_ms")
+    return (plan.number("partitions") - 1) * plan.number("lag_ms") <= expiry_ms + rebalance_ms
 
 
 SCENARIO = register(

@@ -17,11 +17,14 @@ from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.silence import pause_outlives_session
 from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 #: The session by this is a short pause: one of up to a third never ends it (`zombie`).
 SHORT = 4
+
+#: How many members go: two leave, two are killed.
+GO = 4
 
 
 async def drill(lab: Lab) -> None:
@@ -67,6 +70,12 @@ async def goings(lab: Lab, members: int) -> None:
         await lab.rest(f"the successor of {member.actor} joined")
 
 
+def demands(plan: Plan) -> None:
+    """Two members that leave, and two that are killed. The control needs none."""
+    if not plan.control and plan.number("members") < GO:
+        raise PlanError(f"members={plan.number('members')}: two leave and two are killed; set members to {GO} or more")
+
+
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The long pauses make zombies; nothing else goes wrong, and nothing stays wrong."""
     overlap = Outcome.VIOLATED if pause_outlives_session(plan, plan.number("pause_ms")) else None
@@ -91,5 +100,6 @@ SCENARIO = register(
         ),
         script=drill,
         expects=expects,
+        demands=demands,
     )
 )

@@ -17,6 +17,7 @@ from rebalance_lab.faults.leave import leave
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.shares import attempt_ms, retries_end_ms, shares_of
 
 
 async def fast_restart(lab: Lab) -> None:
@@ -39,16 +40,20 @@ async def fast_restart(lab: Lab) -> None:
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The new one gives up, unless its last attempt comes after the ghost's end. That is a session
-    after its last ping, which may be a third of the session old, and up to two ticks later. Outside
-    the simulator an interpreter has to start first: on a busy machine it may come after the ghost's
-    end, and then finds nothing owned."""
+    after its last ping, which may be a third of the session old, and up to two ticks later. It surely gives up
+    where its start and all its attempts take less than what is left of the session, and it wants something of the
+    ghost's. Outside the simulator an interpreter has to start first: on a busy machine it may come after the
+    ghost's end, and then finds nothing owned."""
     if plan.control or plan.parameters["clean"]:
         return usual()
     session_ms, tick_ms = plan.number("session_timeout_ms"), plan.number("tick_ms")
-    last_attempt_ms = (plan.number("rebalance_max_retries") - 1) * plan.number("rebalance_backoff_ms")
+    last_attempt_ms = retries_end_ms(plan)
     if last_attempt_ms > session_ms + 2 * tick_ms:
         return usual()
-    sure = plan.world == "simulated" and 2 * last_attempt_ms < session_ms
+    attempts_ms = plan.number("rebalance_max_retries") * (attempt_ms(plan, members=2) + plan.number("fetcher_stop_ms"))
+    until_ms = plan.number("start_max_us") // 1000 + last_attempt_ms + attempts_ms
+    wants = bool(shares_of(plan, members=2)[1])
+    sure = plan.world == "simulated" and wants and 3 * until_ms < 2 * session_ms
     return usual(non_convergence=Outcome.VIOLATED if sure else None)
 
 

@@ -16,6 +16,7 @@ from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.shares import topics_may_differ
 
 READS_A = MemberOptions(streams={"a": 1})
 READS_B = MemberOptions(streams={"b": 1})
@@ -58,5 +59,6 @@ SCENARIO = register(
         parameters=common_parameters(members=3, topic="a"),
         script=group_scope,
         expects=expects,
+        demands=topics_may_differ,
     )
 )

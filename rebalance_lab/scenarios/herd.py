@@ -78,8 +78,10 @@ async def changes(lab: Lab, members: int, cure: dict[str, str]) -> None:
     await lab.rest("it went")
 
 
-def expects(_plan: Plan) -> dict[str, Outcome | None]:
-    """It costs, and nothing stays wrong."""
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """It costs, and nothing stays wrong. Without a broker nobody owns anything."""
+    if plan.number("brokers") == 0:
+        return usual(omission=Outcome.VIOLATED, unowned_window=Outcome.VIOLATED)
     return usual()
 
 
@@ -90,6 +92,7 @@ SCENARIO = register(
         claims=("Z7a", "Z7b", "Z7c"),
         parameters=(
             *common_parameters(
+                least_brokers=0,
                 members=8,
                 rebalance_max_retries=20,
                 work_period_ms=1000,

@@ -17,6 +17,7 @@ from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.shares import topics_may_differ
 
 
 async def leftover_claims(lab: Lab) -> None:
@@ -64,5 +65,6 @@ SCENARIO = register(
         ),
         script=leftover_claims,
         expects=expects,
+        demands=topics_may_differ,
     )
 )

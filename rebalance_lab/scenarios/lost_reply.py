@@ -12,9 +12,10 @@ from rebalance_lab.faults.join import join
 from rebalance_lab.faults.lose_reply import lose_reply
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.trials.plan import Plan, PlanError, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
 from rebalance_lab.wire.paths import owners_path
+from rebalance_lab.world.hosts import JAVA_WAITS
 
 
 async def lost_reply(lab: Lab) -> None:
@@ -35,9 +36,28 @@ async def lost_reply(lab: Lab) -> None:
     await lab.close()
 
 
-def expects(_plan: Plan) -> dict[str, Outcome | None]:
-    """A reply costs time, not correctness."""
-    return usual()
+def demands(plan: Plan) -> None:
+    """A session that outlives the reconnect; the control loses no connection."""
+    session_ms, reconnect_ms = plan.number("session_timeout_ms"), _reconnect_ms()
+    if not plan.control and session_ms < reconnect_ms:
+        raise PlanError(
+            f"session_timeout_ms={session_ms}: the victim needs up to {reconnect_ms} ms to reconnect, and its session "
+            f"would end; set session_timeout_ms to {reconnect_ms} or more"
+        )
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """A reply costs time, not correctness. While the victim reconnects its partitions wait, which may take longer than
+    an ordinary rebalance with a short back-off."""
+    budget_ms = plan.number("rebalance_max_retries") * plan.number("rebalance_backoff_ms")
+    if plan.control or budget_ms >= _reconnect_ms():
+        return usual()
+    return usual(unowned_window=None)
+
+
+def _reconnect_ms() -> int:
+    """How long a client waits at most before it connects again."""
+    return (JAVA_WAITS.random_us + JAVA_WAITS.round_us) // 1000
 
 
 SCENARIO = register(
@@ -49,5 +69,6 @@ SCENARIO = register(
         script=lost_reply,
         worlds=("simulated", "processes"),  # docker loses no single reply
         expects=expects,
+        demands=demands,
     )
 )

@@ -10,8 +10,9 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.server import kill_server, pause_server, restart_servers
 from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError, common_parameters
+from rebalance_lab.trials.scenario import SESSION_TICKS, Scenario, register, usual
+from rebalance_lab.world.hosts import JAVA_WAITS
 
 
 async def servers(lab: Lab) -> None:
@@ -44,6 +45,22 @@ async def target(lab: Lab) -> str:
     return next(name for name in lab.servers.names if name != leader)
 
 
+def demands(plan: Plan) -> None:
+    """A follower where the fault is for one; and that the runner's session, the longest that a server grants, survives
+    a server that stands still: its client notices after 2/3 of it, and then needs up to 2 s for the next server. The
+    control has no fault."""
+    if plan.control or plan.text("fault") == "rolling":
+        return
+    if plan.text("target") == "follower" and plan.number("servers") == 1:
+        raise PlanError("servers=1: a single server has no follower; set servers to 3 or 5, or target=leader")
+    needed_us = 3 * (JAVA_WAITS.random_us + JAVA_WAITS.round_us)
+    if plan.text("fault") == "pause" and SESSION_TICKS[1] * plan.number("tick_ms") * 1000 < needed_us:
+        raise PlanError(
+            f"tick_ms={plan.number('tick_ms')}: the runner's session may end while a server stands still; "
+            f"set tick_ms to {needed_us // 1000 // SESSION_TICKS[1]} or more"
+        )
+
+
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Sessions survive. An election that takes longer than a session may cost one."""
     if plan.control or plan.text("target") == "follower":
@@ -64,5 +81,6 @@ SCENARIO = register(
         ),
         script=servers,
         expects=expects,
+        demands=demands,
     )
 )

@@ -22,11 +22,12 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.shares import attempt_ms, retries_end_ms, shares_of
 
-#: What one attempt takes at most: 22 requests of 4 ms at the default latencies; live, on a machine that
-#: is not idle.
+#: What one attempt takes at most, if its requests take no longer: 22 of 4 ms at the default latencies; live, on a
+#: machine that is not idle.
 ATTEMPT_MS, LIVE_ATTEMPT_MS = 100, 200
 
 
@@ -45,24 +46,29 @@ async def uncontrolled(lab: Lab) -> None:
     await lab.close()
 
 
-def budget_ms(plan: Plan) -> int:
-    """When a member's last attempt begins, after its first: the back-off that follows it is of no use."""
-    return (plan.number("rebalance_max_retries") - 1) * plan.number("rebalance_backoff_ms")
-
-
 def leeway_ms(plan: Plan) -> int:
-    """What all its attempts take at most: about 22 requests each, one after another."""
-    attempt_ms = ATTEMPT_MS if plan.world == "simulated" else LIVE_ATTEMPT_MS
-    return plan.number("rebalance_max_retries") * attempt_ms
+    """What all its attempts take at most, one after another."""
+    simulated = plan.world == "simulated"
+    each_ms = max(ATTEMPT_MS, attempt_ms(plan, members=2)) if simulated else LIVE_ATTEMPT_MS
+    return plan.number("rebalance_max_retries") * each_ms
+
+
+def demands(plan: Plan) -> None:
+    """A second member that wants a partition; the control is about none."""
+    if not plan.control and not shares_of(plan, members=2)[1]:
+        raise PlanError(
+            f"partitions={plan.number('partitions')} with streams={plan.number('streams')}: the second member must "
+            f"want a partition; set partitions to {2 * plan.number('streams')} or more"
+        )
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The share stays unowned if the stop surely outlasts the budget, and is taken if it surely ends
     before; where the two are closer than the leeway, either is right."""
     stop_ms, leeway = plan.number("slow_stop_ms"), leeway_ms(plan)
-    if plan.control or stop_ms + leeway <= budget_ms(plan):
+    if plan.control or stop_ms + leeway <= retries_end_ms(plan):
         return usual()
-    outcome = Outcome.VIOLATED if stop_ms >= budget_ms(plan) + leeway else None
+    outcome = Outcome.VIOLATED if stop_ms >= retries_end_ms(plan) + leeway else None
     return usual(non_convergence=outcome, omission=outcome, stays_wrong=outcome, unowned_window=outcome)
 
 
@@ -78,5 +84,6 @@ SCENARIO = register(
         ),
         script=uncontrolled,
         expects=expects,
+        demands=demands,
     )
 )

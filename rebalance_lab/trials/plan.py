@@ -207,13 +207,14 @@ class Settings:
         return values, changed
 
 
-def common_parameters(**defaults: Value) -> tuple[Parameter, ...]:
-    """The settings every scenario of the ZooKeeper generation has; `defaults` replaces theirs."""
+def common_parameters(*, least_brokers: int = 1, **defaults: Value) -> tuple[Parameter, ...]:
+    """The settings every scenario of the ZooKeeper generation has; `defaults` replaces theirs. Members own nothing
+    while there is no broker, so a scenario needs one, unless it is about the first broker (`least_brokers`=0)."""
     parameters = (
         Parameter("group", "g1", "", "the consumer group"),
         Parameter("topic", "t1", "", "the topic"),
         Parameter("partitions", 6, "partitions", "partitions of the topic", 1),
-        Parameter("brokers", 1, "brokers", "broker znodes in the fixture", 0),
+        Parameter("brokers", 1, "brokers", "broker znodes in the fixture", least_brokers),
         Parameter("members", 3, "members", "members of the group", 1),
         Parameter("servers", 1, "servers", "ZooKeeper servers: 1, or an ensemble of 3 or 5", 1),
         Parameter("together", False, "", "start the members at once instead of one after another"),

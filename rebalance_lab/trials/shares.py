@@ -1,9 +1,11 @@
-"""What each member takes when all members deal from one view: scenarios reason from it beforehand."""
+"""What each member takes when all members deal from one view, and how long its attempts take: scenarios reason from
+both beforehand."""
 
 from __future__ import annotations
 
 from rebalance_lab.assignors import AssignmentContext, by_name, java_order
-from rebalance_lab.trials.plan import Plan
+from rebalance_lab.checks.bounds import REPLICATION_US
+from rebalance_lab.trials.plan import Plan, PlanError
 from zkconsumer.rules import RULE_SETS
 
 
@@ -27,6 +29,30 @@ def shares_of(plan: Plan, *, members: int, rule: str = "") -> list[frozenset[int
         )
         for member, own in threads.items()
     ]
+
+
+def attempt_ms(plan: Plan, *, members: int) -> int:
+    """How long the requests of one attempt take at most in a simulated world, rounded up: 3B + C + T + 7 and three for
+    each partition of the largest share, a round trip each (`checks.bounds`)."""
+    largest = max(len(share) for share in shares_of(plan, members=members))
+    requests = 3 * plan.number("brokers") + members + 1 + 7 + 3 * largest
+    between_servers_us = 2 * REPLICATION_US if plan.number("servers") > 1 else 0
+    return -(-requests * (2 * plan.number("latency_max_us") + between_servers_us) // 1000)
+
+
+def retries_end_ms(plan: Plan) -> int:
+    """When a member's last attempt begins, after its first: the back-off that follows it is of no use."""
+    return (plan.number("rebalance_max_retries") - 1) * plan.number("rebalance_backoff_ms")
+
+
+def topics_may_differ(plan: Plan) -> None:
+    """Raise PlanError where the assignor needs members that all read the same topics: others fail in every attempt
+    (`kafka.consumer.RoundRobinAssignor`, Kafka 0.8.2.2)."""
+    if assignor_of(plan) == "roundrobin":
+        raise PlanError(
+            f"assignor=roundrobin: it deals only where all members read the same topics, and those of {plan.scenario} "
+            "read different ones; take another assignor, or scenario unequal-topics"
+        )
 
 
 def assignor_of(plan: Plan) -> str:

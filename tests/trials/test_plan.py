@@ -112,6 +112,18 @@ def test_a_scenario_that_was_imported_first_hides_no_other() -> None:
             "lag_ms=3000: with session_timeout_ms=4500 .* after 3000 ms .* set lag_ms below .* above 4500",
         ),
         ("split-brain", {"session_timeout_ms": "2000"}, "lag_ms=1500: with session_timeout_ms=2000"),
+        ("drill", {"members": "3"}, "members=3: two leave and two are killed; set members to 4 or more"),
+        ("servers", {"servers": "1", "target": "follower"}, "servers=1: a single server has no follower; set servers"),
+        (
+            "servers",
+            {"fault": "pause", "tick_ms": "299", "session_timeout_ms": "5000"},
+            "tick_ms=299: the runner's session .* set tick_ms to 300",
+        ),
+        ("walkthrough", {"brokers": "0"}, "brokers=0: must be 1 or more"),
+        ("lost-reply", {"session_timeout_ms": "1999"}, "up to 2000 ms to reconnect, .* set session_timeout_ms to 2000"),
+        ("uncontrolled", {"partitions": "1"}, "partitions=1 with streams=1: .* set partitions to 2 or more"),
+        ("group-scope", {"assignor": "roundrobin"}, "those of group-scope read different ones; take another assignor"),
+        ("leftover-claims", {"assignor": "roundrobin"}, "those of leftover-claims read different ones"),
         ("mixed-settings", {"second": "sticky"}, "second=sticky: must be one of ceil, range, roundrobin"),
     ],
 )
@@ -121,5 +133,10 @@ def test_settings_that_defeat_a_scenario_are_refused(name: str, settings: dict[s
 
 
 def test_a_control_has_no_such_demands() -> None:
-    for name, settings in (("deadlock", {"partitions": "1"}), ("split-brain", {"servers": "1"})):
+    for name, settings in (
+        ("deadlock", {"partitions": "1"}),
+        ("split-brain", {"servers": "1"}),
+        ("drill", {"members": "1"}),
+        ("servers", {"servers": "1", "target": "follower"}),
+    ):
         assert make_plan(name, control=True, settings=settings).control
