@@ -136,6 +136,13 @@ def test_a_process_start_counts_where_members_start() -> None:
     assert explained(TIME, Live.REAL, PARAMETERS, Work(starts=2)).band.high == 100_000
 
 
+@pytest.mark.parametrize(("attempts", "more"), [(19, 0), (20, 1), (56, 2)])
+def test_one_attempt_of_twenty_may_fail_for_want_of_a_core(attempts: int, more: int) -> None:
+    measure = next(measure for measure in MEASURES if measure.key == "changes.conflicts")
+    found = explained(measure, Live.PROCESSES, PARAMETERS, Work(attempts=attempts))
+    assert (found.band.low, found.band.high) == (0, more)
+
+
 @pytest.mark.parametrize(("key", "more"), [("settled", 400_000), ("changes.reads", 14), ("changes.writes", 3)])
 def test_a_failed_attempt_is_worth_a_back_off_or_an_attempts_requests(key: str, more: int) -> None:
     measure = TIME if key == "settled" else next(each for each in MEASURES if each.key == key)

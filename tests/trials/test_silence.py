@@ -57,14 +57,24 @@ def test_between_the_promises_either_comes(name: str, setting: str, length_ms: i
 
 
 def test_a_cut_of_a_third_of_the_session_may_cost_it() -> None:
-    """What was lost comes again up to as long after the cut as it lasted: too late for some."""
+    """What was lost comes again up to as long after the cut as it lasted: too late for some. The back-off decides when
+    the group is at rest, and so when the cut begins after the last ping."""
+    settings = {"cut_ms": "666", "rebalance_backoff_ms": "650"}
     harmed = [
         seed
-        for seed in (98, 111, 125)
-        for history, _ in [simulate(make_plan("cut", rules="shipped", seed=seed, settings={"cut_ms": "666"}))]
+        for seed in (10, 23, 39)
+        for history, _ in [simulate(make_plan("cut", seed=seed, settings=settings))]
         if judge(history)["zombie_overlap"].outcome is VIOLATED
     ]
     assert harmed
+
+
+@pytest.mark.parametrize(("backoff_ms", "zombies"), [("450", 0), ("550", 8)])
+def test_the_moment_of_the_last_ping_decides_whether_half_a_session_is_too_long(backoff_ms: str, zombies: int) -> None:
+    """The group rests two back-offs after its last request, and the member pings each third of its session."""
+    settings = {"pause_ms": "1000", "rebalance_backoff_ms": backoff_ms}
+    histories = [simulate(make_plan("zombie", seed=seed, settings=settings))[0] for seed in range(8)]
+    assert sum(judge(history)["zombie_overlap"].outcome is VIOLATED for history in histories) == zombies
 
 
 def test_the_latest_end_of_a_session() -> None:

@@ -45,6 +45,7 @@ class Family(StrEnum):
     REACTION = "reaction"
     COUNT = "count"
     REQUESTS = "requests"
+    ATTEMPTS = "attempts"
     LEFT_OUT = "left out"
 
 
@@ -108,8 +109,8 @@ MEASURES: tuple[Measure, ...] = (
     _count("changes.notifications", "notifications"),
     _count("changes.watches", "watches fired"),
     _count("changes.rebalances", "rebalances"),
-    _count("changes.attempts", "attempts"),
-    _count("changes.conflicts", "conflicts"),
+    _count("changes.attempts", "attempts", Family.ATTEMPTS),
+    _count("changes.conflicts", "conflicts", Family.ATTEMPTS),
     _count("changes.reads", "reads", Family.REQUESTS),
     _count("changes.writes", "writes", Family.REQUESTS),
     _count("changes.moved", "partitions moved"),

@@ -28,7 +28,7 @@ from rebalance_lab.world.simulated.tree import Tree
 
 
 class Ensemble:
-    """`names`: the servers', in the order of their numbers. `random` draws ping ages, as in a
+    """`names`: the servers', in the order of their numbers. `random` draws what it draws in a
     standalone server; `quorum_random` what happens between servers."""
 
     def __init__(

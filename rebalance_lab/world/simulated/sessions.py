@@ -2,8 +2,8 @@
 
 Pings are not simulated: a session whose client runs and is connected lives, and costs nothing.
 Its clock is armed when the client falls silent (its process pauses or dies, its link breaks).
-The last ping the server then has is as old as it may be by chance: pings come every third of
-the timeout (in Java at the latest: see `heartbeat`).
+The last ping that the server then has follows from the client's last request: pings come each third of
+the timeout after it (in Java at the latest: see `heartbeat`).
 
 In an ensemble the leader alone ends sessions, and counts from when it was told of a client. It hears
 its own clients itself. A follower notes whom it hears (LearnerSessionTracker.touchSession), and reports
@@ -67,7 +67,6 @@ class SessionTable:
         self._now_us = kernel.now_us
         self._driver = kernel.driver
         self._settings = settings
-        self._random = random
         self._expired = expired
         self._opened: dict[int, int] = {}
         self._tick_us = settings.tick_ms * 1000
@@ -107,9 +106,9 @@ class SessionTable:
             self._arm(session)
 
     def pinged_us(self, session: ServerSession) -> int:
-        """When a client that is well was last heard: its latest ping is as old as it may be."""
-        ping_age_us = self._random.below(session.timeout_ms * 1000 // 3)
-        return max(session.heard_us, self._now_us() - ping_age_us)
+        """When a client that is well was last heard: it pings each third of the timeout in which it sends nothing."""
+        now_us = self._now_us()
+        return now_us - (now_us - session.heard_us) % (session.timeout_ms * 1000 // 3)
 
     def drop(self, session: ServerSession) -> None:
         """The session is over."""

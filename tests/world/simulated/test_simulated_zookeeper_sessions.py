@@ -34,14 +34,14 @@ def test_an_idle_session_lives_and_schedules_nothing() -> None:
 
 @pytest.mark.parametrize("fault", ["pause", "kill"])
 def test_a_silent_session_expires_within_its_bounds(fault: str) -> None:
-    """Not before 2/3 of the timeout, not after the timeout and a tick; the seed decides where."""
+    """Not before 2/3 of the timeout, not after the timeout and a tick; the moment of the fault decides where."""
     ages_us = []
     for seed in range(40):
         bench = Bench(seed)
 
-        async def main(bench: Bench = bench) -> None:
+        async def main(bench: Bench = bench, later_s: float = seed / 40) -> None:
             session = await bench.connected("m1")
-            await bench.sleep(10)
+            await bench.sleep(10 + later_s)
             begun_us = bench.now_us
             getattr(bench.process("m1"), fault)()
             await bench.sleep(5)
@@ -53,6 +53,24 @@ def test_a_silent_session_expires_within_its_bounds(fault: str) -> None:
     assert min(ages_us) >= TIMEOUT_US * 2 // 3 - 1000
     assert max(ages_us) <= TIMEOUT_US + TICK_US + 1000
     assert max(ages_us) - min(ages_us) > TICK_US  # it is not one fixed time
+
+
+def test_a_client_pings_each_third_of_the_timeout_after_its_last_request() -> None:
+    """So what is left of a session when its client dies follows from the time since that request."""
+    for thirds in (0, 1, 7):
+        bench = Bench()
+
+        async def main(bench: Bench = bench, pings: int = thirds) -> None:
+            await bench.connected("m1")
+            heard_us = bench.now_us + pings * (TIMEOUT_US // 3)
+            await bench.sleep((pings * TIMEOUT_US // 3 + 100_000) / 1e6)
+            bench.process("m1").kill()
+            await bench.sleep(5)
+            (closed,) = closing(bench)
+            after_us = (closed.wall_ms - SIMULATED_EPOCH_MS) * 1000 - heard_us
+            assert TIMEOUT_US - 5_000 <= after_us <= TIMEOUT_US + TICK_US + 1000
+
+        bench.run(main())
 
 
 def test_ephemerals_go_with_the_session_by_path_under_one_zxid() -> None:
