@@ -2,9 +2,9 @@
 
 A spaced change is known to have conflicts by its ATTEMPT_FAILED events, never by what it cost. Each must be
 witnessed by the registry: while the attempt went on, ZooKeeper refused as many creates of the member's
-session with NodeExists as it reported conflicts, and each of these partitions had another session's
-owner znode. A conflict without these witnesses is *invented*: a member cannot excuse its reads by
-reporting attempts as failed.
+session with NodeExists as it reported conflicts, and each of these partitions had the owner znode of another
+member of the group, in a session of that member. A conflict without these witnesses, or over a partition that the
+attempt did not decide to claim, is *invented*: a member cannot excuse its reads by reporting attempts as failed.
 
 What a failed attempt costs by protocol, with p partitions wanted and f of them lost: its reads, 2B + C
 + T + p + 6 + 2w + W, and f more to look at the znodes that were there; p creates, and p - f deletes of what
@@ -65,27 +65,31 @@ def met(history: History, life: Life, attempt: Attempt) -> bool:
     failed = attempt.failed
     if failed is None or failed.of("reason") != "conflict":
         return False
-    return invented(history, life, attempt.began, failed) is None
+    return _invented(history, life, attempt, failed) is None
 
 
 def _conflict(history: History, life: Life, attempt: Attempt) -> Conflict:
     assert attempt.failed is not None
     lost = partitions_in(attempt.failed.of("conflicts"))
     wants = () if attempt.decided is None else partitions_in(attempt.decided.of("wants"))
-    why = invented(history, life, attempt.began, attempt.failed)
+    why = _invented(history, life, attempt, attempt.failed)
     return Conflict(life, attempt.failed, len(wants), len(lost), why)
 
 
-def invented(history: History, life: Life, began: Event, failed: Event) -> str | None:
-    """Why the registry contradicts the conflicts that an attempt reported when it failed; None where it does not."""
+def _invented(history: History, life: Life, attempt: Attempt, failed: Event) -> str | None:
+    """Why the registry, or the member's own decision, contradicts the conflicts that an attempt reported when it
+    failed; None where neither does."""
     lost = partitions_in(failed.of("conflicts"))
     if not lost:
         return f"{life.member} reported a conflict and named no partition"
-    begin_us, end_us = began.at_us - TOLERANCE_US, failed.at_us + TOLERANCE_US
+    begin_us, end_us = attempt.began.at_us - TOLERANCE_US, failed.at_us + TOLERANCE_US
+    wants = None if attempt.decided is None else partitions_in(attempt.decided.of("wants"))
     for topic, partition in lost:
         path = f"/consumers/{life.group}/owners/{topic}/{partition}"
-        if not any(_met(znode, life, begin_us, end_us) for znode in _owners(history).get(path, ())):
-            return f"{life.member} reported a conflict over {topic}/{partition}, which nobody else owned"
+        if wants is not None and (topic, partition) not in wants:
+            return f"{life.member} reported a conflict over {topic}/{partition}, which it had not decided to claim"
+        if not any(_met(history, znode, life, begin_us, end_us) for znode in _owners(history).get(path, ())):
+            return f"{life.member} reported a conflict over {topic}/{partition}, which no other member owned"
     refused = sum(
         event.of("code") == NODE_EXISTS
         and begin_us <= event.at_us <= end_us
@@ -97,11 +101,19 @@ def invented(history: History, life: Life, began: Event, failed: Event) -> str |
     return None
 
 
-def _met(znode: Znode, life: Life, begin_us: int, end_us: int) -> bool:
-    """Whether it is another member's, and stood at some time of the attempt."""
+def _met(history: History, znode: Znode, life: Life, begin_us: int, end_us: int) -> bool:
+    """Whether it is another member's of the group, in a session of that member, and stood at some time of the
+    attempt."""
     deleted = znode.deleted
     there = znode.created.at_us <= end_us and (deleted is None or deleted.at_us >= begin_us)
-    return there and znode.member != life.member
+    actor = actor_by_session(history).get(znode.created.session)
+    return there and znode.member != life.member and (life.group, znode.member, actor) in _started(history)
+
+
+@once
+def _started(history: History) -> frozenset[tuple[str, str, str | None]]:
+    """(group, member, process) of every member that was started."""
+    return frozenset((life.group, life.member, life.actor) for life in lives(history))
 
 
 @once

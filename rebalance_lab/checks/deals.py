@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rebalance_lab.checks.groups import registration_of
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
 from rebalance_lab.checks.operations import only_counted
-from rebalance_lab.checks.reads import read_list
+from rebalance_lab.checks.reads import ReadList, read_list
 from rebalance_lab.checks.scope import Scope
 from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
@@ -45,11 +45,11 @@ class View:
 class Deal:
     """One attempt that came to a decision. `members`: how many were registered, by its view;
     `ended`: the end of the attempt, or of the last one that went on with its claims (with
-    keep.claims.on.conflict), None where the history ends first; `conflicts`: the ATTEMPT_FAILED
-    of these attempts that failed because others owned what they wanted."""
+    keep.claims.on.conflict), None where the history ends first; `conflicts`: those of these
+    attempts that failed because, as they report, others owned what they wanted. `current`: whether its
+    member read the list in this attempt."""
 
-    member: str
-    group: str
+    life: Life
     attempt: Attempt
     decided: Event
     view: View
@@ -57,7 +57,16 @@ class Deal:
     wants: tuple[Partition, ...]
     ended: Event | None
     end_us: int
-    conflicts: tuple[Event, ...] = ()
+    current: bool
+    conflicts: tuple[Attempt, ...] = ()
+
+    @property
+    def member(self) -> str:
+        return self.life.member
+
+    @property
+    def group(self) -> str:
+        return self.life.group
 
     @property
     def actor(self) -> str:
@@ -134,8 +143,12 @@ def _misnamed(history: History, scope: Scope, life: Life) -> Iterator[str]:
         ):
             continue
         read = read_list(history, life.group, decided, zxid)
-        if read is None or read.at.n < attempt.began.n:
+        if read is None or not _read_in(attempt, read):
             yield f"{life.member} decided by a list of members of zxid {zxid:#x}, and had not read it in that attempt"
+
+
+def _read_in(attempt: Attempt, read: ReadList) -> bool:
+    return read.at.n > attempt.began.n
 
 
 def apart(deals: Iterable[Deal]) -> list[Apart]:
@@ -183,18 +196,17 @@ def _deal(
     zxid, members, digest = (decided.of(name) for name in ("members_zxid", "members", "view"))
     if not isinstance(zxid, int):
         return None
+    current = True
     if life.actor not in only_counted(history):
         read = read_list(history, life.group, decided, zxid)
         if read is None:
             return None
-        members, digest = read.members, read.digest
+        members, digest, current = read.members, read.digest, _read_in(attempt, read)
     course = _course(rebalance, index)
-    failures = [each.failed for each in course if each.failed is not None]
     ended = course[-1].ended
     subscription = subscriptions.get((life.group, life.member), "")
     return Deal(
-        member=life.member,
-        group=life.group,
+        life=life,
         attempt=attempt,
         decided=decided,
         view=View(subscription, zxid, str(digest)),
@@ -202,7 +214,8 @@ def _deal(
         wants=partitions_in(decided.of("wants")),
         ended=ended,
         end_us=end_us if ended is None else ended.at_us,
-        conflicts=tuple(each for each in failures if each.of("reason") == "conflict"),
+        current=current,
+        conflicts=tuple(each for each in course if each.failed is not None and each.failed.of("reason") == "conflict"),
     )
 
 

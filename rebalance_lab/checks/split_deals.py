@@ -1,7 +1,8 @@
 """What follows where members dealt from different views: conflicts, wrong claims, partitions left to nobody.
 
 A conflict or a claim is laid to the different views only where both members' deals have a part in it: an owner
-that has not released yet makes others fail too, whatever list they dealt from.
+that has not released yet makes others fail too, whatever list they dealt from. A conflict must be witnessed by the
+registry (`conflicts`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from rebalance_lab.checks.conflicts import met
 from rebalance_lab.checks.deals import Apart, Deal, Partition, Round, partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.groups import membership_changes
@@ -35,9 +37,12 @@ def split_conflicts_of(history: History, pairs: Iterable[Apart]) -> list[Consequ
     found: dict[tuple[EventId, Partition], Consequence] = {}
     for pair in pairs:
         for deal, other in ((pair.former, pair.later), (pair.later, pair.former)):
-            for failed in deal.conflicts:
+            for attempt in deal.conflicts:
+                failed = attempt.failed
+                if failed is None or not met(history, deal.life, attempt):
+                    continue
                 for place in partitions_in(failed.of("conflicts")):
-                    claim = _claimed(history, other, place) if place in other.wants else None
+                    claim = _claimed(history, other, place) if place in deal.wants and place in other.wants else None
                     if claim is not None and _stood(claim, deal, failed):
                         why = f"{deal.member} found {place[0]}/{place[1]} claimed by {other.member}"
                         found.setdefault((failed.id, place), Consequence(pair, why, (claim.begin, failed.id)))

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from rebalance_lab.checks.conflicts import met
+from rebalance_lab.checks.deals import partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US
-from rebalance_lab.checks.lives import lives
+from rebalance_lab.checks.lives import Attempt, Life, lives
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
@@ -45,11 +47,12 @@ def wait_cycles(history: History, until_us: int) -> list[tuple[Wait, ...]]:
     A circle that one of them breaks, by letting go before the next rest, is none."""
     found: dict[frozenset[_Who], tuple[Wait, ...]] = {}
     waiting: dict[_Who, Wait] = {}
-    for event, who in _ends_of_attempts(history):
-        if event.at_us > until_us:
+    for ended, life, attempt in _ends_of_attempts(history):
+        if ended.at_us > until_us:
             break
+        who = (life.group, life.member)
         waiting.pop(who, None)
-        wait = _wait(history, event, who)
+        wait = _wait(history, life, attempt)
         if wait is None:
             continue
         waiting[who] = wait
@@ -59,9 +62,9 @@ def wait_cycles(history: History, until_us: int) -> list[tuple[Wait, ...]]:
     return list(found.values())
 
 
-def _ends_of_attempts(history: History) -> list[tuple[Event, _Who]]:
+def _ends_of_attempts(history: History) -> list[tuple[Event, Life, Attempt]]:
     ends = [
-        (attempt.ended, (life.group, life.member))
+        (attempt.ended, life, attempt)
         for life in lives(history)
         for rebalance in life.rebalances
         for attempt in rebalance.attempts
@@ -70,19 +73,19 @@ def _ends_of_attempts(history: History) -> list[tuple[Event, _Who]]:
     return sorted(ends, key=lambda row: (row[0].at_us, row[0].actor, row[0].n))
 
 
-def _wait(history: History, failed: Event, who: _Who) -> Wait | None:
-    """What the member holds beyond doubt when its attempt has failed for a conflict."""
-    conflicts = failed.of("conflicts")
-    if failed.of("reason") != "conflict" or not isinstance(conflicts, list | tuple):
+def _wait(history: History, life: Life, attempt: Attempt) -> Wait | None:
+    """What the member holds beyond doubt when its attempt has failed for a conflict that the registry witnesses."""
+    failed = attempt.failed
+    if failed is None or not met(history, life, attempt):
         return None
-    group, member = who
+    group, member = life.group, life.member
     by_member, by_place = _owners(history)
-    mine = [one for one in by_member.get(who, ()) if _there(one, failed.at_us)]
+    mine = [one for one in by_member.get((group, member), ()) if _there(one, failed.at_us)]
     if not mine:
         return None
     wanted = {}
-    for topic, partition in conflicts:
-        for one in by_place.get((group, str(topic), int(partition)), ()):
+    for topic, partition in partitions_in(failed.of("conflicts")):
+        for one in by_place.get((group, topic, partition), ()):
             if one.member != member and _there(one, failed.at_us):
                 wanted[one.topic, one.partition] = one.member
     held = tuple((one.topic, one.partition) for one in mine)

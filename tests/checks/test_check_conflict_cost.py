@@ -83,8 +83,8 @@ def test_nothing_hides_among_the_costs_of_a_conflict(reads: int, writes: int) ->
     ("story", "why"),
     [
         (conflicted(refused=0), "g_m2 reported 1 conflicts in one attempt; ZooKeeper refused 0 creates"),
-        (conflicted(released_ms=1110), "g_m2 reported a conflict over t/0, which nobody else owned"),
-        (conflicted(lost=7), "g_m2 reported a conflict over t/7, which nobody else owned"),
+        (conflicted(released_ms=1110), "g_m2 reported a conflict over t/0, which no other member owned"),
+        (conflicted(lost=7), "g_m2 reported a conflict over t/7, which it had not decided to claim"),
     ],
 )
 def test_an_invented_conflict_is_a_violation(story: GroupStory, why: str) -> None:

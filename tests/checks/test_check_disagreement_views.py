@@ -294,11 +294,13 @@ def test_what_is_kept_over_attempts_is_one_deal() -> None:
     story.counted(2_010, "m1", children=1)
     older = story.member(2_010, "m1", Kind.DECIDED, detail=detail)
     failed = {"why": "w", "reason": "conflict", "conflicts": pairs([1]), "holds": pairs([0])}
+    story.refused(2_020, "m1")
     story.member(2_020, "m1", Kind.ATTEMPT_FAILED, detail=failed)
     story.releases(2_201, "m2", 1)
     newer = deals(story, "m2", 2_200, 2_210, 2_220, zxid=11, view="bb", wants=[1])
     [claim] = story.claims(2_215, "m2", 1)
     story.attempts(2_500, "m1")
+    story.refused(2_510, "m1")
     again = story.member(2_510, "m1", Kind.ATTEMPT_FAILED, detail=failed)
     finding = judge(story)
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (older, newer, claim, again))

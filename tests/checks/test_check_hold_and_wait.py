@@ -26,8 +26,8 @@ def hold_and_wait(*, lasts: bool, wall_drift_us: int = 0) -> tuple[GroupStory, E
     story.begins(2000, "m2")
     story.claims(2010, "m1", 0)
     story.claims(2010, "m2", 1)
-    first = story.fails(2040, "m1", conflicts=[1])
-    second = story.fails(2050, "m2", conflicts=[0])
+    first = story.meets(2040, "m1", [1])
+    second = story.meets(2050, "m2", [0])
     if not lasts:
         story.releases(2060, "m1", 0)
     for actor in ("m1", "m2"):

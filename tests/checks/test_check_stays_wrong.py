@@ -191,7 +191,7 @@ def test_members_after_one_that_did_not_give_up_are_looked_at() -> None:
 
 def _decides(story: GroupStory) -> None:
     """What it meets is another partition."""
-    story.decides(2020, "m2", [1])
+    story.decides(2020, "m2", [1, 2])
     meets(story, 2030, "m2", "m1", 2)
 
 
@@ -203,12 +203,12 @@ def _decides_then(story: GroupStory) -> None:
     """It wants t/1 in its first attempt, and not in its second."""
     _decides(story)
     story.attempts(2500, "m2")
-    story.decides(2520, "m2", [])
+    story.decides(2520, "m2", [2])
     meets(story, 2530, "m2", "m1", 2)
 
 
 def _decides_otherwise(story: GroupStory) -> None:
-    story.decides(2020, "m2", [0])
+    story.decides(2020, "m2", [0, 2])
     meets(story, 2030, "m2", "m1", 2)
 
 

@@ -52,7 +52,7 @@ class DealStory(GroupStory):
 
 def conflicts_of(deal: Deal) -> list[tuple[Partition, ...]]:
     """What each of its failures was for."""
-    return [partitions_in(failed.of("conflicts")) for failed in deal.conflicts]
+    return [partitions_in(each.failed.of("conflicts")) for each in deal.conflicts if each.failed is not None]
 
 
 # -- one deal -----------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def test_what_a_member_dealt_itself_from_the_newer_list_is_no_wrong_claim() -> N
 def test_each_partition_of_a_conflict_is_laid_to_the_other_deal() -> None:
     story = DealStory()
     story.dealt(2000, 2010, None, "m1", zxid=10, wants=[0, 1])
-    story.fails(2040, "m1", conflicts=[0, 1])
+    story.meets(2040, "m1", [0, 1])
     story.claims(2030, "m2", 0, 1)
     story.dealt(2000, 2030, 2060, "m2", zxid=11, wants=[0, 1])
     assert conflicts(story) == [f"g_m1 found t/{each} claimed by g_m2" for each in (0, 1)]
@@ -93,7 +93,7 @@ def test_a_conflict_is_laid_to_the_other_deal_if_its_claim_stood_meanwhile(
     """m1 decides at 2010 and fails at 2040 on t/0."""
     story = DealStory()
     story.dealt(2000, 2010, None, "m1", zxid=10, wants=[0, 1])
-    story.fails(2040, "m1", conflicts=[0, 1])
+    story.meets(2040, "m1", [0, 1])
     story.claims(claimed, "m2", 0)
     story.claims(claimed, "m2", 1)  # which is not what m2 dealt itself
     if released is not None:

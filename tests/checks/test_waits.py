@@ -36,8 +36,8 @@ def circle(*, claimed: float = 1000, failed: float = 1000) -> WaitStory:
     story = WaitStory()
     story.holds(claimed, "m1", 0)
     story.holds(claimed, "m2", 1)
-    story.fails(failed, "m1", conflicts=[1])
-    story.fails(failed, "m2", conflicts=[0])
+    story.meets(failed, "m1", [1])
+    story.meets(failed, "m2", [0])
     return story
 
 
@@ -55,8 +55,8 @@ def test_all_that_a_member_holds_and_wants_is_told() -> None:
     story = WaitStory()
     story.holds(1000, "m1", 0, 2)
     story.holds(1000, "m2", 1, 3)
-    story.fails(1010, "m1", conflicts=[1, 3])
-    story.fails(1020, "m2", conflicts=[0])
+    story.meets(1010, "m1", [1, 3])
+    story.meets(1020, "m2", [0])
     assert story.cycles() == [{"g_m2": ("t/1, t/3", "t/0"), "g_m1": ("t/0, t/2", "t/1, t/3")}]
 
 
@@ -65,22 +65,37 @@ def test_an_attempt_that_failed_for_something_else_waits_for_nobody(reason: str)
     story = WaitStory()
     story.holds(1000, "m1", 0)
     story.holds(1000, "m2", 1)
+    story.refused(1010, "m1")
     story.fails(1010, "m1", reason, conflicts=[1])
-    story.fails(1020, "m2", conflicts=[0])
+    story.meets(1020, "m2", [0])
     assert story.cycles() == []
 
 
-def test_a_conflict_over_what_nobody_owns_or_the_member_itself_is_no_wait() -> None:
-    """t/7 has no owner any more, and m1 has t/0 itself."""
+def test_a_conflict_over_what_nobody_owns_any_more_is_no_wait() -> None:
+    story = WaitStory()
+    story.holds(1000, "m1", 0)
+    story.holds(1000, "m2", 1, 7)
+    story.releases(1005, "m2", 7)
+    story.meets(1010, "m1", [7])
+    story.meets(1020, "m2", [0])
+    assert wait_cycles(story.history(), UNTIL_US) == []
+    story.attempts(1500, "m1")
+    story.meets(1510, "m1", [1])
+    assert story.cycles() == [{"g_m1": ("t/0", "t/1"), "g_m2": ("t/1", "t/0")}]
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_conflict_that_the_registry_contradicts_is_no_wait(refused: bool) -> None:
+    """m1 has t/0 itself; or ZooKeeper refused it nothing."""
     story = WaitStory()
     story.holds(1000, "m1", 0)
     story.holds(1000, "m2", 1)
-    story.fails(1010, "m1", conflicts=[7, 0])
-    story.fails(1020, "m2", conflicts=[0])
-    assert wait_cycles(story.history(), UNTIL_US) == []
-    story.attempts(1500, "m1")
-    story.fails(1510, "m1", conflicts=[7, 0, 1])
-    assert story.cycles() == [{"g_m1": ("t/0", "t/1"), "g_m2": ("t/1", "t/0")}]
+    if refused:
+        story.meets(1010, "m1", [0, 1])
+    else:
+        story.fails(1010, "m1", conflicts=[1])
+    story.meets(1020, "m2", [0])
+    assert story.cycles() == []
 
 
 def test_who_claims_only_after_the_failure_held_nothing_then() -> None:
@@ -99,7 +114,7 @@ def test_who_holds_nothing_waits_for_nobody() -> None:
     story = circle()
     story.joins(980, "m3")
     story.begins(990, "m3")
-    story.fails(1000, "m3", conflicts=[0])
+    story.meets(1000, "m3", [0])
     assert story.cycles() == BOTH
 
 
@@ -113,7 +128,7 @@ def test_a_circle_of_three_is_found_past_a_holder_that_waits_for_nobody() -> Non
         story.holds(1000, actor, partition)
     wants: dict[str, Wants] = {"m1": [4, 1], "m2": [2], "m3": [0]}
     for ms, actor in ((1010, "m1"), (1020, "m2"), (1030, "m3")):
-        story.fails(ms, actor, conflicts=wants[actor])
+        story.meets(ms, actor, wants[actor])
     assert [list(cycle) for cycle in story.cycles()] == [["g_m3", "g_m1", "g_m2"]]
 
 
@@ -121,8 +136,8 @@ def test_every_circle_is_told() -> None:
     story = circle()
     story.holds(1000, "m3", 2)
     story.holds(1000, "m4", 3)
-    story.fails(1010, "m3", conflicts=[3])
-    story.fails(1020, "m4", conflicts=[2])
+    story.meets(1010, "m3", [3])
+    story.meets(1020, "m4", [2])
     assert story.cycles() == [*BOTH, {"g_m4": ("t/3", "t/2"), "g_m3": ("t/2", "t/3")}]
 
 
@@ -130,7 +145,7 @@ def test_a_chain_is_no_circle() -> None:
     """m3 waits for m1 and m2, which wait for each other: a circle of two, and m3 is not in it."""
     story = circle()
     story.holds(1000, "m3", 2)
-    story.fails(1030, "m3", conflicts=[0, 1])
+    story.meets(1030, "m3", [0, 1])
     assert story.cycles() == BOTH
 
 
@@ -139,7 +154,7 @@ def test_a_circle_is_told_once_however_often_its_members_fail() -> None:
     for ms in (1500, 2000):
         for actor, wanted in (("m1", 1), ("m2", 0)):
             story.attempts(ms, actor)
-            story.fails(ms + 10, actor, conflicts=[wanted])
+            story.meets(ms + 10, actor, [wanted])
     assert story.cycles() == BOTH
 
 
@@ -147,10 +162,10 @@ def test_who_goes_on_waits_no_longer() -> None:
     story = WaitStory()
     story.holds(1000, "m1", 0)
     story.holds(1000, "m2", 1)
-    story.fails(1010, "m1", conflicts=[1])
+    story.meets(1010, "m1", [1])
     story.attempts(1015, "m1")
     story.ends(1016, "m1")
-    story.fails(1020, "m2", conflicts=[0])
+    story.meets(1020, "m2", [0])
     assert story.cycles() == []
 
 
@@ -159,11 +174,11 @@ def test_members_of_other_groups_may_have_the_same_names() -> None:
     story = WaitStory()
     story.holds(1000, "m1", 0)
     story.holds(1000, "m2", 1)
-    story.fails(1010, "m1", conflicts=[1])
+    story.meets(1010, "m1", [1])
     steps = ((900, Kind.MEMBER_STARTED), (910, Kind.REBALANCE_BEGAN), (910, Kind.ATTEMPT_BEGAN))
     for ms, kind in (*steps, (1015, Kind.REBALANCE_ENDED)):
         story.add(ms, "m8", kind, member="g_m1", group="h")
-    story.fails(1020, "m2", conflicts=[0])
+    story.meets(1020, "m2", [0])
     assert story.cycles() == BOTH
 
 

@@ -54,14 +54,16 @@ def deals(
     fails: str = "",
     conflicts: Wants = (),
 ) -> EventId:
-    """One rebalance of one attempt; returns its DECIDED. `fails`: the reason, if it does, for these `conflicts`.
-    Operations are only counted, so the decision's own words are taken."""
+    """One rebalance of one attempt; returns its DECIDED. `fails`: the reason, if it does, for these `conflicts`, which
+    ZooKeeper witnesses. Operations are only counted, so the decision's own words are taken."""
     story.begins(began_ms, actor)
     story.counted(began_ms, actor, children=1)
     detail = {"members": members, "members_zxid": zxid, "view": view, "wants": pairs(wants)}
     decided = story.member(decided_ms, actor, Kind.DECIDED, detail=detail)
     if ended_ms is not None:
         if fails:
+            for _ in conflicts:
+                story.refused(ended_ms, actor)
             story.fails(ended_ms, actor, fails, conflicts)
         else:
             story.ends(ended_ms, actor)

@@ -125,6 +125,12 @@ class GroupStory(Story):
         """An attempt has failed."""
         return self._step(ms, actor, Kind.ATTEMPT_FAILED, "g", why="as told", reason=reason, conflicts=pairs(conflicts))
 
+    def meets(self, ms: float, actor: str, conflicts: Wants) -> EventId:
+        """Its attempt fails as others own these partitions: ZooKeeper has refused to create their owner znodes."""
+        for _ in conflicts:
+            self.refused(ms, actor)
+        return self.fails(ms, actor, conflicts=conflicts)
+
     def _step(self, ms: float, actor: str, kind: Kind, group: str, **detail: object) -> EventId:
         return self.add(ms, actor, kind, member=f"{group}_{actor}", group=group, detail=detail or None)
 
