@@ -22,7 +22,7 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, PlanError, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
 from rebalance_lab.trials.shares import attempt_ms, retries_end_ms, shares_of
 
@@ -53,20 +53,11 @@ def leeway_ms(plan: Plan) -> int:
     return plan.number("rebalance_max_retries") * each_ms
 
 
-def demands(plan: Plan) -> None:
-    """A second member that wants a partition; the control is about none."""
-    if not plan.control and not shares_of(plan, members=2)[1]:
-        raise PlanError(
-            f"partitions={plan.number('partitions')} with streams={plan.number('streams')}: the second member must "
-            f"want a partition; set partitions to {2 * plan.number('streams')} or more"
-        )
-
-
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The share stays unowned if the stop surely outlasts the budget, and is taken if it surely ends
-    before; where the two are closer than the leeway, either is right."""
+    before; where the two are closer than the leeway, either is right. A second member that has no share takes none."""
     stop_ms, leeway = plan.number("slow_stop_ms"), leeway_ms(plan)
-    if plan.control or stop_ms + leeway <= retries_end_ms(plan):
+    if plan.control or not shares_of(plan, members=2)[1] or stop_ms + leeway <= retries_end_ms(plan):
         return usual()
     outcome = Outcome.VIOLATED if stop_ms >= retries_end_ms(plan) + leeway else None
     return usual(non_convergence=outcome, omission=outcome, stays_wrong=outcome, unowned_window=outcome)
@@ -84,6 +75,5 @@ SCENARIO = register(
         ),
         script=uncontrolled,
         expects=expects,
-        demands=demands,
     )
 )

@@ -121,7 +121,6 @@ def test_a_scenario_that_was_imported_first_hides_no_other() -> None:
         ),
         ("walkthrough", {"brokers": "0"}, "brokers=0: must be 1 or more"),
         ("lost-reply", {"session_timeout_ms": "1999"}, "up to 2000 ms to reconnect, .* set session_timeout_ms to 2000"),
-        ("uncontrolled", {"partitions": "1"}, "partitions=1 with streams=1: .* set partitions to 2 or more"),
         ("group-scope", {"assignor": "roundrobin"}, "those of group-scope read different ones; take another assignor"),
         ("leftover-claims", {"assignor": "roundrobin"}, "those of leftover-claims read different ones"),
         ("mixed-settings", {"second": "sticky"}, "second=sticky: must be one of ceil, range, roundrobin"),
