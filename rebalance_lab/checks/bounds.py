@@ -1,14 +1,15 @@
 """How long things may take in a trial: what its settings allow, before an anomaly begins.
 
-- *Attempt*: fetcher_stop_ms and the requests of one attempt, one round trip each: 3B + C + T + 4P + 7 for B brokers,
-  C members, T topics and P partitions. A member that subscribes by name makes 3B + C + T + p + 7 reads and q + p + d
-  writes, where no member owned (q), claims (p) or commits (d) more than P partitions. The bound errs on the long side:
-  a member has a share of P, and nobody waits for the leader finder's 1 + B reads. A round trip is
-  2 * latency_max_us in a simulated world, else LIVE_ROUND_TRIP_US. In a simulated ensemble a write at a follower goes
-  to the leader and back besides: 2 * REPLICATION_US for each request. A live host may be busy with other things, so in
-  a live trial an attempt may take as long as the requests of any one attempt took that no fault disturbed
-  (`_requests_us`). What a member did between its requests does not count: that would let slow members extend their
-  own bound.
+- *Attempt*: fetcher_stop_ms, but no longer than any stop of these members can have taken (a stop lies between an
+  ATTEMPT_BEGAN and the attempt's DECIDED, or before what follows an attempt without one), and the requests of one
+  attempt, one round trip each: 3B + C + T + 4P + 7 for B brokers, C members, T topics and P partitions. A member that
+  subscribes by name makes 3B + C + T + p + 7 reads and q + p + d writes, where no member owned (q), claims (p) or
+  commits (d) more than P partitions. The bound errs on the long side: a member has a share of P, and nobody waits for
+  the leader finder's 1 + B reads. A round trip is 2 * latency_max_us in a simulated world, else LIVE_ROUND_TRIP_US. In
+  a simulated ensemble a write at a follower goes to the leader and back besides: 2 * REPLICATION_US for each request. A
+  live host may be busy with other things, so in a live trial an attempt may take as long as the requests of any one
+  attempt took that no fault disturbed (`_requests_us`). What a member did between its requests does not count: that
+  would let slow members extend their own bound.
 - *Prompt*: the same requests, without the stop of the fetchers, and in a live trial with LIVE_ROUND_TRIP_US each. A
   member that is in no rebalance may take that long from what sets a rebalance off to its REBALANCE_BEGAN. It needs two
   round trips for each notification that waits for ZkClient's event thread, and one for each topic that it watches
@@ -90,7 +91,7 @@ def bounds_of(history: History, actors: frozenset[str]) -> Bounds:
         known = [number for number in told if isinstance(number, int)]
         trial = [] if known and len(known) == len(told) else [_parameter(history, name)]
         settings[name] = max([*known, *trial])
-    attempt_us = settings["fetcher_stop_ms"] * 1000 + _longest_requests_us(history)
+    attempt_us = _stop_us(history, actors, settings["fetcher_stop_ms"] * 1000) + _longest_requests_us(history)
     return Bounds(
         attempt_us=attempt_us,
         prompt_us=_ordinary_requests_us(history),
@@ -98,6 +99,27 @@ def bounds_of(history: History, actors: frozenset[str]) -> Bounds:
         expiry_us=(settings["session_timeout_ms"] + 2 * settings["tick_ms"]) * 1000,
         quiet_us=max(2 * _parameter(history, "rebalance_backoff_ms") * 1000, QUIET_LEAST_US),
     )
+
+
+def _stop_us(history: History, actors: frozenset[str], reported_us: int) -> int:
+    """How long the fetchers of these members take to stop: what they report, as far as an attempt shows it."""
+    shown = [stop_us for actor, stop_us in _shown_stops_us(history) if actor in actors]
+    return min(reported_us, max(shown, default=reported_us))
+
+
+@once
+def _shown_stops_us(history: History) -> list[tuple[str, int]]:
+    """Of each attempt its actor, and how long the stop of its fetchers may have taken."""
+    end = history.events[-1] if history.events else None
+    found = []
+    for life in lives(history):
+        for rebalance in life.rebalances:
+            after = [attempt.began for attempt in rebalance.attempts[1:]] + [rebalance.ended or end]
+            for attempt, follows in zip(rebalance.attempts, after, strict=False):
+                until = attempt.decided or follows
+                if until is not None:
+                    found.append((life.actor, until.at_us - attempt.began.at_us))
+    return found
 
 
 @once

@@ -1,10 +1,10 @@
 """O7c, contradiction: members dealt from one view, and their shares do not fit together.
 
-Looked at is what members say they decided (DECIDED) from the first rest until the phase `closing`. Of members
-that dealt from one view, two want the same partition, or all of them together leave one of their topics'
-partitions out (mixed assignors: S5). Who saw another view plays no part here: see `disagreement`. What a view held is
-taken from what its member had read (`deals`). A decision that names no list of members, or one that its member had not
-read, is left out, and then nothing is clean.
+Looked at is what members say they decided (DECIDED) from the first rest until the phase `closing`. Of members that
+dealt from one view, two want the same partition, in any of their deals from it, or all of them together leave one of
+their topics' partitions out by their last deals from it (mixed assignors: S5). Who saw another view plays no part here:
+see `disagreement`. What a view held is taken from what its member had read (`deals`). A decision that names no list of
+members, or one that its member had not read, is left out, and then nothing is clean.
 
 Witness: the two DECIDED; where something was left out, the DECIDED of all members of the view.
 """
@@ -33,10 +33,10 @@ class _Contradiction:
 def judge(history: History) -> Finding:
     """Measures: `views` that members dealt from; `count`, of those from which they dealt against each other."""
     scope = changes_scope(history)
-    by_view: dict[tuple[str, View], dict[str, Deal]] = {}
+    by_view: dict[tuple[str, View], list[Deal]] = {}
     for deal in [] if scope is None else deals_in(history, scope):
-        by_view.setdefault((deal.group, deal.view), {})[deal.member] = deal
-    found = [odd for same in by_view.values() if (odd := _odd(history, list(same.values()))) is not None]
+        by_view.setdefault((deal.group, deal.view), []).append(deal)
+    found = [odd for same in by_view.values() if (odd := _odd(history, same)) is not None]
     numbers = {"count": len(found), "views": len(by_view)}
     if found:
         return violated(found[0].why, found[0].witness, numbers)
@@ -45,7 +45,8 @@ def judge(history: History) -> Finding:
 
 
 def _odd(history: History, same: Sequence[Deal]) -> _Contradiction | None:
-    return _both_want(same) or _left_out(history, same)
+    latest = {deal.member: deal for deal in same}
+    return _both_want(same) or _left_out(history, list(latest.values()))
 
 
 def _both_want(same: Sequence[Deal]) -> _Contradiction | None:
@@ -53,7 +54,7 @@ def _both_want(same: Sequence[Deal]) -> _Contradiction | None:
     for deal in same:
         for wanted in deal.wants:
             other = first.setdefault(wanted, deal)
-            if other is not deal:
+            if other.member != deal.member:
                 why = f"{other.member} and {deal.member} dealt from one view, and both want {wanted[0]}/{wanted[1]}"
                 return _Contradiction(why, (other.decided.id, deal.decided.id))
     return None

@@ -75,17 +75,20 @@ def _alive(history: History) -> dict[Registered, list[Stretch]]:
 
 
 def _registrations(history: History) -> list[tuple[Event, Stretch]]:
-    """Each registration with the time for which it was its member's last."""
+    """Each registration with the time until its member's next CREATED. A member says what it reads when it registers:
+    an id that it changes later (which 0.8.2 never does) takes nothing back."""
     end_us, end = closing_us(history)
     of_member: dict[Registered, list[Event]] = {}
     for event in registry(history):
         if event.kind in (Kind.CREATED, Kind.CHANGED) and event.member is not None and event.partition is None:
             of_member.setdefault((event.group or "", event.member), []).append(event)
-    return [
-        (event, Stretch(event.at_us, end_us, event.id, end) if later is None else _until(event, later))
-        for events in of_member.values()
-        for event, later in zip(events, [*events[1:], None], strict=True)
-    ]
+    found = []
+    for events in of_member.values():
+        for index, event in enumerate(events):
+            later = next((each for each in events[index + 1 :] if each.kind is Kind.CREATED), None)
+            until = Stretch(event.at_us, end_us, event.id, end) if later is None else _until(event, later)
+            found.append((event, until))
+    return found
 
 
 def _partitions(history: History) -> dict[tuple[str, int], list[Stretch]]:

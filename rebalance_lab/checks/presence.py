@@ -14,16 +14,16 @@ from rebalance_lab.history.views import events_of
 
 def unregistered(history: History, ids: Sequence[Znode]) -> list[Violation]:
     """Each living member once that was connected at a rest, before the phase `closing`, while its
-    session held no id of it. A rest follows a quiet time: a registration is no longer under way."""
+    session held no id of it in its group. A rest follows a quiet time: a registration is no longer under way."""
     sessions = {event.id: event.session for event in events_of(history, Kind.CONNECTED)}
-    by_member: dict[str, list[Znode]] = {}
+    by_member: dict[tuple[str, str], list[Znode]] = {}
     for znode in ids:
-        by_member.setdefault(znode.member, []).append(znode)
+        by_member.setdefault((znode.group, znode.member), []).append(znode)
     found = []
     for life in lives(history):
         for rest in rests_of(history):
             session = _session_at(life, rest, sessions)
-            own = by_member.get(life.member, ())
+            own = by_member.get((life.group, life.member), ())
             if session is None or _holds(own, session, rest):
                 continue
             found.append(_violation(life, rest, session, own))

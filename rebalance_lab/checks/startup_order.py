@@ -1,13 +1,13 @@
 """Z6: the order in which a member starts.
 
-It registers, watches the ids of its group, watches /brokers/ids, with a topic filter also watches
-/brokers/topics, and then forces its first rebalance. The steps are the member's own operations that were
-answered with OK, at the time it asks for them: the first create of its id, the first read of the children
-of each path that sets a watch (a watch of `exists` does not hear of children); and its first
-REBALANCE_BEGAN. A member has a filter if it reports one or if the registry holds one in its
-registration. 0.8.2 as shipped watches /brokers/ids only after a rebalance that found no broker, so
-there the statement fails. A member that never rebalanced is left out. The check does not apply to a
-history that only counts operations, or that records of no read whether it sets a watch.
+It registers, watches the ids of its group, watches /brokers/ids, with a topic filter also watches /brokers/topics, and
+then forces its first rebalance. The steps are the member's own operations that were answered with OK, at the time it
+asks for them: the last create of its id before its first REBALANCE_BEGAN (one that it deleted again is not a
+registration), in that session the first read of the children of each path that sets a watch (a watch of `exists` does
+not hear of children, and a session takes its watches along); and that REBALANCE_BEGAN. A member has a filter if it
+reports one or if the registry holds one in its registration. 0.8.2 as shipped watches /brokers/ids only after a
+rebalance that found no broker, so there the statement fails. A member that never rebalanced is left out. The check does
+not apply to a history that only counts operations, or that records of no read whether it sets a watch.
 
 The start forces a rebalance if the starting thread itself begins one (`by` is create), promptly after the answer
 to the last step (`Bounds.prompt_us`, without rebalances that a watch asked for meanwhile). Otherwise
@@ -124,20 +124,23 @@ def _steps(history: History, life: Life) -> list[_Step]:
     if not life.rebalances:
         return []
     ids, first = f"/consumers/{life.group}/ids", life.rebalances[0].began
-    deeds = [("register", f"create {ids}/{life.member}"), ("watch the ids", f"watch {ids}")]
-    deeds.append(("watch the brokers", f"watch {BROKERS}"))
+    registered = next(reversed(_before(history, life, first, f"create {ids}/{life.member}")), None)
+    deeds = [("watch the ids", f"watch {ids}"), ("watch the brokers", f"watch {BROKERS}")]
     if life.started.of("pattern") in FILTERS or (life.group, life.member) in _registered_filters(history):
         deeds.append(("watch the topics", f"watch {TOPICS}"))
-    found = [(name, _first(history, life, deed)) for name, deed in deeds]
-    steps = [(name, event if event is not None and event.n < first.n else None) for name, event in found]
-    return [("start", life.started), *steps, ("rebalance", first)]
+    watches = []
+    for name, deed in deeds:
+        asked = _before(history, life, first, deed)
+        own = [event for event in asked if registered is None or event.session == registered.session]
+        watches.append((name, next(iter(own), None)))
+    return [("start", life.started), ("register", registered), *watches, ("rebalance", first)]
 
 
-def _first(history: History, life: Life, deed: str) -> Event | None:
-    """The first of the life: a process may have several, one after another."""
+def _before(history: History, life: Life, first: Event, deed: str) -> list[Event]:
+    """Those of the life before its first rebalance: a process may have several lives, one after another."""
     found = _deeds(history).get((life.actor, deed), [])
-    index = bisect_right(found, life.started.n, key=lambda event: event.n)
-    return found[index] if index < len(found) else None
+    begin, end = (bisect_right(found, event.n, key=lambda event: event.n) for event in (life.started, first))
+    return found[begin:end]
 
 
 @once

@@ -5,11 +5,11 @@ to leave, until it first owns something in a new session: it was paused, or cut 
 somebody else (S2). Its own report, OWNED, does not suffice for that: the member must have reported before that it
 was CONNECTED in the new session, and the registry must have the owner znode, created in that session.
 
-A violation is work (effect runs, `history.intervals`) of the zombie on a partition while another member works on
-it. The zombie must have reported work in that run at two moments since its session ended (the report at a stop does
-not count): a single report may be a late one, of work done before. Where members were paused, and the session of
-another member ended that no fault explains, that other member does not show what a pause does. Both leave the check
-unknown.
+A violation is work (effect runs, `history.intervals`) of the zombie on a partition while another member works on it.
+The zombie must have reported work in that run at two moments since its session ended that are a work period apart (the
+report at a stop does not count): a single report, or several at once, may be late ones, of work done before. Where
+members were paused, and the session of another member ended that no fault explains, that other member does not show
+what a pause does. Both leave the check unknown.
 
 `effect_overlap` looks at any two members; this check ties the overlap to the session that ended. A process that
 stands still believes in what it owned, and so does one that wakes and is fenced before it works: overlaps of belief
@@ -32,7 +32,7 @@ from rebalance_lab.checks.overlaps import Overlap, overlaps
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import PAUSE, Interval, owner_claim
+from rebalance_lab.history.intervals import PAUSE, Interval, owner_claim, work_period_ms
 from rebalance_lab.history.views import beliefs, effects, events_of, once
 
 
@@ -93,9 +93,16 @@ def _doubt(history: History, one: _Beside) -> str | None:
     since_us = closed.at_us - TOLERANCE_US
     own = one.overlap.first if (one.overlap.first.actor, one.overlap.first.member) == life.who else one.overlap.second
     times = {event.at_us for event in _reports(history, life) if _in(event, own) and event.at_us >= since_us}
-    if len(times) > 1:
+    if times and max(times) - min(times) >= _period_us(history, life) - TOLERANCE_US:
         return None
-    return f"{life.member} reported work on {own.topic}/{own.partition} once after its session ended: it may be late"
+    told = f"{life.member} reported work on {own.topic}/{own.partition}"
+    return f"{told} for less than a work period after its session ended: that may be late"
+
+
+def _period_us(history: History, life: Life) -> int:
+    """How often a member reports work."""
+    period_ms = life.started.of("work_period_ms")
+    return (period_ms if isinstance(period_ms, int) else work_period_ms(history.trial)) * 1000
 
 
 @once

@@ -57,6 +57,36 @@ def test_an_attempt_waits_for_fetchers_to_stop() -> None:
     assert _bounds(**GROUP, latency_max_us=2_000, fetcher_stop_ms=100) == (3_200_000, 6_200_000)
 
 
+@pytest.mark.parametrize(("decided_ms", "ended_ms", "bound_ms"), [
+    (1040, 1500, 2160),  # 4 × (500 ms + 40 ms): the stop came before the decision
+    (None, 1060, 2240),  # without a decision the stop may have taken all of the attempt
+    (1100, 1500, 2400),
+    (1300, 1500, 2400),  # no more than is reported
+])  # fmt: skip
+def test_a_stop_that_no_attempt_shows_does_not_count(decided_ms: float | None, ended_ms: float, bound_ms: int) -> None:
+    story = _alive(fetcher_stop_ms=100)
+    story.begins(1000, "m1")
+    if decided_ms is not None:
+        story.decides(decided_ms, "m1", [("t", 0)])
+    story.ends(ended_ms, "m1", "failed")
+    story.begins(1700, "m1")
+    story.decides(1700, "m1", [("t", 0)])
+    story.ends(1800, "m1")
+    assert judge(story).measures["bound_us"] == bound_ms * 1000
+
+
+def test_another_s_stop_is_not_a_member_s_own() -> None:
+    story = _alive(fetcher_stop_ms=100)
+    story.started(0, "m2")
+    for actor, decided_ms in (("m1", 1020), ("m2", 1090)):
+        story.begins(1000, actor)
+        story.decides(decided_ms, actor, [("t", 0)])
+        story.ends(1200, actor)
+    history = story.history()
+    assert bounds_of(history, frozenset({"m1"})).attempt_us == 20_000
+    assert bounds(history).attempt_us == 90_000
+
+
 def test_on_a_real_server_a_round_trip_is_5_ms_whatever_the_simulated_latency() -> None:
     """4 × (500 ms + 50 × 5 ms) = 3 s."""
     assert LIVE_ROUND_TRIP_US == 5_000

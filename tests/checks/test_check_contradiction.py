@@ -126,3 +126,20 @@ def test_without_a_decision_it_does_not_apply() -> None:
     assert not CHECK.applies(story.history())
     deals(story, "m1", 2_100, 2_110, 2_150, wants=[0])
     assert CHECK.applies(story.history())
+
+
+def test_an_earlier_deal_from_the_same_view_counts_too() -> None:
+    story = settled()
+    wrong = deals(story, "m2", 2_000, 2_010, 2_050, wants=[0], fails="conflict")
+    deals(story, "m2", 2_500, 2_510, 2_550, wants=[1])
+    first = deals(story, "m1", 3_000, 3_010, 3_050, wants=[0])
+    finding = judge(story)
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (wrong, first))
+
+
+def test_a_member_may_deal_twice_from_one_view() -> None:
+    story = settled()
+    deals(story, "m2", 2_000, 2_010, 2_050, wants=[1], fails="conflict")
+    deals(story, "m2", 2_500, 2_510, 2_550, wants=[1])
+    deals(story, "m1", 3_000, 3_010, 3_050, wants=[0])
+    assert judge(story).outcome is Outcome.CLEAN

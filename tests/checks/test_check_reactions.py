@@ -269,9 +269,11 @@ def test_without_settings_there_is_no_bound() -> None:
 
 
 def test_the_bound_is_a_whole_rebalance_and_an_attempt_s_time() -> None:
-    """4 * (500 ms + 100 ms) + 100 ms."""
+    """4 * (500 ms + 100 ms) + 100 ms, as an attempt of m1 shows a stop of 100 ms."""
     story = two_at_rest(fetcher_stop_ms=100)
     third_joins(story, ("m1", 2010), ("m2", 2010))
+    story.begins(2300, "m1")
+    story.ends(2400, "m1")
     assert MISSED.judge(ended(story).history()).measures["bound_us"] == 2_500_000
 
 

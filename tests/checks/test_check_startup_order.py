@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from group_story import GroupStory
+from msgspec.structs import replace
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.history.events import EventId, Kind
@@ -17,6 +18,8 @@ TOPICS = ("children", "/brokers/topics")
 REBALANCE = ("rebalance", "")
 
 TOLD = [ID, IDS, BROKERS, REBALANCE]
+
+ASKED = (Kind.INVOKED, Kind.OK)
 
 
 def story_of(steps: list[tuple[str, str]], *, pattern: str = "static") -> tuple[GroupStory, dict[str, EventId]]:
@@ -270,3 +273,23 @@ def test_operations_that_are_only_counted_tell_no_order() -> None:
     story.asks(900, "m1", "close", "")
     assert not CHECK.applies(story.history())
     assert CHECK.applies(story_of(TOLD)[0].history())
+
+
+def test_the_registration_is_the_last_before_the_rebalance() -> None:
+    """What it created before, it has deleted again."""
+    assert judge([ID, IDS, BROKERS, ID, REBALANCE]).why == "g_m1 did watch the ids before it did register"
+    assert judge([ID, ID, IDS, BROKERS, REBALANCE, ID]).outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(("session", "outcome"), [("0x1", Outcome.CLEAN), ("0x9", Outcome.VIOLATED)])
+def test_a_watch_is_of_the_session_of_the_registration(session: str, outcome: Outcome) -> None:
+    story, found = story_of(TOLD)
+    watches = found[BROKERS[1]]
+    story.events = [
+        replace(event, session=session if event.id == watches else "0x1") if event.kind in ASKED else event
+        for event in story.events
+    ]
+    finding = CHECK.judge(story.history())
+    assert finding.outcome is outcome
+    if outcome is Outcome.VIOLATED:
+        assert finding.why == "g_m1 did not watch the brokers before its first rebalance"

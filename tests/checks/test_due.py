@@ -154,3 +154,13 @@ def test_a_group_whose_topic_never_existed_had_nothing_to_own() -> None:
     story.topic(0, "u", 1)
     lives(story, "m1", 100)
     assert doubts(story) == ["no member that lived was registered for a topic that existed"]
+
+
+def test_an_id_that_is_changed_takes_no_topic_back_and_one_that_is_created_anew_does() -> None:
+    story = GroupStory()
+    story.topic(0, "t", 1)
+    story.topic(0, "u", 1)
+    lives(story, "m1", 100)
+    story.registers(2_000, "m1", streams={"u": 1}, kind=Kind.CHANGED)
+    story.registers(5_000, "m1", streams={"u": 1})
+    assert times(story) == {("t", 0): [(100, 5_000)], ("u", 0): [(2_000, 9_000)]}

@@ -63,3 +63,11 @@ def test_only_who_is_connected_at_the_rest_should_be_registered(from_ms: float, 
     story.add(until_ms, "m1", Kind.DISCONNECTED, session="0x1")
     story.rest(1000)
     assert len(found(story)) == told
+
+
+def test_an_id_in_another_group_is_not_a_registration() -> None:
+    story = GroupStory()
+    story.comes(0, "m1")
+    story.registers(500, "m1", group="h")
+    story.rest(1000)
+    assert [violation.why.split()[0] for violation in found(story)] == ["g_m1"]

@@ -30,6 +30,16 @@ async def _stuck(fetchers: Fetchers) -> None:
     fetchers._working = True
 
 
+async def _fenced_and_late(fetchers: Fetchers) -> None:
+    """The same, but after the standstill they write down twice what they did before it."""
+    await _fenced(fetchers)
+    for _ in range(2):
+        fetchers._working = True
+        fetchers._fetch()
+        fetchers._working = False
+        await fetchers._tasks.sleep(1000)
+
+
 def fenced(seed: int) -> History:
     """They wake, see that they stood still too long, and work no more."""
     with patch.object(Fetchers, "_work", _fenced):
@@ -39,6 +49,12 @@ def fenced(seed: int) -> History:
 def stuck(seed: int) -> History:
     """They wake and fetch no more; the only report is that of their stop."""
     with patch.object(Fetchers, "_work", _stuck):
+        return trial("zombie", seed)
+
+
+def late(seed: int) -> History:
+    """They wake and fetch no more; two reports for each partition, 1 ms apart, are late."""
+    with patch.object(Fetchers, "_work", _fenced_and_late):
         return trial("zombie", seed)
 
 

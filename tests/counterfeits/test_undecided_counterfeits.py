@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from counterfeit import trial
 from counterfeit_forging import decisions, without
+from counterfeit_zombies import late
 from effect_overlap_other_period import false as other_period
 from non_convergence_registers_anew import false as registers_anew
 
@@ -135,3 +136,11 @@ def test_a_group_in_which_the_rule_and_range_deal_the_same_says_nothing_of_the_r
     findings = judge(trial("rule", seed, rules="shipped", settings={"members": "2"}))
     assert findings["published_rows"].outcome is Outcome.CLEAN
     assert "ceil_rule" not in findings
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_late_reports_within_a_work_period_show_no_zombie(seed: int) -> None:
+    """Z10: a fenced zombie does no work after its pause, and writes down then what it did before, twice."""
+    finding = CHECKS["zombie_overlap"].judge(late(seed))
+    assert finding.outcome is Outcome.UNKNOWN
+    assert finding.why.endswith("for less than a work period after its session ended: that may be late")

@@ -46,12 +46,13 @@ class GroupStory(Story):
         streams: Mapping[str, int] | None = None,
         pattern: str = "static",
         session: str | None = None,
+        kind: Kind = Kind.CREATED,
     ) -> EventId:
-        """The registry's CREATED of its id."""
+        """The registry's CREATED, or CHANGED, of its id."""
         payload = {"version": 1, "subscription": dict(streams or {"t": 1}), "pattern": pattern, "timestamp": "1"}
         return self.registry(
             ms,
-            Kind.CREATED,
+            kind,
             f"/consumers/{group}/ids/{group}_{actor}",
             session or session_of(actor),
             member=f"{group}_{actor}",
