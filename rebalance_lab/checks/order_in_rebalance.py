@@ -4,10 +4,10 @@ A member owns the owner znodes that its session created and that nobody has dele
 those whose data name it, if no CONNECTED names their session. An attempt breaks the order if
 
 1. it claims (CREATED of an owner znode) while the member owns a znode that an earlier attempt created;
-2. it claims nothing, and the rebalance ends (not as failed, nor for a shutdown) while the member owns such a znode: the
-   member kept the znode instead of deleting and creating it again. A rebalance that ends without an attempt counts as
-   one. An attempt that finds no broker ends like this, with a warning, and is excused if the registry had no broker at
-   some moment of the attempt;
+2. it claims nothing, and the rebalance ends while the member owns such a znode: the member kept the znode instead of
+   deleting and creating it again. A rebalance that ends without an attempt counts as one. Some rebalances are excused:
+   where no broker was found, or the member was shutting down, or every attempt failed (`excuses`). If an excuse is
+   possible and not shown, the check is unknown;
 3. it claims, and then deletes an owner znode that it did not create itself;
 4. it claims while the member still believes in, or works on, what it had before the attempt.
 
@@ -18,7 +18,7 @@ partitions: the order was not tested.
 
 In Kafka 0.8.2 each attempt releases before it claims (ZookeeperConsumerConnector.rebalance), and deletes what it has
 just created if one of its claims fails (reflectPartitionOwnershipDecision). What a member has forgotten (F7, F8) it has
-not given up, so that breaks the order too. Znodes of the member's former sessions are no longer its own. A member with
+not given up, so that breaks the order too. Znodes of a session are no longer its own once that is closed. A member with
 `keep.claims.on.conflict` may keep what earlier attempts of the same rebalance claimed.
 
 A write belongs to the attempt in which the member received the reply with the write's zxid. Where operations are only
@@ -40,7 +40,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rebalance_lab.checks.brokers import may_lack_brokers
+from rebalance_lab.checks.excuses import Excuse, excuse
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, violated
 from rebalance_lab.checks.held_on import believed_on, worked_on
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
@@ -49,13 +49,11 @@ from rebalance_lab.checks.occasions import occasion
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, registry
-from rebalance_lab.wire.warnings import NO_BROKERS
 
 #: The setting of claim Z16, as MEMBER_STARTED names it (`lab`).
 _KEEP_CLAIMS = "keep.claims.on.conflict"
 
-#: Outcomes of rebalances that did not complete.
-_GAVE_UP = ("failed", "shutdown")
+_FAILED_BEFORE = "it failed before for a reason that the history does not show"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +83,7 @@ class _Book:
     """What one attempt wrote below `owners`. `claim`: its first claim; if no claim is surely its own (`sure`), the
     first that may be. `created`: the paths of the znodes that it may have created."""
 
+    life: Life
     rebalance: Rebalance
     attempt: Attempt
     keeps: bool
@@ -98,12 +97,13 @@ class _Book:
 @dataclass(frozen=True, slots=True)
 class _Broken:
     """A breach of the order. `began`: the ATTEMPT_BEGAN, or the claim if it is outside of attempts. `sure`: False if
-    the history does not show which attempt wrote."""
+    the history leaves open what it would not be one for (`unless`)."""
 
     began: Event
     why: str
     witness: tuple[EventId, ...]
     sure: bool
+    unless: str = "one of these writes belongs to another attempt"
 
 
 def judge(history: History) -> Finding:
@@ -132,7 +132,7 @@ def judge(history: History) -> Finding:
     if numbers["claims"] and not numbers["both"] and (change := occasion(history)) is not None:
         doubts.append(f"no attempt gave up a partition and claimed one, although {change.of('path')} came or went")
     if found:
-        doubts.append(f"{found[0].why}, unless one of these writes belongs to another attempt")
+        doubts.append(f"{found[0].why}, unless {found[0].unless}")
     why = "in every attempt the member gave up all that it owned before its first claim"
     return not_violated(history, why, numbers, vacuous="; ".join(doubts) or None, across_layers=True)
 
@@ -143,7 +143,7 @@ def _processes(history: History) -> dict[str, _Process]:
     connected = frozenset(event.session for event in events_of(history, Kind.CONNECTED))
     for life in lives(history):
         found.setdefault(life.actor, _Process(history, connected)).live(life)
-    for event in events_of(history, Kind.CONNECTED, Kind.OK, Kind.WARNED):
+    for event in events_of(history, Kind.CONNECTED, Kind.OK):
         if event.actor in found:
             found[event.actor].take(event)
     return found
@@ -158,13 +158,12 @@ class _Process:
         self._history = history
         self._drifted = clock_drifted(history)
         self._known = connected
+        self._closed = {event.session: event for event in events_of(history, Kind.SESSION_CLOSED)}
         self._members: set[str] = set()
         self._numbers: list[int] = []  # n of each ATTEMPT_BEGAN, or REBALANCE_BEGAN without an attempt
         self._starts_us: list[int] = []
-        self._connected: list[Event] = []
         self._sessions: set[str | None] = set()
         self._replies: dict[tuple[int | None, object], int] = {}
-        self._brokerless: list[int] = []  # n of each warning that there is no broker
 
     def live(self, life: Life) -> None:
         self._members.add(life.member)
@@ -172,17 +171,13 @@ class _Process:
         keeps = isinstance(lab, list) and _KEEP_CLAIMS in lab
         for rebalance in life.rebalances:
             for attempt in rebalance.attempts or [Attempt(rebalance.began, ended=rebalance.ended)]:
-                self.books.append(_Book(rebalance, attempt, keeps))
+                self.books.append(_Book(life, rebalance, attempt, keeps))
                 self._numbers.append(attempt.began.n)
                 self._starts_us.append(attempt.began.at_us)
 
     def take(self, event: Event) -> None:
         if event.kind is Kind.CONNECTED:
-            self._connected.append(event)
             self._sessions.add(event.session)
-        elif event.kind is Kind.WARNED:
-            if str(event.of("message")).endswith(NO_BROKERS):  # real ones name the member before
-                self._brokerless.append(event.n)
         elif event.of("op") in ("create", "delete"):
             self._replies[event.zxid, event.of("path")] = event.n
 
@@ -234,9 +229,10 @@ class _Process:
         process is known to have had the session."""
         return event.session in self._sessions or (event.member in self._members and event.session not in self._known)
 
-    def _may_be_one(self, former: Event, now: Event) -> bool:
-        """Whether two events of the process may be of the same session, as far as its sessions are known."""
-        return former.session == now.session or not {former.session, now.session} <= self._known
+    def _closed_by(self, znode: _Znode, claim: Event) -> bool:
+        """Whether a znode's session was closed before a claim, as far as the registry shows."""
+        closed = self._closed.get(znode.created.session)
+        return closed is not None and (closed.zxid or 0) < (claim.zxid or 0)
 
     def _span(self, event: Event) -> _Span:
         n = self._replies.get((event.zxid, event.of("path")))
@@ -263,7 +259,7 @@ class _Process:
             each
             for each in standing
             if each.mine
-            and self._may_be_one(each.created, claim.created)
+            and not self._closed_by(each, claim.created)
             and each.span.first < claim.span.last
             and not self._may_keep(each.span, claim.span)
         ]
@@ -315,44 +311,35 @@ class _Process:
     def _ended(self, index: int, ours: Sequence[_Znode]) -> list[_Broken]:
         """The breach of an attempt without a claim: it still held a znode when it ended its rebalance."""
         book = self.books[index]
-        ended = book.attempt.ended
-        if book.sure or ended is None or ended.kind is not Kind.REBALANCE_ENDED or ended.of("outcome") in _GAVE_UP:
+        rebalance, ended = book.rebalance, book.rebalance.ended
+        if book.sure or ended is None or (rebalance.attempts and rebalance.attempts[-1] is not book.attempt):
             return []
-        if self._found_no_broker(book.attempt, ended):
-            return []
-        session = self._session_at(ended)
+        first = index if ended.of("outcome") == "ok" else index + 1 - max(1, len(rebalance.attempts))
         for each in ours:
-            held = each.created.session == session or each.created.session not in self._known
-            if not held or each.span.last >= index:
+            if each.span.last >= first or (stood := self._stood(each, ended)) is False:
                 continue
-            stood = self._stood(each, ended)
-            if stood is not False:
-                why = f"{_member(book)} ended a rebalance without giving up {_named(each)}"
-                sure = stood is True and book.claim is None
-                began = book.attempt.began
-                return [_Broken(began, why, (began.id, each.created.id, ended.id), sure)]
+            found = excuse(self._history, book.life, rebalance, book.attempt, ended)
+            if found is Excuse.SHOWN:
+                return []
+            why = f"{_member(book)} ended a rebalance without giving up {_named(each)}"
+            witness = (book.attempt.began.id, each.created.id, ended.id)
+            if found is Excuse.POSSIBLE:
+                return [_Broken(book.attempt.began, why, witness, sure=False, unless=_FAILED_BEFORE)]
+            return [_Broken(book.attempt.began, why, witness, stood is True and book.claim is None)]
         return []
-
-    def _found_no_broker(self, attempt: Attempt, ended: Event) -> bool:
-        """Whether it warned of that, and the registry may have had no broker."""
-        warned = any(attempt.began.n < n < ended.n for n in self._brokerless)
-        return warned and may_lack_brokers(self._history, attempt.began.at_us, ended.at_us)
 
     def _stood(self, znode: _Znode, ended: Event) -> bool | None:
         """Whether a znode stood when an attempt ended; None if the history does not show it."""
         gone = znode.deleted
         if gone is None:
-            return True
+            closed = self._closed.get(znode.created.session)
+            return closed is None or closed.at_us > ended.at_us
         n = self._replies.get((gone.zxid, gone.of("path")))
         if n is not None:
             return n > ended.n
         if self._drifted or abs(gone.at_us - ended.at_us) <= TOLERANCE_US:
             return None
         return gone.at_us > ended.at_us
-
-    def _session_at(self, moment: Event) -> str | None:
-        before = [event for event in self._connected if event.n < moment.n]
-        return before[-1].session if before else None
 
 
 def _of_owner(path: object) -> bool:

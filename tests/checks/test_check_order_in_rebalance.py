@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from group_story import GroupStory
+from group_story import GroupStory, session_of
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.history.events import Kind
@@ -104,15 +104,6 @@ def test_a_release_as_the_rebalance_ends_leaves_it_open() -> None:
     story.ends(1100, "m1")
     story.releases(1102, "m1", 0, 1)
     assert judge(story).outcome is Outcome.UNKNOWN
-
-
-@pytest.mark.parametrize("outcome", ["failed", "shutdown"])
-def test_who_gets_no_share_may_keep_what_it_had(outcome: str) -> None:
-    """An attempt that fails in its first steps has released nothing (F6)."""
-    story = owner_of_two()
-    story.decides(1020, "m1", [0])
-    story.ends(1100, "m1", outcome)
-    assert in_order(story)
 
 
 def test_a_rebalance_that_found_no_broker_gives_nothing_up() -> None:
@@ -236,10 +227,20 @@ def test_another_member_s_claim_in_a_session_that_nobody_had_is_not_its_own() ->
 
 def test_what_it_has_of_a_former_session_is_not_its_own_any_more() -> None:
     story = owner_of_two()
+    story.registry(1005, Kind.SESSION_CLOSED, None, session_of("m1"), group=None)
     story.add(1010, "m1", Kind.CONNECTED, group=None, session="0x9")
     story.created(1020, "m1", 2, "0x9")
     story.ends(1100, "m1")
     assert in_order(story)
+
+
+def test_what_it_has_of_another_session_that_is_not_closed_is_its_own() -> None:
+    story = owner_of_two()
+    story.add(1010, "m1", Kind.CONNECTED, group=None, session="0x9")
+    story.created(1020, "m1", 2, "0x9")
+    story.registry(1030, Kind.SESSION_CLOSED, None, session_of("m1"), group=None)
+    story.ends(1100, "m1")
+    assert judge(story).why == "g_m1 claimed t/2 while it held t/0"
 
 
 def conflict(story: GroupStory) -> GroupStory:
@@ -372,6 +373,7 @@ def test_each_attempt_that_breaks_the_order_counts() -> None:
 def test_only_what_its_session_has_must_be_given_up_at_the_end() -> None:
     """t/0 and t/1 are of its former session, and t/2 of this one."""
     story = owner_of_two()
+    story.registry(1004, Kind.SESSION_CLOSED, None, session_of("m1"), group=None)
     story.add(1005, "m1", Kind.CONNECTED, group=None, session="0x9")
     story.decides(1020, "m1", [])
     story.ends(1100, "m1")

@@ -9,6 +9,7 @@ import counterfeit_zombies
 import msgspec
 import pytest
 from counterfeit import trial
+from counterfeit_keepers import reporting
 
 from rebalance_lab.checks import CHECKS, Finding
 from rebalance_lab.checks.model import Outcome
@@ -120,6 +121,16 @@ def deals_from_memory(seed: int) -> History:
         return trial("split-brain", seed, settings={"lag_ms": "50"})
 
 
+def _failed_without_an_attempt(rebalancer: Rebalancer) -> None:
+    rebalancer._report.step(Kind.REBALANCE_ENDED, outcome="failed", attempts=0)
+
+
+def _failed_on_an_error(rebalancer: Rebalancer) -> None:
+    rebalancer._report.step(Kind.ATTEMPT_BEGAN, attempt=0)
+    rebalancer._report.step(Kind.ATTEMPT_FAILED, attempt=0, why="no memory left", reason="error", conflicts=[])
+    rebalancer._report.step(Kind.REBALANCE_ENDED, outcome="failed", attempts=1)
+
+
 def finding(check: str, history: History) -> Finding | None:
     return CHECKS[check].judge(history) if CHECKS[check].applies(history) else None
 
@@ -144,3 +155,13 @@ def test_z8_is_not_decided(seed: int) -> None:
     assert found is not None
     assert found.outcome is Outcome.UNKNOWN
     assert found.why.endswith("and had not read it in that attempt")
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("report", [_failed_without_an_attempt, _failed_on_an_error])
+def test_z5a_is_not_decided(report: Any, seed: int) -> None:
+    """A member keeps a share that stays the same, and reports that the rebalance failed before it gave that up."""
+    found = finding("order_in_rebalance", reporting(report)(seed))
+    assert found is not None
+    assert found.outcome is Outcome.UNKNOWN
+    assert found.why.endswith("unless it failed before for a reason that the history does not show")
