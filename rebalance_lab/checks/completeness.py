@@ -41,16 +41,24 @@ def lost_transactions(history: History) -> list[str]:
 
 
 def strangers(history: History) -> list[str]:
-    """The first id or owner znode in the registry whose session no process recorded, or the first id of a member that
-    no process started: the events of some process are missing, and nothing can be said of what every member does."""
-    started = {event.member for event in events_of(history, Kind.MEMBER_STARTED)}
+    """The first id or owner znode in the registry that is in a session which no process of its member recorded: the
+    events of some process are missing, or one uses the session of another. Nothing can be said of what every member
+    does, as a znode is known for a member's by its session."""
+    started = {(event.actor, event.member) for event in events_of(history, Kind.MEMBER_STARTED)}
     sessions = actor_by_session(history)
     for event in events_of(history, Kind.CREATED):
         match str(event.of("path")).split("/"):
-            case ["", "consumers", _, "ids", member] if event.session not in sessions or member not in started:
-                return [f"{member} is registered by session {event.session}, and no process recorded this"]
-            case ["", "consumers", _, "owners", topic, partition] if event.session not in sessions:
-                return [f"{topic}/{partition} is claimed in session {event.session}, and no process recorded this"]
+            case ["", "consumers", _, "ids", member]:
+                what = f"{member} is registered by"
+            case ["", "consumers", _, "owners", topic, partition]:
+                member, what = event.member, f"{topic}/{partition} is claimed for {event.member} in"
+            case _:
+                continue
+        if event.session not in sessions:
+            return [f"{what} session {event.session}, and no process recorded this"]
+        if (sessions[event.session], member) not in started:
+            actor = sessions[event.session]
+            return [f"{what} session {event.session} of {actor}, and {actor} did not start {member}"]
     return []
 
 

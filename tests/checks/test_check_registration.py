@@ -83,7 +83,7 @@ def test_a_persistent_owner_is_violated() -> None:
 
 
 def _connected(*sessions: str) -> Story:
-    story = Story()
+    story = Story(recorded=False)
     story.started(0, "m1")
     for session in sessions:
         story.member(1, "m1", Kind.CONNECTED, session=session)
@@ -103,7 +103,9 @@ def test_an_id_by_any_of_its_member_s_sessions_is_clean() -> None:
 
 
 def test_a_member_whose_connections_were_not_recorded_is_not_blamed() -> None:
-    assert judge(_connected()).outcome is Outcome.CLEAN
+    finding = judge(_connected())
+    assert finding.outcome is Outcome.UNKNOWN
+    assert finding.why == "g_m1 is registered by session 0x1, and no process recorded this"
 
 
 # -- 2. gone with its session -------------------------------------------------------------------

@@ -1,11 +1,11 @@
-"""Transactions of the registry that a history leaves out."""
+"""Transactions of the registry that a history leaves out, and znodes in a session of another than their member."""
 
 from __future__ import annotations
 
 import pytest
 from history_story import Story
 
-from rebalance_lab.checks.completeness import lost_transactions
+from rebalance_lab.checks.completeness import lost_transactions, strangers
 from rebalance_lab.history.events import Kind
 
 
@@ -77,3 +77,23 @@ def test_where_the_registry_recorded_nothing_nothing_is_lost() -> None:
     story = Story()
     story.add(30, "m1", Kind.OK, zxid=7)
     assert lost(story) == []
+
+
+@pytest.mark.parametrize("owner", [False, True])
+@pytest.mark.parametrize(("session", "process"), [("0x2", "m2"), ("0x3", "runner")])
+def test_a_znode_in_the_session_of_another_is_a_stranger(owner: bool, session: str, process: str) -> None:
+    story = Story()
+    for actor in ("m1", "m2"):
+        story.started(0, actor)
+        story.member(1, actor, Kind.CONNECTED, session=f"0x{actor[1:]}")
+    story.add(1, "runner", Kind.CONNECTED, session="0x3")
+    story.created_id(10, "m1", "0x1")
+    story.created(20, "m2")
+    assert strangers(story.history()) == []
+    if owner:
+        story.created(30, "m1", 1, session)
+        what = f"t/1 is claimed for g_m1 in session {session}"
+    else:
+        story.created_id(30, "m1", session)
+        what = f"g_m1 is registered by session {session}"
+    assert strangers(story.history()) == [f"{what} of {process}, and {process} did not start g_m1"]

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from counterfeit import trial
 from counterfeit_forging import decisions, without
+from counterfeit_neighbours import keeps_one_in_a_pool, sleepers
 from counterfeit_zombies import late
 from effect_overlap_other_period import false as other_period
 from non_convergence_registers_anew import false as registers_anew
@@ -19,6 +20,7 @@ from rebalance_lab.checks.disturbances import doubted
 from rebalance_lab.checks.faults import unknown_causes
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
+from rebalance_lab.wire.paths import BROKER_IDS
 from rebalance_lab.world.ports import Environment
 from zkconsumer.member import Member
 from zkconsumer.rebalance import Rebalancer
@@ -80,6 +82,28 @@ def test_nothing_is_clean(forged: object, seed: int) -> None:
     history = forged(seed)  # type: ignore[operator]
     assert unknown_causes(history) != []
     assert [name for name, found in judge(history).items() if found.outcome is Outcome.CLEAN] == []
+
+
+def _of_ids(path: str) -> bool:
+    return path.startswith("/consumers/") and path.endswith("/ids")
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        sleepers("herd", ("m5", "m6", "m7", "m8"), lambda _path: True, members="8", partitions="4", together="false"),
+        sleepers("herd", ("m3", "m4"), lambda path: path == BROKER_IDS, members="4", together="false"),
+        sleepers("group-scope", ("m2",), _of_ids),
+        keeps_one_in_a_pool,
+    ],
+    ids=["Z7a", "Z7b", "Z15a", "Z5a"],
+)
+def test_nothing_is_clean_where_znodes_are_in_the_session_of_another(forged: object) -> None:
+    """Z7a, Z7b, Z15a: members that do not watch. Z5a: one that does not give up all. What is looked at is known for a
+    member's by its session."""
+    for seed in range(3):
+        history = forged(seed)  # type: ignore[operator]
+        assert [name for name, found in judge(history).items() if found.outcome is Outcome.CLEAN] == []
 
 
 @pytest.mark.parametrize(("forged", "name"), [(other_period, "effect_overlap"), (rest_reported, "non_convergence")])

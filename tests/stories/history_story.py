@@ -73,8 +73,9 @@ class Story:
         return [Event(actor="runner", n=self._n["runner"], at_us=last_us, layer=LAYER_OF[kind], kind=kind)]
 
     def _members(self) -> list[Event]:
-        """Of each member that registered or claimed, and that the story connects nowhere: its process, which connected
-        at the beginning in all its sessions. If nobody started the member, this process did, and ended at once."""
+        """Of each member that registered or claimed, and that the story connects nowhere: its process connected in all
+        its sessions, with its last event. If nobody started the member, a process of its own did, which connected
+        at the beginning and ended at once."""
         connected = {event.actor for event in self.events if event.kind is Kind.CONNECTED}
         known = {event.session for event in self.events if event.kind is Kind.CONNECTED}
         known |= {
@@ -88,14 +89,17 @@ class Story:
 
     def _process(self, created: Sequence[Event]) -> Iterator[Event]:
         """Of the member that made these znodes."""
-        started = {event.member for event in self.events if event.kind is Kind.MEMBER_STARTED}
-        begin_us = min(event.at_us for event in self.events)
+        started = {event.member: event.actor for event in self.events if event.kind is Kind.MEMBER_STARTED}
+        member = created[0].member
+        actor = started.get(member, f"process-{member}")
+        at_us = max((event.at_us for event in self.events if event.actor == actor), default=0)
         life = [(Kind.CONNECTED, session) for session in dict.fromkeys(event.session for event in created)]
-        if created[0].member not in started:
+        if member not in started:
             life = [(Kind.MEMBER_STARTED, None), *life, (Kind.MEMBER_CLOSED, None)]
-        for n, (kind, session) in enumerate(life):
-            member, group = (None, None) if kind is Kind.CONNECTED else (created[0].member, created[0].group)
-            yield Event(f"process-{created[0].member}", n, begin_us, LAYER_OF[kind], kind, member, session, group)
+            at_us = min(event.at_us for event in self.events)
+        for n, (kind, session) in enumerate(life, self._n[actor]):
+            who, group = (None, None) if kind is Kind.CONNECTED else (member, created[0].group)
+            yield Event(actor, n, at_us, LAYER_OF[kind], kind, who, session, group)
 
     def add(self, ms: float, actor: str, kind: Kind, **fields: object) -> EventId:
         fields = {"group": "g", **fields}
@@ -200,18 +204,20 @@ class Story:
     def deleted_id(self, ms: float, actor: str, session: str, **more: object) -> EventId:
         return self.registry(ms, Kind.DELETED, f"/consumers/g/ids/g_{actor}", session, member=f"g_{actor}", **more)
 
-    def owner(self, kind: Kind, ms: float, actor: str, partition: int, session: str, **more: object) -> EventId:
+    def owner(self, kind: Kind, ms: float, actor: str, partition: int, session: str | None, **more: object) -> EventId:
+        """Without a session in that of the actor: of m1 0x1."""
         more.setdefault("detail", {"ephemeral": True} if kind is Kind.CREATED else {})
         path = f"/consumers/g/owners/t/{partition}"
+        session = session or f"0x{actor.removeprefix('m')}"
         return self.registry(ms, kind, path, session, member=f"g_{actor}", topic="t", partition=partition, **more)
 
-    def created(self, ms: float, actor: str, partition: int = 0, session: str = "0x1", **more: object) -> EventId:
+    def created(self, ms: float, actor: str, partition: int = 0, session: str | None = None, **more: object) -> EventId:
         return self.owner(Kind.CREATED, ms, actor, partition, session, **more)
 
-    def deleted(self, ms: float, actor: str, partition: int = 0, session: str = "0x1", **more: object) -> EventId:
+    def deleted(self, ms: float, actor: str, partition: int = 0, session: str | None = None, **more: object) -> EventId:
         return self.owner(Kind.DELETED, ms, actor, partition, session, **more)
 
-    def changed(self, ms: float, actor: str, partition: int = 0, session: str = "0x1", **more: object) -> EventId:
+    def changed(self, ms: float, actor: str, partition: int = 0, session: str | None = None, **more: object) -> EventId:
         return self.owner(Kind.CHANGED, ms, actor, partition, session, **more)
 
     def session_closed(self, ms: float, session: str, *, sampled: bool | None = False, **more: object) -> EventId:
