@@ -46,10 +46,11 @@ def strangers(history: History) -> list[str]:
     does, as a znode is known for a member's by its session."""
     started = {(event.actor, event.member) for event in events_of(history, Kind.MEMBER_STARTED)}
     sessions = actor_by_session(history)
+    member: str | None
     for event in events_of(history, Kind.CREATED):
         match str(event.of("path")).split("/"):
-            case ["", "consumers", _, "ids", member]:
-                what = f"{member} is registered by"
+            case ["", "consumers", _, "ids", name]:
+                member, what = name, f"{name} is registered by"
             case ["", "consumers", _, "owners", topic, partition]:
                 member, what = event.member, f"{topic}/{partition} is claimed for {event.member} in"
             case _:
