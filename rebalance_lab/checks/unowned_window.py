@@ -40,7 +40,7 @@ from rebalance_lab.checks.lives import Life, Rebalance, lives
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.stretches import Stretch, gaps, union
 from rebalance_lab.history.durations import seconds
-from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
 from rebalance_lab.history.views import beliefs, events_of, once, owners
@@ -155,11 +155,10 @@ def _windows(history: History, layer: Layer, intervals: Iterable[Interval]) -> l
     for place, stretches in due(history).places.items():
         claims = owned.get(place, [])
         covered = union(Stretch(one.begin_us, one.end_us, one.begin, one.end) for one in claims)
-        takers = {claim.begin: claim.member for claim in claims}
+        takers: dict[EventId | None, str] = {claim.begin: claim.member for claim in claims}
         for stretch in stretches:
             for gap in gaps(covered, stretch):
-                taker = None if gap.end is None else takers.get(gap.end)
-                found.append(_Window(layer, place, gap, stretch, _rested_in(gap, rests), taker))
+                found.append(_Window(layer, place, gap, stretch, _rested_in(gap, rests), takers.get(gap.end)))
     return found
 
 
@@ -174,7 +173,7 @@ def _too_long(history: History, window: _Window) -> bool:
 
 @once
 def _least_us(history: History) -> int:
-    return min((bounds_of(history, frozenset({life.actor})).rebalance_us for life in lives(history)), default=0)
+    return min(bounds_of(history, frozenset({life.actor})).rebalance_us for life in lives(history))
 
 
 def _bound_us(history: History, window: _Window) -> int:

@@ -161,3 +161,22 @@ def test_who_gave_up_in_another_group_leaves_nothing_open() -> None:
     story.joins(20, "m8", group="h")
     story.rebalances(200, 205, "m8", "failed", group="h")
     assert CHECK.judge(story.history()).outcome is Outcome.CLEAN
+
+
+def test_members_of_another_group_that_came_first_are_not_consumers() -> None:
+    story = GroupStory()
+    story.topic(0, "t", 4)
+    story.announces(5, "joining", published=[])
+    for group in ("h", "g"):
+        for number in (1, 2, 3):
+            story.joins(10, f"m{number}", group=group)
+    story.claims(100, "m1", 0, 1)
+    story.claims(100, "m2", 2, 3)
+    story.rest(1000)
+    assert CHECK.judge(story.history()).measures == {"count": 0, "topics": 1}
+
+
+def test_a_filter_that_java_refuses_leaves_it_open() -> None:
+    story, _ = dealt(BY_RANGE)
+    story.joins(20, "m4", streams={"[": 1}, pattern="white_list")
+    assert not CHECK.applies(story.history())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from group_story import GroupStory
 
 from rebalance_lab.checks.due import due
@@ -164,3 +165,80 @@ def test_an_id_that_is_changed_takes_no_topic_back_and_one_that_is_created_anew_
     story.registers(2_000, "m1", streams={"u": 1}, kind=Kind.CHANGED)
     story.registers(5_000, "m1", streams={"u": 1})
     assert times(story) == {("t", 0): [(100, 5_000)], ("u", 0): [(2_000, 9_000)]}
+
+
+def bounding(story: GroupStory) -> dict[tuple[str, int], list[tuple[object, object]]]:
+    """(topic, partition) -> the events that bound the times at which it was due."""
+    places = due(story.history()).places
+    return {place[1:]: [(each.begin, each.end) for each in stretches] for place, stretches in places.items()}
+
+
+def test_a_topic_that_comes_takes_no_partition_of_another() -> None:
+    story = GroupStory()
+    story.topic(0, "t", 3)
+    lives(story, "m1", 100)
+    story.topic(1_000, "u", 1)
+    assert times(story) == {("t", partition): [(100, 9_000)] for partition in range(3)}
+
+
+def test_the_deletion_of_a_topic_ends_what_its_creation_began() -> None:
+    story = GroupStory()
+    lives(story, "m1", 100)
+    made = story.topic(1_000, "t", 1)
+    gone = story.topic(2_000, "t", 1, Kind.DELETED)
+    story.rest(9_000)
+    assert bounding(story) == {("t", 0): [(made, gone)]}
+
+
+def test_a_registration_begins_what_it_asks_for_and_ends_with_the_next() -> None:
+    story = GroupStory()
+    for topic in ("t", "u", "v"):
+        story.topic(0, topic, 1)
+    lives(story, "m1", 100)
+    ended = story.events[-1].id
+    second = story.registers(1_000, "m1", streams={"u": 1})
+    third = story.registers(2_000, "m1", streams={"v": 1})
+    story.phase(9_000, "closing")
+    closing = story.events[-1].id
+    assert bounding(story) == {("t", 0): [(ended, second)], ("u", 0): [(second, third)], ("v", 0): [(third, closing)]}
+
+
+def test_nothing_is_due_in_the_closing_phase() -> None:
+    """Neither the end of the member nor that of its registration or its topic counts there."""
+    story = GroupStory()
+    story.topic(0, "t", 1)
+    lives(story, "m1", 100)
+    story.phase(2_000, "closing")
+    story.registers(3_000, "m1")
+    story.topic(3_000, "t", 1, Kind.DELETED)
+    story.closed(3_000, "m1")
+    assert times(story) == {("t", 0): [(100, 2_000)]}
+
+
+@pytest.mark.parametrize(("settled_ms", "doubt"), [
+    (1_999, "no member that lived was registered for a topic that existed"),
+    (2_000, "no rebalance ever succeeded, so no window was looked at"),
+])  # fmt: skip
+def test_who_settles_as_the_closing_phase_begins_did_not_live(settled_ms: float, doubt: str) -> None:
+    story = GroupStory()
+    lives(story, "m1", settled_ms)
+    story.phase(2_000, "closing")
+    assert doubts(story) == [doubt]
+
+
+def test_who_ends_at_the_moment_at_which_it_settled_had_lived() -> None:
+    story = GroupStory()
+    story.topic(0, "t", 1)
+    lives(story, "m1", 100)
+    story.killed(100, "m1")
+    assert doubts(story) == ["no member that lived was registered for a topic that existed"]
+
+
+def test_one_name_in_two_groups_is_two_members() -> None:
+    """Group g of h_m1, and group g_h of m1: both are called g_h_m1."""
+    story = GroupStory()
+    story.topic(0, "t", 1)
+    lives(story, "h_m1", 100)
+    lives(story, "m1", 200, group="g_h")
+    assert times(story) == {("t", 0): [(100, 9_000)]}
+    assert times(story, "g_h") == {("t", 0): [(200, 9_000)]}

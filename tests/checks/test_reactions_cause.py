@@ -134,6 +134,26 @@ def test_a_rebalance_that_its_watcher_does_not_run_is_for_another_reason() -> No
     assert judged(story).outcome is Outcome.VIOLATED
 
 
+@pytest.mark.parametrize(("by", "outcome"), [("watcher", Outcome.VIOLATED), ("session", Outcome.CLEAN)])
+def test_a_rebalance_of_the_watcher_spends_the_triggers_before_it(by: str, outcome: Outcome) -> None:
+    story = a_broker_comes()
+    story.triggers(1700, "m2", IDS)
+    story.rebalances(1700, 1720, "m2", by=by)
+    story.told(2010, "m2", IDS)
+    story.rebalances(2011, 2030, "m2")
+    assert judged(story).outcome is outcome
+
+
+def test_a_fault_that_was_over_excuses_nothing() -> None:
+    story = a_broker_comes()
+    began = story.fault(1100, "lag", "zookeeper")
+    story.ended(1200, "lag", "zookeeper", began)
+    story.told(2000, "m2", IDS)
+    story.triggers(2001, "m2", IDS)
+    story.rebalances(2300, 2320, "m2")
+    assert judged(story).outcome is Outcome.VIOLATED
+
+
 @pytest.mark.parametrize(
     ("fired_ms", "triggered_ms", "outcome"),
     [

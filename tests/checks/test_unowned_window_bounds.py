@@ -94,3 +94,29 @@ def test_a_long_session_excuses_a_window_of_belief_only_if_its_member_was_away()
         story.phase(9_000, "closing")
         story.rest(9_000)
         assert judge(story).outcome is (Outcome.CLEAN if away else Outcome.VIOLATED), away
+
+
+def test_a_rest_ends_no_patience_with_belief() -> None:
+    """A rest is told by the registry, where the partition has its owner."""
+    story = _with_patient()
+    story.owned(90, "m1")
+    story.created(90, "m1")
+    story.disowned(1_000, "m1")
+    story.rest(2_000)
+    story.owned(3_000, "m1")
+    story.phase(9_000, "closing")
+    story.rest(9_000)
+    assert judge(story).outcome is Outcome.CLEAN
+
+
+def test_all_doubts_about_what_was_due_are_named() -> None:
+    story = _with_patient()
+    story.owned(90, "m1")
+    story.created(90, "m1")
+    for actor in ("m3", "m4"):
+        story.started(0, actor)
+        story.rebalanced(100, actor)
+    story.rest(9_000)
+    finding = judge(story)
+    assert finding.outcome is Outcome.UNKNOWN
+    assert finding.why == "g_m3 lived and never registered; g_m4 lived and never registered"
