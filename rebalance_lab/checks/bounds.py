@@ -10,6 +10,7 @@
   live host may be busy with other things, so in a live trial an attempt may take as long as the requests of any one
   attempt took that no fault disturbed (`_requests_us`). What a member did between its requests does not count: that
   would let slow members extend their own bound.
+- *Requests*: that, without the stop of the fetchers.
 - *Prompt*: the same requests, without the stop of the fetchers, and in a live trial with LIVE_ROUND_TRIP_US each. A
   member that is in no rebalance may take that long from what sets a rebalance off to its REBALANCE_BEGAN. It needs two
   round trips for each notification that waits for ZkClient's event thread, and one for each topic that it watches
@@ -61,6 +62,7 @@ class Bounds:
     """In microseconds; see the module."""
 
     attempt_us: int
+    requests_us: int
     prompt_us: int
     rebalance_us: int
     expiry_us: int
@@ -91,9 +93,11 @@ def bounds_of(history: History, actors: frozenset[str]) -> Bounds:
         known = [number for number in told if isinstance(number, int)]
         trial = [] if known and len(known) == len(told) else [_parameter(history, name)]
         settings[name] = max([*known, *trial])
-    attempt_us = _stop_us(history, actors, settings["fetcher_stop_ms"] * 1000) + _longest_requests_us(history)
+    requests_us = _longest_requests_us(history)
+    attempt_us = _stop_us(history, actors, settings["fetcher_stop_ms"] * 1000) + requests_us
     return Bounds(
         attempt_us=attempt_us,
+        requests_us=requests_us,
         prompt_us=_ordinary_requests_us(history),
         rebalance_us=settings["rebalance_max_retries"] * (settings["rebalance_backoff_ms"] * 1000 + attempt_us),
         expiry_us=(settings["session_timeout_ms"] + 2 * settings["tick_ms"]) * 1000,

@@ -94,6 +94,17 @@ def under_way(history: History, moment: Event) -> bool:
     )
 
 
+def disturbed_until(history: History, begin_us: int, end_us: int) -> int:
+    """When the last fault ended that went on at any moment of a stretch: its begin where there is none, its end where
+    one has not ended by then."""
+    ends = [
+        end_us if fault.ended is None else min(fault.ended.at_us, end_us)
+        for fault in faults(history)
+        if fault.began.of("fault") not in DEEDS and fault.began.at_us <= end_us
+    ]
+    return max([begin_us, *ends])
+
+
 def undisturbed(history: History, begin_us: int, end_us: int) -> bool:
     """Whether no fault that goes on for a while did so at any moment of a stretch."""
     return all(

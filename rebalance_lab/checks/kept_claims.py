@@ -5,8 +5,10 @@ whatever reason the member reports: one that met others' claims may call that an
 ended is not tried again.) 0.8.2 deletes these owner znodes before the attempt ends as failed
 (`ZookeeperConsumerConnector.reflectPartitionOwnershipDecision`), so that it waits with nothing. A
 member keeps its claims if the registry has an owner znode of its session at any time of the wait: from
-2 ms after the attempt failed to 2 ms before the next one began, or the rebalance ended. What the member was
-told to do, or reports, plays no part.
+2 ms after the attempt failed to 2 ms before the next one began, or the rebalance ended. It waits within an attempt,
+too, if it still owns something longer after ZooKeeper first refused it a claim than the requests of an attempt may
+take (`bounds`). Time in which a fault went on does not count for that. What the member was told to do, or reports,
+plays no part.
 
 Witness: the ATTEMPT_FAILED, and the CREATED of an owner znode that the member had while it waited.
 """
@@ -16,14 +18,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.faults import TOLERANCE_US, not_violated, violated
+from rebalance_lab.checks.bounds import bounds
+from rebalance_lab.checks.conflicts import NODE_EXISTS
+from rebalance_lab.checks.faults import TOLERANCE_US, disturbed_until, not_violated, violated
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
 from rebalance_lab.checks.model import About, Check, Finding
 from rebalance_lab.checks.znodes import sessions_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
-from rebalance_lab.history.views import events_of, once, owners
+from rebalance_lab.history.views import actor_by_session, events_of, once, owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +67,7 @@ def _waits(history: History) -> list[_Wait]:
         own = [one for one in claims.get((life.group, life.member), ()) if _own(one, life, made_by, sessions)]
         for rebalance in life.rebalances:
             for index, attempt in enumerate(rebalance.attempts):
-                wait = _wait(life, attempt, _waits_until(rebalance, index), own)
+                wait = _wait(history, life, attempt, _waits_until(rebalance, index), own)
                 if wait is not None:
                     found.append(wait)
     return found
@@ -80,15 +84,36 @@ def _waits_until(rebalance: Rebalance, index: int) -> Event | None:
     return following[0].began if following else rebalance.ended
 
 
-def _wait(life: Life, attempt: Attempt, until: Event | None, own: Sequence[Interval]) -> _Wait | None:
+def _wait(history: History, life: Life, attempt: Attempt, until: Event | None, own: Sequence[Interval]) -> _Wait | None:
     failed = attempt.failed
     if failed is None or failed.of("reason") == "shutdown":
         return None
     began_us = failed.at_us + TOLERANCE_US
     ended_us = None if until is None else max(failed.at_us, until.at_us - TOLERANCE_US)
     held = [one for one in own if one.end_us > began_us and (ended_us is None or one.begin_us <= ended_us)]
+    held = held or _held_within(history, life, attempt, failed, own)
     claimed = [one for one in own if attempt.began.at_us - TOLERANCE_US <= one.begin_us <= failed.at_us]
     return _Wait(life.member, failed, held) if held or claimed else None
+
+
+def _held_within(
+    history: History, life: Life, attempt: Attempt, failed: Event, own: Sequence[Interval]
+) -> list[Interval]:
+    """What the member owned for too long after the first of its claims in an attempt that was refused."""
+    refused = next(
+        (
+            event
+            for event in events_of(history, Kind.FAILED)
+            if event.of("code") == NODE_EXISTS
+            and attempt.began.at_us <= event.at_us <= failed.at_us
+            and actor_by_session(history).get(event.session) == life.actor
+        ),
+        None,
+    )
+    if refused is None:
+        return []
+    until_us = disturbed_until(history, refused.at_us, failed.at_us) + bounds(history).requests_us + TOLERANCE_US
+    return [one for one in own if one.begin_us <= until_us < min(one.end_us, failed.at_us)]
 
 
 def _applies(history: History) -> bool:

@@ -6,6 +6,7 @@ import pytest
 from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.checks.bounds import bounds
 from rebalance_lab.history.events import Kind
 
 CHECK = "kept_claims"
@@ -55,6 +56,25 @@ def test_who_waits_with_what_it_claimed_keeps_it() -> None:
     failed = next(event.id for event in story.events if event.kind is Kind.ATTEMPT_FAILED)
     claimed = next(event.id for event in story.events if event.partition == 0)
     assert finding.witness == (failed, claimed)
+
+
+@pytest.mark.parametrize(("late_ms", "lag", "outcome"), [
+    (0, False, Outcome.CLEAN), (0.001, False, Outcome.VIOLATED), (0.001, True, Outcome.CLEAN),
+])  # fmt: skip
+def test_who_owns_longer_than_requests_take_waits_within_its_attempt(
+    late_ms: float, lag: bool, outcome: Outcome
+) -> None:
+    """From the first claim that is refused; while a server lags requests take longer."""
+    requests_ms = bounds(conflict(given_back_ms=None).history()).requests_us / 1000
+    story = conflict(given_back_ms=310 + requests_ms + 2 + late_ms)
+    story.refused(310, "m1")
+    if lag:
+        began = story.fault(305, "lag", "z1")
+        story.bit(306, "lag", "z1", began)
+        story.ended(311, "lag", "z1", began)
+    finding = found(story)
+    assert finding is not None
+    assert finding.outcome is outcome
 
 
 def test_who_gives_back_while_it_waits_has_kept_it() -> None:
