@@ -46,7 +46,14 @@ def judge(history: History) -> Finding:
 
 def _odd(history: History, same: Sequence[Deal]) -> _Contradiction | None:
     latest = {deal.member: deal for deal in same}
-    return _both_want(same) or _left_out(history, list(latest.values()))
+    counted = [deal for deal in same if deal is latest[deal.member] or _reported(deal)]
+    return _both_want(counted) or _left_out(history, list(latest.values()))
+
+
+def _reported(deal: Deal) -> bool:
+    """Whether its member reports the view too. Where a watch fires in an attempt a topic is read twice, and what the
+    member dealt from may be the first, which is another view."""
+    return deal.decided.of("view") == deal.view.digest
 
 
 def _both_want(same: Sequence[Deal]) -> _Contradiction | None:

@@ -168,3 +168,10 @@ def test_late_reports_within_a_work_period_show_no_zombie(seed: int) -> None:
     finding = CHECKS["zombie_overlap"].judge(late(seed))
     assert finding.outcome is Outcome.UNKNOWN
     assert finding.why.endswith("for less than a work period after its session ended: that may be late")
+
+
+def test_a_topic_that_grows_within_an_attempt_is_not_a_contradiction() -> None:
+    """A watch fires, and the watcher reads the topic again while the member deals from what it read before."""
+    at_once = {"latency_min_us": "0", "latency_max_us": "500", "start_min_us": "1000", "start_max_us": "1000"}
+    history = trial("growth", 467057, settings={"partitions": "16", "together": "true", **at_once})
+    assert CHECKS["contradiction"].judge(history).outcome is Outcome.CLEAN
