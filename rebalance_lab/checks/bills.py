@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from rebalance_lab.checks.causes import Cause, cause
 from rebalance_lab.checks.conflicts import Conflict, conflicts_of
 from rebalance_lab.checks.herd_formulas import Expected, expected
 from rebalance_lab.checks.spaced_changes import Cost, SpacedChange, Who, cost, spaced_changes, uncountable
@@ -35,6 +36,7 @@ class Bill:
     conflicts: Sequence[Conflict]
     doubt: str | None
     silent: str | None
+    uncaused: Sequence[str] = ()
 
     @property
     def invented(self) -> str | None:
@@ -72,7 +74,7 @@ class Bill:
             ("notifications", self.cost.notified, self.expected.notified),
             ("rebalances", self.cost.rebalanced, self.expected.rebalancing),
         )
-        found = []
+        found = [f"a rebalance of {self.uncaused[0]} for another reason"] if self.uncaused else []
         for name, counted, concerned in pairs:
             odd = _odd(counted, concerned)
             if odd:
@@ -131,7 +133,27 @@ def _bill(history: History, change: SpacedChange) -> Bill:
         return Bill(change, paid, nothing, (), change.why_not, change.why_not)
     told = expected(history, change)
     silent = uncountable(history, change) or told.silent
-    return Bill(change, paid, told, conflicts_of(history, change), _doubt(history, change, paid, told), silent)
+    causes = _causes(history, change, paid, told)
+    doubt = _doubt(history, change, paid, told)
+    if doubt is None and (unclear := [who[1] for who, why in causes.items() if why is Cause.OPEN]):
+        doubt = f"what set the rebalance of {unclear[0]} off is not known"
+    uncaused = [who[1] for who, why in causes.items() if why is Cause.OTHER]
+    return Bill(change, paid, told, conflicts_of(history, change), doubt, silent, uncaused)
+
+
+def _causes(history: History, change: SpacedChange, paid: Cost, told: Expected) -> dict[Who, Cause]:
+    """What set off the one rebalance of each member that had one notification and was to rebalance for it. Of a topic
+    it is not asked: members with a filter rebalance for it without their watcher."""
+    if change.event is None or change.kind == "topic":
+        return {}
+    found = {}
+    for life in change.members:
+        asked = life.who in told.notified & told.rebalancing
+        if not asked or paid.notified.get(life.who) != 1 or paid.rebalanced.get(life.who) != 1:
+            continue
+        its = (one.began for one in life.rebalances if change.phase.at_us <= one.began.at_us < change.rest.at_us)
+        found[life.who] = cause(history, life, next(its), change.event)
+    return found
 
 
 def _doubt(history: History, change: SpacedChange, paid: Cost, told: Expected) -> str | None:

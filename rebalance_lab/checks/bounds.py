@@ -10,11 +10,18 @@
   live host may be busy with other things, so in a live trial an attempt may take as long as the requests of any one
   attempt took that no fault disturbed (`_requests_us`). What a member did between its requests does not count: that
   would let slow members extend their own bound.
+<<<<<<< HEAD
 - *Requests*: that, without the stop of the fetchers.
 - *Prompt*: the same requests, without the stop of the fetchers, and in a live trial with LIVE_ROUND_TRIP_US each. A
   member that is in no rebalance may take that long from what sets a rebalance off to its REBALANCE_BEGAN. It needs two
   round trips for each notification that waits for ZkClient's event thread, and one for each topic that it watches
   when it starts.
+=======
+- *Prompt*: how long a member that is in no rebalance may take from what sets a rebalance off to its REBALANCE_BEGAN.
+  It needs two round trips for each notification that waits for ZkClient's event thread (one for each path that it
+  watches: ids, brokers, the list of topics, T topics), one for each of the T topics that it watches when it starts,
+  and NEW_SESSION_REQUESTS. A live host may be busy: there it is the requests of one attempt, LIVE_ROUND_TRIP_US each.
+>>>>>>> 272e681 (Ask that a change itself sets off the rebalances of Z7a)
 - *Rebalance*: rebalance_max_retries * (rebalance_backoff_ms + attempt), which is what 0.8.2 spends
   on one rebalance before it gives up (`ZKRebalancerListener.syncedRebalance`).
 - *Quiet*: two back-offs (the trial's), but QUIET_LEAST_US: nothing may have changed for so long
@@ -52,6 +59,9 @@ LIVE_REQUEST_US = 1_000_000
 REPLICATION_US = 900
 
 QUIET_LEAST_US = 200_000
+
+#: With which a member of a new session registers on ZkClient's event thread: its id and its parents, with a read each.
+NEW_SESSION_REQUESTS = 6
 
 _SETTINGS = ("rebalance_max_retries", "rebalance_backoff_ms", "session_timeout_ms", "tick_ms")
 _NEEDED = ("partitions", *_SETTINGS)
@@ -98,7 +108,7 @@ def bounds_of(history: History, actors: frozenset[str]) -> Bounds:
     return Bounds(
         attempt_us=attempt_us,
         requests_us=requests_us,
-        prompt_us=_ordinary_requests_us(history),
+        prompt_us=_prompt_us(history),
         rebalance_us=settings["rebalance_max_retries"] * (settings["rebalance_backoff_ms"] * 1000 + attempt_us),
         expiry_us=(settings["session_timeout_ms"] + 2 * settings["tick_ms"]) * 1000,
         quiet_us=max(2 * _parameter(history, "rebalance_backoff_ms") * 1000, QUIET_LEAST_US),
@@ -146,12 +156,26 @@ def _requests(history: History) -> int:
 
 
 @once
+def _prompt_us(history: History) -> int:
+    if history.trial.world != "simulated":
+        return _ordinary_requests_us(history)
+    topics = {event.topic for event in events_of(history, Kind.CREATED) if event.topic is not None}
+    requests = 3 * max(1, len(topics)) + 6 + NEW_SESSION_REQUESTS
+    between_servers_us = NEW_SESSION_REQUESTS * _between_servers_us(history)
+    return requests * 2 * _parameter(history, "latency_max_us") + between_servers_us
+
+
+@once
 def _longest_requests_us(history: History) -> int:
     """What they may take."""
     if history.trial.world == "simulated":
-        between_servers_us = 2 * REPLICATION_US if _parameter(history, "servers") > 1 else 0
-        return _ordinary_requests_us(history) + _requests(history) * between_servers_us
+        return _ordinary_requests_us(history) + _requests(history) * _between_servers_us(history)
     return max([_ordinary_requests_us(history), *_requests_us(history)])
+
+
+def _between_servers_us(history: History) -> int:
+    """What a request takes longer in a simulated ensemble."""
+    return 2 * REPLICATION_US if _parameter(history, "servers") > 1 else 0
 
 
 def _requests_us(history: History) -> Iterator[int]:

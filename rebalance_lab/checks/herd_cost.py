@@ -2,7 +2,8 @@
 
 For each spaced change (`spaced_changes`) notifications, rebalances, reads and writes are counted until
 its rest and compared with the formulas (`herd_formulas`), in every world exactly: notifications and
-rebalances member by member, reads and writes of the group. The formulas know no failed attempt: a
+rebalances member by member, reads and writes of the group. The change must have set off (`causes`) each
+rebalance for which a watch is to fire. The formulas know no failed attempt: a
 change in which attempts failed on others' claims (`conflicts`) is left to `conflict_cost`, which
 holds it against them; here its excess must be what the failed attempts account for, so that nothing
 else hides among them. A conflict that the registry contradicts is a violation. A change that cannot be

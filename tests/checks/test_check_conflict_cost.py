@@ -30,6 +30,7 @@ def conflicted(
     story.announces(1000, "one joins", change="join", members=1)
     story.joins(1100, "m2")
     story.told(1110, "m1")
+    story.triggers(1110, "m1")
     story.begins(1120, "m2")
     story.decides(1140, "m2", [0])
     for _ in range(refused):
@@ -131,6 +132,7 @@ def test_a_conflict_that_names_no_partition_is_a_violation() -> None:
     story.announces(1000, "one joins", change="join", members=1)
     story.joins(1100, "m2")
     story.told(1110, "m1")
+    story.triggers(1110, "m1")
     story.rebalances(1120, 1200, "m1")
     story.begins(1120, "m2")
     story.fails(1160, "m2")

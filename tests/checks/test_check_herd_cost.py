@@ -20,7 +20,7 @@ WRITES = 3
 
 def one_at_rest(*, rules: str = "shipped", **told: object) -> GroupStory:
     """m1 owns the one partition of topic t, and is at rest at 1000 ms."""
-    story = GroupStory(**told)  # type: ignore[arg-type]
+    story = GroupStory(**{"latency_max_us": 1000, **told})  # type: ignore[arg-type]
     story.broker(0, 0)
     story.topic(0, "t", 1)
     story.joins(10, "m1", rules=rules)
@@ -44,6 +44,7 @@ def join(
     story.joins(1100, "m2", rules=rules)
     for _ in range(notifications):
         story.told(1110, "m1")
+        story.triggers(1110, "m1")
     for number, actor in enumerate(rebalances):
         story.rebalances(1120 + 50 * number, 1150 + 50 * number, actor)
     story.releases(1130, "m1", 0)
@@ -112,6 +113,7 @@ def test_one_member_s_second_notification_does_not_make_up_for_another_s() -> No
     story.joins(1100, "m2")
     for _ in range(2):
         story.told(1110, "m1")
+        story.triggers(1110, "m1")
     for actor in ("m1", "m2", "m3"):
         story.rebalances(1120, 1200, actor)
     story.rest(3000)
@@ -128,6 +130,7 @@ def test_without_recorded_operations_nothing_is_said_of_reads_and_writes(closes:
     story.announces(1000, "one joins", change="join", members=1)
     story.joins(1100, "m2")
     story.told(1110, "m1")
+    story.triggers(1110, "m1")
     for actor in ("m1", "m2"):
         story.rebalances(1120, 1200, actor)
     story.rest(3000)
@@ -174,6 +177,7 @@ def test_members_with_a_filter_read_the_topics_too() -> None:
     story.announces(1000, "one joins", change="join", members=1)
     story.joins(1100, "m2", streams={"t": 1}, pattern="white_list", rules="real")
     story.told(1110, "m1")
+    story.triggers(1110, "m1")
     for actor in ("m1", "m2"):
         story.rebalances(1120, 1200, actor)
     story.releases(1130, "m1", 0)
@@ -215,6 +219,7 @@ def test_members_on_different_topics_each_read_their_own() -> None:
     story.announces(1000, "one joins", change="join", members=1)
     story.joins(1100, "m2", streams={"u": 1})
     story.told(1110, "m1")
+    story.triggers(1110, "m1")
     for actor in ("m1", "m2"):
         story.rebalances(1120, 1200, actor)
     story.releases(1130, "m1", 0)
@@ -233,6 +238,7 @@ def test_members_whose_settings_make_other_requests_are_not_compared(lab: list[s
     story.comes(1090, "m2", lab=lab)
     story.registers(1100, "m2")
     story.told(1110, "m1")
+    story.triggers(1110, "m1")
     for actor in ("m1", "m2"):
         story.rebalances(1120, 1200, actor)
     story.releases(1130, "m1", 0)
@@ -259,6 +265,7 @@ def test_a_broker_concerns_who_watches_brokers(rules: str, expected: int) -> Non
     story.broker(1100, 1)
     for _ in range(expected):
         story.told(1110, "m1", "/brokers/ids")
+        story.triggers(1110, "m1", "/brokers/ids")
         story.rebalances(1120, 1200, "m1")
         story.releases(1130, "m1", 0)
         story.claims(1180, "m1", 0)
@@ -287,6 +294,7 @@ def test_a_topic_concerns_who_reads_it(kind: Kind) -> None:
     story.announces(1000, "a topic", change="topic", members=2)
     story.topic(1100, "t", 2, kind)
     story.told(1110, "m1", "/brokers/topics/t")
+    story.triggers(1110, "m1", "/brokers/topics/t")
     story.rebalances(1120, 1200, "m1")
     story.rest(3000)
     finding = CHECK.judge(story.history())
@@ -298,7 +306,9 @@ def test_the_watch_of_a_leaver_about_itself_is_no_notification() -> None:
     story = join(one_at_rest())
     story.announces(3000, "one goes", change="leave", members=2)
     story.told(3100, "m2")
+    story.triggers(3100, "m2")
     story.told(3100, "m1")
+    story.triggers(3100, "m1")
     story.goes(2999, "m2")  # by the registry's clock, which may be 2 ms early
     story.member(3100, "m2", Kind.MEMBER_CLOSED)
     story.rebalances(3110, 3200, "m1")

@@ -74,6 +74,7 @@ def test_several_members_race_for_the_parents() -> None:
     story.announces(1000, "one joins", change="join", members=1)
     story.joins(1100, "m2")
     story.told(1110, "m1")
+    story.triggers(1110, "m1")
     for actor in ("m1", "m2"):
         story.rebalances(1120, 1150, actor)
         story.counted(1300, actor, get=1)

@@ -19,12 +19,19 @@ def timers(quiet_us: int = QUIET_US) -> Iterator[None]:
 
 
 @contextmanager
-def only_timers(quiet_us: int = QUIET_US) -> Iterator[None]:
-    """The same, and no watch makes a member rebalance: it records the trigger, and that is all."""
+def noted() -> Iterator[None]:
+    """No watch makes a member rebalance: it records the trigger, and that is all."""
 
-    def noted(self: Watcher, path: str) -> None:
+    def trigger(self: Watcher, path: str) -> None:
         self._report.step(Kind.REBALANCE_TRIGGERED, path=path, coalesced=self._flag.raised)
         self.triggers += 1
 
-    with timers(quiet_us), patch.object(Watcher, "_trigger", noted):
+    with patch.object(Watcher, "_trigger", trigger):
+        yield
+
+
+@contextmanager
+def only_timers(quiet_us: int = QUIET_US) -> Iterator[None]:
+    """Timers, and nothing else."""
+    with timers(quiet_us), noted():
         yield
