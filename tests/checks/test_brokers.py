@@ -56,3 +56,16 @@ def test_other_znodes_are_no_brokers() -> None:
     told.topic(6, "t", 2)
     told.rest(100)
     assert may_lack_brokers(told.history(), 40_000, 50_000)
+
+
+def test_nobody_came_back_until_the_very_last_event() -> None:
+    told = GroupStory(ended=False)
+    told.broker(10, 0, COME)
+    told.broker(50, 0, GO)
+    told.rest(100)
+    assert may_lack_brokers(told.history(), 90_000, 95_000)
+
+
+@pytest.mark.parametrize(("at_us", "lacks"), [(2_000, True), (2_001, False)])
+def test_a_history_without_events_ends_where_it_begins(at_us: int, *, lacks: bool) -> None:
+    assert may_lack_brokers(GroupStory(ended=False).history(), at_us, at_us) is lacks

@@ -180,3 +180,10 @@ def test_a_filter_that_java_refuses_leaves_it_open() -> None:
     story, _ = dealt(BY_RANGE)
     story.joins(20, "m4", streams={"[": 1}, pattern="white_list")
     assert not CHECK.applies(story.history())
+
+
+def test_all_that_had_given_up_are_named() -> None:
+    story, _ = dealt(BY_RANGE)
+    for actor in ("m2", "m3"):
+        story.rebalances(200, 205, actor, "failed")
+    assert "g_m2, g_m3 had given up at the rest" in CHECK.judge(story.history()).why
