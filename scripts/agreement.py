@@ -169,7 +169,7 @@ def _size(size: Size) -> str:
         (size.operation_us, f"{size.operation_us / 1000:g} ms an operation"),
         (size.write_us, f"{size.write_us / 1000:g} ms a write"),
         (size.start_us, f"{size.start_us / 1000:g} ms for each member that starts"),
-        (size.attempt_percent, f"{size.attempt_percent} % of the attempts"),
+        (size.attempt_percent, f"each of {size.attempt_percent} % of the attempts, by chance"),
     ]
     return " + ".join(text for number, text in parts if number) or "-"
 

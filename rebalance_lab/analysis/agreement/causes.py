@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import ceil
+from math import ceil, comb
 
 from rebalance_lab.analysis.agreement.measures import Family, Measure, Unit, Work, number
-from rebalance_lab.analysis.agreement.statistics import Band
+from rebalance_lab.analysis.agreement.statistics import TOLERATED, Band
 
 
 class Live(StrEnum):
@@ -28,7 +28,8 @@ class Live(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Size:
     """How much a cause may move a value, at most: a sum of what it has once, and for each of what the
-    simulated trials did in the time that is measured. `attempt_percent`: of the attempts, rounded down."""
+    simulated trials did in the time that is measured. `attempt_percent`: how many attempts move a count by one. As
+    a quarter of the trials is tolerated anyway, it is the number that three trials of four stay within (binomial)."""
 
     once_us: int = 0
     operation_us: int = 0
@@ -43,7 +44,7 @@ class Size:
             + self.operation_us * work.operations
             + self.write_us * work.writes
             + self.start_us * work.starts
-            + self.attempt_percent * work.attempts // 100
+            + _upper_quartile(work.attempts, self.attempt_percent / 100)
         )
 
 
@@ -161,6 +162,16 @@ def explained(
     repeats = any(cause.repeats for cause in found)
     attempt = places * _of_an_attempt(measure, work, parameters) if repeats else 0
     return Explained(found, Band(-low, high), attempt)
+
+
+def _upper_quartile(attempts: int, share: float) -> int:
+    """The number of attempts that three trials of four stay within, if each is one of `share` by chance."""
+    below = 0.0
+    for within in range(attempts + 1):
+        below += comb(attempts, within) * share**within * (1 - share) ** (attempts - within)
+        if below >= 1 - TOLERATED:
+            return within
+    return attempts
 
 
 def _of_an_attempt(measure: Measure, work: Work, parameters: Mapping[str, object]) -> int:
