@@ -10,18 +10,11 @@
   live host may be busy with other things, so in a live trial an attempt may take as long as the requests of any one
   attempt took that no fault disturbed (`_requests_us`). What a member did between its requests does not count: that
   would let slow members extend their own bound.
-<<<<<<< HEAD
 - *Requests*: that, without the stop of the fetchers.
-- *Prompt*: the same requests, without the stop of the fetchers, and in a live trial with LIVE_ROUND_TRIP_US each. A
-  member that is in no rebalance may take that long from what sets a rebalance off to its REBALANCE_BEGAN. It needs two
-  round trips for each notification that waits for ZkClient's event thread, and one for each topic that it watches
-  when it starts.
-=======
 - *Prompt*: how long a member that is in no rebalance may take from what sets a rebalance off to its REBALANCE_BEGAN.
   It needs two round trips for each notification that waits for ZkClient's event thread (one for each path that it
   watches: ids, brokers, the list of topics, T topics), one for each of the T topics that it watches when it starts,
   and NEW_SESSION_REQUESTS. A live host may be busy: there it is the requests of one attempt, LIVE_ROUND_TRIP_US each.
->>>>>>> 272e681 (Ask that a change itself sets off the rebalances of Z7a)
 - *Rebalance*: rebalance_max_retries * (rebalance_backoff_ms + attempt), which is what 0.8.2 spends
   on one rebalance before it gives up (`ZKRebalancerListener.syncedRebalance`).
 - *Quiet*: two back-offs (the trial's), but QUIET_LEAST_US: nothing may have changed for so long
