@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rebalance_lab.checks.groups import registration_of
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
 from rebalance_lab.checks.operations import only_counted
-from rebalance_lab.checks.reads import ReadList, read_list
+from rebalance_lab.checks.reads import read_list
 from rebalance_lab.checks.scope import Scope
 from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
@@ -46,8 +46,7 @@ class Deal:
     """One attempt that came to a decision. `members`: how many were registered, by its view;
     `ended`: the end of the attempt, or of the last one that went on with its claims (with
     keep.claims.on.conflict), None where the history ends first; `conflicts`: those of these
-    attempts that failed because, as they report, others owned what they wanted. `current`: whether its
-    member read the list in this attempt."""
+    attempts that failed because, as they report, others owned what they wanted."""
 
     life: Life
     attempt: Attempt
@@ -57,7 +56,6 @@ class Deal:
     wants: tuple[Partition, ...]
     ended: Event | None
     end_us: int
-    current: bool
     conflicts: tuple[Attempt, ...] = ()
 
     @property
@@ -143,12 +141,8 @@ def _misnamed(history: History, scope: Scope, life: Life) -> Iterator[str]:
         ):
             continue
         read = read_list(history, life.group, decided, zxid)
-        if read is None or not _read_in(attempt, read):
+        if read is None or read.at.n < attempt.began.n:
             yield f"{life.member} decided by a list of members of zxid {zxid:#x}, and had not read it in that attempt"
-
-
-def _read_in(attempt: Attempt, read: ReadList) -> bool:
-    return read.at.n > attempt.began.n
 
 
 def apart(deals: Iterable[Deal]) -> list[Apart]:
@@ -196,12 +190,11 @@ def _deal(
     zxid, members, digest = (decided.of(name) for name in ("members_zxid", "members", "view"))
     if not isinstance(zxid, int):
         return None
-    current = True
     if life.actor not in only_counted(history):
         read = read_list(history, life.group, decided, zxid)
         if read is None:
             return None
-        members, digest, current = read.members, read.digest, _read_in(attempt, read)
+        members, digest = read.members, read.digest
     course = _course(rebalance, index)
     ended = course[-1].ended
     subscription = subscriptions.get((life.group, life.member), "")
@@ -214,7 +207,6 @@ def _deal(
         wants=partitions_in(decided.of("wants")),
         ended=ended,
         end_us=end_us if ended is None else ended.at_us,
-        current=current,
         conflicts=tuple(each for each in course if each.failed is not None and each.failed.of("reason") == "conflict"),
     )
 

@@ -13,7 +13,7 @@ by its own deal; a *wrong claim*, a deal from the older list that succeeds in cl
 newer; a partition *left out*, which nobody owns when the round ends, and which no deal of the round wants. Members
 may see different lists and deal the same shares: then nothing follows, and that is counted. Claim Z8 stands on this.
 What a view held is taken from what its member had read (`deals`). A decision that names no list, or one that its
-member had not read in that attempt, is left out, and then nothing is clean: who remembers a list has not seen it.
+member had not read, is left out, and then nothing is clean.
 
 Witness: the two DECIDED and what followed: of a conflict the CREATED and the ATTEMPT_FAILED; of a wrong claim the
 CREATED and the DECIDED of the partition's owner by the newer list; where something was left out, the DECIDED of all.
@@ -68,7 +68,7 @@ def judge(history: History) -> Finding:
     rounds, made from a list that the registry had changed before they were decided; `stale_succeeded` of them made
     a wrong claim. `unowned`: partitions without an owner when such a round ended, whatever the reason."""
     scope = changes_scope(history)
-    deals = [] if scope is None else [deal for deal in deals_in(history, scope) if deal.current]
+    deals = [] if scope is None else deals_in(history, scope)
     rounds = rounds_of(deals)
     found = _rounds_apart(history, rounds, deals)
     harmful = [] if clock_drifted(history) else [one for one in found if one.worst is not None]
