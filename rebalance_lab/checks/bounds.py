@@ -10,7 +10,7 @@
   live host may be busy with other things, so in a live trial an attempt may take as long as the requests of any one
   attempt took that no fault disturbed (`_requests_us`). What a member did between its requests does not count: that
   would let slow members extend their own bound.
-- *Requests*: that, without the stop of the fetchers.
+- *Requests*: the requests of one attempt alone, without the stop of the fetchers.
 - *Prompt*: how long a member that is in no rebalance may take from what sets a rebalance off to its REBALANCE_BEGAN.
   It needs two round trips for each notification that waits for ZkClient's event thread (one for each path that it
   watches: ids, brokers, the list of topics, T topics), one for each of the T topics that it watches when it starts,
@@ -150,6 +150,7 @@ def _requests(history: History) -> int:
 
 @once
 def _prompt_us(history: History) -> int:
+    """From what sets a rebalance off to its REBALANCE_BEGAN, at most; see the module."""
     if history.trial.world != "simulated":
         return _ordinary_requests_us(history)
     topics = {event.topic for event in events_of(history, Kind.CREATED) if event.topic is not None}
@@ -160,7 +161,7 @@ def _prompt_us(history: History) -> int:
 
 @once
 def _longest_requests_us(history: History) -> int:
-    """What they may take."""
+    """What the requests of one attempt may take."""
     if history.trial.world == "simulated":
         return _ordinary_requests_us(history) + _requests(history) * _between_servers_us(history)
     return max([_ordinary_requests_us(history), *_requests_us(history)])

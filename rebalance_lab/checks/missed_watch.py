@@ -1,7 +1,7 @@
 """O10, missed watch: a membership change after which a member did not begin a rebalance.
 
 Every id znode that comes or goes from the first rest until the phase `closing` must make every other
-member of the group begin a rebalance (claim Z7b) that was registered before and, until the deadline,
+member of the group begin a rebalance (claim Z7a) that was registered before and, until the deadline,
 lived, was connected and had no fault about it. The deadline is a rebalance and an attempt (`bounds`:
 it may be busy), or the first rest after the change (`reactions`).
 

@@ -28,8 +28,9 @@ class Live(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Size:
     """How much a cause may move a value, at most: a sum of what it has once, and for each of what the
-    simulated trials did in the time that is measured. `attempt_percent`: how many attempts move a count by one. As
-    a quarter of the trials is tolerated anyway, it is the number that three trials of four stay within (binomial)."""
+    simulated trials did in the time that is measured. `attempt_percent`: the share of
+    attempts of which each moves a count by one. They do so by chance, so a count may move by the number that three
+    trials of four stay within (binomial); the verdict tolerates the fourth."""
 
     once_us: int = 0
     operation_us: int = 0
