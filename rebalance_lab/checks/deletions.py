@@ -9,19 +9,30 @@ A `delete` without an answer explains one DELETED, the first of its path and ses
 executes the writes of a session in the order in which they were sent, also over a reconnect (SessionMovedException),
 so the next write of the session that is answered with OK closes it: a DELETED at a higher zxid has another reason. A
 DELETED after the member was killed that only such a request explains is a doubt: the request may have been under way.
+
+Where the operations of a process are only counted, its attempts must explain the DELETED. A member of Kafka 0.8.2
+releases partitions only in an attempt (ZKRebalancerListener.rebalance), so a DELETED outside of its attempts, 2 ms
+either way, has another reason. A DELETED in an attempt is a doubt where the process counted fewer `delete` than its
+sessions had DELETED, or where ZooKeeper refused with NoNode a write that came before the attempt's decision: the
+member then deleted what had gone already.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
-from rebalance_lab.checks.operations import WRITES, recorded_singly
+from rebalance_lab.checks.lives import Attempt, lives
+from rebalance_lab.checks.operations import WRITES, counted_deletes, only_counted, recorded_singly
 from rebalance_lab.checks.znodes import Kill, Violation, Znode, sessions_of
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once, registry
+from rebalance_lab.history.views import actor_by_session, events_of, once, registry
+
+#: ZooKeeper's error code of a write to a znode that is not there.
+NO_NODE = -101
 
 
 @dataclass(slots=True)
@@ -80,8 +91,8 @@ class _Deletes:
 
 
 def unasked(history: History, znodes: Sequence[Znode]) -> list[Violation]:
-    """Znodes that went while their session stood, and no process of that session had asked for it; ids that
-    went so at all. Of processes whose operations are only counted, ids alone are looked at."""
+    """Znodes that went while their session stood, and no process of that session had asked for it, or was in an
+    attempt where its operations are only counted; ids that went so at all."""
     sessions = sessions_of(events_of(history, Kind.CONNECTED))
     closed = {event.session: event.zxid or 0 for event in events_of(history, Kind.SESSION_CLOSED)}
     recorded, requested = recorded_singly(history), _requested(history)
@@ -91,15 +102,34 @@ def unasked(history: History, znodes: Sequence[Znode]) -> list[Violation]:
         assert deleted is not None
         if closed.get(znode.created.session, deleted.zxid or 0) < (deleted.zxid or 0):
             continue  # it outlived its session: a violation in any case
-        own = [actor for actor, its in sessions.items() if znode.created.session in its]
+        own = {actor for actor, its in sessions.items() if znode.created.session in its}
+        counted = own & only_counted(history)
         if znode.is_id:
             why = f"{znode.path} was deleted while its session {znode.created.session} stood"
-        elif not own or not recorded.issuperset(own) or deleted.id in requested:
+        elif not own or own - recorded - counted or deleted.id in requested or _in_attempt(history, counted, deleted):
             continue
         else:
-            why = f"{znode.path} was deleted in its session {znode.created.session}, and {znode.member} had not asked"
-            why += " for it"
-        found.append(Violation(why, (znode.created.id, deleted.id), znode.rank))
+            why = f"{znode.path} was deleted in its session {znode.created.session}, and {znode.member} "
+            why += "was in no attempt" if counted else "had not asked for it"
+        found.append(Violation(why, (znode.created.id, deleted.id), znode.rank, by_time=bool(counted)))
+    return found
+
+
+def doubtful(history: History, znodes: Sequence[Znode]) -> list[str]:
+    """Of processes whose operations are only counted: why deletions in their attempts need not be their own."""
+    asked, actors = counted_deletes(history), actor_by_session(history)
+    gone = Counter(actors.get(znode.created.session) for znode in _ended_early(znodes) if not znode.is_id)
+    found = [
+        f"{gone[actor]} owner znodes of {actor} were deleted while its session stood, and it asked for {number}"
+        for actor, number in asked.items()
+        if gone[actor] > number
+    ]
+    for event in events_of(history, Kind.FAILED):
+        actor = actors.get(event.session)
+        if actor is None or actor not in asked or event.of("code") != NO_NODE:
+            continue
+        if _before_decision(history, actor, event):
+            found.append(f"{actor} was to release what had gone already (refused at zxid {event.zxid or 0:#x})")
     return found
 
 
@@ -133,6 +163,36 @@ def _ended_early(znodes: Iterable[Znode]) -> list[Znode]:
         and znode.closed is None
         and znode.deleted.session == znode.created.session
     ]
+
+
+@once
+def _attempts(history: History) -> Mapping[str, Sequence[Attempt]]:
+    """Of each process, in the order of its lives."""
+    found: dict[str, list[Attempt]] = {}
+    for life in lives(history):
+        found.setdefault(life.actor, []).extend(each for rebalance in life.rebalances for each in rebalance.attempts)
+    return found
+
+
+def _in_attempt(history: History, actors: Iterable[str], deleted: Event) -> bool:
+    """Whether one of these processes may have been in an attempt."""
+    return any(
+        attempt.began.at_us <= deleted.at_us + TOLERANCE_US
+        and (attempt.ended is None or attempt.ended.at_us >= deleted.at_us - TOLERANCE_US)
+        for actor in actors
+        for attempt in _attempts(history).get(actor, ())
+    )
+
+
+def _before_decision(history: History, actor: str, refused: Event) -> bool:
+    """Whether a process may have been in an attempt and surely had not decided. A claim may be refused with NoNode as
+    well: the first of a topic, whose parent is not there yet."""
+    return any(
+        attempt.began.at_us <= refused.at_us + TOLERANCE_US
+        and (until is None or until.at_us > refused.at_us + TOLERANCE_US)
+        for attempt in _attempts(history).get(actor, ())
+        for until in (attempt.decided or attempt.ended,)
+    )
 
 
 @once

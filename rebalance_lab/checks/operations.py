@@ -61,6 +61,17 @@ def only_counted(history: History) -> frozenset[str]:
     return frozenset(event.actor for event in events_of(history, Kind.OPERATIONS))
 
 
+@once
+def counted_deletes(history: History) -> Mapping[str, int]:
+    """By actor whose operations are counted: how often it sent a `delete`."""
+    found: dict[str, int] = {}
+    for event in events_of(history, Kind.OPERATIONS):
+        counts = event.of("counts")
+        deletes = _total(counts, ("delete",)) if isinstance(counts, Mapping) else 0
+        found[event.actor] = found.get(event.actor, 0) + deletes
+    return found
+
+
 def _total(counts: Mapping[object, object], operations: tuple[str, ...]) -> int:
     found = (counts.get(operation) for operation in operations)
     return sum(count for count in found if isinstance(count, int))

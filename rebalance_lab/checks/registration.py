@@ -8,7 +8,7 @@ The registry's events are compared by zxid, and by the znodes' paths:
    member of the trial, and is made in a session of a recorded process, is nobody's: it cannot go with its owner.
 2. A session's SESSION_CLOSED takes all of these with it, at the same zxid.
 3. Before that nobody but that session deletes them: ids never, and owners only because the member
-   asked for it (its `delete`, where its operations are recorded one by one; see `deletions`).
+   asked for it (its `delete`; where its operations are only counted, its attempts: see `deletions`).
 4. No znode of a killed member is left at the last REST_REACHED after the kill.
 5. The outside observer (OBSERVED of `/consumers/<group>/ids` and `/consumers/<group>/owners/<topic>`)
    sees what the registry says, no less and no more; of owners also the session and the data (see
@@ -40,7 +40,7 @@ MEMBER_STARTED, the CREATED of the znode that stands in its way, and the rest.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.deletions import late_deletions, unasked
+from rebalance_lab.checks.deletions import doubtful, late_deletions, unasked
 from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.observer import disagreements, unseen_crashes, unseen_ends
@@ -93,6 +93,7 @@ def judge(history: History) -> Finding:
     doubts = ["no member registered"] if not ids else []
     doubts += [f"no rest followed the kill of {crash.member}" for crash in crashes if crash.rest is None]
     doubts += idle_crashes(crashes)
+    doubts += doubtful(history, znodes)
     doubts += late_deletions(history, crashes)
     doubts += unseen_crashes(events, crashes)
     doubts += unseen_ends(events, znodes)

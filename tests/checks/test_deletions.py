@@ -51,8 +51,36 @@ def _answered_only(story: GroupStory) -> None:
 
 def _counted_and_closes(story: GroupStory) -> None:
     """Of counted operations the close of the session alone is recorded by itself."""
-    story.counted(505, "m1", delete=1)
+    _counted(400, 600)(story)
     story.asks(900, "m1", "close", "")
+
+
+def _counted(began_ms: float, ended_ms: float | None, delete: int = 1) -> Callable[[GroupStory], object]:
+    """Its operations are only counted, and it is in an attempt."""
+
+    def asks(story: GroupStory) -> None:
+        story.begins(began_ms, "m1")
+        story.counted(405, "m1", delete=delete, get=3)
+        if ended_ms is not None:
+            story.ends(ended_ms, "m1")
+
+    return asks
+
+
+def _counted_and_refused(
+    ms: float, *, decided_ms: float | None = 480, code: int = -101
+) -> Callable[[GroupStory], object]:
+    """ZooKeeper refuses a write of its session as well."""
+
+    def asks(story: GroupStory) -> None:
+        story.begins(400, "m1")
+        story.counted(405, "m1", delete=2)
+        story.refused(ms, "m1", code=code)
+        if decided_ms is not None:
+            story.decides(decided_ms, "m1", [1])
+        story.ends(600, "m1")
+
+    return asks
 
 
 @pytest.mark.parametrize(
@@ -70,7 +98,6 @@ def _counted_and_closes(story: GroupStory) -> None:
         (_refused, Outcome.VIOLATED),
         (_others_first, Outcome.CLEAN),
         (_answered_only, Outcome.CLEAN),
-        (lambda story: story.counted(505, "m1", get=3), Outcome.CLEAN),
         (_counted_and_closes, Outcome.CLEAN),
         (lambda _story: None, Outcome.CLEAN),  # no operation was recorded
     ],
@@ -81,6 +108,72 @@ def test_an_owner_znode_goes_because_its_member_asks(ask: Callable[[GroupStory],
     if outcome is Outcome.VIOLATED:
         assert finding.why == f"{PATH} was deleted in its session 0x1, and g_m1 had not asked for it"
         assert finding.witness == (("zookeeper", 1), ("zookeeper", 2))
+
+
+@pytest.mark.parametrize(
+    ("ask", "outcome"),
+    [
+        (_counted(400, 600), Outcome.CLEAN),
+        (_counted(400, None), Outcome.CLEAN),
+        (_counted(502, 600), Outcome.CLEAN),
+        (_counted(502.001, 600), Outcome.VIOLATED),
+        (_counted(400, 498), Outcome.CLEAN),
+        (_counted(400, 497.999), Outcome.VIOLATED),
+        (lambda story: story.counted(505, "m1", delete=1), Outcome.VIOLATED),
+        (_counted(400, 600, delete=0), Outcome.UNKNOWN),
+    ],
+)
+def test_where_operations_are_counted_an_attempt_explains_a_deletion(
+    ask: Callable[[GroupStory], object], outcome: Outcome
+) -> None:
+    finding = releasing(ask)
+    assert finding.outcome is outcome
+    if outcome is Outcome.VIOLATED:
+        assert finding.why == f"{PATH} was deleted in its session 0x1, and g_m1 was in no attempt"
+        assert finding.witness == (("zookeeper", 1), ("zookeeper", 2))
+    if outcome is Outcome.UNKNOWN:
+        assert finding.why == "1 owner znodes of m1 were deleted while its session stood, and it asked for 0"
+
+
+@pytest.mark.parametrize(
+    ("ask", "outcome"),
+    [
+        (_counted_and_refused(450), Outcome.UNKNOWN),
+        (_counted_and_refused(398), Outcome.UNKNOWN),
+        (_counted_and_refused(397.999), Outcome.CLEAN),
+        (_counted_and_refused(477.999), Outcome.UNKNOWN),
+        (_counted_and_refused(478), Outcome.CLEAN),  # that may be a claim whose parent is missing
+        (_counted_and_refused(590, decided_ms=None), Outcome.UNKNOWN),
+        (_counted_and_refused(598, decided_ms=None), Outcome.CLEAN),
+        (_counted_and_refused(450, code=-110), Outcome.CLEAN),
+    ],
+)
+def test_where_operations_are_counted_a_release_of_what_has_gone_is_a_doubt(
+    ask: Callable[[GroupStory], object], outcome: Outcome
+) -> None:
+    finding = releasing(ask)
+    assert finding.outcome is outcome
+    if outcome is Outcome.UNKNOWN:
+        assert finding.why.startswith("m1 was to release what had gone already (refused at zxid ")
+
+
+def test_a_refusal_of_another_session_is_no_doubt() -> None:
+    def asks(story: GroupStory) -> None:
+        _counted(400, 600)(story)
+        story.joins(100, "m2")
+        story.refused(450, "m2", code=-101)
+
+    assert releasing(asks).outcome is Outcome.CLEAN
+
+
+def test_under_a_clock_that_drifted_a_deletion_outside_of_attempts_says_nothing() -> None:
+    story = GroupStory(wall_drift_us=2001)
+    story.joins(0, "m1")
+    story.claims(50, "m1", 0)
+    story.counted(405, "m1", delete=1)
+    story.releases(500, "m1", 0)
+    story.rest(2000)
+    assert CHECK.judge(story.history()).outcome is Outcome.UNKNOWN
 
 
 def test_each_deletion_needs_a_request_of_its_own() -> None:
@@ -142,6 +235,7 @@ def test_where_operations_are_counted_a_deletion_after_the_kill_is_a_doubt(close
     if closes:  # an older session of the process
         story.asks(30, "m1", "close", "")
     story.claims(50, "m1", 0)
+    story.begins(390, "m1")
     story.killed(400, "m1")
     story.releases(500, "m1", 0)
     story.session_closed(900, "0x1")  # zxid 4
