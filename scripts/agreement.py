@@ -24,8 +24,9 @@ from rebalance_lab.analysis.agreement.statistics import (
     as_values,
     beyond,
 )
-from rebalance_lab.analysis.agreement.verdicts import LEAST_SHARE, SIGNIFICANT, Agreement, compare
-from rebalance_lab.cli.agree_samples import live_sample, simulated_plan, simulated_sample, stored_trials
+from rebalance_lab.analysis.agreement.verdicts import LEAST_SHARE, SIGNIFICANT, Agreement
+from rebalance_lab.cli.agree import compared
+from rebalance_lab.cli.agree_samples import live_sample, stored_trials
 from rebalance_lab.cli.agree_shown import Comparison, name_of, quantile_text, reason
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import REAL, RULES, Plan
@@ -89,6 +90,11 @@ from the rebalance episodes between the first rest and the closing. The table is
 busy machine disturbed is left out and counted. The share of trials left out is compared like a measure, and no cause
 explains a difference in it, because the trials left out might have differed. If a check is *unknown*, only its measures
 are left out; where fewer than {LEAST_SHARE:.0%} of the other trials have a value the measure is *undecided*.
+
+Real members (`real`) are console consumers of Kafka 0.8.2.2, which subscribe by a white list. They are compared with
+simulated members of the rule set `shipped` that subscribe by the same white list, and so also list and watch
+`/brokers/topics` (`rebalance_lab/trials/console.py`). Real members commit offsets; the lab's do not. These writes are
+recorded but do not count as writes (`rebalance_lab/checks/commits.py`); the check `herd_cost` bounds them.
 
 ## How
 
@@ -202,8 +208,7 @@ def comparisons(arguments: argparse.Namespace) -> Iterator[Comparison]:
             f"{plan.scenario} {plan.rules}: {number} live trials, {min(there, number)} of them stored", file=sys.stderr
         )
         sample = live_sample(world, plan, number, arguments.store)
-        simulated = simulated_sample(simulated_plan(plan), arguments.simulated, arguments.processes)
-        yield Comparison(sample, simulated, compare(sample.trials, simulated, world, plan.parameters))
+        yield compared(sample, arguments.simulated, arguments.processes)
 
 
 def results(found: Sequence[Comparison]) -> Iterator[str]:

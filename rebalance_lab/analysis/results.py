@@ -86,7 +86,8 @@ class Episode:
     - `unowned_us`, `doubly_owned_us`: partition-µs without an owner znode, and believed owned by
       more than one member (each member above the first counts). `moved`: how often a partition
       got another owner than it last had.
-    - `reads`, `writes`: of ZooKeeper, by the group's members.
+    - `reads`, `writes`: of ZooKeeper, by the group's members; without the writes of offsets that real ones commit
+      (`checks.commits`).
     """
 
     trial: str

@@ -1,4 +1,4 @@
-"""Writes of offsets in a spaced change: whose are commits, and how many 0.8.2.2 makes at most.
+"""Writes of offsets: whose are commits, and how many 0.8.2.2 makes at most in a spaced change.
 
 Kafka's consumer commits the offset of each partition that it owns when it stops its fetchers (auto.commit.enable,
 on by default): one set, and none in a later attempt, as the offset is the same. Where the znode is not there yet the
@@ -17,23 +17,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rebalance_lab.checks.faults import TOLERANCE_US
-from rebalance_lab.checks.lives import Life
+from rebalance_lab.checks.lives import lives
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of
+from rebalance_lab.history.views import events_of, once
 
 #: Writes of a partition's commit: of one, of the first, and beside these where no offsets are kept yet.
 _COMMIT, _FIRST, _WITH_PARENT = 1, 3, 2
 
 
-def commits_offsets(life: Life) -> bool:
-    """Whether a member commits offsets: only Kafka's own consumer does."""
-    return life.started.of("rules") == "real"
+@once
+def committing(history: History) -> Mapping[str, str]:
+    """The groups of the actors whose members commit offsets: only Kafka's own consumer does."""
+    return {life.actor: life.group for life in lives(history) if life.started.of("rules") == "real"}
 
 
-def is_offset(path: str, group: str) -> bool:
-    """Whether a path is that of a group's offsets, or below it."""
-    return path == _root(group) or path.startswith(f"{_root(group)}/")
+def is_commit(event: Event, groups: Mapping[str, str]) -> bool:
+    """Whether the writes of an INVOKED are a commit: of the offsets of its member's group, or of their parents.
+    `groups`: of the actors that commit (`committing`)."""
+    group, path = groups.get(event.actor), str(event.of("path"))
+    return group is not None and (path == _root(group) or path.startswith(f"{_root(group)}/"))
 
 
 def most_commits(history: History, phase: Event, rest: Event, partitions: Mapping[str, Sequence[int]]) -> int:

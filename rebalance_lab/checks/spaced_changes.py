@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.commits import commits_offsets, is_offset
+from rebalance_lab.checks.commits import committing, is_commit
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.groups import membership_changes
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
@@ -228,14 +228,13 @@ def _bytes(history: History, actors: set[str], begin_us: int, end_us: int) -> in
 
 def _requests(history: History, change: SpacedChange, actors: set[str]) -> tuple[int, int, int]:
     """Reads, writes other than of offsets, and writes of offsets."""
-    commit = {life.actor for life in change.members if commits_offsets(life)}
+    commit = committing(history)
     found: Counter[str] = Counter()
     for event in _within(_operations(history), change.phase.at_us, change.rest.at_us):
         if event.actor in actors:
             reads, writes = requests(event)
-            committed = event.actor in commit and is_offset(str(event.of("path")), str(change.phase.group))
             found["reads"] += reads
-            found["commits" if committed else "writes"] += writes
+            found["commits" if is_commit(event, commit) else "writes"] += writes
     return found["reads"], found["writes"], found["commits"]
 
 

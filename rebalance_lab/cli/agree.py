@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 from rebalance_lab.analysis.agreement.causes import Live
-from rebalance_lab.analysis.agreement.measures import Measured
 from rebalance_lab.analysis.agreement.verdicts import Agreement, compare, overall
 from rebalance_lab.cli import agree_samples
 from rebalance_lab.cli.agree_shown import Comparison, shape, show
@@ -61,7 +60,8 @@ def agree(
 
     Each measure agrees within a margin, differs by no more than declared causes explain, differs, or
     is undecided. Live trials of the store are used; those that are missing are run, one at a time.
-    With --members real, groups of ours (as shipped) and of real consumers are each compared.
+    With --members real, groups of ours (as shipped) and of real consumers are each compared, real ones
+    with simulated members that subscribe as they do, by a white list.
     """
     if out is not None and out.suffix not in PICTURES:
         raise Failure(f"--out {out}: a picture is written as .svg or .html")
@@ -74,10 +74,7 @@ def agree(
         if out is not None:
             _writable(out)
         samples = [agree_samples.live_sample(world, plan, live, store) for world, plan in plans.items()]
-        beside = agree_samples.simulated_sample(
-            agree_samples.simulated_plan(plans[Live.PROCESSES]), simulated, processes
-        )
-    found = [compared(sample, beside) for sample in samples]
+        found = [compared(sample, simulated, processes) for sample in samples]
     for comparison in found:
         if as_json:
             print_json(shape(comparison))
@@ -93,7 +90,7 @@ def live_plans(
 ) -> dict[Live, Plan]:
     """The plans of the live samples. Raises Failure, PlanError: what cannot be played in both worlds."""
     if members is Members.mixed:
-        raise Failure("--members mixed: nothing in the simulator is like it; use --members real")
+        raise Failure("--members mixed: causes of differences are declared for groups of one kind; use --members real")
     if members is Members.real and rules is Rules.described:
         raise Failure("--rules described: real members follow shipped; leave --rules out with --members real")
     ours = Rules.shipped if members is Members.real else (rules or Rules.described)
@@ -104,10 +101,10 @@ def live_plans(
     }
 
 
-def compared(sample: agree_samples.LiveSample, simulated: list[Measured]) -> Comparison:
-    """A live sample beside simulated trials of the same plan."""
-    rows = compare(sample.trials, simulated, sample.world, sample.plan.parameters)
-    return Comparison(sample, simulated, rows)
+def compared(sample: agree_samples.LiveSample, number: int, processes: int) -> Comparison:
+    """A live sample beside `number` simulated trials of the same plan."""
+    simulated = agree_samples.simulated_sample(agree_samples.simulated_plan(sample.plan), number, processes)
+    return Comparison(sample, simulated, compare(sample.trials, simulated, sample.world, sample.plan.parameters))
 
 
 def _writable(out: Path) -> None:

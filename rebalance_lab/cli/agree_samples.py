@@ -15,7 +15,7 @@ from rebalance_lab.checks import judge
 from rebalance_lab.cli.terminal import progress, watched
 from rebalance_lab.history.files import Trial, digest, load, read_trial, trial_folders
 from rebalance_lab.trials import api
-from rebalance_lab.trials.plan import REAL, Plan
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.simulated import simulate
 
 #: Parameters of the simulator alone: live trials that differ in them are alike.
@@ -35,8 +35,9 @@ class LiveSample:
 
 
 def simulated_plan(live: Plan) -> Plan:
-    """The simulated plan that a live one is compared with: real members are simulated as shipped."""
-    return msgspec.structs.replace(live, world="simulated", rules="shipped" if live.rules == REAL else live.rules)
+    """The simulated plan that a live one is compared with: the same, with stand-ins for real members
+    (`trials.console.stand_in`)."""
+    return msgspec.structs.replace(live, world="simulated")
 
 
 def simulated_sample(plan: Plan, number: int, processes: int) -> list[Measured]:

@@ -16,6 +16,7 @@ from rebalance_lab.hosts.real.attempts import MembersZxid
 from rebalance_lab.hosts.real.story import Setting, Story
 from rebalance_lab.hosts.spec import Command, MemberSpec
 from rebalance_lab.kernel import Kernel
+from rebalance_lab.trials.console import whitelist_of
 from rebalance_lab.trials.live_processes import END_LIMIT_S
 from rebalance_lab.trials.plan import REAL
 from rebalance_lab.trials.stage import TrialError
@@ -52,7 +53,7 @@ class RealHost:
         properties = {**spec.properties, "fetch.wait.max.ms": str(wait_ms)}
         if spec.assignor is not None:
             properties["partition.assignment.strategy"] = spec.assignor
-        self._program = ConsoleConsumer(_whitelist(spec), properties, folder=folder, name=spec.actor)
+        self._program = ConsoleConsumer(whitelist_of(spec), properties, folder=folder, name=spec.actor)
         self.popen = self._program.popen
         self.log = self._program.log
 
@@ -168,15 +169,6 @@ class RealBrokers:
                 _log.warning("broker_data_stay", broker=broker.broker_id, folder=str(broker.data_dir), why=str(error))
 
 
-def _whitelist(spec: MemberSpec) -> str:
-    """A ConsoleConsumer has one filter with one stream, and takes the name of a topic for one."""
-    if spec.whitelist is not None and spec.filter_streams == 1:
-        return spec.whitelist
-    if spec.whitelist is None and spec.blacklist is None and list(spec.streams.values()) == [1]:
-        return next(iter(spec.streams))
-    raise TrialError(f"{spec.actor}: a real member (ConsoleConsumer) has one stream, of one topic or white list")
-
-
 def _setting(spec: MemberSpec) -> Setting:
     properties = spec.properties
     started: dict[str, object] = {
@@ -184,7 +176,7 @@ def _setting(spec: MemberSpec) -> Setting:
         "rules": REAL,
         "assignor": spec.assignor or "range",
         "pattern": "white_list",
-        "streams": {_whitelist(spec): 1},
+        "streams": {whitelist_of(spec): 1},
         "session_timeout_ms": int(properties["zookeeper.session.timeout.ms"]),
         "rebalance_backoff_ms": int(properties["rebalance.backoff.ms"]),
         "rebalance_max_retries": int(properties["rebalance.max.retries"]),

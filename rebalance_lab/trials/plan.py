@@ -26,7 +26,8 @@ MANY_MEMBERS = 100
 
 WORLDS = ("simulated", "processes", "containers")
 
-#: Members that are no members of ours: Kafka 0.8.2.2's own consumers.
+#: Members that are not ours: Kafka 0.8.2.2's own consumers. In the simulator, members of ours stand in for them
+#: (`trials.console.stand_in`). Only `agree` runs such trials and it does not store them: they say nothing of Kafka.
 REAL = "real"
 #: Ours, as shipped, and real ones in turn. With an odd seed the first is ours, with an even one real.
 MIXED = "mixed"
@@ -129,7 +130,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def has_real_members(self) -> bool:
-        """Whether real consumers take part, and with them a real broker."""
+        """Whether real consumers take part, and with them a real broker; in the simulator, their stand-ins."""
         return self.rules in {REAL, MIXED}
 
     def rules_of(self, actor: str) -> str:

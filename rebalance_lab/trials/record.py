@@ -23,6 +23,7 @@ def trial_record(
 ) -> Trial:
     """The record of a trial of `plan`. Times in their units; `started_wall_ms` is 0 in virtual time.
     `world_versions`: of what the world is made of beside the lab."""
+    kafka = KAFKA_VERSIONS if plan.has_real_members and plan.world != "simulated" else {}
     return Trial(
         id=trial_id,
         scenario=plan.scenario,
@@ -36,7 +37,7 @@ def trial_record(
         boot_ids=boot_ids,
         wall_offset_us=wall_offset_us,
         wall_drift_us=wall_drift_us,
-        versions=versions() | (KAFKA_VERSIONS if plan.has_real_members else {}) | dict(world_versions or {}),
+        versions=versions() | kafka | dict(world_versions or {}),
         started_wall_ms=started_wall_ms,
         history_sha256=history_sha256,
     )

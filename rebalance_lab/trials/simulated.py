@@ -15,6 +15,7 @@ from rebalance_lab.history.transactions import RegistryTracker, Transaction
 from rebalance_lab.hosts.members import run_member
 from rebalance_lab.kernel import Flag, Kernel, RandomStream
 from rebalance_lab.kernel.simulation import Simulation
+from rebalance_lab.trials.console import stand_in
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.members import MemberOptions, member_spec
 from rebalance_lab.trials.plan import Plan, run_command
@@ -103,7 +104,7 @@ class SimulatedStage:
         closing = self.kernel.flag(f"close {actor}")
         ready_us = self._ready_us(options.shares_process or actor)
         connect = connect_string(options.servers or self.servers.names)
-        spec = member_spec(self.plan, actor, options, connect=connect, events="")
+        spec = stand_in(member_spec(self.plan, actor, options, connect=connect, events=""))
 
         async def life() -> None:
             await self.kernel.sleep(ready_us - self.kernel.now_us())
@@ -142,7 +143,8 @@ def simulate(plan: Plan, on_event: OnEvent | None = None) -> tuple[History, byte
             simulation.run(play(lab), f"scenario {plan.scenario}")
         events = merge(stage.events)
     except Exception as error:
-        error.add_note(f"again: {run_command(plan)}")
+        # No command runs stand-ins for real members: their plan has to do.
+        error.add_note(f"again: {plan if plan.has_real_members else run_command(plan)}")
         raise
     finally:
         simulation.close()

@@ -38,6 +38,20 @@ def test_a_trial_in_which_nothing_happened_has_no_episode() -> None:
     assert episodes(story.history()) == []
 
 
+@pytest.mark.parametrize(("rules", "writes"), [("real", 1), ("shipped", 5)])
+def test_offsets_that_real_members_commit_are_no_writes_of_an_episode(rules: str, writes: int) -> None:
+    """Only Kafka's own consumer commits (`checks.commits`); what a member of the lab writes there is a write."""
+    story = GroupStory()
+    story.joins(0, "m1", rules=rules)
+    story.rebalances(10, 20, "m1")
+    for ms, path in enumerate(("owners/t/0", "offsets", "offsets/t", "offsets/t/0", "offsets/t/0"), 11):
+        story.asks(ms, "m1", "create", f"/consumers/g/{path}")
+    story.asks(16, "m1", "get", "/consumers/g/offsets/t/0")
+    story.rest(1000)
+    (episode,) = episodes(story.history())
+    assert (episode.reads, episode.writes) == (1, writes)
+
+
 # -- ownership sums -----------------------------------------------------------------------------
 
 

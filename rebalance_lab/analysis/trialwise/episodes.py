@@ -15,13 +15,14 @@ that goes with the next change would make the episode before last until its rest
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from rebalance_lab.analysis.results import Episode
 from rebalance_lab.analysis.trialwise.operations import groups_of_actors
 from rebalance_lab.analysis.trialwise.ownership_sums import Window, add_ownership
 from rebalance_lab.analysis.trialwise.registry_view import RegistryView
+from rebalance_lab.checks.commits import committing, is_commit
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.operations import requests
 from rebalance_lab.history.events import Event, EventId, Kind
@@ -68,7 +69,7 @@ class _Counted:
     writes: int = 0
     moved: int = 0
 
-    def count(self, event: Event) -> None:
+    def count(self, event: Event, *, commit: bool = False) -> None:
         match event.kind:
             case Kind.REBALANCE_BEGAN:
                 self.rebalances += 1
@@ -86,7 +87,7 @@ class _Counted:
             case _:
                 reads, writes = requests(event)
                 self.reads += reads
-                self.writes += writes
+                self.writes += 0 if commit else writes
 
 
 @dataclass(slots=True)
@@ -94,6 +95,7 @@ class _Course:
     """A trial as its events go by."""
 
     group_of: dict[str, str]  # actor -> group
+    committing: Mapping[str, str]  # the actors that commit offsets -> their group
     registry: RegistryView = field(default_factory=RegistryView)
     rests: list[Event] = field(default_factory=list)
     settled: bool = False
@@ -123,7 +125,7 @@ class _Course:
         if kind in _ASKED:
             group = self.group_of.get(event.actor)
             if group is not None:
-                self.of(group).count(event)
+                self.of(group).count(event, commit=is_commit(event, self.committing))
         elif kind in _RESTS:
             self.rests.append(event)
             self.settled |= kind is Kind.REST_REACHED
@@ -156,7 +158,7 @@ def episodes(history: History) -> list[Episode]:
     are those of the topics that the group's members subscribe to or ever owned, each from when
     the topic's znode told it.
     """
-    course = _Course(groups_of_actors(history))
+    course = _Course(groups_of_actors(history), committing(history))
     for event in _in_order(history):
         course.feed(event)
     registry, belief = owners(history), beliefs(history)
