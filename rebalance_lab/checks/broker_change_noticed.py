@@ -21,7 +21,7 @@ from rebalance_lab.history.files import History
 
 def judge(history: History) -> Finding:
     """Measures: see `reactions.judge_reactions`; `changes` are brokers that came or went."""
-    found = reactions(history, _changes(history), group=False, caused=True)
+    found = reactions(history, _changes(history), group=False)
     clean = "every member began a rebalance after every change of brokers"
     nothing = None if found else "no member was registered when a broker came or went"
     return judge_reactions(history, found, clean=clean, nothing=nothing)

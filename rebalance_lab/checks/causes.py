@@ -1,4 +1,5 @@
-"""What set a rebalance off: a change that it follows, something else, or what the history does not show (Z7b, Z15a).
+"""What set a rebalance off: a change that it follows, something else, or what the history does not show (Z7a, Z7b,
+Z15a).
 
 A timer, or another change, may make a member rebalance soon after a change. The change set it off only if
 
@@ -9,6 +10,9 @@ A timer, or another change, may make a member rebalance soon after a change. The
   zxid of the change or later;
 - from then on the member was in no rebalance for no longer than `Bounds.prompt_us`. Its own rebalances delay a
   reaction honestly: one lock keeps them apart, and some run on ZkClient's event thread, where notifications wait.
+
+A member's first rebalance is forced (Z6). It is the reaction to a change that came after the member's id and before
+its watch: `ZookeeperConsumerConnector.reinitializeConsumer` sets the watch later, and before the rebalance.
 
 Where operations are only counted, the answer to such a read is not recorded. If the watch fired before the change
 and the trigger came after it, the read may have been how the member heard: that is open. So is a reaction that was
@@ -32,6 +36,9 @@ from rebalance_lab.history.views import events_of, once
 #: The `by` of rebalances that watches of ids, brokers and topics ask for.
 _WATCHER = "watcher"
 
+#: The `by` of a member's first rebalance.
+_CREATE = "create"
+
 
 class Cause(StrEnum):
     """`OPEN`: the history does not show it."""
@@ -43,6 +50,8 @@ class Cause(StrEnum):
 
 def cause(history: History, life: Life, began: Event, change: Event) -> Cause:
     """What set off a rebalance of `life` that began after a change."""
+    if began.of("by") == _CREATE and not _watched(history, life, change):
+        return Cause.CHANGE
     triggers = _unspent(history, life, began, change)
     if began.of("by") != _WATCHER or not triggers:
         return Cause.OTHER
@@ -55,6 +64,13 @@ def cause(history: History, life: Life, began: Event, change: Event) -> Cause:
         return Cause.CHANGE
     excused = history.trial.world != "simulated" or not undisturbed(history, min(heard), began.at_us)
     return Cause.OPEN if excused else Cause.OTHER
+
+
+def _watched(history: History, life: Life, change: Event) -> bool:
+    """Whether the history shows that a member's watch of the znode's parent was set before the change."""
+    _, parent = _touched(change)
+    answers = watch_answers(history).get((life.actor, parent), ())
+    return any(each.of("op") == "children" and (each.zxid or 0) < (change.zxid or 0) for each in answers)
 
 
 def triggered_since(history: History, life: Life, began: Event, change: Event) -> bool:

@@ -33,7 +33,7 @@ def _found(history: History) -> list[Reaction]:
     ends = {znode.deleted.id: znode.created for znode in znodes_of(history)[0] if znode.deleted is not None}
     topics = {topic for topic, _ in topic_changes(history)}
     found = []
-    for each in reactions(history, member_changes(history), group=True, caused=True):
+    for each in reactions(history, member_changes(history), group=True):
         change = each.change if each.change.kind is Kind.CREATED else ends.get(each.change.id)
         one, other = _topics(each.registered.created, topics), _topics(change, topics)
         if one and other and one.isdisjoint(other):

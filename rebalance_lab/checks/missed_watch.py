@@ -1,11 +1,12 @@
-"""O10, missed watch: a membership change after which a member did not begin a rebalance.
+"""O10, missed watch: a membership change that did not make a member begin a rebalance.
 
 Every id znode that comes or goes from the first rest until the phase `closing` must make every other
 member of the group begin a rebalance (claim Z7a) that was registered before and, until the deadline,
-lived, was connected and had no fault about it. The deadline is a rebalance and an attempt (`bounds`:
-it may be busy), or the first rest after the change (`reactions`).
+lived, was connected and had no fault about it. The change must have set the rebalance off (`causes`): one for
+another reason does not count. The deadline is a rebalance and an attempt (`bounds`: the member may be busy), or the
+first rest after the change (`reactions`).
 
-Witness: the change, and the late REBALANCE_BEGAN if there is one.
+Witness: the change, and the REBALANCE_BEGAN that was late or for another reason, if there is one.
 """
 
 from __future__ import annotations

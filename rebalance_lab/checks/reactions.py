@@ -6,9 +6,8 @@ rebalance began. The events of one member are in order whatever the clocks say, 
 times cannot: within `TOLERANCE_US` of the change. `Event.cause` of a REBALANCE_BEGAN does not serve: of a
 trigger that waited it names the end of the former rebalance, which is what woke the task.
 
-A rebalance that began later than that counts for `missed_watch` even if its member had not heard of the change:
-it reads the list of members after the change. For a statement that the change *makes* members rebalance (claims Z7b
-and Z15a) that is not enough: the change must have set it off (`causes`).
+A rebalance that began later may have another reason, such as a timer. It is a reaction only if the change set it off
+(`causes`): claims Z7a, Z7b and Z15a say that a change *makes* members rebalance.
 
 A rebalance counts only if an attempt of it decided or failed, or if the registry had no broker meanwhile (Kafka's
 attempt then ends at once, ZookeeperConsumerConnector 0.8.2.2); or if the history ends in it. A member that reports
@@ -39,13 +38,16 @@ from rebalance_lab.history.views import actor_by_session, events_of, once
 #: What an actor had heard: the n of each of its notifications and replies, and the latest zxid until then.
 _Heard = tuple[list[int], list[int]]
 
+#: The `by` of rebalances that run on ZkClient's event thread: for topics that come or go, and in a new session.
+_ON_EVENT_THREAD = ("topics", "session")
+
 
 @dataclass(frozen=True, slots=True)
 class Reaction:
     """What one member did about one change. `registered`: its id, which stood then. `began`: its first
-    REBALANCE_BEGAN after the change (`_follows`), by the deadline or later; None where there is none. A
-    rebalance in name only does not count (see the module). `other`: the first that began after the change
-    and was not, or perhaps not, set off by it, where that was asked and `began` is None. `missed`: it had to by
+    REBALANCE_BEGAN after the change (`_follows`) that the change set off, by the deadline or later; None where
+    there is none. A rebalance in name only does not count (see the module). `other`: if `began` is None, the
+    first that began after the change and that the change did not, or perhaps not, set off. `missed`: it had to by
     the deadline, and did not; `known`: that much can be said. `open`: nothing can be said, and the member had
     not left by the deadline."""
 
@@ -65,53 +67,54 @@ class Reaction:
 
 
 def bound_us(history: History) -> int:
-    """How long a member may take to begin: the rest of a rebalance that goes through all its attempts,
-    and some requests, fewer than an attempt's.
-
-    That holds with a topic filter too, where a rebalance for topics runs on the event thread and delays
-    the notification. One lock keeps a member's rebalances apart, and whichever begins next after the
-    change is a reaction: the one that holds the lock at the change is all there is to wait for. If none
-    waits for the lock when it ends, the event thread is free and handles the notification.
-    """
+    """How long a member may take to begin once its event thread is free: the rest of a rebalance of its watcher that
+    goes through all its attempts, and some requests, fewer than an attempt's."""
     limits = bounds(history)
     return limits.rebalance_us + limits.attempt_us
 
 
-def reactions(history: History, changes: Iterable[Event], *, group: bool, caused: bool = False) -> list[Reaction]:
+def reactions(history: History, changes: Iterable[Event], *, group: bool) -> list[Reaction]:
     """Of each change each member that was registered before it and that it is not about; with
-    `group` only those of the change's group. `caused`: only a rebalance that the change set off counts.
+    `group` only those of the change's group.
 
-    The deadline is the bound, counted from the change or from the end of what disturbed the group then
-    (a server that lags or stands still), or the first rest that comes a quiet time after the change,
-    if that is earlier and no fault was under way: then nothing is left that would make the member
-    begin. A member must begin only if until then it lived, was connected and undisturbed.
+    The deadline is the bound, counted from the change or from the end of what delayed the member then (`_from_us`), or
+    the first rest that comes a quiet time after the change, if that is earlier and no fault was under way: then nothing
+    is left that would make the member begin. A member must begin only if until then it lived, was connected and
+    undisturbed.
     """
     begun = {life.who: _begun(history, life) for life in lives(history)}
     registered = _registered(history)
     rests = [rest.at_us for rest in rests_of(history) if not under_way(history, rest)]
-    end_us, _ = closing_us(history)
     found = []
     for change in changes:
-        deadline_us = _deadline_us(history, change, rests)
         for life in lives(history):
             if life.member == change.member or (group and life.group != change.group):
                 continue
             znode = next((one for one in registered.get(life.who, ()) if _there(one, change)), None)
-            if znode is None:
-                continue
-            late = [event for event in _late(begun[life.who], change) if _follows(history, life, event, change)]
-            causes = {event.id: cause(history, life, event, change) if caused else Cause.CHANGE for event in late}
-            began = next((event for event in late if causes[event.id] is Cause.CHANGE), None)
-            other = late[0] if late and began is None else None
-            in_time = began is not None and began.at_us <= deadline_us + TOLERANCE_US
-            told = began is not None or Cause.OPEN not in causes.values()
-            had_to = told and deadline_us <= end_us and life.undisturbed(change.at_us, deadline_us)
-            known = in_time or had_to
-            there = life.left_us is None or life.left_us > deadline_us
-            found.append(
-                Reaction(change, life, znode, began, other, not in_time and had_to, known, not known and there)
-            )
+            if znode is not None:
+                deadline_us = _deadline_us(history, life, change, rests)
+                found.append(_reaction(history, life, znode, change, begun[life.who], deadline_us))
     return found
+
+
+def _reaction(
+    history: History, life: Life, registered: Znode, change: Event, begun: Sequence[Event], deadline_us: int
+) -> Reaction:
+    began, other, unclear = None, None, False
+    for event in _late(begun, change):
+        if not _follows(history, life, event, change):
+            continue
+        why = cause(history, life, event, change)
+        if why is Cause.CHANGE:
+            began, other = event, None
+            break
+        other, unclear = other or event, unclear or why is Cause.OPEN
+    in_time = began is not None and began.at_us <= deadline_us + TOLERANCE_US
+    told = began is not None or not unclear
+    had_to = told and deadline_us <= closing_us(history)[0] and life.undisturbed(change.at_us, deadline_us)
+    there = life.left_us is None or life.left_us > deadline_us
+    known = in_time or had_to
+    return Reaction(change, life, registered, began, other, had_to and not in_time, known, not known and there)
 
 
 def judge_reactions(history: History, found: Sequence[Reaction], *, clean: str, nothing: str | None) -> Finding:
@@ -158,8 +161,8 @@ def _violated(first: Reaction, numbers: dict[str, int]) -> Finding:
     return violated(f"{first.life.member} {late} {first.change.of('path')} {did}", witness, numbers)
 
 
-def _deadline_us(history: History, change: Event, rests: Sequence[int]) -> int:
-    bound = _undisturbed_from_us(history, change) + bound_us(history)
+def _deadline_us(history: History, life: Life, change: Event, rests: Sequence[int]) -> int:
+    bound = _from_us(history, life, change) + bound_us(history)
     index = bisect_right(rests, change.at_us + bounds(history).quiet_us - TOLERANCE_US)
     return min(bound, rests[index]) if index < len(rests) else bound
 
@@ -174,18 +177,21 @@ def _registered(history: History) -> dict[tuple[str, str], list[Znode]]:
     return found
 
 
-def _undisturbed_from_us(history: History, change: Event) -> int:
-    """The change, or the end of the last fault that met the bound after it and was for no member
-    (those of members count for these alone); without an end it is the history's."""
-    begin_us, end_us = change.at_us, change.at_us + bound_us(history)
-    actors = {life.actor for life in lives(history)}
-    ends = [begin_us]
-    for fault in faults(history):
-        began = fault.began
-        if began.of("fault") in DEEDS or began.of("target") in actors or began.at_us > end_us:
-            continue
-        ends.append(history.events[-1].at_us if fault.ended is None else fault.ended.at_us)
-    return max(ends)
+def _from_us(history: History, life: Life, change: Event) -> int:
+    """From when the bound counts: the change, or the end of the last thing that met the bound after it and delayed the
+    member. Without an end it is the history's. A fault delays all unless it is of one member: that disturbs this one
+    alone. A rebalance of the member's own delays it on ZkClient's event thread, where notifications wait."""
+    end_us = history.events[-1].at_us
+    actors = {each.actor for each in lives(history)}
+    delays = [
+        (fault.began, fault.ended)
+        for fault in faults(history)
+        if fault.began.of("fault") not in DEEDS and fault.began.of("target") not in actors
+    ]
+    delays += [(each.began, each.ended) for each in life.rebalances if each.began.of("by") in _ON_EVENT_THREAD]
+    until_us = change.at_us + bound_us(history)
+    ends = [end_us if ended is None else ended.at_us for began, ended in delays if began.at_us <= until_us]
+    return max([change.at_us, *ends])
 
 
 def _begun(history: History, life: Life) -> list[Event]:

@@ -59,6 +59,7 @@ def test_an_attempt_that_does_nothing_is_no_rebalance(what: str, outcome: Outcom
     story = two_at_rest()
     story.broker(500, 0)
     third_joins(story, ("m3", 2010), ("m1", 2010))
+    story.told(2010, "m2")
     story.triggers(2010, "m2")
     story.begins(2010, "m2")
     if what == "decides":
@@ -73,8 +74,8 @@ def test_an_attempt_that_does_nothing_is_no_rebalance(what: str, outcome: Outcom
 
 def test_one_does_too_late() -> None:
     story = two_at_rest()
-    change = third_joins(story, ("m1", 2010))
-    late = story.rebalances(4010, 4020, "m2")
+    change = third_joins(story, ("m1", 2010), ("m2", 4010))
+    late = next(event.id for event in story.events if event.at_us == 4_010_000 and event.kind is Kind.REBALANCE_BEGAN)
     finding = MISSED.judge(ended(story).history())
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (change, late))
     assert finding.why == "g_m2 began a rebalance 2.010 s after /consumers/g/ids/g_m3 came"
@@ -211,7 +212,8 @@ def test_who_registers_after_the_change_or_is_gone_before_it_need_not() -> None:
     story.goes(1950, "m2")
     story.joins(2000, "m4")
     story.registers(2000, "m3")
-    story.rebalances(2010, 2020, "m1")
+    story.reacts(1950, 1960, "m1")
+    story.reacts(2010, 2020, "m1")
     finding = MISSED.judge(ended(story).history())
     assert finding.measures["reactions"] == 4  # m1 three times, m4 once
     assert finding.why == "g_m4 began no rebalance after /consumers/g/ids/g_m3 came"
@@ -224,7 +226,7 @@ def test_two_that_go_with_one_session_need_not_react_to_each_other() -> None:
     story.session_closed(2000, "0x2", zxid=4)
     for name in ("g_m2", "g_m9"):
         story.registry(2000, Kind.DELETED, f"/consumers/g/ids/{name}", "0x2", member=name, zxid=4)
-    story.rebalances(2010, 2020, "m1")
+    story.reacts(2010, 2020, "m1")
     finding = MISSED.judge(ended(story).history())
     assert (finding.measures["count"], finding.measures["reactions"]) == (0, 2)
 

@@ -1,4 +1,4 @@
-"""What set a rebalance off (Z7b, Z15a), and reactions of which nothing can be said."""
+"""What set a rebalance off (Z7a, Z7b, Z15a), and reactions of which nothing can be said."""
 
 from __future__ import annotations
 
@@ -178,6 +178,84 @@ def test_where_operations_are_only_counted(
         story.triggers(triggered_ms, "m2", IDS)
     story.rebalances(2010, 2030, "m2")
     assert judged(story).outcome is outcome
+
+
+def test_a_change_of_members_must_set_the_rebalance_off_too() -> None:
+    story = two_at_rest()
+    change = third_joins(story, ("m1", 2010))
+    began = story.rebalances(2010, 2030, "m2")
+    finding = MISSED.judge(ended(story).history())
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (change, began))
+    assert finding.why == "g_m2 began a rebalance for another reason 0.010 s after /consumers/g/ids/g_m3 came"
+
+
+@pytest.mark.parametrize(
+    ("op", "zxid", "by", "outcome"),
+    [
+        (None, 0, "create", Outcome.CLEAN),
+        (None, 0, "watcher", Outcome.VIOLATED),
+        ("children", 4, "create", Outcome.CLEAN),
+        ("children", 3, "create", Outcome.VIOLATED),  # its watch was set, and did not fire
+        ("exists", 3, "create", Outcome.CLEAN),  # it does not report children
+    ],
+)
+def test_a_member_need_not_hear_of_what_came_before_its_watch(
+    op: str | None, zxid: int, by: str, outcome: Outcome
+) -> None:
+    """m3 registers with zxid 3, m4 with zxid 4."""
+    story = two_at_rest()
+    story.joins(2000, "m3")
+    story.joins(2001, "m4")
+    for actor in ("m1", "m2"):
+        story.reacts(2010, 2020, actor)
+    if op is not None:
+        story.asks(2003, "m3", op, "/consumers/g/ids", watch=True, zxid=zxid)
+    story.rebalances(2004, 2020, "m3", by=by)
+    assert MISSED.judge(ended(story).history()).outcome is outcome
+
+
+def test_its_first_rebalance_has_the_deadline_of_all() -> None:
+    story = two_at_rest()
+    story.joins(2000, "m3")
+    story.joins(2001, "m4")
+    for actor in ("m1", "m2"):
+        story.reacts(2010, 2020, actor)
+    story.rebalances(4004, 4020, "m3", by="create")
+    finding = MISSED.judge(ended(story).history())
+    assert finding.why == "g_m3 began a rebalance 2.003 s after /consumers/g/ids/g_m4 came"
+
+
+@pytest.mark.parametrize(
+    ("by", "until_ms", "outcome"),
+    [
+        ("topics", 7000, Outcome.CLEAN),
+        ("session", 7000, Outcome.CLEAN),
+        ("topics", 6997, Outcome.VIOLATED),
+        ("watcher", 7000, Outcome.VIOLATED),
+    ],
+)
+def test_the_bound_counts_from_the_end_of_its_rebalance_on_the_event_thread(
+    by: str, until_ms: float, outcome: Outcome
+) -> None:
+    """The bound is 2 s."""
+    story = two_at_rest()
+    third_joins(story, ("m1", 2010))
+    story.rebalances(4000, until_ms, "m2", by=by)
+    story.reacts(9000, 9010, "m2")
+    assert MISSED.judge(ended(story, 20_000).history()).outcome is outcome
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_rebalance_on_the_event_thread_that_goes_on_leaves_it_open(ends: bool) -> None:
+    story = two_at_rest()
+    third_joins(story, ("m1", 2010))
+    story.begins(4000, "m2", by="topics")
+    if ends:
+        story.phase(9000, "closing")
+        story.ends(9010, "m2")
+    else:
+        story.phase(9000, "closing")
+    assert MISSED.judge(story.history()).outcome is Outcome.UNKNOWN
 
 
 def test_a_member_that_blinked_leaves_it_open() -> None:

@@ -24,9 +24,8 @@ def ended(story: GroupStory, ms: float = 10_000) -> GroupStory:
 
 
 def third_joins(story: GroupStory, *rebalances: tuple[str, float], ms: float = 2000) -> EventId:
-    """m3 registers; who is triggered by its id and rebalances when."""
+    """m3 registers; who hears of it and rebalances when."""
     change = story.joins(ms, "m3")
     for actor, at_ms in rebalances:
-        story.triggers(at_ms, actor)
-        story.rebalances(at_ms, at_ms + 20, actor)
+        story.reacts(at_ms, at_ms + 20, actor)
     return change
