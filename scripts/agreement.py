@@ -26,10 +26,11 @@ from rebalance_lab.analysis.agreement.statistics import (
 )
 from rebalance_lab.analysis.agreement.verdicts import LEAST_SHARE, SIGNIFICANT, Agreement
 from rebalance_lab.cli.agree import compared
-from rebalance_lab.cli.agree_samples import live_sample, stored_trials
+from rebalance_lab.cli.agree_samples import stored_trials
 from rebalance_lab.cli.agree_shown import Comparison, name_of, quantile_text, reason
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import REAL, RULES, Plan
+from rebalance_lab.trials.stage import TrialError
 
 PAGE = Path(__file__).parent.parent / "docs" / "agreement.md"
 
@@ -207,8 +208,10 @@ def comparisons(arguments: argparse.Namespace) -> Iterator[Comparison]:
         print(
             f"{plan.scenario} {plan.rules}: {number} live trials, {min(there, number)} of them stored", file=sys.stderr
         )
-        sample = live_sample(world, plan, number, arguments.store)
-        yield compared(sample, arguments.simulated, arguments.processes)
+        try:
+            yield compared(world, plan, number, arguments.simulated, arguments.store, arguments.processes)
+        except TrialError as refused:
+            print(f"{plan.scenario} {plan.rules}: left out: {refused}", file=sys.stderr)
 
 
 def results(found: Sequence[Comparison]) -> Iterator[str]:

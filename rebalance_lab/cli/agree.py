@@ -73,8 +73,7 @@ def agree(
         writable_store(store)
         if out is not None:
             _writable(out)
-        samples = [agree_samples.live_sample(world, plan, live, store) for world, plan in plans.items()]
-        found = [compared(sample, simulated, processes) for sample in samples]
+        found = [compared(world, plan, live, simulated, store, processes) for world, plan in plans.items()]
     for comparison in found:
         if as_json:
             print_json(shape(comparison))
@@ -101,10 +100,12 @@ def live_plans(
     }
 
 
-def compared(sample: agree_samples.LiveSample, number: int, processes: int) -> Comparison:
-    """A live sample beside `number` simulated trials of the same plan."""
-    simulated = agree_samples.simulated_sample(agree_samples.simulated_plan(sample.plan), number, processes)
-    return Comparison(sample, simulated, compare(sample.trials, simulated, sample.world, sample.plan.parameters))
+def compared(world: Live, plan: Plan, live: int, simulated: int, store: Path, processes: int) -> Comparison:
+    """`live` trials of a live plan beside so many simulated ones. These are run first: they show at once what real
+    members cannot play. Raises TrialError, and what `live_sample` raises."""
+    beside = agree_samples.simulated_sample(agree_samples.simulated_plan(plan), simulated, processes)
+    sample = agree_samples.live_sample(world, plan, live, store)
+    return Comparison(sample, beside, compare(sample.trials, beside, world, plan.parameters))
 
 
 def _writable(out: Path) -> None:

@@ -99,6 +99,15 @@ def test_real_members_are_a_sample_of_their_own(
     assert ended.code == 0, "each sample is compared with simulated members that subscribe as its own do"
 
 
+@pytest.mark.parametrize("scenario", ["leftover-claims", "unequal-topics"])
+def test_what_real_members_cannot_play_is_said_before_a_live_trial_of_them(
+    command: CommandLine, tmp_path: Path, no_live_trial: list[Plan], scenario: str
+) -> None:
+    more = ["--members", "real", "--live", 3, "--simulated", 3, "--store", tmp_path]
+    assert "has one stream, of one topic or white list" in command.refused("agree", scenario, *more)
+    assert "real" not in {plan.rules for plan in no_live_trial}
+
+
 def test_bad_input_is_refused_in_one_line(command: CommandLine, tmp_path: Path) -> None:
     assert "did you mean zombie" in command.refused("agree", "zombi")
     assert ".svg or .html" in command.refused("agree", "zombie", "--out", tmp_path / "x.png")
