@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 
 from rebalance_lab.analysis.agreement.causes import Live
-from rebalance_lab.analysis.agreement.verdicts import Agreement, compare, overall
+from rebalance_lab.analysis.agreement.verdicts import (
+    Agreement,
+    asks_for_slowed,
+    beside_slowed,
+    compare,
+    overall,
+)
 from rebalance_lab.cli import agree_samples
 from rebalance_lab.cli.agree_shown import Comparison, shape, show
 from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, UNKNOWN, Failure, spoken, writable_store
@@ -101,11 +107,20 @@ def live_plans(
 
 
 def compared(world: Live, plan: Plan, live: int, simulated: int, store: Path, processes: int) -> Comparison:
-    """`live` trials of a live plan beside so many simulated ones. These are run first: they show at once what real
-    members cannot play. Raises TrialError, and what `live_sample` raises."""
-    beside = agree_samples.simulated_sample(agree_samples.simulated_plan(plan), simulated, processes)
+    """`live` trials of a live plan beside so many simulated ones; and, where counts differ, beside as many with
+    operations as slow as live ones. Simulated ones are run first: they show at once what real members cannot play.
+    Raises TrialError, and what `live_sample` raises."""
+    counterpart = agree_samples.simulated_plan(plan)
+    beside = agree_samples.simulated_sample(counterpart, simulated, processes)
     sample = agree_samples.live_sample(world, plan, live, store)
-    return Comparison(sample, beside, compare(sample.trials, beside, world, plan.parameters))
+    rows = compare(sample.trials, beside, world, plan.parameters)
+    slowed = agree_samples.slowed_plan(counterpart, sample.trials)
+    if slowed is None or not asks_for_slowed(rows):
+        return Comparison(sample, beside, rows)
+    trials = agree_samples.simulated_sample(slowed, simulated, processes)
+    return Comparison(
+        sample, beside, beside_slowed(rows, compare(sample.trials, trials, world, plan.parameters)), slowed
+    )
 
 
 def _writable(out: Path) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
+from statistics import median
 
 import msgspec
 
@@ -38,6 +39,18 @@ def simulated_plan(live: Plan) -> Plan:
     """The simulated plan that a live one is compared with: the same, with stand-ins for real members
     (`trials.console.stand_in`)."""
     return msgspec.structs.replace(live, world="simulated")
+
+
+def slowed_plan(plan: Plan, trials: Iterable[Measured]) -> Plan | None:
+    """A simulated plan with a latency that makes the average operation as long as that of the median live trial;
+    None if that is not longer than it is, or not recorded."""
+    took_us = [trial.operation_us for trial in trials if trial.operation_us is not None]
+    least_us, most_us = plan.number("latency_min_us"), plan.number("latency_max_us")
+    # An operation goes to the server and back, each in the mean of both.
+    if not took_us or median(took_us) <= least_us + most_us:
+        return None
+    slowed = {**plan.parameters, "latency_max_us": round(median(took_us)) - least_us}
+    return msgspec.structs.replace(plan, parameters=slowed)
 
 
 def simulated_sample(plan: Plan, number: int, processes: int) -> list[Measured]:

@@ -12,7 +12,7 @@ from rebalance_lab.analysis.agreement.statistics import LEAST_TRIALS, QUANTILES,
 from rebalance_lab.analysis.agreement.verdicts import Agreement, Compared, Sample, overall
 from rebalance_lab.cli.agree_samples import LiveSample
 from rebalance_lab.cli.terminal import answer, say, styled, table
-from rebalance_lab.trials.plan import run_command
+from rebalance_lab.trials.plan import Plan, run_command
 
 #: Shorter times are shown in milliseconds.
 _SECOND_US = 1_000_000
@@ -22,11 +22,13 @@ _WORLD = {Live.PROCESSES: "processes", Live.REAL: "real members"}
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One live sample beside the simulated one."""
+    """One live sample beside the simulated one. `slowed`: the plan of the simulated trials with operations as slow
+    as live ones, if they were asked for."""
 
     live: LiveSample
     simulated: Sequence[Measured]
     rows: tuple[Compared, ...]
+    slowed: Plan | None = None
 
     @property
     def title(self) -> str:
@@ -134,6 +136,11 @@ def _value(row: Compared) -> str:
 
 def reason(row: Compared) -> str:
     """Why a measure has its verdict, in one sentence."""
+    if row.slowed is not None:
+        beside = (
+            f"beside simulated trials with operations as slow as live ones ({quantile_text(row, row.slowed.simulated)})"
+        )
+        return f"{beside}: {reason(row.slowed)}"
     if row.effect is None or row.beyond is None or row.plain is None:
         return f"{row.live.n} live and {row.simulated.n} simulated trials have it"
     if row.verdict is Agreement.UNDECIDED and not (row.live.whole and row.simulated.whole):
@@ -178,6 +185,7 @@ def shape(comparison: Comparison) -> dict[str, object]:
         "live": {**_sample_shape(comparison.live.trials), "stored": comparison.live.stored},
         "failed": [{"trial": each.plan.trial_id, "why": each.why} for each in comparison.live.failed],
         "simulated": _sample_shape(comparison.simulated),
+        "slowed": None if comparison.slowed is None else run_command(comparison.slowed),
         "verdict": overall(comparison.rows),
         "measures": [_row_shape(row) for row in comparison.rows],
     }
@@ -208,6 +216,7 @@ def _row_shape(row: Compared) -> dict[str, object]:
             "attempt": row.explained.attempt,
             "repeated": row.repeated,
         },
+        "slowed": None if row.slowed is None else _row_shape(row.slowed),
         "beyond_margin": None if plain is None else {"share": plain.share, "at_most": plain.at_most},
         "beyond_explained": None
         if widened is None

@@ -23,16 +23,24 @@ from rebalance_lab.analysis.agreement.measures import (
     session_end,
     settled,
 )
-from rebalance_lab.analysis.agreement.verdicts import Agreement, Compared, compare, overall
+from rebalance_lab.analysis.agreement.verdicts import (
+    Agreement,
+    Compared,
+    asks_for_slowed,
+    beside_slowed,
+    compare,
+    overall,
+)
 from rebalance_lab.analysis.results import Episode
 from rebalance_lab.checks import CHECKS, judge
 from rebalance_lab.cli.agree_shown import reason
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
 
-PARAMETERS = {"tick_ms": 500, "partitions": 6, "servers": 1, "rebalance_backoff_ms": 400}
+PARAMETERS = {"tick_ms": 500, "partitions": 6, "servers": 1, "brokers": 2, "rebalance_backoff_ms": 400}
 TIME = settled("paused")
 COUNT = next(measure for measure in MEASURES if measure.key == "changes.reads")
+NOTIFICATIONS = next(measure for measure in MEASURES if measure.key == "changes.notifications")
 WORK = {"paused": Work(reads=41, writes=9, attempts=3)}
 
 SLOW = Cause("slow", "a test's own", frozenset({Family.SETTLING}), later=Size(once_us=500_000))
@@ -198,6 +206,58 @@ def test_a_measure_without_a_value_in_many_trials_is_undecided() -> None:
     assert verdict(times(1, 60), [*times(2, 300), *nothing * 200]).verdict is Agreement.UNDECIDED
     late = verdict([*times(1, 30, 400_000), *nothing * 30], times(2, 500))
     assert late.verdict is Agreement.DIFFERS, "what they have is enough to say that"
+
+
+def test_the_end_of_a_session_may_move_by_a_tick_only_after_another_end() -> None:
+    first = explained(session_end("kill", 1), Live.PROCESSES, PARAMETERS, Work())
+    later = explained(session_end("kill", 2, Family.LATER_SESSION_END), Live.PROCESSES, PARAMETERS, Work())
+    assert (first.band.low, later.band.low) == (0, -500_000)
+
+
+def test_ends_that_the_server_times_are_told_from_those_that_members_ask_for() -> None:
+    history, _ = simulate(make_plan("drill"))
+    families = {each.key: each.family for each in measured(history, judge(history)).values}
+    later = {key for key, family in families.items() if family is Family.LATER_SESSION_END}
+    assert {"session.kill", "session.kill 2", "session.pause 4"} <= later
+    assert {"session.leave", "session.leave 2", "session.pause 3"}.isdisjoint(later)
+    assert families["session.leave"] is Family.SESSION_END
+
+
+def test_a_member_that_leaves_as_soon_as_it_joined_explains_a_round_of_its_leader_finder() -> None:
+    def reads(work: Work) -> int:
+        return explained(COUNT, Live.PROCESSES, PARAMETERS, work).band.high
+
+    assert (reads(Work(starts=5)), reads(Work(starts=5, short_stays=5))) == (0, 5 * 3)
+    history, _ = simulate(make_plan("flapping"))
+    (work,) = measured(history, judge(history)).work.values()
+    assert (work.starts, work.short_stays) == (5, 5)
+    history, _ = simulate(make_plan("storm"))
+    assert sum(work.short_stays for work in measured(history, judge(history)).work.values()) == 0
+
+
+def test_slow_operations_explain_counts_and_only_as_far_as_they_are_simulated() -> None:
+    live = trials([28] * 40, NOTIFICATIONS)
+
+    def beside(usual: int, slowed: int) -> Compared:
+        rows = compare(live, trials([usual] * 500, NOTIFICATIONS), Live.PROCESSES, PARAMETERS)
+        assert asks_for_slowed(rows) is (usual != 28)
+        slower = compare(live, trials([slowed] * 500, NOTIFICATIONS), Live.PROCESSES, PARAMETERS)
+        return beside_slowed(rows, slower)[0]
+
+    assert beside(33, 28).verdict is Agreement.EXPLAINED
+    assert "as slow as live ones" in reason(beside(33, 28))
+    assert beside(33, 31).verdict is Agreement.DIFFERS
+    assert beside(28, 31).verdict is Agreement.AGREES, "what agrees is not asked again"
+    late = compare(times(1, 30, 400_000), times(2, 500), Live.PROCESSES, PARAMETERS, ())
+    assert not asks_for_slowed(late), "times have causes with sizes"
+
+
+def test_the_mean_operation_is_that_of_the_members_alone() -> None:
+    plan = make_plan("herd", settings={"latency_min_us": "1000", "latency_max_us": "1000"})
+    history, _ = simulate(plan)
+    assert measured(history, judge(history)).operation_us == pytest.approx(2000, abs=200)
+    counted, _ = simulate(make_plan("herd", settings={"ops": "counts"}))
+    assert measured(counted, judge(counted)).operation_us is None
 
 
 def test_differences_of_counts_are_whole() -> None:

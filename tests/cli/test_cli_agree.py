@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import msgspec
 import pytest
 from cli_tools import CommandLine
 
-from rebalance_lab.analysis.agreement.causes import Live
+from rebalance_lab.analysis.agreement.causes import SLOWED, Live
 from rebalance_lab.analysis.agreement.measures import Measured
+from rebalance_lab.analysis.agreement.verdicts import Agreement
 from rebalance_lab.cli import agree_samples
+from rebalance_lab.cli.agree import compared
 from rebalance_lab.cli.agree_samples import (
     LiveSample,
     live_sample,
     measure_simulated,
     simulated_plan,
+    slowed_plan,
     stored_trials,
     with_seed,
 )
@@ -155,6 +159,30 @@ def test_what_the_store_has_is_used_and_only_the_rest_is_run(tmp_path: Path, mon
     assert (len(sample.trials), sample.stored, len(sample.failed)) == (3, 3, 2)
     assert live_sample(Live.PROCESSES, plan, 2, tmp_path).stored == 2
     assert asked == [2, 4], "enough were there"
+
+
+def test_the_slowed_plan_has_operations_as_slow_as_the_median_live_trial() -> None:
+    plan = api.make_plan("storm")
+    lived = [Measured(None, operation_us=each) for each in (None, 3_000, 4_000, 9_000)]
+    slowed = slowed_plan(plan, lived)
+    assert slowed is not None
+    assert (slowed.number("latency_min_us"), slowed.number("latency_max_us")) == (200, 3_800)
+    assert slowed_plan(plan, [Measured(None, operation_us=2_200)]) is None, "no slower than simulated ones"
+    assert slowed_plan(plan, [Measured(None)]) is None, "not recorded"
+
+
+@pytest.mark.parametrize("plant", [None, "ignore-watch"])
+def test_slow_operations_do_not_excuse_members_that_ignore_watches(
+    plant: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = api.make_plan("storm", world="processes")
+    slow = {**simulated_plan(plan).parameters, "latency_max_us": 4_000}
+    as_live = msgspec.structs.replace(simulated_plan(plan), parameters=slow, plant=plant)
+    lived = tuple(measure_simulated(with_seed(as_live, seed)) for seed in range(5_000, 5_020))
+    monkeypatch.setattr(agree_samples, "live_sample", lambda *_: LiveSample(Live.PROCESSES, plan, lived, 0, ()))
+    found = compared(Live.PROCESSES, plan, 20, 40, tmp_path, 1)
+    counts = {row.measure.key: row.verdict for row in found.rows if row.measure.family in SLOWED}
+    assert (Agreement.DIFFERS in counts.values()) is (plant is not None)
 
 
 def test_a_failed_trial_is_named_with_the_command_that_runs_it(

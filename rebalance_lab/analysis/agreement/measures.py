@@ -9,18 +9,19 @@ a measure of a check that is unknown in that trial.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from statistics import mean
 
 from rebalance_lab.analysis.results import Episode
 from rebalance_lab.analysis.trialwise.episodes import CHANGE, episodes
 from rebalance_lab.checks.disturbances import disturbance
 from rebalance_lab.checks.faults import TOLERANCE_US, faults, unknown_causes
 from rebalance_lab.checks.model import Finding, Outcome
+from rebalance_lab.checks.operations import recorded_singly
 from rebalance_lab.checks.scope import closing_us, rests_of
-from rebalance_lab.history.events import Kind
+from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import CLOSING, events_of
 
@@ -40,6 +41,7 @@ class Family(StrEnum):
 
     SETTLING = "settling"
     SESSION_END = "session end"
+    LATER_SESSION_END = "later session end"
     OVERLAP = "overlap"
     UNOWNED = "unowned"
     REACTION = "reaction"
@@ -148,23 +150,25 @@ def settled(step: str) -> Measure:
     return Measure(f"settled.{step}", f"settling: {step}", Unit.TIME, Family.SETTLING, Source.SETTLED, step)
 
 
-def session_end(fault: str, number: int) -> Measure:
-    """From a fault's beginning to the end of its victim's session. `number`: which fault of its name."""
+def session_end(fault: str, number: int, family: Family = Family.SESSION_END) -> Measure:
+    """From a fault's beginning to the end of its victim's session. `number`: which fault of its name. `family`:
+    LATER_SESSION_END where the server timed out the session, and another one before the fault."""
     nth = f" {number}" if number > 1 else ""
     key, name = f"session.{fault}{nth}", f"session ends after {fault}{nth}"
-    return Measure(key, name, Unit.TIME, Family.SESSION_END, Source.SESSION)
+    return Measure(key, name, Unit.TIME, family, Source.SESSION)
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """What the group's members did in a step, all together. `failed`: of the `attempts`, those that failed.
-    `starts`: of members."""
+    `starts`: of members; `short_stays`: of these members, those that left in the same step."""
 
     reads: int = 0
     writes: int = 0
     attempts: int = 0
     failed: int = 0
     starts: int = 0
+    short_stays: int = 0
 
     @property
     def operations(self) -> int:
@@ -174,12 +178,14 @@ class Work:
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One trial's values. `left_out`: why it has none; None where it has. `work`: by step. `failed`: the
-    attempts that failed before the closing, those before the first rest with them."""
+    attempts that failed before the closing, those before the first rest with them. `operation_us`: how long the
+    average operation of a member took between the first rest and the closing, if operations are recorded one by one."""
 
     left_out: str | None
     values: Mapping[Measure, int] = field(default_factory=dict)
     work: Mapping[str, Work] = field(default_factory=dict)
     failed: int = 0
+    operation_us: int | None = None
 
     def failed_in(self, measure: Measure) -> int:
         """The failed attempts in the time that a measure measures: in its step, in all changes, or in the
@@ -203,9 +209,9 @@ def measured(history: History, findings: Mapping[str, Finding]) -> Measured:
     values |= _of_sessions(history)
     values |= dict(_of_table(changes, findings))
     failed = sum(each.failed_attempts for each in found if each.part != CLOSING)
-    starts = _starts(history)
-    work = {name: _work(each, starts.get(name, 0)) for name, each in steps.items()}
-    return Measured(None, values, work, failed)
+    stays = _stays(history)
+    work = {name: _work(each, *stays.get(name, (0, 0))) for name, each in steps.items()}
+    return Measured(None, values, work, failed, _operation_us(history))
 
 
 def _why_left_out(history: History) -> str | None:
@@ -243,18 +249,46 @@ def _step_names(history: History, rests: Sequence[int]) -> dict[int, str]:
     return names
 
 
-def _starts(history: History) -> Counter[str]:
-    """How many members started in each step."""
+def _stays(history: History) -> dict[str, tuple[int, int]]:
+    """How many members started in each step, and how many of these left in it."""
     rests = [rest.at_us for rest in rests_of(history)]
     names = _step_names(history, rests)
-    numbers = [bisect_right(rests, started.at_us) for started in events_of(history, Kind.MEMBER_STARTED)]
-    return Counter(names[number] for number in numbers if number in names)
+    closings = events_of(history, Kind.MEMBER_CLOSING)
+    found: dict[str, tuple[int, int]] = {}
+    for started in events_of(history, Kind.MEMBER_STARTED):
+        step = names.get(bisect_right(rests, started.at_us))
+        if step is None:
+            continue
+        end_us = next((rest for rest in rests if rest > started.at_us), started.at_us)
+        left = any(each.actor == started.actor and started.at_us < each.at_us < end_us for each in closings)
+        starts, short = found.get(step, (0, 0))
+        found[step] = (starts + 1, short + left)
+    return found
 
 
-def _work(found: Sequence[Episode], starts: int) -> Work:
+def _work(found: Sequence[Episode], starts: int, short_stays: int) -> Work:
     names = ("reads", "writes", "attempts", "failed_attempts")
     sums = [sum(getattr(each, name) for each in found) for name in names]
-    return Work(*[*sums, starts])
+    return Work(*[*sums, starts, short_stays])
+
+
+def _operation_us(history: History) -> int | None:
+    """The mean over the members' operations between the first rest and the closing."""
+    rests = rests_of(history)
+    singly = recorded_singly(history) & {started.actor for started in events_of(history, Kind.MEMBER_STARTED)}
+    if not rests or not singly:
+        return None
+    end_us, _ = closing_us(history)
+    began: dict[EventId, int] = {}
+    took: list[int] = []
+    for event in events_of(history, Kind.INVOKED, Kind.OK, Kind.FAILED_OP):
+        if event.actor not in singly or not rests[0].at_us <= event.at_us <= end_us:
+            continue
+        if event.kind is Kind.INVOKED:
+            began[event.id] = event.at_us
+        elif event.cause in began:
+            took.append(event.at_us - began[event.cause])
+    return round(mean(took)) if took else None
 
 
 def _of_sessions(history: History) -> dict[Measure, int]:
@@ -262,13 +296,20 @@ def _of_sessions(history: History) -> dict[Measure, int]:
     end_us, _ = closing_us(history)
     closed = events_of(history, Kind.SESSION_CLOSED)
     ended = {event.session: event.at_us for event in closed if event.at_us < end_us - TOLERANCE_US}
+    tick_us = 1000 * number(history.trial.parameters, "tick_ms")
     numbers: dict[str, int] = {}
+    timed_out_us: list[int] = []
     found: dict[Measure, int] = {}
     for fault in faults(history):
         name, session = str(fault.began.of("fault")), fault.began.of("session")
         numbers[name] = numbers.get(name, 0) + 1
         if session in ended:
-            found[session_end(name, numbers[name])] = max(0, ended[session] - fault.began.at_us)
+            took_us = max(0, ended[session] - fault.began.at_us)
+            timed_out = took_us > tick_us
+            later = timed_out and any(at_us < fault.began.at_us for at_us in timed_out_us)
+            family = Family.LATER_SESSION_END if later else Family.SESSION_END
+            found[session_end(name, numbers[name], family)] = took_us
+            timed_out_us += [ended[session]] if timed_out else []
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 from statistics import median, median_low
 
-from rebalance_lab.analysis.agreement.causes import CAUSES, Cause, Explained, Live, explained
+from rebalance_lab.analysis.agreement.causes import CAUSES, SLOWED, Cause, Explained, Live, explained
 from rebalance_lab.analysis.agreement.measures import LEFT_OUT, MEASURES, Measure, Measured, Source, Work, margin
 from rebalance_lab.analysis.agreement.statistics import (
     Band,
@@ -71,7 +71,8 @@ class Compared:
     how far they reach beyond the margin. `repeated`: the live trials in which more attempts failed than in
     the median simulated one. `plain`: what lies beyond the margin; `beyond`: what lies beyond
     the margin and the causes. Both and `effect` are None where one world has no value. `p_value`: of
-    `beyond`, corrected for the number of measures.
+    `beyond`, corrected for the number of measures. `slowed`: the same measure beside simulated trials with operations
+    as slow as live ones, where it decides (`beside_slowed`).
     """
 
     measure: Measure
@@ -85,6 +86,7 @@ class Compared:
     beyond: Beyond | None
     p_value: float
     verdict: Agreement
+    slowed: Compared | None = None
 
     @property
     def constant(self) -> bool:
@@ -120,6 +122,31 @@ def compare(
     corrected = holm([row.beyond.p_value for row in rows if row.beyond is not None])
     p_values = iter(corrected)
     return tuple(row if row.beyond is None else _judged(replace(row, p_value=next(p_values))) for row in rows)
+
+
+def asks_for_slowed(rows: Iterable[Compared]) -> bool:
+    """Whether a measure differs that slow operations may move (`causes.SLOWED`)."""
+    return any(_may_be_slow(row) for row in rows)
+
+
+def beside_slowed(rows: Sequence[Compared], slowed: Sequence[Compared]) -> tuple[Compared, ...]:
+    """The rows, where those that differ and that slow operations may move have the verdict beside simulated trials
+    with operations as slow as live ones. `slowed`: the rows of that comparison."""
+    verdicts = {row.measure: row for row in slowed}
+    return tuple(
+        replace(row, slowed=verdicts[row.measure], verdict=_explained_at_most(verdicts[row.measure].verdict))
+        if _may_be_slow(row) and row.measure in verdicts
+        else row
+        for row in rows
+    )
+
+
+def _may_be_slow(row: Compared) -> bool:
+    return row.verdict is Agreement.DIFFERS and row.measure.family in SLOWED
+
+
+def _explained_at_most(verdict: Agreement) -> Agreement:
+    return Agreement.EXPLAINED if verdict is Agreement.AGREES else verdict
 
 
 def overall(rows: Iterable[Compared]) -> Agreement:
