@@ -2,7 +2,9 @@
 
 Effect runs (`history.intervals`) of two members are compared on the host's one clock (or
 virtual time), exactly; a run holds its ends, so one shared instant is an overlap, of length 0. A run that ends with
-the report of a stop (`last`) is over then: at that instant another member may begin.
+the report of a stop (`last`) is over then: at that instant another member may begin. A run whose reports are less than
+a work period apart shows one moment of work at most, and a late report does not show when that was: an overlap with
+it leaves the check unknown.
 Claim Z10 stands on it: a paused member that wakes goes on working beside its successor.
 
 Witness: at the first report of the run that began second, the other member was in its own
@@ -16,11 +18,10 @@ from collections.abc import Set as AbstractSet
 
 from rebalance_lab.checks.faults import not_violated, violated
 from rebalance_lab.checks.model import Check, Finding
-from rebalance_lab.checks.overlaps import Overlap, longest, measures, overlaps
+from rebalance_lab.checks.overlaps import Overlap, longest, measures, overlaps, reports_in, worked_for_a_period
 from rebalance_lab.history.durations import seconds
-from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.events import EventId, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import Interval, owner_claim
 from rebalance_lab.history.views import effects, events_of
 
 
@@ -28,10 +29,13 @@ def judge(history: History) -> Finding:
     """Measures: `count`, `longest_us`, `total_us` (see `overlaps.measures`)."""
     intervals = effects(history)
     stops = {event.id for event in events_of(history, Kind.WORKED) if event.of("last") is True}
-    found = [one for one in overlaps(intervals, closed=True) if not _hands_over(one, stops)]
+    every = [one for one in overlaps(intervals, closed=True) if not _hands_over(one, stops)]
+    doubts = [_doubt(history, one) for one in every]
+    found = [one for one, doubt in zip(every, doubts, strict=True) if doubt is None]
     numbers = measures(found)
     if not found:
-        nothing = None if intervals else "no member ever worked on a partition"
+        doubt = next((doubt for doubt in doubts if doubt is not None), None)
+        nothing = doubt if intervals else "no member ever worked on a partition"
         return not_violated(history, "no two members worked on one partition at once", numbers, vacuous=nothing)
     worst = longest(found)
     return violated(
@@ -46,23 +50,25 @@ def _hands_over(overlap: Overlap, stops: AbstractSet[EventId]) -> bool:
     return overlap.first.end in stops and overlap.first.end_us == overlap.second.begin_us
 
 
+def _doubt(history: History, overlap: Overlap) -> str | None:
+    """Why two runs that overlap do not show work at the same time."""
+    for run in (overlap.first, overlap.second):
+        if not worked_for_a_period(history, run):
+            told = (
+                f"{run.member} reported work on {run.topic}/{run.partition} for less than a work period beside another"
+            )
+            return f"{told} member's: that may be late"
+    return None
+
+
 def _witness(history: History, overlap: Overlap) -> tuple[EventId, ...]:
     instant_us = overlap.second.begin_us
-    reports = _reports(history, overlap.first)
+    reports = reports_in(history, overlap.first)
     before = [event for event in reports if event.at_us <= instant_us][-1]
     after = next(event for event in reports if event.at_us >= instant_us)
     if before.at_us == instant_us:
         after = before
     return (before.id, overlap.second.begin, after.id)
-
-
-def _reports(history: History, run: Interval) -> list[Event]:
-    claim = (*run.place, run.member)
-    return [
-        event
-        for event in events_of(history, Kind.WORKED)
-        if run.begin_us <= event.at_us <= run.end_us and event.actor == run.actor and owner_claim(event) == claim
-    ]
 
 
 CHECK = Check(

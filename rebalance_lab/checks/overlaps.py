@@ -1,11 +1,15 @@
-"""Where two members have one partition: shared by the three overlap checks (O1, O1e, O2)."""
+"""Where two members have one partition: shared by the overlap checks (O1, O1e, O2, Z10)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.history.intervals import Interval
+from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import Interval, owner_claim, work_period_ms
+from rebalance_lab.history.views import events_of, once
 
 #: Begin and end of an interval on the axis on which a layer is compared.
 Span = Callable[[Interval], tuple[int, int]]
@@ -96,3 +100,34 @@ def measures(found: list[Overlap]) -> dict[str, int]:
         reached[place] = max(begin_us, overlap.end_us)
     longest_us = max((overlap.length_us for overlap in found), default=0)
     return {"count": len(found), "longest_us": longest_us, "total_us": total_us}
+
+
+def reports_in(history: History, run: Interval) -> list[Event]:
+    """A member's reports of work in an effect run, in order; the report at a stop, if it ended the run, is the last."""
+    told = _reports(history).get((run.actor, (*run.place, run.member)), ())
+    return [event for event in told if run.begin_us <= event.at_us <= run.end_us]
+
+
+def worked_for_a_period(history: History, run: Interval, since_us: int = 0) -> bool:
+    """Whether a member reported work in an effect run at two moments, from `since_us` on, that are a work period
+    apart (2 ms less suffice; the report at a stop does not count). Reports that are closer show no more than one
+    moment of work, and may be late: they do not show when that was."""
+    period_us = _periods_us(history).get(run.actor, work_period_ms(history.trial) * 1000)
+    times = [event.at_us for event in reports_in(history, run) if event.at_us >= since_us and not event.of("last")]
+    return bool(times) and times[-1] - times[0] >= max(1, period_us - TOLERANCE_US)
+
+
+@once
+def _reports(history: History) -> Mapping[tuple[str, object], Sequence[Event]]:
+    """(process, claim) -> its reports of work."""
+    found: dict[tuple[str, object], list[Event]] = {}
+    for event in events_of(history, Kind.WORKED):
+        found.setdefault((event.actor, owner_claim(event)), []).append(event)
+    return found
+
+
+@once
+def _periods_us(history: History) -> Mapping[str, int]:
+    """How often processes report work, of those that say so as their member starts."""
+    told = [(event.actor, event.of("work_period_ms")) for event in events_of(history, Kind.MEMBER_STARTED)]
+    return {actor: period_ms * 1000 for actor, period_ms in told if isinstance(period_ms, int)}

@@ -28,11 +28,11 @@ from dataclasses import dataclass
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, faults, not_violated, violated
 from rebalance_lab.checks.lives import Life, lives
 from rebalance_lab.checks.model import Check, Finding
-from rebalance_lab.checks.overlaps import Overlap, overlaps
+from rebalance_lab.checks.overlaps import Overlap, overlaps, worked_for_a_period
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import PAUSE, Interval, owner_claim, work_period_ms
+from rebalance_lab.history.intervals import PAUSE, owner_claim
 from rebalance_lab.history.views import beliefs, effects, events_of, once
 
 
@@ -90,42 +90,17 @@ def _doubt(history: History, one: _Beside) -> str | None:
     paused = _paused(history)
     if one.zombie.fault is None and paused and life.actor not in paused:
         return f"session {closed.session} of {life.member} ended, which nobody paused, and no fault explains it"
-    since_us = closed.at_us - TOLERANCE_US
     own = one.overlap.first if (one.overlap.first.actor, one.overlap.first.member) == life.who else one.overlap.second
-    times = {event.at_us for event in _reports(history, life) if _in(event, own) and event.at_us >= since_us}
-    if times and max(times) - min(times) >= _period_us(history, life) - TOLERANCE_US:
+    if worked_for_a_period(history, own, closed.at_us - TOLERANCE_US):
         return None
     told = f"{life.member} reported work on {own.topic}/{own.partition}"
     return f"{told} for less than a work period after its session ended: that may be late"
-
-
-def _period_us(history: History, life: Life) -> int:
-    """How often a member reports work."""
-    period_ms = life.started.of("work_period_ms")
-    return (period_ms if isinstance(period_ms, int) else work_period_ms(history.trial)) * 1000
 
 
 @once
 def _paused(history: History) -> frozenset[object]:
     """The targets of all pauses."""
     return frozenset(fault.began.of("target") for fault in faults(history) if fault.began.of("fault") == PAUSE)
-
-
-def _in(report: Event, run: Interval) -> bool:
-    return owner_claim(report) == (*run.place, run.member) and run.begin_us <= report.at_us <= run.end_us
-
-
-def _reports(history: History, life: Life) -> list[Event]:
-    """A member's reports of work, without those at a stop."""
-    return [event for event in _by_who(history).get(life.who, ()) if event.of("last") is not True]
-
-
-@once
-def _by_who(history: History) -> dict[tuple[str, str | None], list[Event]]:
-    found: dict[tuple[str, str | None], list[Event]] = {}
-    for event in events_of(history, Kind.WORKED):
-        found.setdefault((event.actor, event.member), []).append(event)
-    return found
 
 
 def _violated(worst: _Beside, numbers: dict[str, int]) -> Finding:

@@ -41,10 +41,12 @@ def pause_keeps_session(plan: Plan, pause_ms: int) -> bool:
 
 
 def pause_outlives_session(plan: Plan, pause_ms: int, *, reported: bool = True) -> bool:
-    """A member so paused wakes as a zombie: it has lost its connection, and works while it waits for
-    the next one, beside others that have taken over, and have reported work unless `reported` is False.
-    False: it may, or may not."""
+    """A member so paused wakes as a zombie: it has lost its connection, and works while it waits for the next one,
+    beside others that have taken over. `reported`: both report work for a period at least. In an ensemble that is
+    never sure: the member may connect again, and learn of its session's end, at once. False: it may, or may not."""
     reconnect_ms = JAVA_WAITS.round_us // 1000 if plan.number("servers") == 1 else 0
+    if reported and reconnect_ms < plan.number("work_period_ms"):
+        return False
     lost = 3 * pause_ms > 2 * plan.number("session_timeout_ms")
     return lost and pause_ms + reconnect_ms > latest_end_ms(plan) + _takeover_ms(plan, reported=reported)
 

@@ -78,14 +78,16 @@ def demands(plan: Plan) -> None:
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The long pauses make zombies; nothing else goes wrong, and nothing stays wrong."""
-    overlap = Outcome.VIOLATED if pause_outlives_session(plan, plan.number("pause_ms")) else None
+    pause_ms = plan.number("pause_ms")
+    belief = Outcome.VIOLATED if pause_outlives_session(plan, pause_ms, reported=False) else None
+    work = Outcome.VIOLATED if pause_outlives_session(plan, pause_ms) else None
     if plan.control:
-        overlap = Outcome.CLEAN
+        belief = work = Outcome.CLEAN
     return usual(
-        belief_overlap=overlap,
-        effect_overlap=overlap,
-        zombie_overlap=overlap,
-        disagreement=None if overlap is None else Outcome.CLEAN,  # as in `zombie`
+        belief_overlap=belief,
+        effect_overlap=work,
+        zombie_overlap=work,
+        disagreement=None if belief is None else Outcome.CLEAN,  # as in `zombie`
     )
 
 

@@ -39,23 +39,26 @@ async def zombie(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """No overlap where the pause cannot cost the session, or nobody is there to take over; both
-    overlaps where the others work before the member can learn of its expiry, which with one server is
-    pause_ms + 1 s > session + tick + two attempts to rebalance; else either, and then the member may also register anew
-    while the others still answer its session's end, from another list. The registry itself is never wrong.
+    """No overlap where the pause cannot cost the session, or nobody is there to take over. Overlaps where the others
+    have taken over before the member can learn of its expiry, which with one server is pause_ms + 1 s > session + tick
+    + two attempts to rebalance; overlaps of work with one server only, as in an ensemble the member may learn of it at
+    once. Else either, and then the member may also register anew while the others still answer its session's end, from
+    another list. The registry itself is never wrong.
     Whether a lone member's partitions count as unowned while it sleeps depends on the pause alone."""
     pause_ms = plan.number("pause_ms")
-    overlap: Outcome | None = None
+    belief: Outcome | None = None
+    work: Outcome | None = None
     if plan.control or plan.number("members") == 1 or pause_keeps_session(plan, pause_ms):
-        overlap = Outcome.CLEAN
-    elif pause_outlives_session(plan, pause_ms):
-        overlap = Outcome.VIOLATED
+        belief = work = Outcome.CLEAN
+    elif pause_outlives_session(plan, pause_ms, reported=False):
+        belief = Outcome.VIOLATED
+        work = Outcome.VIOLATED if pause_outlives_session(plan, pause_ms) else None
     unowned = None if plan.number("members") == 1 else Outcome.CLEAN
     return usual(
-        belief_overlap=overlap,
-        effect_overlap=overlap,
-        zombie_overlap=overlap,
-        disagreement=None if overlap is None else Outcome.CLEAN,
+        belief_overlap=belief,
+        effect_overlap=work,
+        zombie_overlap=work,
+        disagreement=None if belief is None else Outcome.CLEAN,
         unowned_window=unowned,
     )
 

@@ -165,9 +165,14 @@ def test_a_group_in_which_the_rule_and_range_deal_the_same_says_nothing_of_the_r
 @pytest.mark.parametrize("seed", range(3))
 def test_late_reports_within_a_work_period_show_no_zombie(seed: int) -> None:
     """Z10: a fenced zombie does no work after its pause, and writes down then what it did before, twice."""
-    finding = CHECKS["zombie_overlap"].judge(late(seed))
-    assert finding.outcome is Outcome.UNKNOWN
-    assert finding.why.endswith("for less than a work period after its session ended: that may be late")
+    history = late(seed)
+    for check, told in (
+        ("zombie_overlap", "after its session ended: that may be late"),
+        ("effect_overlap", "beside another member's: that may be late"),
+    ):
+        finding = CHECKS[check].judge(history)
+        assert finding.outcome is Outcome.UNKNOWN
+        assert finding.why.endswith(f"for less than a work period {told}")
 
 
 def test_a_topic_that_grows_within_an_attempt_is_not_a_contradiction() -> None:

@@ -19,8 +19,8 @@ PROMISES = [
     ("zombie", {"pause_ms": "667"}, EITHER),
     ("zombie", {"pause_ms": "2550"}, EITHER),  # + 1,000 = 2,000 + 500 + 1,050
     ("zombie", {"pause_ms": "2551"}, VIOLATED),
-    ("zombie", {"pause_ms": "3800", "servers": "3"}, EITHER),  # = 2,000 + 500 + 250 + 1,050
-    ("zombie", {"pause_ms": "3801", "servers": "3"}, VIOLATED),
+    ("zombie", {"pause_ms": "3801", "servers": "3"}, EITHER),  # it may connect, and stop, at once
+    ("zombie", {"pause_ms": "5000", "work_period_ms": "1001"}, EITHER),
     ("zombie", {"pause_ms": "5000"}, VIOLATED),
     ("zombie", {"pause_ms": "5000", "fetcher_stop_ms": "2000"}, EITHER),
     ("zombie", {"pause_ms": "5000", "members": "1"}, CLEAN),
@@ -42,6 +42,24 @@ def test_what_is_promised_and_kept(name: str, settings: dict[str, str], promised
         for seed in range(8):
             history, _ = simulate(make_plan(name, seed=seed, settings=settings))
             assert judge(history)["effect_overlap"].outcome is promised, seed
+
+
+@pytest.mark.parametrize(
+    ("settings", "promised"),
+    [
+        ({"pause_ms": "2500"}, EITHER),  # + 1,000 = 2,000 + 500 + 1,000
+        ({"pause_ms": "2501"}, VIOLATED),
+        ({"pause_ms": "3750", "servers": "3"}, EITHER),  # = 2,000 + 500 + 250 + 1,000
+        ({"pause_ms": "3751", "servers": "3"}, VIOLATED),
+    ],
+)
+def test_belief_is_promised_without_a_report_of_work(settings: dict[str, str], promised: Outcome | None) -> None:
+    plan = make_plan("zombie", settings=settings)
+    assert scenario("zombie").expects(plan)["belief_overlap"] is promised
+    if promised is not EITHER:
+        for seed in range(8):
+            history, _ = simulate(make_plan("zombie", seed=seed, settings=settings))
+            assert judge(history)["belief_overlap"].outcome is promised, seed
 
 
 @pytest.mark.parametrize(
