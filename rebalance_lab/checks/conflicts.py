@@ -14,6 +14,7 @@ excess over the formulas (`herd_formulas`); it is not part of them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.deals import partitions_in
@@ -85,35 +86,45 @@ def _invented(history: History, life: Life, attempt: Attempt, failed: Event) -> 
     begin_us, end_us = attempt.began.at_us - TOLERANCE_US, failed.at_us + TOLERANCE_US
     wants = None if attempt.decided is None else partitions_in(attempt.decided.of("wants"))
     for topic, partition in lost:
-        path = f"/consumers/{life.group}/owners/{topic}/{partition}"
         if wants is not None and (topic, partition) not in wants:
             return f"{life.member} reported a conflict over {topic}/{partition}, which it had not decided to claim"
-        if not any(_met(history, znode, life, begin_us, end_us) for znode in _owners(history).get(path, ())):
+        if not any(
+            _met(history, znode, life, begin_us, end_us) for znode in owners_at(history, life.group, topic, partition)
+        ):
             return f"{life.member} reported a conflict over {topic}/{partition}, which no other member owned"
-    refused = sum(
+    creates = refused(history, life, begin_us, end_us)
+    if creates < len(lost):
+        return f"{life.member} reported {len(lost)} conflicts in one attempt; ZooKeeper refused {creates} creates"
+    return None
+
+
+def refused(history: History, life: Life, begin_us: int, end_us: int) -> int:
+    """How many creates of the member's sessions ZooKeeper refused with NodeExists then."""
+    return sum(
         event.of("code") == NODE_EXISTS
         and begin_us <= event.at_us <= end_us
         and actor_by_session(history).get(event.session) == life.actor
         for event in events_of(history, Kind.FAILED)
     )
-    if refused < len(lost):
-        return f"{life.member} reported {len(lost)} conflicts in one attempt; ZooKeeper refused {refused} creates"
-    return None
 
 
 def _met(history: History, znode: Znode, life: Life, begin_us: int, end_us: int) -> bool:
     """Whether it is another member's of the group, in a session of that member, and stood at some time of the
     attempt."""
-    deleted = znode.deleted
-    there = znode.created.at_us <= end_us and (deleted is None or deleted.at_us >= begin_us)
     actor = actor_by_session(history).get(znode.created.session)
-    return there and znode.member != life.member and (life.group, znode.member, actor) in _started(history)
+    other = znode.member != life.member and (life.group, znode.member, actor) in _started(history)
+    return other and znode.stood(begin_us, end_us)
 
 
 @once
 def _started(history: History) -> frozenset[tuple[str, str, str | None]]:
     """(group, member, process) of every member that was started."""
     return frozenset((life.group, life.member, life.actor) for life in lives(history))
+
+
+def owners_at(history: History, group: str, topic: str, partition: int) -> Sequence[Znode]:
+    """The lives of a partition's owner znode."""
+    return _owners(history).get(f"/consumers/{group}/owners/{topic}/{partition}", ())
 
 
 @once

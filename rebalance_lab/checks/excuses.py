@@ -39,7 +39,7 @@ def excuse(history: History, life: Life, rebalance: Rebalance, attempt: Attempt,
         tried = rebalance.attempts
         shown = bool(tried) and all(_failed(history, life, each) for each in tried)
         return Excuse.SHOWN if shown else Excuse.POSSIBLE
-    return Excuse.SHOWN if _found_no_broker(history, attempt, ended) else Excuse.NONE
+    return Excuse.SHOWN if found_no_broker(history, attempt, ended) else Excuse.NONE
 
 
 def _failed(history: History, life: Life, attempt: Attempt) -> bool:
@@ -53,8 +53,8 @@ def _failed(history: History, life: Life, attempt: Attempt) -> bool:
     )
 
 
-def _found_no_broker(history: History, attempt: Attempt, ended: Event) -> bool:
-    """Whether it warned of that, and the registry may have had no broker."""
+def found_no_broker(history: History, attempt: Attempt, ended: Event) -> bool:
+    """Whether an attempt warned that it found no broker, and the registry may have had none."""
     warned = any(
         event.actor == ended.actor
         and attempt.began.n < event.n < ended.n

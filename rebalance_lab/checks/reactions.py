@@ -9,9 +9,7 @@ trigger that waited it names the end of the former rebalance, which is what woke
 A rebalance that began later may have another reason, such as a timer. It is a reaction only if the change set it off
 (`causes`): claims Z7a, Z7b and Z15a say that a change *makes* members rebalance.
 
-A rebalance counts only if an attempt of it decided or failed, or if the registry had no broker meanwhile (Kafka's
-attempt then ends at once, ZookeeperConsumerConnector 0.8.2.2); or if the history ends in it. A member that reports
-a rebalance, and in it an attempt that does nothing, has not rebalanced.
+A rebalance counts only if the member carried it out (`carried_out`).
 """
 
 from __future__ import annotations
@@ -22,10 +20,10 @@ from dataclasses import dataclass
 from itertools import islice
 
 from rebalance_lab.checks.bounds import bounds, lacking
-from rebalance_lab.checks.brokers import may_lack_brokers
+from rebalance_lab.checks.carried_out import carried_out
 from rebalance_lab.checks.causes import Cause, cause, triggered_since
 from rebalance_lab.checks.faults import DEEDS, TOLERANCE_US, clock_drifted, faults, not_violated, under_way, violated
-from rebalance_lab.checks.lives import Life, Rebalance, lives
+from rebalance_lab.checks.lives import Life, lives
 from rebalance_lab.checks.model import Finding
 from rebalance_lab.checks.operations import recorded_singly
 from rebalance_lab.checks.scope import closing_us, rests_of
@@ -195,14 +193,8 @@ def _from_us(history: History, life: Life, change: Event) -> int:
 
 
 def _begun(history: History, life: Life) -> list[Event]:
-    """The REBALANCE_BEGAN of each rebalance that is not one in name only."""
-    return [one.began for one in life.rebalances if one.ended is None or _acted(history, one, one.ended)]
-
-
-def _acted(history: History, rebalance: Rebalance, ended: Event) -> bool:
-    if any(one.decided is not None or one.failed is not None for one in rebalance.attempts):
-        return True
-    return bool(rebalance.attempts) and may_lack_brokers(history, rebalance.began.at_us, ended.at_us)
+    """The REBALANCE_BEGAN of each rebalance that it carried out."""
+    return [one.began for one in life.rebalances if carried_out(history, life, one)]
 
 
 def _late(begun: Sequence[Event], change: Event) -> Iterable[Event]:

@@ -77,6 +77,10 @@ class Znode:
     def may_have_held(self, data: str) -> bool:
         return data in self.data or None in self.data
 
+    def stood(self, begin_us: int, end_us: int) -> bool:
+        """It existed at some moment of a stretch, by the server's clock."""
+        return self.created.at_us <= end_us and (self.deleted is None or self.deleted.at_us >= begin_us)
+
     def surely_there_at(self, moment: Moment) -> bool:
         """It existed at `moment`, beyond the doubt that two clocks leave."""
         return _done_by(self.created, moment) and (self.deleted is None or _done_after(self.deleted, moment))

@@ -269,7 +269,7 @@ def test_a_broker_concerns_who_watches_brokers(rules: str, expected: int) -> Non
         story.rebalances(1120, 1200, "m1")
         story.releases(1130, "m1", 0)
         story.claims(1180, "m1", 0)
-        story.counted(1300, "m1", get=(3 * 2 + 1 + 1 + 7) + 1 + 2, create=1, delete=1)
+        story.counted(1300, "m1", get=(3 * 2 + 1 + 1) + 1 + 2, create=1, delete=1)  # and 7 gets told before
     story.rest(3000)
     finding = CHECK.judge(story.history())
     assert (finding.outcome, finding.measures["broker_1_expected_rebalances"]) == (Outcome.CLEAN, expected)

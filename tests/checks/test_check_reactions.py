@@ -50,28 +50,6 @@ def test_one_says_so_and_makes_no_attempt() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("what", "outcome"),
-    [("nothing", Outcome.VIOLATED), ("decides", Outcome.CLEAN), ("fails", Outcome.CLEAN), ("no broker", Outcome.CLEAN)],
-)
-def test_an_attempt_that_does_nothing_is_no_rebalance(what: str, outcome: Outcome) -> None:
-    """Kafka's attempt ends at once where it finds no broker."""
-    story = two_at_rest()
-    story.broker(500, 0)
-    third_joins(story, ("m3", 2010), ("m1", 2010))
-    story.told(2010, "m2")
-    story.triggers(2010, "m2")
-    story.begins(2010, "m2")
-    if what == "decides":
-        story.decides(2011, "m2", [])
-    if what == "fails":
-        story.fails(2011, "m2")
-    if what == "no broker":
-        story.broker(2011, 0, Kind.DELETED)
-    story.ends(2020, "m2")
-    assert MISSED.judge(ended(story).history()).outcome is outcome
-
-
 def test_one_does_too_late() -> None:
     story = two_at_rest()
     change = third_joins(story, ("m1", 2010), ("m2", 4010))

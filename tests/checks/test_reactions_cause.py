@@ -169,9 +169,9 @@ def test_where_operations_are_only_counted(
 ) -> None:
     story = two_at_rest(latency_max_us=1000)
     story.broker(2000, 1)
-    story.reacts(2010, 2030, "m1", IDS)
     for actor in ("m1", "m2"):
         story.counted(1500, actor, children=1)
+    story.reacts(2010, 2030, "m1", IDS)
     if fired_ms is not None:
         story.told(fired_ms, "m2", IDS)
     if triggered_ms is not None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import patch
 
 from rebalance_lab.history.events import Kind
 from zkconsumer.rebalance import Rebalancer
+from zkconsumer.report import Report
 
 _SYNCED = Rebalancer.synced
+_STEP = Report.step
+
+_VANISHED = "NoNode: /brokers/ids/0"
 
 
 async def members(one: Rebalancer) -> list[str]:
@@ -24,20 +29,34 @@ async def same_topics(one: Rebalancer) -> list[str]:
 
 
 @contextmanager
-def pretending(look: Callable[[Rebalancer], Awaitable[list[str]]], *, attempts: int) -> Iterator[None]:
+def pretending(
+    look: Callable[[Rebalancer], Awaitable[list[str]]], *, attempts: int, decides: bool = False
+) -> Iterator[None]:
     """Where a watch asks for a rebalance, a member looks first. If it sees what it saw the last time it reports a
-    rebalance with so many attempts that succeeded, and does nothing."""
+    rebalance with so many attempts of which the last succeeded, and does nothing. `decides`: it reports its former
+    decision in the last one."""
     seen: dict[Rebalancer, list[str]] = {}
+    decisions: dict[Report, dict[str, Any]] = {}
+
+    def step(self: Report, kind: Kind, **detail: Any) -> None:
+        if kind is Kind.DECIDED:
+            decisions[self] = detail
+        _STEP(self, kind, **detail)
 
     async def synced(self: Rebalancer, by: str) -> None:
         before, seen[self] = seen.get(self), await look(self)
-        if by != "watcher" or seen[self] != before:
+        report = self._report
+        if by != "watcher" or seen[self] != before or (decides and report not in decisions):
             await _SYNCED(self, by)
             return
-        self._report.step(Kind.REBALANCE_BEGAN, by=by)
+        report.step(Kind.REBALANCE_BEGAN, by=by)
         for number in range(attempts):
-            self._report.step(Kind.ATTEMPT_BEGAN, attempt=number)
-        self._report.step(Kind.REBALANCE_ENDED, outcome="ok", attempts=attempts)
+            if number:
+                report.step(Kind.ATTEMPT_FAILED, attempt=number - 1, why=_VANISHED, reason="error", conflicts=[])
+            report.step(Kind.ATTEMPT_BEGAN, attempt=number)
+        if decides:
+            report.step(Kind.DECIDED, **decisions[report])
+        report.step(Kind.REBALANCE_ENDED, outcome="ok", attempts=attempts)
 
-    with patch.object(Rebalancer, "synced", synced):
+    with patch.object(Rebalancer, "synced", synced), patch.object(Report, "step", step):
         yield

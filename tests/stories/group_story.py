@@ -109,8 +109,14 @@ class GroupStory(Story):
     def rebalances(
         self, ms: float, until_ms: float, actor: str, outcome: str = "ok", *, by: str = "watcher", group: str = "g"
     ) -> EventId:
-        """One rebalance of one attempt, with a decision of which nothing is told; returns its REBALANCE_BEGAN."""
+        """One rebalance of one attempt, with a decision of which nothing is told; returns its REBALANCE_BEGAN. It reads
+        the members if the story tells what the actor asks, or how often."""
         began = self.begins(ms, actor, by=by, group=group)
+        told = {event.kind for event in self.events if event.actor == actor and event.of("op") != "close"}
+        if Kind.OPERATIONS in told:
+            self.counted(ms, actor, get=7)
+        elif told & {Kind.INVOKED, Kind.OK, Kind.FAILED_OP}:
+            self.asks(ms, actor, "children", f"/consumers/{group}/ids")
         self._step(ms, actor, Kind.DECIDED, group)
         self.ends(until_ms, actor, outcome, group=group)
         return began
