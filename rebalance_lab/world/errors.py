@@ -25,6 +25,13 @@ class ConnectionLoss(ZooKeeperError):
     code = -4
 
 
+class Unimplemented(ZooKeeperError):
+    """The server does not know the operation (UnimplementedRequestProcessor), and closes the connection."""
+
+    code = -6
+    hint = ": the server is too old for it; multi-read, the cure `multi.read` too, needs ZooKeeper 3.6 or later"
+
+
 class BadArguments(ZooKeeperError):
     code = -8
 
@@ -106,6 +113,7 @@ BY_CODE: dict[int, type[ZooKeeperError]] = {
     each.code: each
     for each in (
         ConnectionLoss,
+        Unimplemented,
         BadArguments,
         NoNode,
         NoAuth,

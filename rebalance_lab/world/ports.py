@@ -213,8 +213,8 @@ class ZooKeeper(Protocol):
 
     def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
         """Many reads in one request, without watches. Each has its own result, a Node, the names
-        of the children, or the error of that read alone (NoNode). From ZooKeeper 3.6; on an older
-        server they are sent as single reads, one behind the other, without waiting."""
+        of the children, or the error of that read alone (NoNode). Fails with Unimplemented on a
+        server before ZooKeeper 3.6."""
         ...
 
     def close(self) -> Future[None]:

@@ -7,7 +7,7 @@ import asyncio
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.world.hosts import JAVA_WAITS, ConnectWaits, Hosts
 from rebalance_lab.world.live.codec import REQUEST_LIMIT_BYTES
-from rebalance_lab.world.live.connect_string import Server, parse
+from rebalance_lab.world.live.connect_string import parse
 from rebalance_lab.world.live.security import NO_SECURITY, Security
 from rebalance_lab.world.live.session import LiveSession
 
@@ -37,7 +37,6 @@ class LiveZooKeeperFactory:
         self._request_limit_bytes = request_limit_bytes
         self._security = security
         self._open: dict[LiveSession, None] = {}
-        self._old_servers: dict[Server, None] = {}
 
     def open(self, connect: str, session_timeout_ms: int) -> LiveSession:
         """Begin a session. Raises BadConnectString, and ValueError for a timeout that is not
@@ -51,7 +50,6 @@ class LiveZooKeeperFactory:
             self._kernel,
             self._loop,
             Hosts(tuple(servers), self._random.below, self._waits),
-            self._old_servers,
             where.chroot,
             session_timeout_ms,
             self._request_limit_bytes,

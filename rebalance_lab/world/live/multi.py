@@ -1,4 +1,4 @@
-"""Multi and multi-read on the wire: opcodes 14 and 22 (kazoo lacks the second).
+"""Multi and multi-read on the wire: opcodes 14 and 22 (kazoo lacks the second, servers before 3.6 too).
 
 Both are a list of operations, each behind a header (type, done, error), ended by a header that
 says done. In the answer an operation that failed has type -1 and its code. A multi that was
@@ -10,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, assert_never
+from functools import partial
+from typing import Any, Protocol, assert_never
 
 from kazoo.protocol import serialization as wire
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from rebalance_lab.world.errors import MultiRefused, error_for
+from rebalance_lab.kernel import Future
+from rebalance_lab.world.errors import BadArguments, MultiRefused, error_for
 from rebalance_lab.world.live.codec import (
     STAT_BYTES,
     ProtocolViolation,
@@ -35,15 +37,14 @@ from rebalance_lab.world.ports import (
     GetRead,
     Node,
     ReadOperation,
+    ReadResult,
+    Reply,
     Set,
     Stat,
     WriteOperation,
 )
 
 OPCODE_MULTI_READ = 22
-
-#: What a server before 3.6 says to it.
-UNIMPLEMENTED = -6
 
 #: Reads of one request. At Kafka's znodes of some hundred bytes its answer stays well below
 #: 1 MB; beyond 4 KB a znode it may grow above FRAME_LIMIT_BYTES, which breaks the connection.
@@ -199,3 +200,55 @@ def _refusal(operations: Sequence[WriteOperation], results: Sequence[Result]) ->
         if isinstance(result, Failed) and result.code != 0:
             return Refused(index, type(operation).__name__.lower(), operation.path, result.code)
     raise ProtocolViolation(f"a multi of {len(operations)} operations that failed without a reason")
+
+
+# -- many reads ---------------------------------------------------------------------------------
+
+
+class Session(Protocol):
+    """What MultiRead needs of a session."""
+
+    chroot: Chroot
+
+    @property
+    def session_id(self) -> int: ...
+    def submit(self, request: Request) -> Future[Reply[Any]]: ...
+
+
+class MultiRead:
+    """One `multi_read` of the port, as the requests it takes; each request reads a snapshot of its own.
+
+    `future` completes with the last answer, whose zxid it has. It fails with the first request that fails.
+    """
+
+    def __init__(self, session: Session, reads: Sequence[ReadOperation]) -> None:
+        self.future: Future[Reply[tuple[ReadResult, ...]]] = Future(("multi_read", len(reads)))
+        self._session = session
+        self._reads = reads
+        self._results: list[ReadResult | None] = [
+            None if session.chroot.takes(read.path) else self._error(read, BadArguments.code) for read in reads
+        ]
+        sound = [index for index, result in enumerate(self._results) if result is None]
+        requests = list(in_requests([reads[index] for index in sound]))
+        self._missing = len(requests)
+        begin = 0
+        for part in requests:
+            indices = sound[begin : begin + len(part)]
+            session.submit(multi_read(session.chroot, part)).on(partial(self._answered, indices))
+            begin += len(part)
+
+    def _error(self, read: ReadOperation, code: int, zxid: int = -1) -> ReadResult:
+        operation = "get" if isinstance(read, GetRead) else "children"
+        return error_for(code, operation, read.path, zxid=zxid, session_id=self._session.session_id)
+
+    def _answered(self, indices: list[int], asked: Future[Reply[tuple[Any, ...]]]) -> None:
+        if asked.error is not None:
+            self.future.fail(asked.error)
+            return
+        reply = asked.result()
+        for index, result in zip(indices, reply.value, strict=True):
+            failed = isinstance(result, Failed)
+            self._results[index] = self._error(self._reads[index], result.code, reply.zxid) if failed else result
+        self._missing -= 1
+        if self._missing == 0:
+            self.future.set(Reply(tuple(self._results), reply.zxid))  # type: ignore[arg-type]  # each has one by now

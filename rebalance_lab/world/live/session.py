@@ -28,7 +28,6 @@ from rebalance_lab.world.hosts import Hosts
 from rebalance_lab.world.live import codec, multi
 from rebalance_lab.world.live.codec import ProtocolViolation, Request
 from rebalance_lab.world.live.connect_string import Chroot, Server
-from rebalance_lab.world.live.gathering import MultiRead
 from rebalance_lab.world.live.link import Link
 from rebalance_lab.world.live.security import NO_SECURITY, XID_AUTH, Security
 from rebalance_lab.world.live.usurper import Credentials
@@ -65,7 +64,6 @@ class LiveSession:
 
     It tries for ever to connect, as the client of 3.4.6 does: only a server can say that a
     session has expired. `last_loss` tells why the latest connection (or attempt) ended.
-    `old_servers`: those found to know no multi-read (`live.gathering`); a factory's sessions share it.
     """
 
     def __init__(
@@ -73,7 +71,6 @@ class LiveSession:
         kernel: Kernel,
         loop: asyncio.AbstractEventLoop,
         hosts: Hosts[Server],
-        old_servers: dict[Server, None],
         chroot: Chroot,
         session_timeout_ms: int,
         request_limit_bytes: int,
@@ -81,7 +78,6 @@ class LiveSession:
         security: Security = NO_SECURITY,
     ) -> None:
         self.hosts = hosts
-        self._old_servers = old_servers
         self.chroot = chroot
         self.state = SessionState.CONNECTING
         self.session_id = 0
@@ -138,9 +134,8 @@ class LiveSession:
         return self.submit(multi.multi(self.chroot, operations, self._security.acls))
 
     def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
-        """See the port. More than a thousand reads are several requests, each a snapshot of its
-        own; see `live.gathering` for servers before 3.6."""
-        return MultiRead(self, tuple(reads)).future
+        """See the port. More than a thousand reads are several requests, each a snapshot of its own."""
+        return multi.MultiRead(self, tuple(reads)).future
 
     def submit(self, request: Request) -> Future[Reply[Any]]:
         """Send, queue, or refuse. Raises MailboxFull beyond REQUESTS_LIMIT."""
@@ -171,10 +166,6 @@ class LiveSession:
 
     def _refuse(self, request: Request, error: type[errors.ZooKeeperError]) -> None:
         request.future.fail(error(request.operation, request.path, session_id=self.session_id))
-
-    @property
-    def knows_multi_read(self) -> bool:
-        return not any(server in self._old_servers for server in self.hosts.servers)
 
     @property
     def credentials(self) -> Credentials | None:
@@ -241,15 +232,15 @@ class LiveSession:
         if xid == codec.XID_WATCH_EVENT:
             self._watch_event(*codec.read_watch_event(buffer, body, end))
             return
-        if code == multi.UNIMPLEMENTED and self._knows_no_multi_read(xid):
-            return
         if not self._pending:
             raise ProtocolViolation(f"an answer with xid {xid} and nothing was asked")
         request = self._pending[0]
+        if code == errors.Unimplemented.code:  # comes ahead of earlier answers; the server then closes the connection
+            request = next((each for each in self._pending if each.xid == xid), request)
         if request.xid != xid:
             raise ProtocolViolation(f"an answer with xid {xid} where {request.xid} ({request.operation}) comes next")
         value = request.decode(buffer, body, end) if code == 0 else None
-        self._pending.popleft()
+        self._pending.remove(request)
         if zxid > 0:
             self._zxid = zxid
         self._complete(request, code, zxid, value)
@@ -268,22 +259,6 @@ class LiveSession:
             request.future.fail(
                 errors.error_for(code, request.operation, request.path, zxid=zxid, session_id=self.session_id)
             )
-
-    def _knows_no_multi_read(self, xid: int) -> bool:
-        """Whether this answer says so: see `live.gathering`. Its server closes the connection,
-        and does not wait for its turn to say it."""
-        reads = [each for each in self._pending if each.opcode == multi.OPCODE_MULTI_READ]
-        link = self._link
-        if link is None or not any(each.xid == xid for each in reads):
-            return False
-        self._old_servers[link.server] = None
-        self._pending = deque(each for each in self._pending if each.opcode != multi.OPCODE_MULTI_READ)
-        link.close()
-        self.link_lost("the server is older than ZooKeeper 3.6: it knows no multi-read", violated=False)
-        for read in reads:
-            code = multi.UNIMPLEMENTED
-            read.future.fail(errors.error_for(code, read.operation, read.path, session_id=self.session_id))
-        return True
 
     def _watch_event(self, kind: int, path: str) -> None:
         try:

@@ -170,30 +170,13 @@ def old_server_says_no(xid: int) -> bytes:
     return reply(xid, zxid=-1, code=-6) + struct.pack("!i", -1)
 
 
-def node(data: bytes) -> bytes:
-    return struct.pack("!i", len(data)) + data + STAT
-
-
-def names(*children: str) -> bytes:
-    body = b"".join(struct.pack("!i", len(each)) + each.encode() for each in children)
-    return struct.pack("!i", len(children)) + body + STAT
-
-
-def test_an_old_server_is_asked_again_read_by_read(
+def test_an_old_server_fails_a_multi_read_by_name(
     live: Any, server: ScriptedServer, factory: LiveZooKeeperFactory
 ) -> None:
-    """Also a multi-read behind the first; what else was in flight is lost, and no session.
-    The next multi-read, of another session too, is single reads at once."""
+    """What else was in flight is lost with the connection; the session lives on."""
     server.scripts = [
         [frame(WELCOME), None, old_server_says_no(2)],
-        [
-            frame(WELCOME),
-            reply(4, node(b"a")),
-            reply(5, code=-101),
-            reply(6, names("y", "x")),
-            reply(7, node(b"b"), zxid=9),
-        ],
-        [frame(WELCOME), reply(1, node(b"c"))],
+        [frame(WELCOME), reply(4, STAT)],
     ]
 
     async def story() -> None:
@@ -201,38 +184,15 @@ def test_an_old_server_is_asked_again_read_by_read(
             session = factory.open(server.connect_string, 4000)
             assert (await session.events.get()).kind is SessionEventKind.CONNECTED
             lost = session.exists("/e")
-            first = session.multi_read([GetRead("/a"), GetRead(""), GetRead("/none"), ChildrenRead("/c")])
-            second = session.multi_read([GetRead("/b")])
-            with pytest.raises(errors.ConnectionLoss):
-                await lost
-            assert "older than ZooKeeper 3.6" in session.last_loss
-            found = await first
-            assert found.zxid == 7
-            assert [type(each) for each in found.value] == [Node, errors.BadArguments, errors.NoNode, tuple]
-            assert found.value[3] == ("x", "y")
-            last = await second
-            assert (last.value[0].data, last.zxid) == (b"b", 9)
-            other = factory.open(server.connect_string, 4000)
-            assert (await other.multi_read([GetRead("/c")])).value[0].data == b"c"
-            assert (await other.multi_read([])).value == ()
+            refused = session.multi_read([GetRead("/a"), GetRead("")])
+            behind = session.multi_read([GetRead("/b")])
+            with pytest.raises(errors.Unimplemented, match=r"multi_read /a .*needs ZooKeeper 3\.6 or later"):
+                await refused
+            for each in (lost, behind):
+                with pytest.raises(errors.ConnectionLoss):
+                    await each
+            assert isinstance((await session.exists("/e")).value, Stat)
 
     live.run(story())
     asked = [[struct.unpack_from("!ii", each) for each in conversation[1:]] for conversation in server.conversations]
-    assert asked == [[(1, 3), (2, 22), (3, 22)], [(4, 4), (5, 4), (6, 12), (7, 4)], [(1, 4)]]
-
-
-def test_a_connection_lost_between_single_reads_fails_the_whole(
-    live: Any, server: ScriptedServer, factory: LiveZooKeeperFactory
-) -> None:
-    server.scripts = [
-        [frame(WELCOME), old_server_says_no(1)],
-        [frame(WELCOME), reply(2, node(b"a")), struct.pack("!i", -1)],
-    ]
-
-    async def story() -> None:
-        async with live.kernel.timeout(20_000_000, "the test"):
-            session = factory.open(server.connect_string, 4000)
-            with pytest.raises(errors.ConnectionLoss):
-                await session.multi_read([GetRead("/a"), GetRead("/b"), GetRead("/c")])
-
-    live.run(story())
+    assert asked == [[(1, 3), (2, 22), (3, 22)], [(4, 3)]]
