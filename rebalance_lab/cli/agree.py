@@ -62,12 +62,15 @@ def agree(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare live trials with simulated ones: times, overlaps, costs, each as a distribution.
+    """Compare live trials with simulated ones: times, overlaps, costs.
 
-    Each measure agrees within a margin, differs by no more than declared causes explain, differs, or
-    is undecided. Live trials of the store are used; those that are missing are run, one at a time.
-    With --members real, groups of ours (as shipped) and of real consumers are each compared, real ones
-    with simulated members that subscribe as they do, by a white list.
+    Each measure agrees within a margin, differs by no more than declared causes
+    explain, differs, or is undecided. Live trials in the store are used first;
+    missing ones are run, one at a time.
+
+    With --members real two comparisons are made: one of groups of our members
+    as shipped, one of groups of real consumers. The simulated counterparts of
+    real consumers subscribe as they do, by a white list.
     """
     if out is not None and out.suffix not in PICTURES:
         raise Failure(f"--out {out}: a picture is written as .svg or .html")

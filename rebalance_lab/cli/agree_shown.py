@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.analysis.agreement.causes import Live
@@ -23,7 +23,7 @@ _WORLD = {Live.PROCESSES: "processes", Live.REAL: "real members"}
 @dataclass(frozen=True, slots=True)
 class Comparison:
     """One live sample beside the simulated one. `slowed`: the plan of the simulated trials with operations as slow
-    as live ones, if they were asked for."""
+    as live ones; None if they were not run."""
 
     live: LiveSample
     simulated: Sequence[Measured]
@@ -39,7 +39,7 @@ class Comparison:
 
 
 def show(comparison: Comparison) -> None:
-    """One comparison on the terminal; 80 columns are enough."""
+    """One comparison on the terminal. It fits 80 columns."""
     console = answer()
     say(f"[bold]{comparison.title}[/]")
     for name, trials in (("live", comparison.live.trials), ("simulated", comparison.simulated)):
@@ -52,9 +52,8 @@ def show(comparison: Comparison) -> None:
         ]
         columns = ("measure", "live", "simulated", "verdict")
         console.print(table("", columns, shown, numbers=("live", "simulated")))
-        say("Each sample: the quantiles 5 %, 50 % and 95 %.")
-    for line in lines(comparison.rows):
-        say(line)
+        say("Numbers are the 5 %, 50 % and 95 % quantiles of each sample.")
+    _show_reasons(comparison.rows)
     for failed in comparison.live.failed:
         why = failed.why.splitlines()[0]
         console.print(
@@ -76,7 +75,7 @@ def name_of(row: Compared) -> str:
 
 
 def _unit(row: Compared) -> str:
-    """s or ms for times, so that the numbers are short. Partition-times are told the same way."""
+    """s or ms for times and partition-times, so that the numbers are short; empty for counts and shares."""
     if row.measure.unit in (Unit.COUNT, Unit.SHARE):
         return ""
     values = (*row.live.quantiles, *row.simulated.quantiles)
@@ -105,25 +104,28 @@ def number(row: Compared, value: float) -> str:
             return f"{value:g}"
 
 
-def lines(rows: Sequence[Compared]) -> Iterator[str]:
-    """What is to be said of the verdicts, the worst first."""
+def _show_reasons(rows: Sequence[Compared]) -> None:
+    """Why measures have their verdicts, the worst verdict first; then measures that are the same in every trial."""
     few = [row for row in rows if row.verdict is Agreement.UNDECIDED and _is_small(row)]
     for verdict in (Agreement.DIFFERS, Agreement.UNDECIDED, Agreement.EXPLAINED):
-        for row in rows:
-            if row.verdict is verdict and row not in few:
-                yield f"{styled(verdict)}: {row.measure.name}: {reason(row)}"
-    if few:
-        least = min(min(row.live.n, row.simulated.n) for row in few)
-        yield (
-            f"{styled(Agreement.UNDECIDED)}: {len(few)} measures: trials in the smaller sample: {least}; "
-            f"with fewer than {LEAST_TRIALS} nothing can be shown to agree"
-        )
+        reasons = [f"{row.measure.name}: {reason(row)}" for row in rows if row.verdict is verdict and row not in few]
+        if few and verdict is Agreement.UNDECIDED:
+            least = min(min(row.live.n, row.simulated.n) for row in few)
+            reasons.append(
+                f"{len(few)} measures: the smaller sample has {least} trials; "
+                f"nothing can be shown to agree with fewer than {LEAST_TRIALS}"
+            )
+        if reasons:
+            say(styled(verdict))
+        for each in reasons:
+            say(each, lead="  ", markup=False)
     same = [row for row in rows if row.constant and row.simulated.n]
-    if same:
-        none = [row.measure.name for row in same if not row.simulated.quantiles[0]]
-        some = [f"{row.measure.name} {_value(row)}" for row in same if row.simulated.quantiles[0]]
-        yield from ([f"the same in every trial: {', '.join(some)}"] if some else [])
-        yield from ([f"none in any trial: {', '.join(none)}"] if none else [])
+    none = [row.measure.name for row in same if not row.simulated.quantiles[0]]
+    some = [f"{row.measure.name} {_value(row)}" for row in same if row.simulated.quantiles[0]]
+    for heading, names in (("the same in every trial", some), ("none in any trial", none)):
+        if names:
+            say(heading)
+            say("; ".join(names), lead="  ", markup=False)
 
 
 def _is_small(row: Compared) -> bool:

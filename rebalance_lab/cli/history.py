@@ -13,7 +13,8 @@ from rebalance_lab.cli.event_lines import FAULT_MARK, RUNNER_MARK, Lines
 from rebalance_lab.cli.event_selection import AROUND, Wanted, around_of, members_of, place_of, words_of
 from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, Failure, spoken
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
-from rebalance_lab.cli.terminal import answer, pipeable, print_json
+from rebalance_lab.cli.results import title
+from rebalance_lab.cli.terminal import answer, note, pipeable, print_json
 from rebalance_lab.history.compare import Difference, first_difference
 from rebalance_lab.history.events import Event, Kind, Layer, encode
 from rebalance_lab.history.files import History, Trial, load
@@ -44,12 +45,14 @@ def show(
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
 ) -> None:
-    """Print a trial's events, a line each, in the order of the history.
+    """Print a trial's events, one per line, in the order of the history.
 
-    A line has the time in ms since the first event, the event's id, its layer and kind, what it
-    is about, and the id of the event that caused it. !! marks faults, == what the runner says
-    of the trial, >> the event that --around names. Several filters must all hold. A consumer id
-    is shown as {actor}; --json has every field, one event a line.
+    A line has the time in ms since the first event, the event's id, its layer,
+    its kind, details, and the id of the event that caused it. !! marks faults,
+    == marks the phases of the trial, >> marks the event that --around names.
+
+    An event is shown if it passes all filters. A consumer id is shown as
+    {actor}. --json prints every field, one event per line.
     """
     if from_ms is not None and to_ms is not None and from_ms > to_ms:
         raise Failure(f"--from-ms {from_ms:g} is after --to-ms {to_ms:g}: nothing lies between")
@@ -71,10 +74,10 @@ def show(
             for event in shown:
                 print(encode(event).decode())
             return
-        print(f"# {headline(found.trial)}")
+        head(found.trial)
         lines = Lines.of(found.events, shown)
         put((lines.line(event, chosen), event) for event in shown)
-        print(f"# {len(shown)} of {len(found.events)} events")
+        note(f"{len(shown)} of {len(found.events)} events")
 
 
 @history.command()
@@ -100,12 +103,10 @@ def compare(
         raise typer.Exit(AS_EXPECTED if found is None else SURPRISE)
 
 
-def headline(trial: Trial) -> str:
-    """What a trial was, in a line."""
-    facts = [trial.id, trial.scenario, trial.world, trial.rules, f"seed {trial.seed}"]
-    facts += ["control"] if trial.control else []
-    facts += [f"planted bug {trial.plant}"] if trial.plant else []
-    return " · ".join(facts)
+def head(trial: Trial) -> None:
+    """Print which trial the lines that follow are of."""
+    note(trial.id)
+    note(title(trial))
 
 
 def put(lines: Iterable[tuple[str, Event]]) -> None:
@@ -133,10 +134,10 @@ def _shape(ours: History, theirs: History, found: Difference | None) -> dict[str
 
 def _tell(ours: History, theirs: History, found: Difference | None, context: int) -> None:
     for name, each in (("A", ours), ("B", theirs)):
-        print(f"# {name}: {headline(each.trial)}, {len(each.events)} events")
+        note(f"{name}: {each.trial.id}, {len(each.events)} events")
     unlike = _unlike(ours.trial, theirs.trial)
     if unlike:
-        print(f"# not the same experiment: {unlike}")
+        note(f"not the same experiment: {unlike}")
     if found is None:
         print(f"the same history, event for event: {len(ours.events)} events")
         return
@@ -152,7 +153,7 @@ def _tell(ours: History, theirs: History, found: Difference | None, context: int
         if differs is None:
             print(f"{name}  (it has ended)")
     what = f" in: {', '.join(found.fields)}" if found.fields else ""
-    print(f"# the same up to event {found.index}; event {found.index + 1} differs{what}")
+    note(f"the same up to event {found.index}; event {found.index + 1} differs{what}")
 
 
 def _unlike(left: Trial, right: Trial) -> str:

@@ -34,24 +34,33 @@ PLANT = "plant"
 
 StoreOption = Annotated[Path, typer.Option("--store", help="Where trials are kept.", metavar="DIR")]
 WorldOption = Annotated[
-    World, typer.Option("--world", help="Virtual time, OS processes on a real ZooKeeper, or containers.")
+    World,
+    typer.Option(
+        "--world",
+        help="simulated (in virtual time), processes (OS processes on a real ZooKeeper), or containers.",
+        metavar="WORLD",
+    ),
 ]
-_RULES_HELP = "As the articles have it, or as Kafka 0.8.2.2 shipped it."
-RulesOption = Annotated[Rules, typer.Option("--rules", help=_RULES_HELP)]
-#: None where nobody named any: see `rules_of`.
-TrialRulesOption = Annotated[Rules | None, typer.Option("--rules", help=_RULES_HELP, show_default=str(Rules.described))]
+_RULES_HELP = "described: as in the articles; shipped: as in Kafka 0.8.2.2."
+RulesOption = Annotated[Rules, typer.Option("--rules", help=_RULES_HELP, metavar="RULES")]
+#: None if the option is left out: see `rules_of`.
+TrialRulesOption = Annotated[
+    Rules | None, typer.Option("--rules", help=_RULES_HELP, metavar="RULES", show_default=str(Rules.described))
+]
 MembersOption = Annotated[
     Members,
     typer.Option(
-        "--members", help="Ours, Kafka 0.8.2.2's own consumers, or both in turn (ours as shipped); needs Maven."
+        "--members",
+        help="ours; real: Kafka 0.8.2.2's own consumers (needs Maven); mixed: both in turn, ours as shipped.",
+        metavar="MEMBERS",
     ),
 ]
-ControlOption = Annotated[bool, typer.Option("--control", help="The same scenario without its fault.")]
+ControlOption = Annotated[bool, typer.Option("--control", help="Run the scenario without its fault.")]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help="A setting of the scenario; also plant=NAME for a planted bug.", metavar="K=V"),
+    typer.Option("--set", help="Change a setting of the scenario; plant=NAME plants a bug.", metavar="K=V"),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ZooKeeperOption = Annotated[str, typer.Option("--zookeeper", help="A ZooKeeper.", metavar="HOST:PORT")]
 
 TrialArgument = Annotated[str, typer.Argument(help="A trial's folder, or its name in the store.", metavar="TRIAL")]
@@ -60,7 +69,7 @@ DEFAULT_STORE = Path("trials")
 
 
 def trial_folder(trial: str, store: Path) -> Path:
-    """The folder that a TrialArgument means. Raises Failure."""
+    """The folder of a trial that is named by its path, or by its name in the store. Raises Failure."""
     for folder in (Path(trial), store / trial):
         if folder.is_dir():
             return folder
@@ -68,12 +77,12 @@ def trial_folder(trial: str, store: Path) -> Path:
 
 
 def rules_of(rules: Rules | None, members: Members) -> str:
-    """The plan's rule set, as described where none is named. What real members follow is no choice;
-    beside them ours are as shipped. Raises Failure for rules that are named then."""
+    """The plan's rule set: `rules`, or described if it is None. With real members there is no choice, as ours
+    follow the shipped rules beside them. Raises Failure if rules are named then."""
     if members is Members.ours:
         return rules or Rules.described
     if rules is not None:
-        raise Failure(f"--rules {rules} says nothing of real members; leave it out with --members {members}")
+        raise Failure(f"--rules {rules} has no effect on real members; leave it out with --members {members}")
     return members
 
 
@@ -91,12 +100,12 @@ def key_values(texts: Sequence[str] | None, option: str = "--set") -> dict[str, 
 
 
 def grid(texts: Sequence[str] | None) -> list[dict[str, str]]:
-    """Every combination of `k=a,b,c` texts, the last key changing fastest. Raises Failure."""
+    """Every combination of `k=a,b,c` texts; the last key changes fastest. Raises Failure."""
     choices = {key: value.split(",") for key, value in key_values(texts).items()}
     return [dict(zip(choices, combination, strict=True)) for combination in product(*choices.values())]
 
 
 def without_plant(settings: dict[str, str]) -> tuple[dict[str, str], str | None]:
-    """The settings of the scenario, and the planted bug (None for none or an empty name)."""
+    """The settings of the scenario, and the name of the planted bug (None if missing or empty)."""
     rest = {key: value for key, value in settings.items() if key != PLANT}
     return rest, settings.get(PLANT) or None

@@ -12,10 +12,10 @@ from rebalance_lab.checks import judge
 from rebalance_lab.cli.event_lines import Lines, id_text, printable
 from rebalance_lab.cli.event_selection import event_id_of, index_of
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
-from rebalance_lab.cli.history import headline, put
+from rebalance_lab.cli.history import head, put
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
 from rebalance_lab.cli.results import shape, show
-from rebalance_lab.cli.terminal import pipeable, print_json, progress
+from rebalance_lab.cli.terminal import note, pipeable, print_json, progress
 from rebalance_lab.history.compare import first_difference
 from rebalance_lab.history.files import History, Trial, load
 from rebalance_lab.history.views import gave_up
@@ -40,11 +40,13 @@ def replay(
 ) -> None:
     """Run a stored trial again.
 
-    A simulated one must give the same history, and the command says whether it did. A live one
-    runs with the same parameters, into the store; its schedule may differ.
+    A simulated trial must give the same history; the command reports whether
+    it did. A live trial is run with the same parameters and stored as a new
+    trial; its schedule may differ.
 
-    With --until a simulated trial is stopped at once when that event is recorded, counted from 1
-    in the order of `history show`. With --tasks you see what every task waits for at that moment.
+    With --until, a simulated trial is stopped when that event is recorded. N
+    counts from 1, in the order of `history show`. With --tasks, every task is
+    shown with what it waits for at that moment.
     """
     if tasks and until is None:
         raise Failure("--tasks shows a moment: name it with --until N, or --until ACTOR#N")
@@ -121,12 +123,12 @@ def _halt_shape(halt: Halt, history: History, *, tasks: bool) -> dict[str, objec
 
 
 def _tell_halt(halt: Halt, history: History, *, tasks: bool) -> None:
-    print(f"# {headline(history.trial)}")
+    head(history.trial)
     shown = history.events[max(halt.number - 1 - LEADING, 0) : halt.number]
     lines = Lines.of(history.events, shown)
     put((lines.line(event, halt.event.id), event) for event in shown)
-    print(f"# stopped as event {halt.number} of {len(history.events)} was recorded")
+    note(f"stopped when event {halt.number} of {len(history.events)} was recorded")
     if tasks:
         for name, state in halt.tasks:
             print(printable(lines.shorten(f"{name}: {state}")))
-        print(f"# {len(halt.tasks)} tasks")
+        note(f"{len(halt.tasks)} tasks")

@@ -36,7 +36,7 @@ def report(
         typer.Option("--trace", help="Of a trial: also a trace for Perfetto or chrome://tracing.", metavar="FILE"),
     ] = None,
 ) -> None:
-    """Write what a store's trials show, or one trial, as a page that opens from disk."""
+    """Write a store, or one trial, as an HTML page that opens from disk."""
     place = store if what is None else _place(what, store)
     if (place / TRIAL_FILE).is_file():
         _of_trial(place, out, trace)

@@ -5,21 +5,26 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.cli.terminal import answer, say, styled
 from rebalance_lab.history.durations import seconds
+from rebalance_lab.history.files import Trial
 from rebalance_lab.trials import api
 from rebalance_lab.trials.api import TrialResult, replay_command
 
 #: `<group>_host-<actor>-<ms>-<8 hex>`: see `zkconsumer.identifiers`.
 _CONSUMER_ID = re.compile(r"[^\s,]+_host-(m\d+)-\d{13}-[0-9a-f]{1,8}")
 
-#: What is said of an outcome for which the scenario has no expectation.
-EITHER = "the scenario allows clean and violated"
+#: Groups of findings that are shown with their reasons, in this order.
+DIFFERS = "Not as expected"
+FOUND = "Found, as expected"
+EITHER = "Found; the scenario allows clean or violated"
+HEADINGS = (DIFFERS, FOUND, EITHER)
 
 
 def expectations(result: TrialResult) -> Mapping[str, str]:
-    """The outcome that the scenario expects of each check; none where either is right."""
+    """The outcome that the scenario expects of each check; checks for which it allows both are left out."""
     return {name: outcome for name, outcome in api.expectation(result.trial).items() if outcome is not None}
 
 
@@ -51,56 +56,75 @@ def shape(result: TrialResult) -> dict[str, object]:
     }
 
 
-def show(result: TrialResult) -> None:
-    """One trial on the terminal."""
-    trial = result.trial
+def title(trial: Trial) -> str:
+    """`zombie · simulated · described · seed 3 · control`."""
     facts = [trial.scenario, trial.world, trial.rules, f"seed {trial.seed}"]
     facts += ["control"] if trial.control else []
     facts += [f"planted bug {trial.plant}"] if trial.plant else []
-    say(f"[bold]{' · '.join(facts)}[/]")
-    shared = _shared_doubts(result)
-    for name, finding in result.findings.items():
-        if finding.outcome == Outcome.UNKNOWN and finding.why in shared:
-            continue
-        if finding.outcome != Outcome.CLEAN or name in _missed(result):
-            _show_finding(result, name)
-    for why, names in shared.items():
-        say(f"{styled(Outcome.UNKNOWN)} {', '.join(names)}")
-        say(_with_actors(why), lead="  ", markup=False)
-    clean = [name for name, each in result.findings.items() if each.outcome == Outcome.CLEAN]
-    say(", ".join(clean) or "nothing", lead=f"{styled('clean')}    ")
+    return " · ".join(facts)
+
+
+def show(result: TrialResult) -> None:
+    """One trial on the terminal: what differs from the expectation, then anomalies, then the other checks by name."""
+    say(f"[bold]{title(result.trial)}[/]")
+    expected = expectations(result)
+    shown = {name: _heading(finding.outcome, expected.get(name)) for name, finding in result.findings.items()}
+    for heading in HEADINGS:
+        names = [name for name, each in shown.items() if each == heading]
+        if names:
+            say(f"[bold]{heading}[/]")
+        for name in names:
+            _show_finding(result, name, expected[name] if heading == DIFFERS else None)
+    for why, names in _doubts(result).items():
+        say(", ".join(names), lead=f"{styled(Outcome.UNKNOWN)}  ")
+        say(with_actors(why), lead="         ", markup=False)
+    clean = [name for name, each in result.findings.items() if each.outcome == Outcome.CLEAN and not shown[name]]
+    say(", ".join(clean) or "none", lead=f"{styled(Outcome.CLEAN)}    ")
+    if unused := [name for name in CHECKS if name not in result.findings]:
+        say(f"{', '.join(unused)} (nothing in this trial for them to judge)", lead="n/a      ")
     say(styled(result.status), lead="status   ")
     console = answer()
-    console.print(f"history  sha256 {trial.history_sha256}", soft_wrap=True)
+    console.print(f"history  sha256 {result.trial.history_sha256}", soft_wrap=True)
     console.print(f"trial    {result.folder}", soft_wrap=True, markup=False)
     console.print(f"again    {replay_command(result.folder)}", soft_wrap=True, markup=False)
 
 
-def _show_finding(result: TrialResult, name: str) -> None:
-    """A finding that is worth a look: its outcome, what was expected, and why."""
+def _heading(outcome: Outcome, expected: str | None) -> str | None:
+    """Under which of HEADINGS a finding is shown; None for one that is only named."""
+    if outcome == Outcome.UNKNOWN:
+        return None
+    if expected not in (None, outcome):
+        return DIFFERS
+    if outcome == Outcome.CLEAN:
+        return None
+    return EITHER if expected is None else FOUND
+
+
+def _show_finding(result: TrialResult, name: str, expected: str | None) -> None:
+    """One check: its name, outcome and reason. `expected`: the outcome to be named beside its own."""
     finding = result.findings[name]
-    expected = expectations(result).get(name)
-    said = EITHER if expected is None else "as expected" if expected == finding.outcome else f"not {expected}!"
     longest = finding.measures.get("longest_us")
-    say(f"{styled(finding.outcome)} {name} ({said}{f', longest {seconds(longest)}' if longest else ''})")
-    say(_with_actors(finding.why), lead="  ", markup=False)
+    facts = [styled(finding.outcome), *([f"expected {expected}"] if expected else [])]
+    facts += [f"longest {seconds(longest)}"] if longest else []
+    say(f"{name}: {', '.join(facts)}", lead="  ")
+    say(with_actors(finding.why), lead="    ", markup=False)
 
 
-def _shared_doubts(result: TrialResult) -> Mapping[str, list[str]]:
-    """Why several checks are unknown at once, with their names."""
+def _doubts(result: TrialResult) -> Mapping[str, list[str]]:
+    """Why checks are unknown, each reason with the names of its checks."""
     found: dict[str, list[str]] = {}
     for name, finding in result.findings.items():
         if finding.outcome == Outcome.UNKNOWN:
             found.setdefault(finding.why, []).append(name)
-    return {why: names for why, names in found.items() if len(names) > 1}
+    return found
 
 
-def _missed(result: TrialResult) -> list[str]:
-    """Checks that are clean where something else was expected."""
+def surprising(result: TrialResult) -> list[str]:
+    """Checks whose outcome the scenario rules out, in the order of CHECKS."""
     expected = expectations(result)
-    return [name for name, each in result.findings.items() if expected.get(name, each.outcome) != each.outcome]
+    return [name for name, each in result.findings.items() if _heading(each.outcome, expected.get(name)) == DIFFERS]
 
 
-def _with_actors(text: str) -> str:
-    """Consumer ids that the lab's hosts made are long; the member's actor is in them."""
+def with_actors(text: str) -> str:
+    """The text with each consumer id that the lab made replaced by the short name in it: m1, m2, …"""
     return _CONSUMER_ID.sub(r"\1", text)

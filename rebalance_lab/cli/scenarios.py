@@ -11,7 +11,7 @@ from rebalance_lab.cli.failures import spoken
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import answer, print_json, say, table
 from rebalance_lab.trials.api import scenario, scenario_names
-from rebalance_lab.trials.plan import PLANTS, Parameter
+from rebalance_lab.trials.plan import PLANTS, Parameter, value_text
 from rebalance_lab.trials.scenario import Scenario
 
 
@@ -46,7 +46,7 @@ def _show(each: Scenario) -> None:
     claims = f" ({', '.join(each.claims)})" if each.claims else ""
     say(f"[bold]{each.name}[/]{claims}: {escape(each.summary)}")
     say(f"Worlds: {', '.join(each.worlds)}\n")
-    rows = [(one.name, str(one.default), one.unit, escape(_meaning(one))) for one in each.parameters]
+    rows = [(one.name, value_text(one.default), one.unit, escape(_meaning(one))) for one in each.parameters]
     console.print(
         table("Settings, by --set NAME=VALUE", ("name", "default", "unit", "meaning"), rows, numbers=("default",))
     )

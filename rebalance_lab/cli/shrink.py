@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from rebalance_lab.cli.failures import spoken, writable_store
-from rebalance_lab.cli.history import headline
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
+from rebalance_lab.cli.results import title, with_actors
 from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled
 from rebalance_lab.trials.api import replay_command
 from rebalance_lab.trials.shrink import RUNS_LIMIT, Shrunk
@@ -25,9 +25,10 @@ def shrink(
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
 ) -> None:
-    """Find a smaller simulated trial with the same finding: fewer members, partitions, faults, events.
+    """Find a smaller simulated trial with the same finding.
 
-    The smallest that was found is stored, and the command that runs it is printed.
+    Smaller: with fewer members, partitions, faults and events. The smallest
+    trial found is stored, and the command that runs it is printed.
     """
     with spoken(), progress().status(f"shrinking {trial}") as status:
         folder = trial_folder(trial, store)
@@ -60,9 +61,10 @@ def _shape(found: Shrunk) -> dict[str, object]:
 
 def _show(found: Shrunk) -> None:
     surprise = ", a surprise" if found.target.surprise else ""
-    say(headline(found.before), markup=False)
+    say(f"[bold]{title(found.before)}[/]")
+    say(found.before.id, lead="from     ", markup=False)
     say(f"{found.target.check} {styled(found.target.outcome)}{surprise}", lead="finding  ")
-    say(found.result.findings[found.target.check].why, lead="why      ", markup=False)
+    say(with_actors(found.result.findings[found.target.check].why), lead="why      ", markup=False)
     say(f"{found.events[0]} before, {found.events[1]} now, after {found.runs} runs", lead="events   ")
     say(", ".join(found.changes) or "none: nothing smaller shows it", lead="changes  ", markup=False)
     console = answer()

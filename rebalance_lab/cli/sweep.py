@@ -31,7 +31,7 @@ from rebalance_lab.cli.options import (
     rules_of,
     without_plant,
 )
-from rebalance_lab.cli.results import shape
+from rebalance_lab.cli.results import shape, surprising
 from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled, table, watched
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.files import Trial
@@ -68,12 +68,15 @@ def sweep(
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a scenario over settings and seeds; at the end, what the checks found of each combination.
+    """Run a scenario with several settings and seeds; count what the checks find.
 
-    With --master the same trials run on Spark, with the same result: simulated ones have the same
-    history. Its workers need this lab in the same Python, at the same path as here, and the store
-    under the same path: they write the trials themselves. A trial that fails is named, with the
-    command that runs it, and the others go on.
+    With --master the same trials run on Spark. Results are the same; simulated
+    trials have the same histories. Spark's workers need this lab installed in
+    the same Python at the same path, and the store under the same path, as
+    they write the trials themselves.
+
+    A trial that fails is named with the command that runs it again. The other
+    trials go on.
     """
     plans = []
     with spoken():
@@ -161,19 +164,23 @@ def _show(scenario: str, keys: list[str], plans: list[Plan], results: list[api.T
 
 
 def _show_group(group: list[api.TrialResult], console: Console) -> None:
-    """The trials of one combination: a row for each check that has something to tell, and in one
-    line those that are clean in every trial they apply to."""
+    """The trials of one combination: a row for each check that found or measured something, surprises and violations
+    first; and in one line the checks that are clean in every trial they apply to."""
     checks = [check for check in CHECKS if any(check in result.findings for result in group)]
     rows = {check: (*_counts(group, check), _longest(group, check)) for check in checks}
     clean = [check for check in checks if rows[check][0] == rows[check][1] and not rows[check][-1]]
     numbers = ("trials", "clean", "violated", "unknown", "longest")
-    told = [(check, *rows[check]) for check in checks if check not in clean]
-    if told:
-        console.print(table("", ("check", *numbers), told, numbers=numbers))
+    odd = {check for result in group for check in surprising(result)}
+    shown = sorted(
+        (check for check in checks if check not in clean),
+        key=lambda check: (check not in odd, rows[check][2] == "0", rows[check][3] == "0"),
+    )
+    if shown:
+        console.print(table("", ("check", *numbers), [(check, *rows[check]) for check in shown], numbers=numbers))
     if clean:
         say(", ".join(clean), lead=f"{styled('clean')}    ")
     if not group:
-        console.print("no trial came to its end")
+        console.print("no trial was completed")
 
 
 def _name_odd(keys: list[str], results: list[api.TrialResult], console: Console) -> None:
@@ -182,13 +189,15 @@ def _name_odd(keys: list[str], results: list[api.TrialResult], console: Console)
     surprises = [each for each in odd if each.status == api.SURPRISE]
     unknown = [each for each in odd if each.status == api.UNKNOWN]
     for result in [*surprises, *unknown[:UNKNOWN_LISTED_LIMIT]]:
-        told = f"{result.status}: {_which(keys, result.trial)}: {api.replay_command(result.folder)}"
+        found = ", ".join(f"{name} {result.findings[name].outcome}" for name in surprising(result))
+        which = _which(keys, result.trial) + (f" ({found})" if found else "")
+        told = f"{result.status}: {which}: {api.replay_command(result.folder)}"
         console.print(told, soft_wrap=True, markup=False)
     if len(unknown) > UNKNOWN_LISTED_LIMIT:
         console.print(f"… and {len(unknown) - UNKNOWN_LISTED_LIMIT} more that are unknown")
     shrinkable = next((each for each in surprises if each.trial.world == World.simulated), None)
     if shrinkable is not None:
-        console.print(f"made smaller: {shrink_command(shrinkable.folder)}", soft_wrap=True, markup=False)
+        console.print(f"to make it smaller: {shrink_command(shrinkable.folder)}", soft_wrap=True, markup=False)
 
 
 def _name_failed(keys: list[str], failed: list[api.FailedTrial], store: Path, console: Console) -> None:

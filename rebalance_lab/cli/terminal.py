@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import msgspec
@@ -66,6 +67,14 @@ def say(text: str, *, lead: str = "", markup: bool = True) -> None:
             line.rstrip()
             console.print(head + line, soft_wrap=True)
             head = Text(" " * head.cell_len)
+
+
+def note(text: str) -> None:
+    """Print a remark between lines of data: wrapped as `say` does, each line after `# `."""
+    width = _answer(PROSE_WIDTH).width - len("# ")
+    edges = [0, *_breaks(text, width), len(text)]
+    for begin, end in pairwise(edges):
+        print(f"# {text[begin:end].rstrip()}")
 
 
 def _breaks(text: str, width: int) -> Iterator[int]:

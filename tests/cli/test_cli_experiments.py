@@ -74,12 +74,30 @@ def test_run_ends_with_its_findings_and_the_replay_command(command: CommandLine,
 
 def test_findings_say_what_was_expected_and_name_members_by_actor(command: CommandLine, tmp_path) -> None:
     lines = command("run", "zombie", "--store", tmp_path).out.splitlines()
-    index = next(number for number, line in enumerate(lines) if line.startswith("violated belief_overlap"))
-    assert lines[index].startswith("violated belief_overlap (as expected, longest ")
-    assert lines[index + 1].startswith("  m1 and m2 both believed for ")
-    assert any(line.startswith("violated churn (the scenario allows clean and violated") for line in lines)
-    surprise = command("run", "zombie", "--set", "plant=never-claim-last", "--store", tmp_path).out
-    assert "violated unowned_window (not clean!" in surprise
+    assert lines[1] == "Found, as expected"
+    assert lines[2].startswith("  belief_overlap: violated, longest ")
+    assert lines[3].startswith("    m1 and m2 both believed for ")
+    either = lines.index("Found; the scenario allows clean or violated")
+    assert lines[either + 1] == "  churn: violated"
+    surprise = command("run", "zombie", "--set", "plant=never-claim-last", "--store", tmp_path).out.splitlines()
+    assert surprise[1] == "Not as expected"
+    odd = surprise[2 : surprise.index("Found, as expected")]
+    assert [line.split(",")[0] for line in odd if not line.startswith("    ")] == [
+        "  contradiction: violated",
+        "  omission: violated",
+        "  unowned_window: violated",
+    ]
+    assert all(", expected clean" in line for line in odd if not line.startswith("    "))
+
+
+@pytest.mark.parametrize("settings", [[], ["--control"], ["--set", "plant=pause-that-does-not-bite"]])
+def test_run_fits_80_columns_but_for_what_is_copied(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: list[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = command("run", "zombie", *settings, "--store", tmp_path).out.splitlines()
+    assert all(len(line) <= 80 or line.startswith(("trial ", "again ")) for line in lines)
+    assert any(line.startswith("n/a      broker_change_noticed") for line in lines)
 
 
 def test_a_choice_is_named_with_what_it_may_be(command: CommandLine) -> None:
@@ -198,7 +216,10 @@ def test_sweep_names_every_surprise_with_its_seed_and_replay_command(command: Co
     ended = command("sweep", "zombie", "--seeds", 11, "--set", "plant=never-claim-last", "--store", tmp_path)
     assert ended.code == 1
     named = [line for line in ended.out.splitlines() if line.startswith("surprise: ")]
-    assert [line.split(": ")[1] for line in named] == [f"seed {n}, plant=never-claim-last" for n in range(1, 12)]
+    found = "(contradiction violated, omission violated, unowned_window violated)"
+    assert [line.split(": ")[1] for line in named] == [
+        f"seed {n}, plant=never-claim-last {found}" for n in range(1, 12)
+    ]
     for line in (named[0], named[-1]):
         assert command(*line.split(": ")[2].split()[1:]).code == 1
 
@@ -206,7 +227,7 @@ def test_sweep_names_every_surprise_with_its_seed_and_replay_command(command: Co
 def test_sweep_as_json_names_surprises_on_stderr(command: CommandLine, tmp_path) -> None:
     ended = command("sweep", "zombie", "--seeds", 1, "--set", "plant=never-claim-last", "--store", tmp_path, "--json")
     assert len(ended.out.splitlines()) == 1
-    assert ended.err.startswith("surprise: seed 1, plant=never-claim-last: rebalance-lab replay ")
+    assert ended.err.startswith("surprise: seed 1, plant=never-claim-last (contradiction violated, ")
 
 
 def test_sweep_lists_some_of_the_unknown(command: CommandLine, tmp_path) -> None:
@@ -235,12 +256,12 @@ def test_a_trial_that_fails_is_named_and_the_others_go_on(command: CommandLine, 
     lines = [json.loads(line) for line in command(*sweep, "--json").out.splitlines()]
     assert sorted(line["status"] for line in lines) == ["as expected", "as expected", "failed", "failed"]
     assert all(line["why"].startswith("GaveUp: ") for line in lines if line["status"] == "failed")
-    assert "fetcher_stop_ms=9000000\nno trial came to its end\n" in ended.out
+    assert "fetcher_stop_ms=9000000\nno trial was completed\n" in ended.out
 
 
 def test_a_surprise_can_be_made_smaller(command: CommandLine, tmp_path) -> None:
     ended = command("sweep", "zombie", "--seeds", 2, "--set", "plant=never-claim-last", "--store", tmp_path)
-    (line,) = [line for line in ended.out.splitlines() if line.startswith("made smaller: ")]
-    shrunk = command(*line.split()[3:], "--runs", 2, "--json").json
+    (line,) = [line for line in ended.out.splitlines() if line.startswith("to make it smaller: ")]
+    shrunk = command(*line.split(": ")[1].split()[1:], "--runs", 2, "--json").json
     assert shrunk["shrunk_from"].startswith("zombie-simulated-described-s1-")
     assert shrunk["surprise"] is True

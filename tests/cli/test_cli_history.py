@@ -51,12 +51,12 @@ def test_a_whole_trial_is_a_line_an_event(command: CommandLine, trial: Path, his
     ended = command("history", "show", trial)
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
-    assert lines[0] == f"# {history.trial.id} · zombie · simulated · described · seed 1"
+    assert lines[:2] == [f"# {history.trial.id}", "# zombie · simulated · described · seed 1"]
     assert lines[-1] == f"# {len(history.events)} of {len(history.events)} events"
-    assert len(lines) == len(history.events) + 2
+    assert len(lines) == len(history.events) + 3
     assert "\x1b" not in ended.out
     ids = [f"{event.actor}#{event.n}" for event in history.events]
-    assert [line.split()[1 if line.startswith(" ") else 2] for line in lines[1:-1]] == ids
+    assert [line.split()[1 if line.startswith(" ") else 2] for line in lines[2:-1]] == ids
     wordy = ("member-started", "decided", "observed", "multi_read")  # settings and lists: as long as they are
     plain = [line for line in lines if not any(word in line for word in wordy)]
     assert sum(len(line) > WIDTH for line in plain) < len(plain) / 50
@@ -177,7 +177,7 @@ def test_on_a_terminal_lines_are_coloured_and_cut_at_its_edge(trial: Path) -> No
     plain = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in lines]
     assert max(map(len, plain)) == WIDTH
     assert any(line.endswith("…") for line in plain)
-    assert all(line[3:].split()[0].replace(".", "").isdigit() for line in plain[1:-1]), "a line was broken"
+    assert all(line[3:].split()[0].replace(".", "").isdigit() for line in plain[2:-1]), "a line was broken"
 
 
 def _everything(descriptor: int) -> str:

@@ -30,10 +30,10 @@ def test_the_event_is_shown_with_those_before_it_and_the_tasks(
     ended = command("replay", trial, "--until", 200, "--tasks")
     assert (ended.code, ended.err) == (0, "")
     lines = ended.out.splitlines()
-    assert [line for line in lines if line.startswith(">> ")] == [lines[6]]
-    assert f" {event.actor}#{event.n} " in lines[6]
-    assert lines[7] == f"# stopped as event 200 of {len(history.events)} was recorded"
-    tasks = lines[8:-1]
+    assert [line for line in lines if line.startswith(">> ")] == [lines[7]]
+    assert f" {event.actor}#{event.n} " in lines[7]
+    assert lines[8] == f"# stopped when event 200 of {len(history.events)} was recorded"
+    tasks = lines[9:-1]
     assert lines[-1] == f"# {len(tasks)} tasks"
     assert tasks[0].startswith("scenario zombie: ")
     assert any(line.startswith("m1/member m1: waits for first of flag close m1") for line in tasks)
@@ -44,7 +44,7 @@ def test_an_id_is_as_good_as_a_number(command: CommandLine, trial: Path, history
     event = history.events[199]
     by_number = command("replay", trial, "--until", 200)
     assert command("replay", trial, "--until", f"{event.actor}#{event.n}") == by_number
-    assert len(by_number.out.splitlines()) == 8
+    assert len(by_number.out.splitlines()) == 9
 
 
 def test_as_json(command: CommandLine, trial: Path, history: History) -> None:

@@ -24,8 +24,32 @@ def test_a_reason_that_several_checks_share_is_printed_once(capsys: pytest.Captu
     }
     show(TrialResult(Path("store/trial"), history.trial, findings))
     told = capsys.readouterr().out.splitlines()
-    assert "unknown churn, orphan_owner" in told
-    assert told[told.index("unknown churn, orphan_owner") + 1] == f"  {doubt}"
-    assert sum(line == f"  {doubt}" for line in told) == 1
+    at = told.index("unknown  churn, orphan_owner")
+    assert told[at + 1] == f"         {doubt}"
+    assert told[at + 2] == "unknown  omission"
+    assert sum(line.strip() == doubt for line in told) == 1
     assert f" nobody owns t/0; but {doubt} " in " ".join(" ".join(told).split())
     assert "clean    registration" in told
+
+
+def test_a_check_that_is_clean_against_the_expectation_stands_first(capsys: pytest.CaptureFixture[str]) -> None:
+    history, _ = simulate(make_plan("zombie"))
+    findings = {
+        "churn": Finding(Outcome.VIOLATED, "1 partition moved"),
+        "effect_overlap": Finding(
+            Outcome.VIOLATED, "m1 and m2 both worked on t1/0", measures={"longest_us": 1_500_000}
+        ),
+        "zombie_overlap": Finding(Outcome.CLEAN, "no member outlived its session"),
+    }
+    show(TrialResult(Path("store/trial"), history.trial, findings))
+    assert capsys.readouterr().out.splitlines()[1:10] == [
+        "Not as expected",
+        "  zombie_overlap: clean, expected violated",
+        "    no member outlived its session",
+        "Found, as expected",
+        "  effect_overlap: violated, longest 1.500 s",
+        "    m1 and m2 both worked on t1/0",
+        "Found; the scenario allows clean or violated",
+        "  churn: violated",
+        "    1 partition moved",
+    ]

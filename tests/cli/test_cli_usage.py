@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 from cli_tools import CommandLine
 
 from rebalance_lab.cli.failures import Failure, exit_code
+from rebalance_lab.cli.main import app
 from rebalance_lab.cli.options import grid, key_values, without_plant
 
 
@@ -32,6 +34,16 @@ def test_help_lists_every_command(command: CommandLine) -> None:
         "whatif",
     ):
         assert f" {name} " in ended.out
+
+
+def test_help_texts_keep_their_line_breaks_on_80_columns() -> None:
+    """Longer lines are broken twice: where they are here, and at the terminal's edge."""
+    groups = [app, *(each.typer_instance for each in app.registered_groups)]
+    callbacks = [each.callback for group in groups if group is not None for each in group.registered_commands]
+    for callback in callbacks:
+        assert callback is not None
+        text = inspect.getdoc(callback) or ""
+        assert text and max(len(line) for line in text.splitlines()) <= 78, callback.__name__
 
 
 def test_version(command: CommandLine) -> None:
@@ -90,11 +102,11 @@ def test_an_unknown_setting_lists_the_known_ones(command: CommandLine, tmp_path,
         (["run", "zombie", "--seed", "-1"], "Invalid value for '--seed': Input should be greater than or equal to 0"),
         (
             ["run", "zombie", "--rules", "described", "--members", "real"],
-            "--rules described says nothing of real members; leave it out with --members real",
+            "--rules described has no effect on real members; leave it out with --members real",
         ),
         (
             ["sweep", "zombie", "--rules", "described", "--members", "mixed"],
-            "--rules described says nothing of real members; leave it out with --members mixed",
+            "--rules described has no effect on real members; leave it out with --members mixed",
         ),
         (["run"], "Missing argument 'SCENARIO'"),
         (["fly"], "No such command 'fly'"),

@@ -56,7 +56,7 @@ def test_the_command_line_takes_rules_or_members() -> None:
     assert rules_of(None, Members.real) == "real"
     assert rules_of(None, Members.mixed) == "mixed"
     for rules in Rules:
-        with pytest.raises(Failure, match=f"--rules {rules} says nothing of real members"):
+        with pytest.raises(Failure, match=f"--rules {rules} has no effect on real members"):
             rules_of(rules, Members.mixed)
 
 
