@@ -4,8 +4,8 @@ Kafka 0.8.2 (`ZookeeperConsumerConnector`, `rebalance`) does one of these things
 
 - It finds no broker: the attempt ends with a warning, and the registry had no broker.
 - It reads the list of members, decides, and claims what it wants. So the attempt that decided last must have read that
-  list. For each partition that it wants, an owner znode of its own must stand during the rebalance, or ZooKeeper must
-  have refused to create one.
+  list. For each partition that it wants, an owner znode that names it must stand during the rebalance, or ZooKeeper
+  must have refused to create one.
 - All its attempts fail. At least one must have made a request before.
 
 Where operations are only counted, the attempt that decided must have made FEWEST_READS, and one for each member of its
@@ -22,10 +22,9 @@ from rebalance_lab.checks.excuses import found_no_broker
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance
 from rebalance_lab.checks.operations import only_counted, recorded_singly, requests
-from rebalance_lab.checks.znodes import Znode
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import actor_by_session, events_of, once
+from rebalance_lab.history.views import events_of, once
 
 #: An attempt that decides makes 2B + C + T + 6 reads at least, for B brokers, C members and T topics.
 FEWEST_READS = 7
@@ -93,12 +92,8 @@ def _claimed(history: History, life: Life, rebalance: Rebalance, attempt: Attemp
         place
         for place in partitions_in(attempt.decided.of("wants"))
         if not any(
-            each.stood(begin_us, end_us) and _mine(history, each, life)
+            each.member == life.member and each.stood(begin_us, end_us)
             for each in owners_at(history, life.group, *place)
         )
     ]
     return not missing or refused(history, life, begin_us, end_us) >= len(missing)
-
-
-def _mine(history: History, owner: Znode, life: Life) -> bool:
-    return owner.member == life.member or actor_by_session(history).get(owner.created.session) == life.actor

@@ -211,8 +211,7 @@ def _follows(history: History, life: Life, began: Event, change: Event) -> bool:
         return True
     heard = _heard(history).get(began.actor)
     if heard is None:
-        early = history.trial.world == "simulated" and began.at_us < change.at_us
-        return not early and triggered_since(history, life, began, change)
+        return triggered_since(history, life, began, change)
     index = bisect_left(heard[0], began.n)
     return index > 0 and heard[1][index - 1] >= (change.zxid or 0)
 
