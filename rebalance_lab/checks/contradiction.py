@@ -3,8 +3,9 @@
 Looked at is what members say they decided (DECIDED) from the first rest until the phase `closing`. Of members that
 dealt from one view, two want the same partition, in any of their deals from it, or all of them together leave one of
 their topics' partitions out by their last deals from it (mixed assignors: S5). Who saw another view plays no part here:
-see `disagreement`. What a view held is taken from what its member had read (`deals`). A decision that names no list of
-members, or one that its member had not read, is left out, and then nothing is clean.
+see `disagreement`. A member's view is what it had read in the attempt (`deals`), so that who deals from a list that it
+remembers from before contradicts the others. Where a decision names no list of members, or one that its member had not
+read in the attempt, nothing is clean.
 
 Witness: the two DECIDED; where something was left out, the DECIDED of all members of the view.
 """
@@ -19,7 +20,7 @@ from rebalance_lab.checks.faults import TOLERANCE_US, not_violated, violated
 from rebalance_lab.checks.groups import partitions_of, topic_changes
 from rebalance_lab.checks.model import Check, Finding
 from rebalance_lab.checks.scope import NO_REST, changes_scope
-from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.events import EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
 
@@ -46,14 +47,7 @@ def judge(history: History) -> Finding:
 
 def _odd(history: History, same: Sequence[Deal]) -> _Contradiction | None:
     latest = {deal.member: deal for deal in same}
-    counted = [deal for deal in same if deal is latest[deal.member] or _reported(deal)]
-    return _both_want(counted) or _left_out(history, list(latest.values()))
-
-
-def _reported(deal: Deal) -> bool:
-    """Whether its member reports the view too. Where a watch fires in an attempt a topic is read twice, and what the
-    member dealt from may be the first, which is another view."""
-    return deal.decided.of("view") == deal.view.digest
+    return _both_want(same) or _left_out(history, list(latest.values()))
 
 
 def _both_want(same: Sequence[Deal]) -> _Contradiction | None:
@@ -72,8 +66,8 @@ def _left_out(history: History, same: Sequence[Deal]) -> _Contradiction | None:
     if len(same) != same[0].members:
         return None
     wanted = {each for deal in same for each in deal.wants}
-    topics = _partitions(history, same[0].view.subscription.split(), same[0].decided)
-    left = [each for each in topics if each not in wanted]
+    seen = same[0].partitions
+    left = [each for each in (_partitions(history, same) if seen is None else seen) if each not in wanted]
     if not left:
         return None
     topic, partition = left[0]
@@ -81,14 +75,13 @@ def _left_out(history: History, same: Sequence[Deal]) -> _Contradiction | None:
     return _Contradiction(why, tuple(deal.decided.id for deal in same))
 
 
-def _partitions(history: History, topics: Sequence[str], by: Event) -> list[Partition]:
-    """The partitions these topics had some time before an event (a filter names no topic)."""
-    latest = {
-        topic: event
-        for topic, event in topic_changes(history)
-        if topic in topics and event.at_us < by.at_us - TOLERANCE_US
-    }
-    return [(topic, partition) for topic, event in sorted(latest.items()) for partition in partitions_of(event)]
+def _partitions(history: History, same: Sequence[Deal]) -> Sequence[Partition]:
+    """The partitions of a view whose reads are not recorded: those that its topics had some time before the first
+    attempt that dealt from it (a filter names no topic)."""
+    topics = same[0].view.subscription.split()
+    before_us = min(deal.attempt.began.at_us for deal in same) - TOLERANCE_US
+    changes = [(topic, event) for topic, event in topic_changes(history) if topic in topics and event.at_us < before_us]
+    return [(topic, partition) for topic, event in sorted(dict(changes).items()) for partition in partitions_of(event)]
 
 
 def _decides(history: History) -> bool:
@@ -99,7 +92,7 @@ CHECK = Check(
     name="contradiction",
     compares=(Layer.OP, Layer.REGISTRY),
     meaning="Members dealt out partitions from one view, and against each other.",
-    plants=("never-claim-last",),
+    plants=("never-claim-last", "deal-from-before"),
     judge=judge,
     applies=_decides,
 )

@@ -1,9 +1,9 @@
 """Deals: what members decided in an attempt, and from which view; and rounds of deals that overlap.
 
-A decision (DECIDED) names the list of members that it was made from. What was on that list is taken from what the
-member read (`checks.reads`). A decision is left out if it names no list, or one that its member never read; one that
-names a list of an earlier attempt stays, and leaves the finding in doubt. Where operations are only counted, what
-the decision reports is taken.
+A decision (DECIDED) names the list of members that it was made from. What its member saw is what it had read in that
+attempt (`checks.reads`): who deals from a list that it remembers has seen another one, and a decision that names a
+list which its member had not read leaves the finding in doubt. A decision is left out if it names no list, or if the
+reads leave open what its member saw. Where operations are only counted, what the decision reports is taken.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from rebalance_lab.checks.groups import registration_of
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
 from rebalance_lab.checks.operations import only_counted
-from rebalance_lab.checks.reads import read_list
+from rebalance_lab.checks.reads import view_read, views_read
 from rebalance_lab.checks.scope import Scope
 from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
@@ -46,7 +46,8 @@ class Deal:
     """One attempt that came to a decision. `members`: how many were registered, by its view;
     `ended`: the end of the attempt, or of the last one that went on with its claims (with
     keep.claims.on.conflict), None where the history ends first; `conflicts`: those of these
-    attempts that failed because, as they report, others owned what they wanted."""
+    attempts that failed because, as they report, others owned what they wanted; `named`: whether its member had read
+    the list that the decision names; `partitions`: those of its view, None where operations are only counted."""
 
     life: Life
     attempt: Attempt
@@ -57,6 +58,8 @@ class Deal:
     ended: Event | None
     end_us: int
     conflicts: tuple[Attempt, ...] = ()
+    named: bool = True
+    partitions: tuple[Partition, ...] | None = None
 
     @property
     def member(self) -> str:
@@ -129,7 +132,7 @@ def undated(history: History, scope: Scope) -> str | None:
 
 
 def _misnamed(history: History, scope: Scope, life: Life) -> Iterator[str]:
-    """Decisions of a member that name a list which it did not read in that attempt."""
+    """Decisions of a member that name a list which it did not read in that attempt, or leave open what it saw."""
     for attempt in (each for rebalance in life.rebalances for each in rebalance.attempts):
         decided = attempt.decided
         zxid = None if decided is None else decided.of("members_zxid")
@@ -140,8 +143,9 @@ def _misnamed(history: History, scope: Scope, life: Life) -> Iterator[str]:
             or life.actor in only_counted(history)
         ):
             continue
-        read = read_list(history, life.group, decided, zxid)
-        if read is None or read.at.n < attempt.began.n:
+        if view_read(history, life.group, attempt.began, decided) is None:
+            yield f"{life.member} decided, and what it had read in that attempt leaves open from which view"
+        if not any(each.zxid == zxid for each in views_read(history, life.group, attempt.began, decided)):
             yield f"{life.member} decided by a list of members of zxid {zxid:#x}, and had not read it in that attempt"
 
 
@@ -190,11 +194,12 @@ def _deal(
     zxid, members, digest = (decided.of(name) for name in ("members_zxid", "members", "view"))
     if not isinstance(zxid, int):
         return None
+    read = None
     if life.actor not in only_counted(history):
-        read = read_list(history, life.group, decided, zxid)
+        read = view_read(history, life.group, attempt.began, decided)
         if read is None:
             return None
-        members, digest = read.members, read.digest
+        zxid, members, digest = read.zxid, read.members, read.digest
     course = _course(rebalance, index)
     ended = course[-1].ended
     subscription = subscriptions.get((life.group, life.member), "")
@@ -208,6 +213,8 @@ def _deal(
         ended=ended,
         end_us=end_us if ended is None else ended.at_us,
         conflicts=tuple(each for each in course if each.failed is not None and each.failed.of("reason") == "conflict"),
+        named=read is None or read.is_named(decided),
+        partitions=None if read is None else tuple((topic, each) for topic, its in read.partitions for each in its),
     )
 
 

@@ -12,8 +12,9 @@ these follows (`split_deals`): a *conflict*, an attempt that fails on an owner z
 by its own deal; a *wrong claim*, a deal from the older list that succeeds in claiming what is another's by the
 newer; a partition *left out*, which nobody owns when the round ends, and which no deal of the round wants. Members
 may see different lists and deal the same shares: then nothing follows, and that is counted. Claim Z8 stands on this.
-What a view held is taken from what its member had read (`deals`). A decision that names no list, or one that its
-member had not read, is left out, and then nothing is clean.
+What a view held is taken from what its member had read in the attempt (`deals`): who deals from a list that it
+remembers from before has seen no other view, and is found by `contradiction`. Where a decision names no list, or one
+that its member had not read in the attempt, it is left out, and nothing is clean.
 
 Witness: the two DECIDED and what followed: of a conflict the CREATED and the ATTEMPT_FAILED; of a wrong claim the
 CREATED and the DECIDED of the partition's owner by the newer list; where something was left out, the DECIDED of all.
@@ -68,7 +69,7 @@ def judge(history: History) -> Finding:
     rounds, made from a list that the registry had changed before they were decided; `stale_succeeded` of them made
     a wrong claim. `unowned`: partitions without an owner when such a round ended, whatever the reason."""
     scope = changes_scope(history)
-    deals = [] if scope is None else deals_in(history, scope)
+    deals = [] if scope is None else [deal for deal in deals_in(history, scope) if deal.named]
     rounds = rounds_of(deals)
     found = _rounds_apart(history, rounds, deals)
     harmful = [] if clock_drifted(history) else [one for one in found if one.worst is not None]
@@ -137,7 +138,7 @@ CHECK = Check(
     name="disagreement",
     compares=(Layer.OP, Layer.REGISTRY),
     meaning="Members dealt out partitions from different views, to their harm.",
-    plants=("deal-from-before",),
+    plants=("old-lists",),
     judge=judge,
     applies=_decides,
 )

@@ -1,15 +1,18 @@
-"""What a member had read when it decided: the list of members that its decision names, and its topics.
+"""What a member had read in an attempt when it decided: lists of its group's members, and its topics.
 
 A reply carries the zxid of the last transaction that its server knew, so the registry's events say what the reply held.
-A decision (DECIDED) names the list that it was made from by `members_zxid`, the zxid of the latest change of that list.
-If the member had such a reply, the list is what the registry held then, whatever else the decision reports of it.
+What a member reports of its decision (DECIDED: `members_zxid`, the zxid of the latest change of the list; `view`, the
+digest of list and partitions) only chooses among what it had read: in one attempt a process may read lists and topics
+several times, as ZkClient's event thread reads again what a watch fired for. Where the report fits none of these, the
+member saw what it had read if that was one view only; otherwise what it dealt from is not known.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice, product
 
 from rebalance_lab.checks.groups import membership_changes, partitions_of, topic_changes
 from rebalance_lab.history.events import Event, Kind
@@ -19,25 +22,51 @@ from rebalance_lab.wire.view_digest import view_digest
 
 _TOPICS = "/brokers/topics/"
 
+#: More combinations of what topics held are not looked at: so many never change within one attempt.
+_MOST_VIEWS = 256
+
 
 @dataclass(frozen=True, slots=True)
-class ReadList:
-    """`members`: how many were on the list; `digest`: of these and of the partitions of the topics that were read
-    before it in the same attempt; `at`: the OK of the reply."""
+class Read:
+    """A view that a member had read. `zxid`: of the latest change of its list of members; `members`: how many were on
+    it; `partitions`: (topic, its partitions) of the topics that were read before it in the attempt; `digest`: of the
+    members and these."""
 
+    zxid: int
     members: int
+    partitions: tuple[tuple[str, tuple[int, ...]], ...]
     digest: str
-    at: Event
+
+    def is_named(self, decided: Event) -> bool:
+        """Whether a decision says that it was made from this list."""
+        return decided.of("members_zxid") == self.zxid
+
+    def is_told(self, decided: Event) -> bool:
+        """Whether a decision says that it was made from this view."""
+        return self.is_named(decided) and decided.of("view") == self.digest
 
 
-def read_list(history: History, group: str, decided: Event, zxid: int) -> ReadList | None:
-    """The latest reply before a decision whose list of members had changed last at a zxid; None where there is none."""
+def views_read(history: History, group: str, began: Event, decided: Event) -> list[Read]:
+    """The views that a process had read in an attempt when it decided, each once."""
+    found: dict[Read, None] = {}
     replies = _lists_read(history).get((decided.actor, f"/consumers/{group}/ids"), ())
-    for reply in reversed([each for each in replies if each.n < decided.n]):
-        changed, members = _members_at(history, group, reply.zxid or 0)
-        if changed == zxid:
-            return ReadList(len(members), view_digest(members, _partitions_before(history, reply)), reply)
-    return None
+    for reply in [each for each in replies if began.n < each.n < decided.n]:
+        zxid, members = _members_at(history, group, reply.zxid or 0)
+        if zxid is not None:
+            for partitions in _partitions_before(history, began, reply):
+                read = Read(zxid, len(members), tuple(partitions.items()), view_digest(members, partitions))
+                found[read] = None
+    return list(found)
+
+
+def view_read(history: History, group: str, began: Event, decided: Event) -> Read | None:
+    """The view that a process dealt from; None where it is not known, or there is none."""
+    found = views_read(history, group, began, decided)
+    for fits in (Read.is_told, Read.is_named):
+        fitting = [each for each in found if fits(each, decided)]
+        if fitting:
+            return fitting[0] if len(fitting) == 1 else None
+    return found[0] if len(found) == 1 else None
 
 
 @once
@@ -72,24 +101,16 @@ def _lists(history: History) -> dict[str, list[tuple[int, tuple[str, ...]]]]:
     return {group: list(lists.items()) for group, lists in found.items()}
 
 
-def _partitions_before(history: History, reply: Event) -> dict[str, tuple[int, ...]]:
-    """Topics that the process had read in its attempt before a reply, with the partitions that they had then."""
-    began = _latest(_attempts(history).get(reply.actor, []), reply)
-    read: dict[str, Event] = {}
+def _partitions_before(history: History, began: Event, reply: Event) -> Iterator[dict[str, tuple[int, ...]]]:
+    """Topics that the process had read in the attempt before a reply, with the partitions that they had then; all
+    combinations where topics were read more than once, and had changed."""
+    read: dict[str, dict[tuple[int, ...], None]] = {}
     for event in _topics_read(history).get(reply.actor, ()):
-        if began is not None and began.n < event.n < reply.n:
-            read[str(event.of("path")).removeprefix(_TOPICS)] = event
-    return {topic: _topic_at(history, topic, event.zxid or 0) for topic, event in read.items()}
-
-
-def _latest(events: Sequence[Event], before: Event) -> Event | None:
-    place = bisect_right(events, before.n, key=lambda event: event.n)
-    return events[place - 1] if place else None
-
-
-@once
-def _attempts(history: History) -> dict[str, list[Event]]:
-    return _by_actor(events_of(history, Kind.ATTEMPT_BEGAN))
+        if began.n < event.n < reply.n:
+            topic = str(event.of("path")).removeprefix(_TOPICS)
+            read.setdefault(topic, {})[_topic_at(history, topic, event.zxid or 0)] = None
+    for chosen in islice(product(*read.values()), _MOST_VIEWS):
+        yield dict(zip(read, chosen, strict=True))
 
 
 @once

@@ -49,6 +49,7 @@ PLANTS: dict[str, str] = {
     "rebalance-unasked": "member: rebalances once though nothing has changed",
     "recorder-loses-releases": "recorder: forgets that owner znodes were deleted",
     "two-owners": "simulated server: lets a second owner znode be created over the first",
+    "old-lists": "simulated server: answers with the list of members that the session had read before",
     "pause-that-does-not-bite": "fault: says it pauses the member and does not",
     "pause-that-overstays": "fault: pauses the member ten times as long as it was told",
 }

@@ -88,10 +88,10 @@ def test_the_digest_that_a_decision_reports_plays_no_part() -> None:
 
 
 @pytest.mark.parametrize("named", [0, 999])
-def test_a_list_that_its_member_never_read_is_left_out(named: int) -> None:
+def test_who_names_a_list_that_it_never_read_saw_the_one_that_it_read(named: int) -> None:
     story = ReadStory()
     story.decided(2500, "m1", story.lists[2], named)
-    assert story.deals() == []
+    assert [(deal.view.zxid, deal.members) for deal in story.deals()] == [(story.lists[2], 3)]
     assert story.doubt() == (
         f"g_m1 decided by a list of members of zxid {named:#x}, and had not read it in that attempt"
     )
@@ -102,22 +102,24 @@ def test_a_member_that_recorded_no_list_read_none() -> None:
     story = ReadStory()
     story.decided(2500, "m1", None, story.lists[2])
     assert story.deals() == []
+    assert story.doubt() == "g_m1 decided, and what it had read in that attempt leaves open from which view"
+    assert story.disagreement().outcome is Outcome.UNKNOWN
 
 
 def test_a_list_that_is_read_later_is_not_the_one() -> None:
     story = ReadStory()
     story.decided(2500, "m1", story.lists[1], story.lists[2])
     story.asks(2600, "m1", "children", IDS, zxid=story.lists[2])
-    assert story.deals() == []
+    assert [deal.view.zxid for deal in story.deals()] == [story.lists[1]]
 
 
-def test_a_list_of_an_attempt_before_stays_in_doubt() -> None:
+def test_a_list_of_an_attempt_before_was_not_seen_in_this() -> None:
     """A member may deal from an old list (plant deal-from-before), and it may report that it did."""
     story = ReadStory()
     _, second, third = story.lists
     story.decided(1500, "m1", second, second)
     story.decided(2500, "m1", third, second)
-    assert [(deal.view.zxid, deal.members) for deal in story.deals()] == [(second, 2), (second, 2)]
+    assert [(deal.view.zxid, deal.members) for deal in story.deals()] == [(second, 2), (third, 3)]
     assert str(story.doubt()).startswith(f"g_m1 decided by a list of members of zxid {second:#x}")
 
 

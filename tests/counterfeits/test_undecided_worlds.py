@@ -20,6 +20,7 @@ from rebalance_lab.scenarios import zombie
 from rebalance_lab.trials.lab import Lab
 from zkconsumer.claims import Claims
 from zkconsumer.fetchers import Fetchers
+from zkconsumer.group_view import Snapshot
 from zkconsumer.rebalance import Rebalancer
 
 _TAKE, _FETCHERS, _PAUSE = Claims.take, Fetchers.__init__, zombie.pause
@@ -109,6 +110,17 @@ def owned_by_an_operator(seed: int) -> History:
     return History(history.trial, tuple(forged.get(each.id, each) for each in history.events))
 
 
+def deals_from_memory(seed: int) -> History:
+    """Z8: ZooKeeper shows nobody the past. One member deals from the list that it read in its rebalance before."""
+
+    def seen(self: Rebalancer, snapshot: Snapshot) -> Snapshot:
+        former, self._snapshot = self._snapshot, snapshot
+        return former if former is not None and "host-m1" in self._settings.consumer_id else snapshot
+
+    with patch.object(Rebalancer, "_seen", seen):
+        return trial("split-brain", seed, settings={"lag_ms": "50"})
+
+
 def _failed_without_an_attempt(rebalancer: Rebalancer) -> None:
     rebalancer._report.step(Kind.REBALANCE_ENDED, outcome="failed", attempts=0)
 
@@ -135,6 +147,19 @@ def test_z10_is_not_decided(world: Any, seed: int) -> None:
     found = finding("zombie_overlap", world(seed))
     assert found is not None
     assert found.outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_z8_is_not_decided(seed: int) -> None:
+    """No member saw another view than the others: the one that remembers contradicts them."""
+    history = deals_from_memory(seed)
+    found = finding("disagreement", history)
+    assert found is not None
+    assert found.outcome is Outcome.UNKNOWN
+    assert found.why.endswith("and had not read it in that attempt")
+    contradiction = finding("contradiction", history)
+    assert contradiction is not None
+    assert contradiction.outcome is Outcome.VIOLATED
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rebalance_lab.checks.reads import read_list
-from rebalance_lab.history.events import Kind
-from rebalance_lab.history.views import events_of
+from rebalance_lab.checks.lives import lives
+from rebalance_lab.checks.reads import view_read
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
 
@@ -14,11 +13,11 @@ from rebalance_lab.trials.simulated import simulate
 @pytest.mark.parametrize("name", ["growth", "split-brain", "unequal-topics"])
 def test_a_reported_view_is_the_one_that_was_read(name: str) -> None:
     history, _ = simulate(make_plan(name))
-    decisions = events_of(history, Kind.DECIDED)
+    attempts = [(life, each) for life in lives(history) for one in life.rebalances for each in one.attempts]
+    decisions = [(life, each.began, each.decided) for life, each in attempts if each.decided is not None]
     assert decisions
-    for decided in decisions:
-        zxid = decided.of("members_zxid")
-        assert isinstance(zxid, int)
-        read = read_list(history, decided.group or "", decided, zxid)
+    for life, began, decided in decisions:
+        read = view_read(history, life.group, began, decided)
         assert read is not None
-        assert (read.members, read.digest) == (decided.of("members"), decided.of("view"))
+        assert read.is_told(decided)
+        assert read.members == decided.of("members")

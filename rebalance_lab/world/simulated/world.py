@@ -10,6 +10,7 @@ from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.world.ports import Environment
 from rebalance_lab.world.recording import ALL, RecordedFactory
 from rebalance_lab.world.simulated.authority import PLANTS
+from rebalance_lab.world.simulated.old_lists import OLD_LISTS, OldLists
 from rebalance_lab.world.simulated.settings import NetworkSettings, ServerSettings, wall_ms
 from rebalance_lab.world.simulated.zookeeper import SimulatedZooKeeper
 
@@ -58,6 +59,7 @@ class SimulatedWorld:
         self._seed = seed
         self._sink = sink
         self._operations = operations
+        self._old_lists = plant == OLD_LISTS
 
     def environment(
         self, actor: str, process: Process, *, member_of: Callable[[], str | None] | None = None
@@ -74,7 +76,13 @@ class SimulatedWorld:
             host=host,
             tasks=self.kernel,
             clock=self.clock,
-            zookeeper=RecordedFactory(factory, recorder, self.kernel, member_of, operations=self._operations),
+            zookeeper=RecordedFactory(
+                OldLists(factory) if self._old_lists else factory,
+                recorder,
+                self.kernel,
+                member_of,
+                operations=self._operations,
+            ),
             recorder=recorder,
             seed=self._seed,
         )
