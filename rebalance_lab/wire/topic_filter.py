@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from rebalance_lab.wire.errors import InvalidFilter, UnsupportedFilter
-from rebalance_lab.wire.java_regex import java_pattern
-from rebalance_lab.wire.java_scanner import InvalidPattern, UnknownConstruct
+from rebalance_lab.wire.java_regex import InvalidPattern, UnknownConstruct, java_pattern
 
 #: The only internal topic of 0.8.2.
 INTERNAL_TOPICS = ("__consumer_offsets",)

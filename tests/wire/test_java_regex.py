@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_lab.wire.errors import InvalidFilter, KafkaException, UnsupportedFilter
-from rebalance_lab.wire.java_regex import java_pattern
-from rebalance_lab.wire.java_scanner import InvalidPattern, UnknownConstruct
+from rebalance_lab.wire.java_regex import InvalidPattern, UnknownConstruct, java_pattern
 from rebalance_lab.wire.json_text import escaped
 from rebalance_lab.wire.topic_filter import compiled_filter, normal_filter
 
