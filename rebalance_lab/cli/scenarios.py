@@ -46,14 +46,20 @@ def _show(each: Scenario) -> None:
     claims = f" ({', '.join(each.claims)})" if each.claims else ""
     say(f"[bold]{each.name}[/]{claims}: {escape(each.summary)}")
     say(f"Worlds: {', '.join(each.worlds)}\n")
-    rows = [(one.name, value_text(one.default), one.unit, escape(_meaning(one))) for one in each.parameters]
-    console.print(
-        table("Settings, by --set NAME=VALUE", ("name", "default", "unit", "meaning"), rows, numbers=("default",))
-    )
+    rows = [(one.name, value_text(one.default), _range(one), escape(_meaning(one))) for one in each.parameters]
+    columns = ("name", "default", "range", "meaning")
+    console.print(table("Settings, by --set NAME=VALUE", columns, rows, numbers=("default", "range")))
     plants = [(name, escape(meaning)) for name, meaning in PLANTS.items()]
     console.print(table("Planted bugs, by --set plant=NAME", ("name", "where: what"), plants))
 
 
+def _range(parameter: Parameter) -> str:
+    """`1–5000`: the least and the largest value of a number."""
+    if parameter.maximum is None:
+        return ""
+    return f"{'' if parameter.minimum is None else parameter.minimum}–{parameter.maximum}"
+
+
 def _meaning(parameter: Parameter) -> str:
-    """What it is, and what it may be where that is not said by its type."""
+    """What it is, and its choices if it has any."""
     return f"{parameter.help}: {', '.join(parameter.choices)}" if parameter.choices else parameter.help

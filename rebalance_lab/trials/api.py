@@ -101,6 +101,7 @@ def plan_of_trial(trial: Trial) -> Plan:
         control=trial.control,
         settings=settings,
         plant=trial.plant,
+        stored=True,
     )
 
 

@@ -75,10 +75,28 @@ def not_known(fault: str, name: str, known: Iterable[str], has: str = "there are
     return PlanError(f"{fault}; did you mean {near[0]}? {listing[:1].upper()}{listing[1:]}")
 
 
+#: The largest value of a numeric setting, by unit: far above what any experiment needs. With more, a trial would run
+#: for days or fill the memory. Durations: 3 hours for ms, 10 minutes for µs.
+MAXIMA: dict[str, int] = {
+    "partitions": 10_000,
+    "brokers": 1_000,
+    "members": 5_000,
+    "servers": max(SERVERS),
+    "streams": 1_000,
+    "attempts": 100_000,
+    "times": 10_000,
+    "ms": 10_800_000,
+    "µs": 600_000_000,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One setting of a scenario. Its type is that of its default; `minimum` where it has one,
-    `choices` where only some texts mean something."""
+    """One setting of a scenario. Its type is the type of its default.
+
+    `minimum`, `maximum`: bounds of a number; the maximum is that of the unit (MAXIMA) unless given. `choices`: the
+    allowed texts; empty for any. Raises ValueError for a number without a maximum, or a default above it.
+    """
 
     name: str
     default: Value
@@ -86,14 +104,26 @@ class Parameter:
     help: str
     minimum: int | None = None
     choices: tuple[str, ...] = ()
+    maximum: int | None = None
 
-    def parse(self, text: str) -> Value:
-        """The value of a command line's text. Raises PlanError."""
+    def __post_init__(self) -> None:
+        if isinstance(self.default, (bool, str)):
+            return
+        maximum = MAXIMA.get(self.unit) if self.maximum is None else self.maximum
+        if maximum is None or self.default > maximum:
+            raise ValueError(f"parameter {self.name}: give it a maximum that is not below its default {self.default}")
+        object.__setattr__(self, "maximum", maximum)
+
+    def parse(self, text: str, *, stored: bool = False) -> Value:
+        """The value of a command line's text. A stored trial's value may exceed the maximum. Raises PlanError."""
         value = self._typed(text)
         if self.choices and text not in self.choices:
             raise PlanError(f"{self.name}={text}: must be one of {', '.join(self.choices)}")
-        if self.minimum is not None and isinstance(value, (int, float)) and value < self.minimum:
-            raise PlanError(f"{self.name}={text}: must be {self.minimum} or more")
+        if isinstance(value, (int, float)):
+            if self.minimum is not None and value < self.minimum:
+                raise PlanError(f"{self.name}={text}: must be {self.minimum} or more")
+            if self.maximum is not None and value > self.maximum and not stored:
+                raise PlanError(f"{self.name}={text}: must be {self.maximum} or less")
         return value
 
     def _typed(self, text: str) -> Value:
@@ -196,14 +226,17 @@ class Settings:
     def __post_init__(self) -> None:
         object.__setattr__(self, "by_name", {each.name: each for each in self.parameters})
 
-    def values(self, scenario: str, texts: Mapping[str, str]) -> tuple[dict[str, Value], tuple[str, ...]]:
-        """All values, and the names that differ from their defaults. Raises PlanError."""
+    def values(
+        self, scenario: str, texts: Mapping[str, str], *, stored: bool = False
+    ) -> tuple[dict[str, Value], tuple[str, ...]]:
+        """All values, and the names that differ from their defaults. `stored`: see `parse`. Raises PlanError."""
         unknown = sorted(set(texts) - set(self.by_name))
         if unknown:
             known = (*self.by_name, "plant")
             raise not_known(f"scenario {scenario} has no parameter {unknown[0]}", unknown[0], known, "it has")
         values = {
-            each.name: each.parse(texts[each.name]) if each.name in texts else each.default for each in self.parameters
+            each.name: each.parse(texts[each.name], stored=stored) if each.name in texts else each.default
+            for each in self.parameters
         }
         changed = tuple(each.name for each in self.parameters if values[each.name] != each.default)
         return values, changed

@@ -130,8 +130,10 @@ def make_plan(
     control: bool = False,
     settings: Mapping[str, str] | None = None,
     plant: str | None = None,
+    stored: bool = False,
 ) -> Plan:
-    """A checked plan. `settings` are texts as from `--set`. Raises PlanError."""
+    """A checked plan. `settings`: texts as given to `--set`. `stored`: they come from a stored trial, which may have
+    values above today's maxima. Raises PlanError."""
     chosen = scenario(name)
     one_of("world", world, WORLDS)
     if world not in chosen.worlds:
@@ -140,7 +142,7 @@ def make_plan(
     if plant is not None:
         one_of("planted bug", plant, tuple(PLANTS))
     at_once = {"fetcher_stop_ms": "0"} if rules in {REAL, MIXED} else {}  # on Java 17 an interrupt ends a fetch
-    values, changed = Settings(chosen.parameters).values(name, {**at_once, **(settings or {})})
+    values, changed = Settings(chosen.parameters).values(name, {**at_once, **(settings or {})}, stored=stored)
     plan = Plan(
         scenario=name,
         world=world,

@@ -198,6 +198,7 @@ class _Search:
                 control=control or best.control,
                 settings=settings,
                 plant=best.plant,
+                stored=True,
             )
         except PlanError:
             return None

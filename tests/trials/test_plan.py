@@ -4,10 +4,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from rebalance_lab.trials.plan import Plan, PlanError, run_command
+from rebalance_lab.checks import judge
+from rebalance_lab.history.files import History
+from rebalance_lab.trials.api import TrialResult, plan_of_trial
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError, run_command
 from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
+from rebalance_lab.trials.simulated import simulate
 
 
 def test_scenarios_are_found_by_registration() -> None:
@@ -50,6 +55,8 @@ def test_the_same_plan_has_the_same_id_and_another_another() -> None:
         ),
         ({"settings": {"pause_ms": "long"}}, "pause_ms=long: must be a whole number"),
         ({"settings": {"pause_ms": "0"}}, "pause_ms=0: must be 1 or more"),
+        ({"settings": {"members": "100000000"}}, "members=100000000: must be 5000 or less"),
+        ({"settings": {"pause_ms": "10800001"}}, "pause_ms=10800001: must be 10800000 or less"),
         ({"settings": {"latency_min_us": "9", "latency_max_us": "8"}}, "latency_min_us is above"),
         (
             {"settings": {"session_timeout_ms": "999"}},
@@ -81,6 +88,33 @@ def test_what_is_wrong_is_said(arguments: dict[str, object], message: str) -> No
 def test_a_plan_can_be_typed(plan: Plan, command: str) -> None:
     assert run_command(plan) == f"rebalance-lab run zombie {command}"
     assert run_command(plan, Path("my trials")) == f"rebalance-lab run zombie {command} --store 'my trials'"
+
+
+@pytest.mark.parametrize("name", scenario_names())
+def test_every_number_has_a_maximum_and_its_default_is_within(name: str) -> None:
+    for each in scenario(name).parameters:
+        if isinstance(each.default, (bool, str)):
+            assert each.maximum is None
+            continue
+        assert each.maximum is not None and (each.minimum or 0) <= each.default <= each.maximum
+        assert each.parse(str(each.maximum)) == each.maximum
+        with pytest.raises(PlanError, match=f"^{each.name}={each.maximum + 1}: must be {each.maximum} or less$"):
+            each.parse(str(each.maximum + 1))
+
+
+def test_a_number_without_a_maximum_is_refused() -> None:
+    with pytest.raises(ValueError, match="parameter quota: give it a maximum that is not below its default 7"):
+        Parameter("quota", 7, "", "how many")
+    with pytest.raises(ValueError, match="parameter members: give it a maximum"):
+        Parameter("members", 7, "members", "how many", maximum=6)
+
+
+def test_a_stored_trial_may_have_values_above_the_maximum(tmp_path: Path) -> None:
+    history, _ = simulate(make_plan("crash"))
+    parameters = {**history.trial.parameters, "rebalance_max_retries": 1_000_000}
+    trial = msgspec.structs.replace(history.trial, parameters=parameters)
+    assert plan_of_trial(trial).number("rebalance_max_retries") == 1_000_000
+    assert TrialResult(tmp_path, trial, judge(History(trial, history.events))).status == "as expected"
 
 
 def test_a_parameter_a_scenario_lacks_is_named() -> None:

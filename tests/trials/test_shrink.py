@@ -131,7 +131,7 @@ def noise(monkeypatch: pytest.MonkeyPatch) -> str:
         *common_parameters(members=2),
         Parameter("faults", "kill", "", "names of faults"),
         Parameter("loud", False, "", "talk more"),
-        Parameter("quota", 7, "", "a number that has no minimum"),
+        Parameter("quota", 7, "", "a number that has no minimum", maximum=1000),
     )
     noise = Scenario("noise", "talks", (), parameters, noisy, lambda _plan: usual())
     monkeypatch.setitem(scenarios._SCENARIOS, "noise", noise)
