@@ -36,7 +36,10 @@ def test_a_check_that_is_unknown_leaves_its_trial_unknown() -> None:
     history, _ = simulate(make_plan("blind-release", seed=1, settings={"work_period_ms": "50"}))
     found = judge(history)
     assert api.expectation(history.trial)["zombie_overlap"] is None
-    assert [name for name, finding in found.items() if finding.outcome is Outcome.UNKNOWN] == ["zombie_overlap"]
+    assert [name for name, finding in found.items() if finding.outcome is Outcome.UNKNOWN] == [
+        "effect_overlap",
+        "zombie_overlap",
+    ]
     assert status(history) == api.UNKNOWN
 
 
