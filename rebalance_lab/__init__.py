@@ -1,1 +1,70 @@
-"""Rebalance Lab: who owns what, and who says so?"""
+"""Rebalance Lab: who owns what, and who says so?
+
+What a program uses stands here: `rebalance_lab.run("zombie", seed=7)`, and so on (docs/python.md).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rebalance_lab.api import (
+        Analysis,
+        EmbeddedServerError,
+        FailedTrial,
+        Finding,
+        History,
+        HistoryError,
+        MissingLibrary,
+        Outcome,
+        PlanError,
+        Result,
+        Results,
+        SparkStartError,
+        Trial,
+        TrialError,
+        UnknownTable,
+        claims,
+        judge,
+        load,
+        load_store,
+        run,
+        scenario_names,
+        spark,
+        sweep,
+    )
+
+__all__ = [
+    "Analysis",
+    "EmbeddedServerError",
+    "FailedTrial",
+    "Finding",
+    "History",
+    "HistoryError",
+    "MissingLibrary",
+    "Outcome",
+    "PlanError",
+    "Result",
+    "Results",
+    "SparkStartError",
+    "Trial",
+    "TrialError",
+    "UnknownTable",
+    "claims",
+    "judge",
+    "load",
+    "load_store",
+    "run",
+    "scenario_names",
+    "spark",
+    "sweep",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used: the processes of members, and every pytest that has the plugin,
+    import this package too and should not load all of it."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("rebalance_lab.api"), name)

@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, get_type_hints
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, get_args, get_type_hints
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import ArrayType, BooleanType, DoubleType, LongType, StringType, StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    LongType,
+    MapType,
+    StringType,
+    StructType,
+)
 
-_TYPES: dict[Any, tuple[Any, bool]] = {
+from rebalance_lab.analysis.tables.schemas import EVENT_ID
+from rebalance_lab.history.events import EventId
+
+#: Of a field's type: Spark's, and whether the column may be null.
+_TYPES: dict[Any, tuple[DataType, bool]] = {
     str: (StringType(), False),
     int: (LongType(), False),
     float: (DoubleType(), False),
@@ -18,7 +32,9 @@ _TYPES: dict[Any, tuple[Any, bool]] = {
     str | None: (StringType(), True),
     int | None: (LongType(), True),
     float | None: (DoubleType(), True),
-    tuple[float, ...]: (ArrayType(DoubleType(), False), False),
+    EventId: (EVENT_ID, False),
+    EventId | None: (EVENT_ID, True),
+    tuple[tuple[str, str], ...]: (MapType(StringType(), StringType(), False), False),
 }
 
 
@@ -27,9 +43,44 @@ def schema_of(rows: type) -> StructType:
     hints = get_type_hints(rows)
     schema = StructType()
     for field in dataclasses.fields(rows):
-        kind, nullable = _TYPES[hints[field.name]]
-        schema.add(field.name, kind, nullable)
+        schema.add(field.name, *_type(hints[field.name]))
     return schema
+
+
+def _type(hint: Any) -> tuple[DataType, bool]:
+    if hint in _TYPES:
+        return _TYPES[hint]
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return schema_of(hint), False
+    item, _ = get_args(hint)  # of tuple[item, ...]
+    return ArrayType(_type(item)[0], False), False
+
+
+def arrow_rows(kind: type, rows: Iterable[Any]) -> pa.Table:
+    """Rows of the dataclass `kind` as an Arrow table; its schema is that of `schema_of`."""
+    schema = schema_of(kind)
+    return pa.Table.from_pylist([plain_row(row, schema) for row in rows], schema=arrow_schema(schema))
+
+
+def wide(rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    """Rows that do not all have the same columns, in the order in which the columns first occur; null where a
+    row has none. The types are those of the values."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: [row.get(name) for row in rows] for name in names})
+
+
+def plain_row(row: Any, schema: StructType) -> dict[str, Any]:
+    """The fields of a dataclass that a schema has, as the dict that Arrow takes for a row: ids of events and
+    other dataclasses as structs."""
+    return {field.name: _plain(getattr(row, field.name), field.dataType) for field in schema.fields}
+
+
+def _plain(value: Any, kind: DataType) -> Any:
+    if isinstance(kind, ArrayType):
+        return [_plain(each, kind.elementType) for each in value]
+    if kind == EVENT_ID:
+        return None if value is None else {"actor": value[0], "n": value[1]}
+    return plain_row(value, kind) if isinstance(kind, StructType) else value
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, get_args, get_type_hints
 
+from rebalance_lab.analysis.tabular import Tabular
 from rebalance_lab.history.events import EventId
 from rebalance_lab.history.files import Trial
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +258,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(Tabular):
     """All that a report shows. Every table is sorted by its leading fields.
 
     `measures`: one of each trial. `cut_off`: names of folders that hold events but were never
@@ -270,3 +275,22 @@ class Analysis:
     herd_costs: tuple[HerdCost, ...] = ()
     fits: tuple[Fit, ...] = ()
     summaries: tuple[Summary, ...] = ()
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        absent = {"cut_off"} if self.intervals else {"cut_off", "intervals"}  # those are computed on demand
+        return tuple(field.name for field in fields(self) if field.name not in absent)
+
+    def _arrow(self, name: str) -> pa.Table:
+        from rebalance_lab.analysis.frames import arrow_rows, wide  # noqa: PLC0415
+
+        if name == "trials":
+            return wide([trial_facts(trial) for trial in self.trials])
+        kind, _ = get_args(get_type_hints(Analysis)[name])  # of tuple[kind, ...]
+        return arrow_rows(kind, getattr(self, name))
+
+
+def trial_facts(trial: Trial) -> dict[str, object]:
+    """What a trial was, as a row: its settings are columns, too."""
+    names = ("scenario", "world", "rules", "seed", "control", "plant")
+    return {"trial": trial.id, **{name: getattr(trial, name) for name in names}, **trial.parameters}

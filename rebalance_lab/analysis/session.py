@@ -27,6 +27,7 @@ from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.analysis.scratch import Scratch
 
 #: Spark 4 does not start on less.
@@ -60,10 +61,6 @@ _FOREIGN = (
     "PYSPARK_GATEWAY_SECRET",
     "PYSPARK_DRIVER_PYTHON",
 )
-
-
-class SparkStartError(Exception):
-    """Spark could not be started. The message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

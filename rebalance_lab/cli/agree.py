@@ -29,7 +29,6 @@ from rebalance_lab.cli.options import (
     StoreOption,
     TrialRulesOption,
     key_values,
-    without_plant,
 )
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.trials import api
@@ -74,8 +73,8 @@ def agree(
     """
     if out is not None and out.suffix not in PICTURES:
         raise Failure(f"--out {out}: a picture is written as .svg or .html")
-    values, plant = without_plant(key_values(settings))
-    if plant is not None:
+    values = key_values(settings)
+    if plant := values.pop(api.PLANT, ""):
         raise Failure(f"--set plant={plant}: a planted bug sits in both worlds, or in one; there is nothing to compare")
     with spoken():
         plans = live_plans(scenario, rules, members, control, values)

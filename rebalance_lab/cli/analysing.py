@@ -35,14 +35,11 @@ def analysed(store: Path, wanted: Wanted = ()) -> Analysis:
 
 def _analysed(store: Path, wanted: Wanted) -> Analysis:
     from rebalance_lab.analysis.analyse import analyse  # noqa: PLC0415
-    from rebalance_lab.analysis.session import SparkStartError  # noqa: PLC0415
 
     count = len(trial_folders(store))
     try:
         with spoken(), progress().status(f"Spark reads {count} trials of {store}"):
             return analyse(store, intervals_for=wanted)
-    except SparkStartError as error:
-        raise Failure(str(error)) from error
     except Exception as error:
         if _was_interrupted(error):
             raise KeyboardInterrupt from None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.history.files import HistoryError
 from rebalance_lab.trials.fixture import FixtureConflict
 from rebalance_lab.trials.lab import TrialError
@@ -18,7 +19,7 @@ SURPRISE = 1
 UNKNOWN = 2
 
 #: Errors whose message is written for people: it says what was wrong and what to do.
-SPOKEN = (PlanError, HistoryError, TrialError, FixtureConflict, EmbeddedServerError, ZooKeeperError)
+SPOKEN = (PlanError, HistoryError, TrialError, FixtureConflict, EmbeddedServerError, SparkStartError, ZooKeeperError)
 
 
 class Failure(Exception):

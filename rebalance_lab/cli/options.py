@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -29,8 +28,6 @@ class Members(StrEnum):
     real = "real"
     mixed = "mixed"
 
-
-PLANT = "plant"
 
 StoreOption = Annotated[Path, typer.Option("--store", help="Where trials are kept.", metavar="DIR")]
 WorldOption = Annotated[
@@ -99,13 +96,6 @@ def key_values(texts: Sequence[str] | None, option: str = "--set") -> dict[str, 
     return found
 
 
-def grid(texts: Sequence[str] | None) -> list[dict[str, str]]:
-    """Every combination of `k=a,b,c` texts; the last key changes fastest. Raises Failure."""
-    choices = {key: value.split(",") for key, value in key_values(texts).items()}
-    return [dict(zip(choices, combination, strict=True)) for combination in product(*choices.values())]
-
-
-def without_plant(settings: dict[str, str]) -> tuple[dict[str, str], str | None]:
-    """The settings of the scenario, and the name of the planted bug (None if missing or empty)."""
-    rest = {key: value for key, value in settings.items() if key != PLANT}
-    return rest, settings.get(PLANT) or None
+def choices(texts: Sequence[str] | None) -> dict[str, list[str]]:
+    """`k=a,b,c` texts as the values of each key. Raises Failure."""
+    return {key: value.split(",") for key, value in key_values(texts).items()}

@@ -10,7 +10,6 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.cli.terminal import answer, say, styled
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.files import Trial
-from rebalance_lab.trials import api
 from rebalance_lab.trials.api import TrialResult, replay_command
 
 #: `<group>_host-<actor>-<ms>-<8 hex>`: see `zkconsumer.identifiers`.
@@ -23,15 +22,10 @@ EITHER = "Found; the scenario allows clean or violated"
 HEADINGS = (DIFFERS, FOUND, EITHER)
 
 
-def expectations(result: TrialResult) -> Mapping[str, str]:
-    """The outcome that the scenario expects of each check; checks for which it allows both are left out."""
-    return {name: outcome for name, outcome in api.expectation(result.trial).items() if outcome is not None}
-
-
 def shape(result: TrialResult) -> dict[str, object]:
     """The JSON of `run --json`. `measures` holds every check's numbers as CHECK_MEASURE."""
     trial = result.trial
-    expected = expectations(result)
+    expected = result.expected
     return {
         "trial": trial.id,
         "scenario": trial.scenario,
@@ -48,11 +42,7 @@ def shape(result: TrialResult) -> dict[str, object]:
             }
             for name, finding in result.findings.items()
         },
-        "measures": {
-            f"{name}_{measure}": number
-            for name, finding in result.findings.items()
-            for measure, number in finding.measures.items()
-        },
+        "measures": result.measures,
     }
 
 
@@ -67,7 +57,7 @@ def title(trial: Trial) -> str:
 def show(result: TrialResult) -> None:
     """One trial on the terminal: what differs from the expectation, then anomalies, then the other checks by name."""
     say(f"[bold]{title(result.trial)}[/]")
-    expected = expectations(result)
+    expected = result.expected
     shown = {name: _heading(finding.outcome, expected.get(name)) for name, finding in result.findings.items()}
     for heading in HEADINGS:
         names = [name for name, each in shown.items() if each == heading]
@@ -121,7 +111,7 @@ def _doubts(result: TrialResult) -> Mapping[str, list[str]]:
 
 def surprising(result: TrialResult) -> list[str]:
     """Checks whose outcome the scenario rules out, in the order of CHECKS."""
-    expected = expectations(result)
+    expected = result.expected
     return [name for name, each in result.findings.items() if _heading(each.outcome, expected.get(name)) == DIFFERS]
 
 

@@ -21,7 +21,6 @@ from rebalance_lab.cli.options import (
     WorldOption,
     key_values,
     rules_of,
-    without_plant,
 )
 from rebalance_lab.cli.results import shape, show
 from rebalance_lab.cli.terminal import print_json, progress
@@ -43,17 +42,9 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run one trial of a scenario and judge it."""
-    values, plant = without_plant(key_values(settings))
+    values = {name: [value] for name, value in key_values(settings).items()}
     with spoken():
-        plan = api.make_plan(
-            scenario,
-            world=world,
-            rules=rules_of(rules, members),
-            seed=seed,
-            control=control,
-            settings=values,
-            plant=plant,
-        )
+        (plan,) = api.plans(scenario, values, [seed], world=world, rules=rules_of(rules, members), control=control)
         writable_store(store)
         log.info("trial begins", trial=plan.trial_id, world=plan.world)
         with progress().status(f"{plan.trial_id}: running"):

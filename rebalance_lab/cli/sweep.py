@@ -5,8 +5,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -14,11 +12,11 @@ import structlog
 import typer
 from rich.console import Console
 
+from rebalance_lab.api import trials_of
 from rebalance_lab.checks import CHECKS
-from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
+from rebalance_lab.cli.failures import exit_code, spoken, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
-    PLANT,
     ControlOption,
     JsonOption,
     Members,
@@ -27,9 +25,8 @@ from rebalance_lab.cli.options import (
     TrialRulesOption,
     World,
     WorldOption,
-    grid,
+    choices,
     rules_of,
-    without_plant,
 )
 from rebalance_lab.cli.results import shape, surprising
 from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled, table, watched
@@ -39,9 +36,6 @@ from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan, run_command
 
 log = structlog.get_logger()
-
-#: What becomes of a trial.
-Ended = api.TrialResult | api.FailedTrial
 
 #: Trials that are unknown, listed with their replay command. Surprises are listed all.
 UNKNOWN_LISTED_LIMIT = 5
@@ -78,36 +72,23 @@ def sweep(
     A trial that fails is named with the command that runs it again. The other
     trials go on.
     """
-    plans = []
+    values = choices(settings)
     with spoken():
-        for combination in grid(settings):
-            values, plant = without_plant(combination)
-            plans += [
-                api.make_plan(
-                    scenario,
-                    world=world,
-                    rules=rules_of(rules, members),
-                    seed=seed,
-                    control=control,
-                    settings=values,
-                    plant=plant,
-                )
-                for seed in range(1, seeds + 1)
-            ]
+        rule_set = rules_of(rules, members)
+        plans = api.plans(scenario, values, range(1, seeds + 1), world=world, rules=rule_set, control=control)
         writable_store(store)
-        ended = list(_told(watched(_ended(plans, store, processes, master), len(plans)), store, as_json=as_json))
+        ended = list(_told(watched(trials_of(plans, store, processes, master), len(plans)), store, as_json=as_json))
     results = [each for each in ended if isinstance(each, api.TrialResult)]
     failed = [each for each in ended if isinstance(each, api.FailedTrial)]
-    keys = [text.partition("=")[0] for text in settings or ()]
     if not as_json:
-        _show(scenario, keys, plans, results, len(failed))
+        _show(scenario, list(values), plans, results, len(failed))
     console = progress() if as_json else answer()
-    _name_odd(keys, results, console)
-    _name_failed(keys, failed, store, console)
+    _name_odd(list(values), results, console)
+    _name_failed(list(values), failed, store, console)
     raise typer.Exit(exit_code([*(result.status for result in results), *(api.UNKNOWN for _ in failed)]))
 
 
-def _told(every: Iterator[Ended], store: Path, *, as_json: bool) -> Iterator[Ended]:
+def _told(every: Iterator[api.Ended], store: Path, *, as_json: bool) -> Iterator[api.Ended]:
     """All that ended, each reported as soon as it has: in the log, and as a line of JSON."""
     for ended in every:
         if isinstance(ended, api.TrialResult):
@@ -117,34 +98,9 @@ def _told(every: Iterator[Ended], store: Path, *, as_json: bool) -> Iterator[End
         yield ended
 
 
-def _ended(plans: list[Plan], store: Path, processes: int, master: str | None) -> Iterator[Ended]:
-    """What became of each trial of a sweep, in no order."""
-    if master is None:
-        return api.attempts(plans, store, processes)
-    return _on_spark(plans, store, master)
-
-
-def _on_spark(plans: list[Plan], store: Path, master: str) -> Iterator[Ended]:
-    # Spark is imported where it is needed: no other command should wait for it.
-    from rebalance_lab.analysis import session  # noqa: PLC0415
-    from rebalance_lab.analysis.sweeps import run_on_spark  # noqa: PLC0415
-
-    try:
-        spark = session.start(master=master)
-    except session.SparkStartError as error:
-        raise Failure(str(error)) from error
-    with spark:
-        # Workers have folders of their own: a store is where it is, not where they are.
-        for ended in run_on_spark(spark.session, partial(api.attempt, store=store.resolve()), plans):
-            if isinstance(ended, api.TrialResult):
-                yield replace(ended, folder=store / ended.folder.name)
-            else:
-                yield ended
-
-
 def _values(keys: list[str], of: Plan | Trial) -> tuple[str, ...]:
     """What a plan or a trial has for the settings that were swept."""
-    return tuple(str((of.plant or "") if key == PLANT else of.parameters[key]) for key in keys)
+    return tuple(str((of.plant or "") if key == api.PLANT else of.parameters[key]) for key in keys)
 
 
 def _show(scenario: str, keys: list[str], plans: list[Plan], results: list[api.TrialResult], failed: int) -> None:

@@ -12,13 +12,13 @@ from collections.abc import Iterator
 
 import msgspec
 
+from rebalance_lab.analysis.trialwise.rows import intervals_of
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.report.scene import Scene, build_scene
 from rebalance_lab.report.spacetime.arrows import Link, links_of
 from rebalance_lab.report.spacetime.beats import Beat, beat_of
 from rebalance_lab.report.spans import row_of
-from rebalance_lab.report.trial_page import intervals_of
 
 Record = dict[str, object]
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from rebalance_lab.analysis.results import Interval, TrialOutcome
+from rebalance_lab.analysis.trialwise.rows import intervals_of, outcomes_of
 from rebalance_lab.checks import judge
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import ownership_intervals
 from rebalance_lab.report.findings import status_of
 from rebalance_lab.report.palette import textured
-from rebalance_lab.report.shown import Portrait, scene_of, show
+from rebalance_lab.report.shown import Portrait, Shown, scene_of, show
 from rebalance_lab.report.story import RULES, WORLDS, about
 from rebalance_lab.report.templating import environment
+
+#: Above and below the drawing of a notebook's picture, and each sentence of its story; and how much the drawing is
+#: shrunk there. In pixels.
+_AROUND_PX, _SENTENCE_PX, _SHRUNK = 190, 27, 0.85
 
 
 def render_trial(history: History, folder: Path, *, home: str | None = None) -> str:
@@ -24,14 +27,7 @@ def render_trial(history: History, folder: Path, *, home: str | None = None) -> 
     HistoryError for events that no recorder of this lab writes.
     """
     trial = history.trial
-    portrait = Portrait(
-        prefix="t",
-        role="alone",
-        title="Control: nothing is injected" if trial.control else "The trial",
-        trial=trial,
-        replay=f"rebalance-lab replay {shlex.quote(str(folder))}",
-    )
-    shown = show(portrait, scene_of(trial, history, intervals_of(history)), outcomes_of(history))
+    shown = _shown(history, folder, brief=False)
     where = f"{WORLDS.get(trial.world, trial.world)}, {RULES.get(trial.rules, trial.rules)}"
     return (
         environment()
@@ -46,43 +42,23 @@ def render_trial(history: History, folder: Path, *, home: str | None = None) -> 
     )
 
 
-def outcomes_of(history: History) -> tuple[TrialOutcome, ...]:
-    """What every check says of the trial, as Spark's table has it."""
+def render_picture(history: History, folder: Path) -> tuple[str, int]:
+    """A trial's story and its ownership over time, as a page to be shown within another; and its height in pixels.
+    Raises as `render_trial`."""
+    shown = _shown(history, folder, brief=True)
+    assert shown.gantt is not None, "there is a scene"
+    height_px = round(_AROUND_PX + _SENTENCE_PX * len(shown.story) + _SHRUNK * shown.gantt.height)
+    return environment().get_template("picture.html.j2").render(shown=shown, textures=textured()), height_px
+
+
+def _shown(history: History, folder: Path, *, brief: bool) -> Shown:
     trial = history.trial
-    return tuple(
-        TrialOutcome(
-            trial=trial.id,
-            scenario=trial.scenario,
-            world=trial.world,
-            rules=trial.rules,
-            seed=trial.seed,
-            control=trial.control,
-            plant=trial.plant,
-            check=check,
-            outcome=finding.outcome.value,
-            why=finding.why,
-            witness=finding.witness,
-            longest_us=finding.measures.get("longest_us", 0),
-            count=finding.measures.get("count", 0),
-        )
-        for check, finding in judge(history).items()
+    portrait = Portrait(
+        prefix="t",
+        role="alone",
+        title="Control: nothing is injected" if trial.control else "The trial",
+        trial=trial,
+        replay=f"rebalance-lab replay {shlex.quote(str(folder))}",
+        brief=brief,
     )
-
-
-def intervals_of(history: History) -> tuple[Interval, ...]:
-    """Who had what when, in all three layers, as Spark's table has it."""
-    return tuple(
-        Interval(
-            trial=history.trial.id,
-            layer=each.layer.value,
-            member=each.member,
-            group=each.group,
-            topic=each.topic,
-            partition=each.partition,
-            begin_us=each.begin_us,
-            end_us=each.end_us,
-            begin=each.begin,
-            end=each.end,
-        )
-        for each in ownership_intervals(history)
-    )
+    return show(portrait, scene_of(trial, history, intervals_of(history)), outcomes_of(trial, judge(history)))

@@ -9,10 +9,11 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,12 +39,16 @@ __all__ = [
     "each_of",
     "make_plan",
     "plan_of",
+    "plans",
     "replay_command",
     "run",
     "scenario",
     "scenario_names",
     "sweep",
 ]
+
+#: Among a trial's settings: the name of a planted bug.
+PLANT = "plant"
 
 AS_EXPECTED, SURPRISE, UNKNOWN = "as expected", "surprise", "unknown"
 
@@ -65,11 +70,25 @@ class TrialResult:
     def status(self) -> str:
         """as expected | surprise | unknown: the findings against the scenario's expectations. A check that is
         unknown makes the trial unknown, also where the scenario allows both outcomes: neither was shown."""
-        expected = expectation(self.trial)
+        expected = self.expected
         outcomes = {name: finding.outcome for name, finding in self.findings.items()}
-        if any(outcome not in {expected[name] or outcome, Outcome.UNKNOWN} for name, outcome in outcomes.items()):
+        if any(outcome not in {expected.get(name, outcome), Outcome.UNKNOWN} for name, outcome in outcomes.items()):
             return SURPRISE
         return UNKNOWN if Outcome.UNKNOWN in outcomes.values() else AS_EXPECTED
+
+    @property
+    def expected(self) -> Mapping[str, Outcome]:
+        """The outcome that the scenario expects, by check; no entry where it expects nothing."""
+        return {name: outcome for name, outcome in expectation(self.trial).items() if outcome is not None}
+
+    @property
+    def measures(self) -> Mapping[str, int]:
+        """The numbers of all checks, as CHECK_MEASURE; the unit ends the name."""
+        return {
+            f"{name}_{measure}": number
+            for name, finding in self.findings.items()
+            for measure, number in finding.measures.items()
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +97,32 @@ class FailedTrial:
 
     plan: Plan
     why: str
+
+
+#: What becomes of a trial of a sweep.
+Ended = TrialResult | FailedTrial
+
+
+def plans(
+    name: str,
+    settings: Mapping[str, Sequence[str]],
+    seeds: Iterable[int],
+    *,
+    world: str = "simulated",
+    rules: str = "described",
+    control: bool = False,
+) -> list[Plan]:
+    """A plan for every combination of settings and each seed; the last setting changes fastest. `settings`: texts
+    as from `--set`; a setting `plant` is the name of a planted bug, or empty. Raises PlanError."""
+    found = []
+    for combination in product(*settings.values()):
+        values = dict(zip(settings, combination, strict=True))
+        plant = values.pop(PLANT, "") or None
+        found += [
+            make_plan(name, world=world, rules=rules, seed=seed, control=control, settings=values, plant=plant)
+            for seed in seeds
+        ]
+    return found
 
 
 def expectation(trial: Trial) -> Mapping[str, Outcome | None]:
@@ -175,7 +220,7 @@ def _store_simulated(store: Path, history: History, body: bytes) -> Path:
     return folder
 
 
-def attempt(plan: Plan, store: Path) -> TrialResult | FailedTrial:
+def attempt(plan: Plan, store: Path) -> Ended:
     """`run`, for those who have others to run: what this trial alone may raise is told, not raised."""
     try:
         return run(plan, store)
@@ -195,7 +240,7 @@ def sweep(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[Tr
     return each_of(plans, partial(run, store=store), processes)
 
 
-def attempts(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[TrialResult | FailedTrial]:
+def attempts(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[Ended]:
     """`sweep`, going on after a trial that failed (see `attempt`)."""
     return each_of(plans, partial(attempt, store=store), processes)
 

@@ -12,7 +12,7 @@ from cli_tools import CommandLine
 
 from rebalance_lab.cli.failures import Failure, exit_code
 from rebalance_lab.cli.main import app
-from rebalance_lab.cli.options import grid, key_values, without_plant
+from rebalance_lab.cli.options import choices, key_values
 
 
 def test_help_lists_every_command(command: CommandLine) -> None:
@@ -174,19 +174,9 @@ def test_settings_as_texts() -> None:
         key_values(["=1"], "--config")
 
 
-def test_a_grid_is_every_combination_the_last_key_fastest() -> None:
-    assert grid(["a=1,2", "b=x,y"]) == [
-        {"a": "1", "b": "x"},
-        {"a": "1", "b": "y"},
-        {"a": "2", "b": "x"},
-        {"a": "2", "b": "y"},
-    ]
-    assert grid(None) == [{}]
-
-
-def test_a_plant_is_taken_out_of_the_settings() -> None:
-    assert without_plant({"a": "1", "plant": "p"}) == ({"a": "1"}, "p")
-    assert without_plant({"plant": ""}) == ({}, None)
+def test_a_setting_has_one_value_or_several() -> None:
+    assert choices(["a=1,2", "b=x"]) == {"a": ["1", "2"], "b": ["x"]}
+    assert choices(None) == {}
 
 
 @pytest.mark.parametrize(

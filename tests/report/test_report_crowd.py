@@ -11,6 +11,7 @@ import pytest
 from crowd_story import END_S, GAP, OVERLAP, crowd
 from page_tree import Node, Tree
 
+from rebalance_lab.analysis.trialwise.rows import intervals_of
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.report import render_trial
 from rebalance_lab.report.bands import Scale
@@ -18,7 +19,6 @@ from rebalance_lab.report.census import BINS, most_at_once
 from rebalance_lab.report.focus import ROWS_PICKED, focus_on
 from rebalance_lab.report.raster import CLEAR, png
 from rebalance_lab.report.scene import Scene, build_scene
-from rebalance_lab.report.trial_page import intervals_of
 
 
 def scene_of(members: int) -> Scene:

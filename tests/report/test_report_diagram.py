@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 
+from rebalance_lab.analysis.trialwise.rows import intervals_of, outcomes_of
 from rebalance_lab.checks import judge
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.events import Kind
@@ -15,7 +16,6 @@ from rebalance_lab.report.scene import Scene, build_scene
 from rebalance_lab.report.spacetime import SpaceTime, draw_spacetime, subject_of
 from rebalance_lab.report.spacetime.beats import Beat
 from rebalance_lab.report.spacetime.timeline import QUIET_US, lay_out
-from rebalance_lab.report.trial_page import intervals_of, outcomes_of
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
 
@@ -29,7 +29,11 @@ def trial(name: str, **settings: str) -> tuple[History, Scene]:
 def diagram(name: str, check: str | None = None) -> SpaceTime:
     """Around the violation of a check; without one, around the first fault or change."""
     history, scene = trial(name)
-    wrong = [each for each in outcomes_of(history) if each.check == check and each.outcome == Outcome.VIOLATED]
+    wrong = [
+        each
+        for each in outcomes_of(history.trial, judge(history))
+        if each.check == check and each.outcome == Outcome.VIOLATED
+    ]
     assert bool(wrong) == (check is not None)
     subject = subject_of(scene, wrong)
     assert subject is not None
@@ -60,7 +64,11 @@ class TestUncontrolled:
 
     def test_it_is_about_a_partition_though_its_witness_names_none(self, drawing: SpaceTime) -> None:
         history, scene = trial("uncontrolled")
-        wrong = [each for each in outcomes_of(history) if each.outcome == Outcome.VIOLATED and each.check != "churn"]
+        wrong = [
+            each
+            for each in outcomes_of(history.trial, judge(history))
+            if each.outcome == Outcome.VIOLATED and each.check != "churn"
+        ]
         subject = subject_of(scene, wrong)
         assert subject is not None
         assert subject.title == "Around the first anomaly: non-convergence"

@@ -10,7 +10,8 @@ import msgspec
 import pytest
 from page_tree import Node, Tree
 
-from rebalance_lab.checks import CHECKS
+from rebalance_lab.analysis.trialwise.rows import intervals_of, outcomes_of
+from rebalance_lab.checks import CHECKS, judge
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.files import History
 from rebalance_lab.report import glossary, render_trial, trace_of
@@ -18,7 +19,6 @@ from rebalance_lab.report.bands import Scale, bands_of
 from rebalance_lab.report.faultwords import FAULTS
 from rebalance_lab.report.scene import build_scene
 from rebalance_lab.report.text import glued, members_named, without_ids
-from rebalance_lab.report.trial_page import intervals_of, outcomes_of
 from rebalance_lab.report.words import WORDS
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
@@ -70,7 +70,7 @@ class TestEveryPage:
     def test_each_violated_anomaly_has_a_card_with_its_whole_witness(self, name: str) -> None:
         wrong = {
             each.check: each
-            for each in outcomes_of(history(name))
+            for each in outcomes_of(history(name).trial, judge(history(name)))
             if each.outcome == Outcome.VIOLATED and CHECKS[each.check].about == "anomaly"
         }
         cards = {card.attributes["data-check"]: card for card in page(name).all("section", class_="card")}

@@ -9,6 +9,7 @@ import pytest
 
 from rebalance_lab.checks import judge
 from rebalance_lab.history.files import History
+from rebalance_lab.trials import api
 from rebalance_lab.trials.api import TrialResult, plan_of_trial
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError, run_command
 from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
@@ -173,3 +174,12 @@ def test_a_control_has_no_such_demands() -> None:
         ("servers", {"servers": "1", "target": "follower"}),
     ):
         assert make_plan(name, control=True, settings=settings).control
+
+
+def test_plans_are_every_combination_the_last_setting_fastest_each_with_every_seed() -> None:
+    found = api.plans("zombie", {"pause_ms": ["500", "600"], "plant": ["ignore-watch", ""]}, [4, 2], control=True)
+    assert [(plan.number("pause_ms"), plan.plant, plan.seed) for plan in found] == [
+        (pause_ms, plant, seed) for pause_ms in (500, 600) for plant in ("ignore-watch", None) for seed in (4, 2)
+    ]
+    assert all(plan.control for plan in found)
+    assert api.plans("zombie", {}, [1]) == [make_plan("zombie")]

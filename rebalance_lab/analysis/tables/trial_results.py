@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, LongType, StringType, StructType
 
 from rebalance_lab.analysis.arrow_events import events_of
-from rebalance_lab.analysis.frames import arrow_schema
+from rebalance_lab.analysis.frames import arrow_schema, plain_row
 from rebalance_lab.analysis.tables.herd_costs import HERD_COSTS
 from rebalance_lab.analysis.tables.rebalance_episodes import EPISODES
 from rebalance_lab.analysis.tables.schemas import HISTORIES, column
@@ -26,6 +26,7 @@ from rebalance_lab.analysis.tables.trial_outcomes import FINDINGS
 from rebalance_lab.analysis.trialwise.credentials import unproved
 from rebalance_lab.analysis.trialwise.episodes import episodes
 from rebalance_lab.analysis.trialwise.herd_costs import herd_costs
+from rebalance_lab.analysis.trialwise.rows import outcomes_of
 from rebalance_lab.analysis.workers import settle_worker
 from rebalance_lab.checks import judge
 from rebalance_lab.checks.faults import faults
@@ -110,16 +111,6 @@ def result_row(given: dict[str, Any], history: History) -> dict[str, Any]:
         "faults": len(found),
         "bitten": sum(fault.why_not_bitten is None for fault in found),
         "unproved": unproved(history),
-        "findings": [
-            {
-                "check": check,
-                "outcome": finding.outcome.value,
-                "why": finding.why,
-                "witness": [{"actor": actor, "n": n} for actor, n in finding.witness],
-                "longest_us": finding.measures.get("longest_us", 0),
-                "count": finding.measures.get("count", 0),
-            }
-            for check, finding in findings.items()
-        ],
+        "findings": [plain_row(each, FINDINGS) for each in outcomes_of(history.trial, findings)],
         **{name: [dataclasses.asdict(row) for row in rows] for name, rows in told.items()},
     }
