@@ -14,7 +14,6 @@ import argparse
 import hashlib
 import json
 import multiprocessing
-import os
 import sys
 import tempfile
 import threading
@@ -22,13 +21,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 import msgspec
 import numpy as np
+import psutil
 
 from rebalance_lab.analysis import session
 from rebalance_lab.analysis.analyse import summarised
@@ -208,17 +208,15 @@ def _watched(pid: int, measured: Measured) -> Iterator[None]:
 def _look(pid: int, processor_s: dict[int, float]) -> int:
     """Resident bytes of a process and all below it, and the processor seconds of each so far. Pages
     that several share count for each: it is never less than what they take."""
-    total, waiting = 0, [pid]
-    while waiting:
-        one = waiting.pop()
-        try:
-            total += int(Path(f"/proc/{one}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-            fields = Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()
-            processor_s[one] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-            for task in Path(f"/proc/{one}/task").iterdir():
-                waiting += map(int, (task / "children").read_text().split())
-        except OSError:
-            continue  # it has ended
+    total, family = 0, list[psutil.Process]()
+    with suppress(psutil.NoSuchProcess):
+        root = psutil.Process(pid)
+        family = [root, *root.children(recursive=True)]
+    for one in family:
+        with suppress(psutil.NoSuchProcess):  # it has ended
+            total += one.memory_info().rss
+            times = one.cpu_times()
+            processor_s[one.pid] = times.user + times.system
     return total
 
 

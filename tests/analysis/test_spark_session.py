@@ -6,41 +6,21 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from rebalance_lab.analysis import session
 from rebalance_lab.analysis.session import LocalSpark, SparkStartError, java_problem
-
-_LISTENING = "0A"
-
-
-def listening_addresses(pid: int) -> set[str]:
-    """Hexadecimal addresses on which a process listens for TCP."""
-    sockets = set()
-    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
-        try:
-            target = os.readlink(descriptor)
-        except FileNotFoundError:
-            continue  # closed meanwhile
-        if target.startswith("socket:["):
-            sockets.add(target.removeprefix("socket:[").removesuffix("]"))
-    found = set()
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == _LISTENING and fields[9] in sockets:
-                found.add(fields[1].split(":")[0])
-    return found
+from rebalance_lab.world.live.processes import RunState, wait_for_state
 
 
 def test_it_listens_on_the_loopback_interface_only(local_spark: LocalSpark) -> None:
-    loopback = {"0100007F", "0000000000000000FFFF00000100007F"}
-    addresses = listening_addresses(local_spark.gateway.proc.pid)
+    sockets = psutil.Process(local_spark.gateway.proc.pid).net_connections("tcp")
+    addresses = {each.laddr.ip for each in sockets if each.status == psutil.CONN_LISTEN}
     assert addresses
-    assert addresses <= loopback
+    assert addresses <= {"127.0.0.1", "::ffff:127.0.0.1"}
 
 
 def test_it_has_two_cores_no_page_and_utc(local_spark: LocalSpark) -> None:
@@ -95,21 +75,10 @@ def test_it_is_quiet_starts_again_and_dies_with_its_starter(tmp_path: Path) -> N
         process.send_signal(signal.SIGKILL)
         _, complaints = process.communicate(timeout=30)
         assert complaints == ""
-        deadline = time.monotonic() + 30
-        while alive(int(pid)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not alive(int(pid))
+        wait_for_state(int(pid), RunState.GONE, 30)
     finally:
         process.kill()
         process.communicate()
-
-
-def alive(pid: int) -> bool:
-    try:
-        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except FileNotFoundError:
-        return False
-    return state != "Z"
 
 
 def fake_java(folder: Path, version: str) -> Path:

@@ -12,6 +12,8 @@ from contextlib import ExitStack, contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
+import psutil
+
 from rebalance_lab.world.live.processes import die_with_parent
 
 LOOPBACK = "127.0.0.1"
@@ -85,14 +87,8 @@ def _wait_for(ready: re.Pattern[str], log: Path, process: subprocess.Popen[bytes
 def processes_in(folder: Path) -> list[int]:
     """The processes whose current folder is below this one: master and workers, each in its own,
     and executors with their Python in a worker's."""
-    found = []
-    for process in Path("/proc").iterdir():
-        try:
-            if process.name.isdecimal() and Path(os.readlink(process / "cwd")).is_relative_to(folder):
-                found.append(int(process.name))
-        except OSError:
-            continue  # it has ended, or is somebody else's
-    return sorted(found)
+    running = psutil.process_iter(["cwd"])
+    return sorted(each.pid for each in running if Path(each.info["cwd"] or "/").is_relative_to(folder))
 
 
 def wait_until_none_in(folder: Path) -> None:

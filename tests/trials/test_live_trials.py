@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 
 from rebalance_lab.checks.disturbances import disturbance
@@ -170,16 +171,8 @@ def eventually(condition: Callable[[], bool], what: str, timeout_s: float = 30) 
 
 def processes_of(folder: Path) -> list[int]:
     """The processes whose command line names something in `folder`."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                command = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if str(folder).encode() in command:
-                found.append(int(entry.name))
-    return found
+    running = psutil.process_iter(["cmdline"])
+    return [each.pid for each in running if any(str(folder) in part for part in each.info["cmdline"] or ())]
 
 
 @pytest.mark.parametrize(("name", "servers", "processes"), [("zombie", 1, 3), ("split-brain", 3, 2)])

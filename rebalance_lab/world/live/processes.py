@@ -1,5 +1,10 @@
 """What the live world needs of Linux: children that die with their parent, process states,
-and clocks that can be compared."""
+and clocks that can be compared.
+
+psutil reads states of processes. It has no call for the rest: the death signal of a parent (prctl),
+the boot id (its `boot_time` is a wall-clock time, which moves when that clock is set), the time
+namespace, and a wait for a state other than the end.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +17,8 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+import psutil
+
 _PR_SET_PDEATHSIG = 1
 
 #: How often a state is looked at again while one waits for it.
@@ -21,21 +28,30 @@ POLL_S = 0.002
 def bind_worker(parent_pid: int) -> None:
     """For a worker of a pool: it dies with its parent, and leaves Ctrl-C to it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    bind_to(parent_pid)
+    die_with_parent(parent_pid)()
 
 
-def bind_to(parent_pid: int) -> None:
-    """Have the kernel kill this process when its parent dies; called in the child itself, for
-    those that `die_with_parent` cannot reach (workers of a pool). Ends at once if it died before.
+def die_with_parent(parent_pid: int | None = None) -> Callable[[], None]:
+    """A `preexec_fn` that has the kernel kill the child when its parent dies, even by kill -9. The
+    child exits with 127 if its parent died before. `parent_pid`: left out, this process is the parent.
+
+    Beware: Linux sends the signal when the parent *thread* that forked dies, not the process.
+    Start such children from a thread that lives as long as they should, best the main thread.
+    The setting survives exec, but not another fork: grandchildren need it themselves.
     """
-    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), f"cannot bind process {os.getpid()} to its parent {parent_pid}")
-    if os.getppid() != parent_pid:
-        os._exit(127)
+    prctl = ctypes.CDLL(None).prctl  # looked up here: after fork only the call is safe
+    parent = parent_pid or os.getpid()
+
+    def in_child() -> None:
+        bound = prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) == 0
+        if not bound or os.getppid() != parent:  # the parent died before prctl: no signal will come
+            os._exit(127)
+
+    return in_child
 
 
 class RunState(Enum):
-    """The third field of /proc/PID/stat (proc(5)), as far as faults care."""
+    """The state of a process, as far as faults care."""
 
     ALIVE = "alive"  # running, sleeping, waiting for a disk
     STOPPED = "stopped"  # SIGSTOP has taken effect
@@ -46,35 +62,15 @@ class ProcessStateTimeout(Exception):
     """A process did not reach a state within the bound; the message says which."""
 
 
-def die_with_parent() -> Callable[[], None]:
-    """A `preexec_fn` that has the kernel kill the child when its parent dies, even by kill -9.
-
-    Beware: Linux sends the signal when the parent *thread* that forked dies, not the process.
-    Start such children from a thread that lives as long as they should, best the main thread.
-    The setting survives exec, but not another fork: grandchildren need it themselves.
-    """
-    prctl = ctypes.CDLL(None, use_errno=True).prctl  # looked up here: after fork only the call is safe
-    parent_pid = os.getpid()
-
-    def in_child() -> None:
-        if prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
-            os._exit(127)
-        if os.getppid() != parent_pid:  # the parent died before prctl: no signal will come
-            os._exit(127)
-
-    return in_child
-
-
 def run_state(pid: int) -> RunState:
-    """The state of a process right now."""
+    """The state of a process right now: the third field of /proc/PID/stat (proc(5))."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except (FileNotFoundError, ProcessLookupError):
+        status = psutil.Process(pid).status()
+    except psutil.NoSuchProcess:
         return RunState.GONE
-    letter = stat.rpartition(")")[2].split()[0]  # the name before it may hold blanks and brackets
-    if letter in "ZX":
+    if status in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD):
         return RunState.GONE
-    return RunState.STOPPED if letter == "T" else RunState.ALIVE
+    return RunState.STOPPED if status == psutil.STATUS_STOPPED else RunState.ALIVE
 
 
 def wait_for_state(pid: int, wanted: RunState, timeout_s: float) -> None:

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
@@ -57,8 +58,8 @@ def test_a_node_that_does_not_start_is_named_with_its_log(tmp_path: Path) -> Non
     (broken / "currentEpoch").write_text("not a number")
     with pytest.raises(EmbeddedServerError, match=r"z2 \(.*\) has ended; the last lines of .*zookeeper-0\.log"):
         EmbeddedEnsemble.start(tmp_path)
-    commands = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")]
-    assert not any(str(tmp_path).encode() in command for command in commands)
+    commands = [each.info["cmdline"] or () for each in psutil.process_iter(["cmdline"])]
+    assert not any(str(tmp_path) in argument for command in commands for argument in command)
 
 
 def test_the_nodes_die_when_their_starter_is_killed(tmp_path: Path) -> None:

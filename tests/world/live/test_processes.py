@@ -47,8 +47,8 @@ def test_a_child_dies_with_a_parent_that_is_killed() -> None:
 BOUND_CHILD = [
     sys.executable,
     "-c",
-    "import os, time; from rebalance_lab.world.live.processes import bind_to;"
-    " bind_to(os.getppid()); print(os.getpid(), flush=True); time.sleep(60)",
+    "import os, time; from rebalance_lab.world.live.processes import die_with_parent;"
+    " die_with_parent(os.getppid())(); print(os.getpid(), flush=True); time.sleep(60)",
 ]
 
 
@@ -65,7 +65,7 @@ def test_a_child_can_bind_itself_to_its_parent() -> None:
 
 
 def test_a_child_whose_parent_died_before_it_was_bound_ends() -> None:
-    program = "from rebalance_lab.world.live.processes import bind_to; bind_to(1); print('went on')"
+    program = "from rebalance_lab.world.live.processes import die_with_parent; die_with_parent(1)(); print('went on')"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stdout) == (127, "")
 
