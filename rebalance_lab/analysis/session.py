@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -104,26 +104,20 @@ def start(*, cores: int = 2, master: str | None = None) -> LocalSpark:
     """
     if SparkContext._active_spark_context is not None:
         raise SparkStartError("this process has a Spark already: stop that one first")
-    scratch = Scratch.make()
-    conf = SparkConf(loadDefaults=False)
-    settings = _settings(scratch.folder, cores) if master is None else _cluster_settings(scratch.folder, master)
-    conf.setAll(sorted(settings.items()))
-    try:
-        with _environment(conf.get("spark.driver.host") or LOOPBACK):
+    with ExitStack() as undo:
+        scratch = Scratch.make()
+        undo.callback(scratch.remove)
+        settings = _settings(scratch.folder, cores) if master is None else _cluster_settings(scratch.folder, master)
+        conf = SparkConf(loadDefaults=False).setAll(sorted(settings.items()))
+        with _environment(settings["spark.driver.host"]):
             gateway = _launch(conf, scratch.folder)
+            undo.callback(_end, gateway)
             try:
-                context = SparkContext(conf=conf, gateway=gateway)
-                session = SparkSession(context)
+                session = SparkSession(SparkContext(conf=conf, gateway=gateway))
             except (Py4JError, PySparkException) as error:
                 told = next((line for line in str(error).splitlines() if "Exception:" in line), str(error))
-                _end(gateway)
                 raise SparkStartError(f"Spark did not start with master {master or 'local'}: {told.strip()}") from error
-            except BaseException:
-                _end(gateway)
-                raise
-    except BaseException:
-        scratch.remove()
-        raise
+        undo.pop_all()
     return LocalSpark(session, scratch, gateway)
 
 
@@ -206,7 +200,11 @@ def _environment(address: str) -> Iterator[None]:
 
 
 def _launch(conf: SparkConf, folder: Path) -> Any:
-    """The JVM. What it prints (its warnings about itself among it) goes to a log, not to the terminal."""
+    """Start the JVM; what it prints, its warnings about itself too, goes to a log, not to the terminal.
+
+    `SparkSession.builder` (PySpark 4.3) cannot do that: it starts the JVM on the terminal's stderr, so that Spark
+    is not quiet and a failed start cannot quote the JVM. Nor does it end the JVM with the session (see `_end`).
+    """
     log = folder / "spark.log"
     with log.open("wb") as sink:
         try:
