@@ -65,6 +65,7 @@ SWEEPS = (
     Sweep("walkthrough"),
     Sweep("walkthrough", ("described",), {"filter": "true"}),
     Sweep("rule"),
+    Sweep("rule", OURS, {"members": "7"}, live=2, simulated=20),
     Sweep("herd"),
     *(
         Sweep(

@@ -31,6 +31,8 @@ KAFKA_DEFAULTS = {"rebalance_backoff_ms": "2000", "session_timeout_ms": "6000"}
 
 #: What a reading's `where` asks for beside the scenario's defaults.
 SETTINGS = {
+    ("Z5b", "against Z3, with seven members"): {"members": "7"},
+    ("Z5b", "against range as shipped, with seven members"): {"members": "7"},
     ("Z6", "described, with a topic filter"): {"filter": "true"},
     ("Z9", "described, Kafka's defaults, a stop of 4 s"): KAFKA_DEFAULTS,
     ("Z9", "shipped, Kafka's defaults, a stop of 4 s"): KAFKA_DEFAULTS,
