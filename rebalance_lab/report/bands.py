@@ -184,6 +184,7 @@ def _closing(scene: Scene) -> list[_Draft]:
     if scene.closing_us >= scene.end_us:
         return []
     title = (
-        f"From {exact_moment(scene.closing_us)} s all members leave cleanly: what is unowned from here is no anomaly"
+        f"From {exact_moment(scene.closing_us)} s all members leave cleanly. "
+        "Partitions without an owner are not an anomaly from here on"
     )
     return [_Draft("closing", scene.closing_us, scene.end_us, "end: all leave", title, ())]

@@ -215,7 +215,7 @@ def _picture(scene: Scene, scale: Scale, y: float) -> Picture:
     labels = tuple(
         ((person.index + 0.5) * height / number, person.name) for person in scene.people if person.index % every == 0
     )
-    title = "A line for each member: the darker, the more partitions it believes to own"
+    title = "A line for each member: the darker, the more partitions it believes it owns"
     return Picture(y, height, data_uri(rows), labels, title)
 
 

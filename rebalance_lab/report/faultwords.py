@@ -1,7 +1,7 @@
-"""What happens to a group from outside, in plain words: faults, and changes that are none.
+"""The words for faults and for changes of a group.
 
-A member that joins, a broker that goes and a topic that grows are injected and proven as faults
-are, but nothing is broken by them: people read them as changes.
+A member that joins, a broker that goes and a topic that grows are injected and proven like faults,
+but they break nothing: they are called changes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,15 @@ from rebalance_lab.history.events import Event, Kind
 
 @dataclass(frozen=True, slots=True)
 class FaultWords:
-    """`noun`: the thing itself; `suffers`: what its target does or suffers, in a sentence; `band`:
-    the same, short, behind the target's name; `begins`, `ends`: its turns in a diagram, before the
-    target's name (an empty end is not told); `many`: `suffers` of several, after their number;
-    `alone`: why it is fine; `change`: nothing is broken by it."""
+    """The words for one fault.
+
+    - `noun`: its name. `suffers`: what happens to its target, as a sentence's predicate; `many`: the
+      same for several targets.
+    - `band`: the same, short, to follow the target's name.
+    - `begins`, `ends`: labels of its begin and end in a diagram, before the target's name. An empty
+      `ends` is not drawn.
+    - `alone`: why it is normal by itself. `change`: whether it is a change, which breaks nothing.
+    """
 
     noun: str
     suffers: str
@@ -42,7 +47,7 @@ FAULTS = {
         "pauses",
         "wakes",
         "are paused",
-        "Processes stop now and then: garbage collection, swapping, a moved virtual machine.",
+        "Processes stop now and then: for garbage collection, swapping, or a virtual machine's migration.",
     ),
     "kill": FaultWords("kill", "is killed", "killed", "kills", "", "are killed", "Processes die."),
     "cut": FaultWords(
@@ -52,16 +57,16 @@ FAULTS = {
         "cuts off",
         "heals",
         "are cut off",
-        "Networks lose what they carry, and tell nobody.",
+        "Networks lose messages without notice.",
     ),
     "expire": FaultWords(
         "expiry",
-        "loses its session, though it lives",
+        "loses its session while it is alive",
         "session ended",
         "expires",
         "",
         "lose their session",
-        "A server may end any session; the member hears of it when it speaks to a server again.",
+        "A server may end any session; the member learns of it when it speaks to a server again.",
     ),
     "lag": FaultWords(
         "lag",
@@ -70,11 +75,11 @@ FAULTS = {
         "holds back",
         "catches up:",
         "lag",
-        "ZooKeeper promises that all servers see one order, not that all are equally far.",
+        "ZooKeeper promises that all servers see changes in the same order, not at the same time.",
     ),
     "lose-reply": FaultWords(
         "lost reply",
-        "never gets the reply to a request that was done",
+        "does not get the reply to a request that was carried out",
         "reply lost",
         "loses reply:",
         "",
@@ -92,22 +97,22 @@ FAULTS = {
         "twin of",
         "",
         "get a twin",
-        "Nobody checks that an id set by hand is the only one.",
+        "Nothing checks that an id set by hand is unique.",
     ),
     "obstacle": FaultWords(
         "obstacle",
-        "has a foreign znode where its owners belong",
+        "has a foreign znode where its owner znodes belong",
         "obstructed",
         "obstructs",
         "clears",
         "are obstructed",
-        "Any program may create a znode where it likes.",
+        "Any program may create a znode anywhere.",
     ),
 }
 
 
 def fault_words(event: Event) -> FaultWords:
-    """The words for a fault, from one of its events; one that has none here is called by its name."""
+    """The words for a fault, given one of its events; made from its name if it is not in FAULTS."""
     name, target = str(event.of("fault")), str(event.of("target"))
     if name == "broker":
         return _broker(comes=event.of("comes") is not False)
@@ -119,7 +124,7 @@ def fault_words(event: Event) -> FaultWords:
 
 
 def fault_told(event: Event) -> str:
-    """A fault's begin, proof or end in a few words: `m1 is paused`, `the pause of m1 ends`."""
+    """The begin, proof or end of a fault in a few words: `m1 is paused`, `the pause of m1 ends`."""
     words, target = fault_words(event), event.of("target")
     if event.kind is Kind.FAULT_BEGAN:
         return f"{target} {words.suffers}"
@@ -136,5 +141,5 @@ def _broker(*, comes: bool) -> FaultWords:
 def _topic(target: str, event: Event) -> FaultWords:
     partitions, before = event.of("partitions"), event.of("before")
     verb = f"grows to {partitions} partitions" if before else f"comes, with {partitions} partitions"
-    words = "More partitions are asked for when a topic has too few."
+    words = "A topic gets more partitions when it has too few."
     return FaultWords("change", verb, f"has {partitions}", "topic:", "", "change", words, change=True)

@@ -38,13 +38,13 @@ LEGEND_LENGTH = 18
 DENSITIES = ((12, 13.0, 2.0, 9.0), (24, 8.0, 1.0, 7.0), (1_000_000, 5.0, 1.0, 5.0))
 
 HAVE = {
-    Layer.BELIEF: ("believes it owns", "believe they own", "nobody believes to own"),
+    Layer.BELIEF: ("believes it owns", "believe they own", "no member believes it owns"),
     Layer.REGISTRY: (
         "is the owner in the registry of",
         "are owners in the registry of",
         "the registry has no owner of",
     ),
-    Layer.EFFECT: ("works on", "work on", "nobody works on"),
+    Layer.EFFECT: ("works on", "work on", "no member works on"),
 }
 
 

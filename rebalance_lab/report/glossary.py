@@ -1,4 +1,4 @@
-"""The report's words: what an event is, why it is fine alone, and why several are wrong together."""
+"""The report's sentences: what happens in an event, why it is fine alone, why several are wrong together."""
 
 from __future__ import annotations
 
@@ -9,108 +9,114 @@ from rebalance_lab.report.text import listed, shortened
 #: Why the events of a witness are wrong together, by check.
 TOGETHER = {
     "belief_overlap": (
-        "Two members hold the same partition in their memory at one moment. The registry cannot prevent it: "
-        "it has one owner, but nobody tells the other member before it asks."
+        "Two members believe at the same time that they own the same partition. The registry cannot prevent this: it "
+        "names one owner, but the other member learns of it only when it asks."
     ),
     "effect_overlap": (
-        "Two members work on the same partition at one moment. Whatever they read is read twice, and nothing "
-        "fences the one that is no longer owner."
+        "Two members work on the same partition at the same time. Messages are read twice, and nothing stops the "
+        "member that is no longer the owner."
     ),
     "registry_overlap": (
-        "The registry has two owners of one partition. A znode cannot have two, so either the recording has a hole "
-        "or the server is broken: believe nothing else in this trial before that is cleared up."
+        "The registry names two owners of one partition. A znode cannot have two, so either the recording is "
+        "incomplete or the server is broken. Do not trust anything else in this trial until that is cleared up."
     ),
     "unowned_window": (
-        "Members live and the group has had its time, and still nobody owns the partition. Its messages wait."
+        "Members are alive and the group has had enough time, but the partition still has no owner. Its messages wait."
     ),
     "registration": (
-        "A registration and the owner znodes must live exactly as long as their session. Here they did not, so others "
-        "see a member that is gone, or miss one that lives."
+        "A registration and its owner znodes must exist exactly as long as their session. Here they did not, so others"
+        " see a member that is gone, or miss one that is alive."
     ),
     "zombie_overlap": (
-        "ZooKeeper has buried the member and given its partitions away, and it goes on: nothing reaches it before it "
-        "speaks to a server again, and nothing checks what it does meanwhile."
+        "ZooKeeper ended the member's session and others took its partitions, but the member goes on. It learns of "
+        "this only when it speaks to a server again, and nothing checks what it does until then."
     ),
     "orphan_owner": (
-        "The owner znode says that the partition is taken, so nobody else claims it; but who is named there is gone, "
-        "or knows nothing of it. It lasts until that session ends."
+        "The owner znode marks the partition as taken, so no other member claims it. But the member that it names is "
+        "gone, or does not believe that it owns the partition. This lasts until that member's session ends."
     ),
     "omission": (
-        "The group is at rest and every member believes that all is well, and still a partition has no owner that "
-        "reads it. Nobody will notice: nothing changes any more that could make them look again."
+        "The group is at rest and every member believes that all is well, but a partition has no owner that reads it. "
+        "No member will notice, because nothing changes any more that would make it look again."
     ),
     "stays_wrong": (
-        "A member that has no attempts left does nothing more, and stays registered. The others count it and leave "
-        "it its share, and nobody tells anybody that nobody owns that share."
+        "A member that has used up its attempts does nothing more, but stays registered. The others count it and leave"
+        " its share to it, and nothing reports that this share has no owner."
     ),
     "non_convergence": (
-        "Every member follows the rule, sees a conflict, and tries again as the others do. Nobody knows whether the "
-        "others have succeeded, so nobody can tell waiting from waiting for ever."
+        "Every member follows the rule, meets a conflict, and tries again, as the others do. No member knows whether "
+        "the others have succeeded, so none can distinguish a short wait from an endless one."
     ),
     "disagreement": (
-        "Each is sure of its share. But they dealt from lists that differ, and nothing binds them to one another: so "
-        "their shares overlap, or leave a hole."
+        "Each member is sure of its share. But they dealt from different lists, and nothing makes them agree, so their"
+        " shares overlap or leave a gap."
     ),
     "contradiction": (
-        "Both dealt from the same list, by rules that differ. Each is sure of its share, and their shares overlap or "
-        "leave a hole: no retry mends that."
+        "The members dealt from the same list, but by different rules. Each is sure of its share, and the shares "
+        "overlap or leave a gap. No retry mends that."
     ),
     "hold_and_wait": (
-        "Each member waits for a partition that the next one holds, and gives up nothing while it waits. None of them "
+        "Each member waits for a partition that another one holds, and gives up nothing while it waits. None of them "
         "can go on before another does."
     ),
     "missed_watch": (
-        "A watch fires once, and a change that comes before it is set again is not told. The member goes on with a "
-        "view of the group that is no longer true."
+        "A watch fires once. A change that comes before the watch is set again is not reported. The member goes on "
+        "with an outdated view of the group."
     ),
     "churn": (
-        "Every member gives up all it owns and takes it again, whatever changed: what need not move is interrupted "
-        "all the same."
+        "Whatever has changed, every member gives up all it owns and takes it again. Partitions that need not move are"
+        " interrupted, too."
     ),
     "herd_cost": (
-        "Every member watches the same list, reads everything at the same moment and tells nobody: the cost grows "
-        "with the square of the group."
+        "Every member watches the same list and reads everything at the same moment, and no member shares what it has "
+        "read. So the cost grows with the square of the group's size."
     ),
     "conflict_cost": (
-        "A member that was not fetching claims at once, and meets the owner znodes of members whose fetchers have yet "
-        "to stop: its attempt fails, and everything is read again."
+        "A member that was not fetching claims at once, and meets owner znodes of members whose fetchers are still "
+        "stopping. Its attempt fails, and everything is read again."
     ),
-    "broker_change_noticed": "A member that does not hear of brokers keeps to what it has, and does not rebalance.",
+    "broker_change_noticed": (
+        "A member that does not learn of a broker's change keeps what it has and does not rebalance."
+    ),
     "default_group": (
-        "A member that names no group has to be in some group all the same, or it cannot share topics with anybody: it "
-        "is refused, or it is alone in a group of its own."
+        "A member that names no group must still be put into a group, or it cannot share topics with others. Here it "
+        "was refused, or it is alone in a group of its own."
     ),
     "group_is_global": (
-        "Who rebalances for whom is a matter of the group alone. A member that does not hear of others that read other "
-        "topics is not told of its group's changes at all."
+        "Members rebalance for every change of their group, whatever topics its members read. A member that does not "
+        "learn of members with other topics does not learn of its group's changes."
     ),
     "kept_claims": (
-        "A member that waits for what another has, and keeps what it claimed itself, may be what the other waits for."
+        "A member waits for a partition that another one holds, and keeps what it has claimed itself. The other may be"
+        " waiting for just that."
     ),
-    "order_in_rebalance": "A member that claims before it has given up holds what another may already wait for.",
-    "startup_order": "What a member does before it watches, it may do on a view that has already changed.",
+    "order_in_rebalance": (
+        "A member that claims before it has given up its partitions holds some that another may already be waiting for."
+    ),
+    "startup_order": "Whatever a member does before it watches may be based on a view that has already changed.",
     "ceil_rule": (
-        "Range gives the first members one partition more; N = ceil(P/C) gives each N, and the last ones what is left."
+        "Range gives the first members one partition more than the others. N = ceil(P/C) gives N to each member, and "
+        "what is left to the last ones."
     ),
-    "published_rows": "The published walk-through has another row here: rule and example do not agree.",
+    "published_rows": "The published walk-through has another row here: the rule and the example disagree.",
 }
 
 #: Statements that checks put to the test, in words that can hold or fail.
 STATEMENTS = {
-    "churn": "A change moves no more partitions than it must, and interrupts none that stays",
-    "herd_cost": "Reads, writes, notifications and rebalances of each change are those of the formula",
-    "conflict_cost": "No change costs more reads or writes than the formula, even where claims conflict",
+    "churn": "A change moves no more partitions than necessary, and interrupts none that stay",
+    "herd_cost": "Each change causes as many reads, writes, notifications and rebalances as the formulas say",
+    "conflict_cost": "No change costs more reads or writes than the formulas say, even where claims conflict",
     "broker_change_noticed": "Every member rebalances when a broker comes or goes",
-    "default_group": "Members that name no group are all in one, the default group",
-    "group_is_global": "Members rebalance for others of their group with which they share no topic",
-    "kept_claims": "Members give back what they claimed before they wait to try again",
+    "default_group": "Members that name no group are all in the default group",
+    "group_is_global": "Members rebalance for other members of their group even if they share no topic",
+    "kept_claims": "Members give back what they claimed before they wait for the next attempt",
     "order_in_rebalance": "Members give up all they own before they take their share",
     "startup_order": "A member registers, watches ids, watches brokers, then rebalances",
     "ceil_rule": "Each member gets N = ceil(P/C) partitions, the i-th those from iN to (i+1)N-1",
     "published_rows": "After each step the ownership is that of the published walk-through",
 }
 
-#: Changes of a group at rest, by the name that their phases bear.
+#: Changes of a group at rest, by the names that their phases have.
 CHANGES = {
     "join": "one joins",
     "leave": "one leaves",
@@ -121,45 +127,45 @@ CHANGES = {
 #: Why an event is fine alone, by kind.
 ALONE = {
     Kind.OWNED: "A member owns what it has just claimed: its create of the owner znode succeeded.",
-    Kind.DISOWNED: "A member gives up before it sends the release, so nobody can be given it too early.",
+    Kind.DISOWNED: "A member gives up a partition before it sends the release, so no other member gets it too early.",
     Kind.WORKED: "A member works on what it claimed until its own rebalance stops its fetchers.",
     Kind.SESSION_OPENED: "A member that connects gets a session.",
-    Kind.SESSION_CLOSED: "A server closes a session it has heard nothing from for the timeout, or on request.",
-    Kind.CREATED: "A create succeeds when no znode stands there.",
+    Kind.SESSION_CLOSED: "A server closes a session on request, or after hearing nothing for the timeout.",
+    Kind.CREATED: "A create succeeds if no znode has that path.",
     Kind.CHANGED: "A write without a version always succeeds.",
-    Kind.DELETED: "Ephemeral znodes go with their session; an owner may also delete its own.",
+    Kind.DELETED: "Ephemeral znodes are deleted with their session; an owner may also delete its own.",
     Kind.FAILED: "ZooKeeper refuses what its rules forbid.",
     Kind.FAULT_BIT: "The proof that the fault took effect.",
-    Kind.FAULT_ENDED: "A process that was stopped goes on where it was, and knows nothing of the time between.",
+    Kind.FAULT_ENDED: "A stopped process continues where it was, and does not know how much time has passed.",
     Kind.CONNECTED: "A client reconnects when it can.",
-    Kind.DISCONNECTED: "Connections break; a session outlives that.",
+    Kind.DISCONNECTED: "Connections break; a session survives that.",
     Kind.EXPIRED: "A client learns of its expiry only when it speaks to a server again.",
     Kind.MEMBER_STARTED: "Members join.",
     Kind.MEMBER_CLOSED: "Members leave.",
-    Kind.OBSERVED: "An outside session reads what stands there.",
+    Kind.OBSERVED: "An outside session reads what is there.",
     Kind.MEMBER_CLOSING: "Members leave.",
     Kind.INVOKED: "A member asks ZooKeeper for what its rule needs.",
     Kind.OK: "ZooKeeper did what it was asked.",
-    Kind.FAILED_OP: "ZooKeeper refuses a create where a znode stands: that is what keeps owners apart.",
-    Kind.INFO: "A connection that breaks leaves open whether a request was done.",
+    Kind.FAILED_OP: "ZooKeeper refuses to create a znode that exists. That keeps owners apart.",
+    Kind.INFO: "After a connection breaks it is unknown whether a request was carried out.",
     Kind.WATCH_FIRED: "A watch fires once, after the change.",
-    Kind.NOTIFICATION_QUEUED: "One thread hands all notifications out, one after another.",
-    Kind.NOTIFICATION_HANDLED: "One thread hands all notifications out, one after another.",
-    Kind.REBALANCE_TRIGGERED: "Several triggers make one rebalance: each reads everything anyway.",
+    Kind.NOTIFICATION_QUEUED: "One thread delivers all notifications, one after another.",
+    Kind.NOTIFICATION_HANDLED: "One thread delivers all notifications, one after another.",
+    Kind.REBALANCE_TRIGGERED: "Several triggers lead to one rebalance, as each rebalance reads everything anyway.",
     Kind.REBALANCE_BEGAN: "A member rebalances whenever something it watches has changed.",
-    Kind.ATTEMPT_BEGAN: "An attempt that failed is tried again, up to rebalance.max.retries in all.",
-    Kind.DECIDED: "Each member deals by itself, from what it has just read.",
-    Kind.ATTEMPT_FAILED: "A member whose claim meets another's takes its claims back and waits.",
-    Kind.REBALANCE_ENDED: "A rebalance ends when an attempt succeeds, or when there are no more.",
-    Kind.WARNED: "Kafka logs it and goes on.",
-    Kind.REST_REACHED: "The group was quiet for its time, and no member had anything to do.",
-    Kind.REST_MISSED: "The runner waits only so long.",
+    Kind.ATTEMPT_BEGAN: "A failed attempt is repeated, up to rebalance.max.retries attempts in all.",
+    Kind.DECIDED: "Each member deals for itself, from what it has just read.",
+    Kind.ATTEMPT_FAILED: "A member that meets another member's claim gives its own claims back and waits.",
+    Kind.REBALANCE_ENDED: "A rebalance ends when an attempt succeeds, or when no attempts are left.",
+    Kind.WARNED: "Kafka logs this and goes on.",
+    Kind.REST_REACHED: "The group was quiet for long enough, and no member had anything left to do.",
+    Kind.REST_MISSED: "The runner waits only for a limited time.",
     Kind.PHASE: "The experiment goes on.",
     Kind.TRIAL_ENDED: "The recording ends.",
 }
 
 
-_FALLBACK_TOGETHER = "Each event is allowed alone; together they break the rule above."
+_FALLBACK_TOGETHER = "Each event is allowed by itself; together they break the rule above."
 _FALLBACK_ALONE = "Allowed by itself."
 
 
@@ -175,7 +181,7 @@ def alone(event: Event) -> str:
     return ALONE.get(event.kind, _FALLBACK_ALONE)
 
 
-#: Checks whose names are not simply their words.
+#: Titles of checks that are not simply the words of their names.
 TITLES = {
     "non_convergence": "Non-convergence",
     "startup_order": "Start-up order",
@@ -192,12 +198,12 @@ def title(check: str) -> str:
 
 
 def statement(check: str) -> str:
-    """What a check of that name states; its name where nothing more is known."""
+    """The statement that a check puts to the test; the title of a check that is not listed."""
     return STATEMENTS.get(check, title(check))
 
 
 def deed(event: Event, name: str) -> str:
-    """What the event is, in a few words; `name` is the short name of the member it is about."""
+    """What happens in an event, in a few words. `name`: the short name of the event's member."""
     place = "" if event.topic is None else f"{event.topic}/{event.partition}"
     path = str(event.of("path") or "")
     if event.layer is Layer.FAULT:
@@ -235,7 +241,7 @@ def deed(event: Event, name: str) -> str:
 
 
 def _wants(event: Event) -> str:
-    """The partitions that a member has dealt itself."""
+    """The partitions that a member wants, as text."""
     wants = event.of("wants")
     places = [f"{each[0]}/{each[1]}" for each in wants] if isinstance(wants, list | tuple) else []
     return listed(places) if places else "nothing"

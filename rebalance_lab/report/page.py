@@ -117,7 +117,7 @@ def render(
 _IN_WORDS = {
     "surprise": "surprising",
     "as expected": "as expected",
-    "does not apply": "that the claim does not apply to",
+    "does not apply": "to which the claim does not apply",
     "unknown": "unknown",
 }
 
@@ -131,10 +131,11 @@ def summary(analysis: Analysis) -> str:
         counts = Counter(verdict.status for verdict in found.tested)
         words = _IN_WORDS | {"as expected": f"as expected{as_it_came(found.tested)}"}
         told = [f"{counts[status]:,} {word}" for status, word in words.items() if counts[status]]
-        tested = f"Of {text.count(len(found.tested), 'reading')} of claims put to the test"
-        said = f"{tested}, {text.listed(told)}, in {trials}."
+        were = "was" if len(found.tested) == 1 else "were"
+        tested = f"{text.count(len(found.tested), 'reading')} of claims {were} tested"
+        said = f"{tested}: {text.listed(told)}, in {trials}."
     else:
-        said = f"No claim was put to the test yet, in {trials}."
+        said = f"No claim was tested yet, in {trials}."
     if not found.constructed:
         return said
     count = len(found.constructed)

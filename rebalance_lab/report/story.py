@@ -1,6 +1,6 @@
-"""What happened, in at most five sentences, for a person who never read Kafka's source.
+"""What happened in a trial, in at most five sentences, for readers who do not know Kafka's source.
 
-Each sentence is one function, computed from the history: None where it has nothing to say.
+Each function computes one sentence from the history, or None if there is nothing to say.
 """
 
 from __future__ import annotations
@@ -19,12 +19,16 @@ from rebalance_lab.report.text import count, listed, members_named, moment, part
 from rebalance_lab.trials.api import scenario
 from rebalance_lab.trials.plan import PlanError
 
-#: What two members do when a layer gives a partition to both.
-DOUBLES = {Layer.BELIEF: "believe they own", Layer.EFFECT: "work on", Layer.REGISTRY: "stand in the registry for"}
+#: What two members do if a layer gives a partition to both.
+DOUBLES = {
+    Layer.BELIEF: "believe they own",
+    Layer.EFFECT: "work on",
+    Layer.REGISTRY: "are in the registry as owners of",
+}
 
 WORLDS = {"simulated": "simulated ZooKeeper", "processes": "real ZooKeeper", "containers": "ZooKeeper in containers"}
 
-#: Whose consumers take part.
+#: Rule sets, and whose consumers take part.
 RULES = {
     "described": "rules described",
     "shipped": "rules shipped",
@@ -32,18 +36,18 @@ RULES = {
     "mixed": "members: ours and Kafka 0.8.2.2's own in turn",
 }
 
-#: Deeds told one by one; of more, how many of each kind there were.
+#: Up to so many faults are described one by one; more are counted by kind.
 TOLD_SINGLY = 3
-#: Deeds within this are done at once.
+#: Faults that begin within this time count as simultaneous.
 AT_ONCE_US = 300_000
-#: Anomalies that one sentence tells.
+#: Anomalies that the sentence about them names.
 ANOMALIES = 2
-#: Letters of what a check says of them.
+#: At most so many letters of a check's reason are shown.
 LETTERS = 150
 
 
 def tell(scene: Scene, wrong: Sequence[TrialOutcome] = ()) -> tuple[str, ...]:
-    """At most five sentences, in the order of time. `wrong`: the anomalies that were found."""
+    """At most five sentences, in the order of time. `wrong`: the violated checks."""
     cast, deeds = _cast(scene), _deeds(scene)
     middle = _finding(scene, wrong) or _trouble(scene) or _heirs(scene)
     many = len(scene.faults) > TOLD_SINGLY
@@ -55,7 +59,7 @@ def tell(scene: Scene, wrong: Sequence[TrialOutcome] = ()) -> tuple[str, ...]:
 
 
 def about(trial: Trial) -> str:
-    """What the trial's scenario does, in one sentence without its end."""
+    """What the trial's scenario does: one sentence without its full stop."""
     try:
         does = scenario(trial.scenario).summary
     except PlanError:
@@ -64,7 +68,7 @@ def about(trial: Trial) -> str:
 
 
 def _cast(scene: Scene) -> str:
-    """Who shares what where; those who come later are no part of it yet."""
+    """Which members share how many partitions on which ZooKeeper, before members that join later."""
     rested_us = next((scene.since_start(each) for each in scene.events if each.kind is Kind.REST_REACHED), scene.end_us)
     began = {event.actor for event in scene.events if event.kind is Kind.MEMBER_STARTED}
     early = {
@@ -77,7 +81,7 @@ def _cast(scene: Scene) -> str:
     world = WORLDS.get(scene.trial.world, scene.trial.world)
     share = "has" if len(names) == 1 else "share"
     spare = len(names) - len(scene.rows)
-    idle = f" ({spare} of them must do without)" if spare > 0 else ""
+    idle = f" ({spare} of them get none)" if spare > 0 else ""
     return f"{members_named(names)} {share} {_what(scene)}{idle} on a {world}"
 
 
@@ -88,7 +92,7 @@ def _what(scene: Scene) -> str:
 
 
 def _deeds(scene: Scene) -> str:
-    """What is done to them: each deed, or how many of each kind."""
+    """The faults and changes: each of them, or how many of each kind."""
     faults = scene.faults
     if not faults:
         return "nothing is done to them"
@@ -119,7 +123,7 @@ def _deed(scene: Scene, fault: Fault, *, first: bool) -> str:
 
 
 def _held(scene: Scene, fault: Fault) -> list[Row]:
-    """What the registry gave the victim when the fault began."""
+    """The partitions that the victim owned in the registry when the fault began."""
     return sorted(
         row_of(span)
         for span in scene.spans
@@ -130,7 +134,7 @@ def _held(scene: Scene, fault: Fault) -> list[Row]:
 
 
 def _session(scene: Scene) -> str | None:
-    """What became of the session of the first fault's victim."""
+    """What happened to the session of the first fault's victim."""
     fault = next((each for each in scene.harms if each.member is not None), None)
     if fault is None:
         return None
@@ -140,9 +144,9 @@ def _session(scene: Scene) -> str | None:
         return _session_kept(fault)
     end = next((each for each in scene.session_ends if each.at_us == fault.closed_us), None)
     if fault.name == "expire":
-        return f"ZooKeeper closes {fault.target}'s session while {fault.target} lives{_znodes(end)}."
+        return f"ZooKeeper closes {fault.target}'s session while {fault.target} is alive{_znodes(end)}."
     after = seconds(fault.closed_us - fault.began_us)
-    return f"ZooKeeper hears no more from {fault.target} and closes its session after {after}{_znodes(end)}."
+    return f"ZooKeeper hears nothing more from {fault.target} and closes its session after {after}{_znodes(end)}."
 
 
 def _session_kept(fault: Fault) -> str | None:
@@ -162,7 +166,7 @@ def _znodes(end: SessionEnd | None) -> str:
 
 
 def _stir(scene: Scene) -> str | None:
-    """What was set off between the first rest and the end."""
+    """Notifications and rebalances between the first rest and the end."""
     rested = next((event for event in scene.events if event.kind is Kind.REST_REACHED), None)
     since_us = 0 if rested is None else scene.since_start(rested)
     kinds = [event.kind for event in scene.events if since_us <= scene.since_start(event) < scene.closing_us]
@@ -170,13 +174,12 @@ def _stir(scene: Scene) -> str | None:
     if not scene.faults or not begun:
         return None
     told = f"ZooKeeper sends {count(fired, 'notification')}, and " if fired else ""
-    what = "in which a member gives up all it owns, reads who is there and takes its share"
+    what = "in which a member gives up all it owns, reads which members there are and takes its share"
     return _starting(f"{told}this sets off {count(begun, 'rebalance')}, {what}.")
 
 
 def _finding(scene: Scene, wrong: Sequence[TrialOutcome]) -> str | None:
-    """The anomalies that are no overlap (of those another sentence tells); where there is none at
-    all, the statements that failed."""
+    """Anomalies except overlaps, which `_doubles` describes; if there is no anomaly at all, failed statements."""
     found = [each for each in wrong if not each.check.endswith("overlap")]
     anomalies = [each for each in found if not is_statement(each.check)]
     if not anomalies and len(found) == len(wrong):
@@ -188,7 +191,7 @@ def _finding(scene: Scene, wrong: Sequence[TrialOutcome]) -> str | None:
 
 
 def _trouble(scene: Scene) -> str | None:
-    """Attempts that failed, and who gave up for good."""
+    """Attempts that failed, and members that gave up for good."""
     failed = [event for event in scene.events if event.kind is Kind.ATTEMPT_FAILED]
     if not failed:
         return None
@@ -204,7 +207,7 @@ def _trouble(scene: Scene) -> str | None:
 
 
 def _heirs(scene: Scene) -> str | None:
-    """Who took what the one victim had: the first to claim each partition after the fault began."""
+    """Which members took the victim's partitions: the first to claim each after the only fault began."""
     if len(scene.faults) != 1 or scene.faults[0].member is None:
         return None
     (fault,) = scene.faults
@@ -232,7 +235,7 @@ def _heirs(scene: Scene) -> str | None:
 
 
 def _doubles(scene: Scene) -> str:
-    """How long two members believed, worked, or were written down as owners; else how long nobody did."""
+    """How long two members had the same partition in each layer; else how long one had no owner."""
     told: list[str] = []
     former = ""
     for layer, verb in DOUBLES.items():
@@ -250,11 +253,11 @@ def _doubles(scene: Scene) -> str:
         former = who
     if told:
         return _starting("; ".join(told) + ".")
-    return "At no moment do two members have the same partition" + _nobody(scene)
+    return "Two members never have the same partition at the same time" + _nobody(scene)
 
 
 def _waking(scene: Scene, overlap: Overlap) -> str:
-    """`after m1 wakes at 8.00 s, ` where the overlap began after that."""
+    """`after m1 wakes at 8.00 s, ` if the overlap began after that; else empty."""
     for fault in scene.faults:
         if fault.name == PAUSE and fault.ended_us is not None and fault.ended_us <= overlap.begin_us:
             return f"after {fault.target} wakes at {moment(fault.ended_us)}, "
@@ -262,18 +265,18 @@ def _waking(scene: Scene, overlap: Overlap) -> str:
 
 
 def _nobody(scene: Scene) -> str:
-    """The longest time without an owner, and without anybody working, once there was an owner."""
+    """The longest time that a partition had no owner, and was not worked on, after the first claim."""
     first_us = min((span.begin_us for span in scene.spans if span.layer is Layer.REGISTRY), default=scene.end_us)
     registry_us, effect_us = (
         max((gap.length_us for gap in scene.gaps if gap.layer is layer and gap.begin_us >= first_us), default=0)
         for layer in (Layer.REGISTRY, Layer.EFFECT)
     )
     if not registry_us and not effect_us:
-        return "; each has one all the time."
+        return "; every partition has an owner all the time."
     if not registry_us:
-        return f"; at worst nobody works on one for {seconds(effect_us)}."
-    idle = f", and nobody works on it for {seconds(effect_us)}" if effect_us > 2 * registry_us else ""
-    return f"; at worst one has no owner for {seconds(registry_us)}{idle}."
+        return f"; at worst no member works on a partition for {seconds(effect_us)}."
+    idle = f", and no member works on it for {seconds(effect_us)}" if effect_us > 2 * registry_us else ""
+    return f"; at worst a partition has no owner for {seconds(registry_us)}{idle}."
 
 
 def _rest(scene: Scene) -> str:
@@ -296,7 +299,8 @@ def _learning(scene: Scene) -> str:
     expired = next((event for event in scene.events if event.kind is Kind.EXPIRED and event.actor in victims), None)
     if expired is None:
         return ""
-    return f"{expired.actor} learns at {moment(scene.since_start(expired))} that its session is gone, and gives up; "
+    learns = f"{expired.actor} learns at {moment(scene.since_start(expired))}"
+    return f"{learns} that its session is gone, and gives up its partitions; "
 
 
 def _starting(sentence: str) -> str:

@@ -99,7 +99,7 @@ class TestVerdicts:
         assert chips == [("Z10", "reproduced, by construction"), ("Z1", "unknown, by construction")]
         assert [tile.all("span", class_="claim-id")[0].text for tile in page.all("a", class_="tile")] == ["Z16"]
         lead = page.all("p", class_="lead")[0].text
-        assert lead.startswith("Of 1 reading of claims put to the test, 1 surprising, in ")
+        assert lead.startswith("1 reading of claims was tested: 1 surprising, in ")
         assert lead.endswith(" 2 more hold by construction, which is not evidence.")
 
     def test_a_claim_that_does_not_apply_has_its_own_chip_and_count(self) -> None:
@@ -112,7 +112,7 @@ class TestVerdicts:
         page = Tree(render(replace(case.analysis, verdicts=verdicts), case.histories)).root
         (table,) = page.all("table", class_="verdicts")
         assert [chip.text for chip in table.all("span", class_="chip-does-not-apply")] == ["does not apply"]
-        assert "1 that the claim does not apply to" in page.all("p", class_="lead")[0].text
+        assert "1 to which the claim does not apply" in page.all("p", class_="lead")[0].text
 
     def test_refuted_as_expected_cannot_be_read_as_true(self) -> None:
         case = zombie_case()
@@ -140,7 +140,7 @@ class TestVerdicts:
 
     def test_the_summary_is_one_sentence(self, tree: Node) -> None:
         expected = (
-            "Of 3 readings of claims put to the test, 1 surprising, 1 as expected and 1 unknown, "
+            "3 readings of claims were tested: 1 surprising, 1 as expected and 1 unknown, "
             "in 2 live and 0 simulated trials."
         )
         assert summary(zombie_case().analysis) == expected
@@ -148,10 +148,7 @@ class TestVerdicts:
 
     def test_an_empty_analysis_is_a_page_too(self) -> None:
         empty = Tree(render(Analysis((), (), (), ()), {})).root
-        assert (
-            empty.all("p", class_="lead")[0].text
-            == "No claim was put to the test yet, in 0 live and 0 simulated trials."
-        )
+        assert empty.all("p", class_="lead")[0].text == "No claim was tested yet, in 0 live and 0 simulated trials."
         assert empty.all("svg", class_="gantt") == []
 
 
@@ -228,7 +225,7 @@ class TestCards:
             ("witness", "8.360000", "m1", "belief", "m1 no longer believes it owns t1/0 witness"),
         ]
         assert all(row.all("td")[4].text for row in card.all("tbody")[0].all("tr"))
-        assert "Together it is wrong." in card.text
+        assert "Why it is wrong together:" in card.text
 
     def test_events_lead_to_their_place_in_the_picture(self, tree: Node) -> None:
         card = tree.all("section", class_="card")[0]
@@ -333,7 +330,7 @@ class TestHistories:
         case = zombie_case()
         tree = Tree(render(case.analysis, {})).root
         (witness,) = tree.all("article", id="g1-witness")
-        assert "The history of trial zombie-s7 is not at hand" in witness.text
+        assert "The history of trial zombie-s7 is missing" in witness.text
         assert "2.760 s" in witness.all("table", class_="outcomes")[0].text
         assert tree.all("svg", class_="gantt") == []
 

@@ -57,18 +57,19 @@ class TestStory:
         assert tell(scene_of(zombie_case())) == (
             "m1, m2 and m3 share 6 partitions on a real ZooKeeper; "
             "at 3.00 s m1, owner of t1/0–1, is paused for 5.00 s.",
-            "ZooKeeper hears no more from m1 and closes its session after 2.50 s; "
+            "ZooKeeper hears nothing more from m1 and closes its session after 2.50 s; "
             "its registration and 2 owner znodes vanish with it.",
             "By 5.59 s m2 has taken t1/0–1.",
             "m1 and m2 both believe they own t1/0–1 for up to 2.76 s; "
             "after m1 wakes at 8.00 s, both work on t1/0–1 for up to 0.40 s.",
-            "m1 learns at 8.35 s that its session is gone, and gives up; the group is at rest again at 10.80 s.",
+            "m1 learns at 8.35 s that its session is gone, and gives up its partitions; "
+            "the group is at rest again at 10.80 s.",
         )
 
     def test_of_a_control(self) -> None:
         assert tell(scene_of(zombie_case(), "zombie-s7-control")) == (
             "m1, m2 and m3 share 6 partitions on a real ZooKeeper; nothing is done to them.",
-            "At no moment do two members have the same partition; each has one all the time.",
+            "Two members never have the same partition at the same time; every partition has an owner all the time.",
             "The group is at rest at 10.80 s.",
         )
 

@@ -70,8 +70,8 @@ def drawn(comparisons: Sequence[tuple[str, Sequence[Compared]]]) -> dict[str, An
 
 
 _HOW_TO_READ = (
-    "Share of trials up to a value. Grey: where the live curve may run, that is the simulated one, moved by the margin "
-    "and by what declared causes explain."
+    "Share of trials up to a value. Grey: the simulated curve, widened by the margin and by what declared causes "
+    "explain; the live curve should stay within it."
 )
 
 

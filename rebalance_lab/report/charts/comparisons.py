@@ -89,7 +89,9 @@ def frequency_chart(analysis: Analysis) -> Chart | None:
         ],
     )
     chart = altair.layer(bars, points).properties(width=560, height=altair.Step(16))
-    caption = "Bars: Wilson’s 95 % interval. A claim that something can happen needs one trial; how often says more."
+    caption = (
+        "Bars: Wilson’s 95 % interval. One trial proves that something can happen; the share says how often it does."
+    )
     return finished(chart, "frequencies", "How often claims were seen", caption)
 
 
@@ -123,9 +125,9 @@ def rules_chart(analysis: Analysis) -> Chart | None:
     alike = f" No difference in: {', '.join(measure_name(name) for name in same)}." if same else ""
     more = f" {len(ranked) - LINES} more lines are not drawn." if len(ranked) > LINES else ""
     caption = (
-        "Points: the median; bars: from the least to the 90th percentile of trials otherwise alike. Scales are "
+        "Points: the median; bars: from the minimum to the 90th percentile of trials alike in all else. Scales are "
         "logarithmic above 1. "
-        f"Of a scenario run in several sizes: the largest group.{alike}{more}"
+        f"If a scenario was run in several sizes, the largest group is shown.{alike}{more}"
     )
     return finished(chart, "rules", "Described against shipped", caption)
 

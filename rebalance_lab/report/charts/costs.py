@@ -37,31 +37,31 @@ COSTS = (
         "reads",
         "expected_reads",
         "Reads of ZooKeeper",
-        "Every member reads every member: C(3B + C + T + 7) + P reads for C members, B brokers, T topics and P "
-        "partitions, less 1 + B for each member without a partition, and two for each notification. "
-        "Twice the members, up to four times the reads. Points above the "
+        "Every member reads every registration: C(3B + C + T + 7) + P reads for C members, B brokers, T topics and P "
+        "partitions, minus 1 + B for each member without a partition, plus two for each notification. "
+        "Twice as many members cause up to four times as many reads. Points above the "
         "line are changes in which members met each other's claims and tried again. In small groups the fixed part "
-        "counts for more, so that a power fitted over all sizes lies below 2.",
+        "weighs more, so a power fitted over all sizes is below 2.",
         log=True,
     ),
     Cost(
         "notifications",
         "expected_notifications",
         "Notifications",
-        "Everybody who was there is told: n for a join to n members, n − 1 when one of n goes.",
+        "Every member that was there is notified: n for a join to n members, n − 1 when one of n goes.",
     ),
     Cost(
         "rebalances",
         "expected_rebalances",
         "Rebalances",
-        "Everybody who was told starts over, and so does who comes: n + 1 for a join to n, n − 1 when one of n goes.",
+        "Every notified member rebalances, and so does a newcomer: n + 1 for a join to n, n − 1 when one of n goes.",
     ),
     Cost(
         "writes",
         "expected_writes",
         "Writes to ZooKeeper",
-        "Each of q owned partitions is given up and each of P taken: q + P writes, and one for the id of a member that "
-        "comes. Points above the line are changes in which members met each other's claims and tried again.",
+        "Each of q owned partitions is given up and each of P is taken: q + P writes, and one more for a newcomer's "
+        "id. Points above the line are changes in which members met each other's claims and tried again.",
     ),
 )
 

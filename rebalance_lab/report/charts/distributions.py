@@ -73,10 +73,7 @@ def distribution_charts(analysis: Analysis) -> list[Chart]:
     for check in LENGTHS:
         series = lengths_of(analysis, check)
         if series:
-            caption = (
-                f"The longest in each trial, where the check ever found one. {CHECKS[check].meaning} "
-                "Controls are not among them."
-            )
+            caption = f"{CHECKS[check].meaning} The longest one in each trial; controls are left out."
             charts.append(_curves(series, f"ecdf-{check}".replace("_", "-"), glossary.title(check), caption))
     times = rebalance_times(analysis)
     return [*charts, _ranges(times)] if times else charts
@@ -153,8 +150,8 @@ def _ranges(times: Series) -> Chart:
     )
     chart = altair.layer(bars, points).properties(width=620, height=altair.Step(13))
     caption = (
-        "From the first thing that happened to the last before the group was at rest. Points: the median over all "
-        "changes; bars: from the least to the 90th percentile. A conflict costs at least one back-off."
+        "The time from the first event after a change to the last before the group was at rest. Points: the median "
+        "over all changes; bars: from the minimum to the 90th percentile. A conflict costs at least one back-off."
     )
     return finished(chart, "ranges-rebalance", "Rebalance of a whole group", caption)
 

@@ -17,19 +17,19 @@ def charts_of(analysis: Analysis) -> tuple[Section, ...]:
         Section(
             "often",
             "How often",
-            "Of the trials whose faults bit, how many showed what a claim says.",
+            "The share of trials that show what a claim says, among trials whose faults took effect.",
             () if often is None else (often,),
         ),
         Section(
             "long",
             "How long",
-            "Each curve climbs to the share of trials in which it lasted at most so long.",
+            "Each curve shows the share of trials in which it lasted at most that long.",
             tuple(distribution_charts(analysis)),
         ),
         Section(
             "cost",
             "What a change costs",
-            "One member, broker or topic comes or goes; all that follows is counted until the group is at rest.",
+            "One member, broker or topic comes or goes. Everything is counted until the group is at rest again.",
             tuple(cost_charts(analysis)),
         ),
         Section(
