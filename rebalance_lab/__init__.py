@@ -25,7 +25,10 @@ if TYPE_CHECKING:
         Trial,
         TrialError,
         UnknownTable,
+        ZooKeeperEnsemble,
+        ZooKeeperFaults,
         claims,
+        create_topic,
         judge,
         load,
         load_store,
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
         scenario_names,
         spark,
         sweep,
+        zookeeper,
     )
 
 __all__ = [
@@ -51,7 +55,10 @@ __all__ = [
     "Trial",
     "TrialError",
     "UnknownTable",
+    "ZooKeeperEnsemble",
+    "ZooKeeperFaults",
     "claims",
+    "create_topic",
     "judge",
     "load",
     "load_store",
@@ -59,6 +66,7 @@ __all__ = [
     "scenario_names",
     "spark",
     "sweep",
+    "zookeeper",
 ]
 
 

@@ -6,9 +6,11 @@ from __future__ import annotations
 import html
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, overload
 
 from rebalance_lab.analysis.errors import SparkStartError
@@ -21,8 +23,10 @@ from rebalance_lab.analysis.trialwise.rows import intervals_of, outcomes_of
 from rebalance_lab.checks import Finding, Outcome, judge
 from rebalance_lab.history import files
 from rebalance_lab.history.files import History, HistoryError, Trial
+from rebalance_lab.testing.ensemble import EMBEDDED, ZooKeeperEnsemble, ZooKeeperFaults, running
 from rebalance_lab.trials import api
 from rebalance_lab.trials.api import Ended, FailedTrial, TrialResult, scenario_names
+from rebalance_lab.trials.fixture import create_topic
 from rebalance_lab.trials.plan import Plan, PlanError, Value, value_text
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.live.java import EmbeddedServerError
@@ -49,7 +53,10 @@ __all__ = [
     "Trial",
     "TrialError",
     "UnknownTable",
+    "ZooKeeperEnsemble",
+    "ZooKeeperFaults",
     "claims",
+    "create_topic",
     "judge",
     "load",
     "load_store",
@@ -57,6 +64,7 @@ __all__ = [
     "scenario_names",
     "spark",
     "sweep",
+    "zookeeper",
 ]
 
 #: Where trials are kept, unless a caller names another folder.
@@ -302,6 +310,18 @@ def spark(*, cores: int = 2, master: str | None = None) -> LocalSpark:
     with needed_for("Spark"):
         from rebalance_lab.analysis import session  # noqa: PLC0415
     return session.start(cores=cores, master=master)
+
+
+@contextmanager
+def zookeeper(*, nodes: int = 1, tick_ms: int = 500) -> Iterator[ZooKeeperEnsemble]:
+    """A real ZooKeeper of your own, of one server or several, as the command `zookeeper` starts it; it ends with the
+    context, and its data go with it. `connect_string` says where it is, `ZooKeeperFaults` harms it. Sessions may last
+    2 to 20 ticks. Raises EmbeddedServerError without Java 17."""
+    with (
+        TemporaryDirectory(prefix="rebalance-lab-zookeeper-") as folder,
+        running(EMBEDDED, Path(folder), nodes, tick_ms) as ensemble,
+    ):
+        yield ensemble
 
 
 def _texts(settings: Mapping[str, Value | Iterable[Value]], plant: str | None) -> dict[str, list[str]]:

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import random
 import signal
-import socket
 import sys
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
 
-from rebalance_lab.assignors import UnknownAssignor
+from rebalance_lab.assignors import TopicPartition, UnknownAssignor
+from rebalance_lab.cli.endings import AskedToEnd
 from rebalance_lab.cli.failures import UNKNOWN, Failure, spoken
 from rebalance_lab.cli.options import Rules, RulesOption, ZooKeeperOption, key_values
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.history.events import Event, Kind
-from rebalance_lab.hosts.members import build_member, security_of, subscription_of
-from rebalance_lab.hosts.spec import MemberSpec
-from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.hosts.consumer import CONNECT, GROUP, Consumer, NotLeft, Partitions
 from rebalance_lab.wire.errors import InvalidFilter, UnsupportedFilter
 from rebalance_lab.world.live.connect_string import BadConnectString
-from rebalance_lab.world.live.environment import live_environment, live_factory
 from rebalance_lab.world.live.security import BadSecurity
 from rebalance_lab.zkclient import ZkTimeoutException
-from zkconsumer.errors import (
-    ConsumerRebalanceFailedException,
-    IllegalArgumentException,
-    InvalidConfigException,
-    NotSupported,
-)
+from zkconsumer.errors import IllegalArgumentException, InvalidConfigException, NotSupported
 
 #: What a member refuses or gives up with, in words its user knows.
 REFUSALS = (
@@ -42,11 +34,8 @@ REFUSALS = (
     InvalidFilter,
     NotSupported,
     UnsupportedFilter,
-    ConsumerRebalanceFailedException,
+    ZkTimeoutException,
 )
-
-#: Settings that have an option of their own.
-GROUP, CONNECT = "group.id", "zookeeper.connect"
 
 #: Nobody wants as many; each is a name in a list that every member sorts.
 STREAMS_LIMIT = 10_000
@@ -60,41 +49,35 @@ TOLD = {
 
 
 class OwnershipLines:
-    """A sink that prints a line for each change of what the member owns.
+    """Prints a line for each change of what the member owns."""
 
-    One rebalance takes and gives several partitions in one instant; `soon` puts the line off
-    until they have all come, so that a line shows a whole set.
-    """
-
-    def __init__(self, soon: Callable[[Callable[[], None]], object]) -> None:
-        self._soon = soon
-        self._owned: dict[tuple[str, int], None] = {}
-        self._told: list[tuple[str, int]] = []
+    def __init__(self) -> None:
         self._last: Event | None = None
-        self._waiting = False
+        self._told: list[TopicPartition] = []
 
-    def write(self, event: Event) -> None:
-        if event.kind in TOLD:
-            print(f"rebalance-lab: {event.of('message') or TOLD[event.kind]}", file=sys.stderr, flush=True)
-        if event.kind not in {Kind.OWNED, Kind.DISOWNED}:
-            return
-        assert event.topic is not None and event.partition is not None
-        self._last = event
-        if event.kind is Kind.OWNED:
-            self._owned[event.topic, event.partition] = None
-        else:
-            self._owned.pop((event.topic, event.partition), None)
-        if not self._waiting:
-            self._waiting = True
-            self._soon(self.tell)
+    def event(self, event: Event) -> None:
+        """Print on stderr what people are told of, and keep when and whose ownership changed."""
+        if event.kind is Kind.MEMBER_STARTED:
+            _say(f"joining as {event.member}; Ctrl-C leaves")
+        elif event.kind in TOLD:
+            _say(str(event.of("message") or TOLD[event.kind]))
+        elif event.kind in {Kind.OWNED, Kind.DISOWNED}:
+            self._last = event
 
-    def tell(self) -> None:
-        """Print what is owned now, if that is not what was printed last."""
-        self._waiting = False
-        owned = sorted(self._owned)
+    def owned(self, partitions: Partitions) -> None:
+        self._print([TopicPartition(topic, each) for topic, those in partitions.items() for each in those])
+
+    def lost(self, _partitions: Partitions) -> None:
+        self._print([])
+
+    def _print(self, owned: list[TopicPartition]) -> None:
         if self._last is not None and owned != self._told:
             self._told = owned
             print_json({"at_us": self._last.at_us, "member": self._last.member, "owned": owned})
+
+
+def _say(text: str) -> None:
+    print(f"rebalance-lab: {text}", file=sys.stderr, flush=True)
 
 
 def join(
@@ -133,36 +116,38 @@ def join(
     if [bool(topic), whitelist is not None, blacklist is not None].count(True) != 1:
         raise Failure("say what to consume: --topic, as often as you like, or --whitelist, or --blacklist")
     regex, streams = _filter("--blacklist" if whitelist is None else "--whitelist", whitelist or blacklist)
-    spec = MemberSpec(
-        actor="join",
-        host=socket.gethostname(),
-        seed=random.randrange(2**63),
-        rules=rules,
-        assignor=assignor,
-        properties=_properties(zookeeper, group, config),
-        streams=_streams(topic or []),
-        whitelist=regex if whitelist is not None else None,
-        blacklist=regex if blacklist is not None else None,
-        filter_streams=streams,
-        work_period_ms=50,
-        plant=None,
-        events="",
-        security=None if security is None else str(security),
-    )
+    lines = OwnershipLines()
     with spoken():
-        _run(spec)
+        consumer = Consumer(
+            zookeeper,
+            group,
+            _streams(topic or []),
+            whitelist=regex if whitelist is not None else None,
+            blacklist=regex if blacklist is not None else None,
+            streams=streams,
+            rules=rules,
+            assignor=assignor,
+            config=_settings(group, config),
+            security=security,
+            on_owned=lines.owned,
+            on_lost=lines.lost,
+            on_event=lines.event,
+        )
+        try:
+            _run(consumer)
+        except REFUSALS as error:
+            raise Failure(str(error)) from error
 
 
-def _properties(zookeeper: str, group: str | None, config: list[str] | None) -> dict[str, str]:
-    """The settings. Raises Failure for one that is given in two ways."""
+def _settings(group: str | None, config: list[str] | None) -> dict[str, str]:
+    """The settings of --config. Raises Failure for one that is given in two ways."""
     if group == "":
         raise Failure("--group is empty; give the group a name")
-    options = {CONNECT: zookeeper} if group is None else {CONNECT: zookeeper, GROUP: group}
     settings = key_values(config, "--config")
-    for key, option in ((CONNECT, "--zookeeper"), (GROUP, "--group")):
-        if key in options and key in settings:
+    for key, option, given in ((CONNECT, "--zookeeper", True), (GROUP, "--group", group is not None)):
+        if given and key in settings:
             raise Failure(f"--config {key} and {option} say the same; give one of them")
-    return {**options, **settings}
+    return settings
 
 
 def _streams(texts: list[str]) -> dict[str, int]:
@@ -190,29 +175,25 @@ def _is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and 0 < int(text[:9]) <= STREAMS_LIMIT
 
 
-def _run(spec: MemberSpec) -> None:
-    with LiveKernel() as live:
-        lines = OwnershipLines(live.loop.call_soon)
-        closing = live.kernel.flag("asked to leave")
+def _run(consumer: Consumer) -> None:
+    """Join; leave on the first signal. A second one ends the command while a clean leave hangs."""
+    asked = False
 
-        def leave() -> None:
-            if closing.raised:  # asked twice: the clean leave hangs, for example on a ZooKeeper that is gone
-                print("rebalance-lab: left at once; the session ends by its timeout", file=sys.stderr)
-                raise SystemExit(UNKNOWN)
-            closing.raise_()
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        nonlocal asked
+        if asked:  # for example on a ZooKeeper that is gone
+            _say("left at once; the session ends by its timeout")
+            raise SystemExit(UNKNOWN)
+        asked = True
+        raise AskedToEnd
 
-        for number in (signal.SIGINT, signal.SIGTERM):
-            live.loop.add_signal_handler(number, leave)
-        try:
-            factory = live_factory(spec.actor, live, spec.seed, security_of(spec))
-            environment = live_environment(spec.actor, live, lines, spec.seed, host=spec.host, factory=factory)
-            member = build_member(environment, spec)
-            subscription = subscription_of(spec)
-            print(f"rebalance-lab: joining as {member.consumer_id}; Ctrl-C leaves", file=sys.stderr)
-            live.run(member.run(subscription, closing), "member")
-        except ZkTimeoutException as error:
-            raise Failure(f"no ZooKeeper answers at {spec.properties[CONNECT]}: {error} ms") from error
-        except REFUSALS as error:
-            raise Failure(str(error)) from error
-        finally:
-            lines.tell()
+    before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        consumer.start()
+        consumer.wait()
+    except AskedToEnd:
+        with suppress(NotLeft):
+            consumer.close(timeout_s=None)
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

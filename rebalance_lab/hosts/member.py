@@ -20,11 +20,10 @@ import msgspec
 
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.recorder import FileSink
-from rebalance_lab.hosts.members import run_member, security_of
+from rebalance_lab.hosts.members import live_member, run_member
 from rebalance_lab.hosts.spec import Command, Expire, Leave, MemberSpec, Start
 from rebalance_lab.kernel import Flag, Future, Task
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.world.live.environment import live_environment, live_factory
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.live.processes import identity
 from rebalance_lab.world.live.usurper import close_session
@@ -69,10 +68,7 @@ class MemberHost:
         """Start a member."""
         kernel = self._live.kernel
         sink = FileSink(Path(spec.events))
-        factory = live_factory(spec.actor, self._live, spec.seed, security_of(spec))
-        environment = live_environment(
-            spec.actor, self._live, sink, spec.seed, host=spec.host, operations=spec.operations, factory=factory
-        )
+        factory, environment = live_member(self._live, spec, sink)
         environment.recorder.emit(Layer.OP, Kind.HOST_STARTED, detail=identity())
         self._factories[spec.actor] = factory
         self._closing[spec.actor] = kernel.flag(f"close {spec.actor}")

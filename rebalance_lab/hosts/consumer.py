@@ -1,0 +1,310 @@
+"""A consumer that a program starts in its own process, on a real ZooKeeper: `zkconsumer.Consumer`.
+
+It stands here and not in `zkconsumer` because it knows a world: it opens sockets and runs in a thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import socket
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import Self, TypeVar
+
+from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.hosts.members import build_member, live_member, subscription_of
+from rebalance_lab.hosts.spec import MemberSpec
+from rebalance_lab.kernel import Flag
+from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.world.live.connect_string import BadConnectString
+from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.zkclient import ZkTimeoutException
+
+__all__ = ["BadConnectString", "Consumer", "NotLeft", "Partitions", "ZkTimeoutException"]
+
+T = TypeVar("T")
+
+#: Topic -> numbers of partitions, both sorted.
+Partitions = dict[str, tuple[int, ...]]
+
+CONNECT, GROUP = "zookeeper.connect", "group.id"
+
+#: A member records the work on each partition this often. Nobody judges it here.
+_WORK_PERIOD_MS = 1000
+
+#: So long may the thread take to drop its session; longer if a call-back does not return.
+_DROP_S = 2.0
+
+_log = logging.getLogger("zkconsumer")
+
+
+class NotLeft(TimeoutError):
+    """A consumer did not leave in time. Its session was dropped; it ends by its timeout."""
+
+
+class Consumer:
+    """A consumer of Kafka 0.8, as `ZookeeperConsumerConnector` of 0.8.2.2 is one. It has no brokers to read messages
+    from: it registers, takes part in every rebalance, and says which partitions are its own.
+
+        with Consumer("127.0.0.1:2181", "group", ["topic"], on_owned=print, on_lost=print) as consumer:
+            consumer.wait()  # Ctrl-C leaves
+
+    - `zookeeper`: a connect string, `host:port,host:port/chroot`. `group`: the consumer group.
+    - `topics`: names, or name -> number of streams; or instead of it `whitelist` or `blacklist`: a Java regex, with
+      `streams` streams for all topics that match.
+    - `rules`: `shipped` (Kafka 0.8.2.2) or `described` (the articles). `assignor`: a name of
+      `rebalance_lab.assignors.ASSIGNORS`; left out, the settings decide.
+    - `config`: settings of Kafka's consumer by their own names; numbers and booleans may be Python's.
+    - `security`: a file with authentication, ACLs and TLS (docs/containers.md).
+    - `on_owned`, `on_lost`: called with topic -> partitions. A consumer of 0.8 gives up all that it owns in each
+      rebalance and takes its share anew. `on_lost` returns before the consumer gives anything up; after the end of a
+      session it comes late: others may own the partitions already.
+    - `on_event`: called with each event of its history, before these two.
+
+    Call-backs run in the consumer's thread. While one runs the consumer does nothing else and its session sends no
+    pings, so be quick. A call-back that raises ends the consumer; `wait` and `close` raise its error.
+    """
+
+    def __init__(
+        self,
+        zookeeper: str,
+        group: str | None = None,
+        topics: Iterable[str] | Mapping[str, int] = (),
+        *,
+        whitelist: str | None = None,
+        blacklist: str | None = None,
+        streams: int = 1,
+        rules: str = "shipped",
+        assignor: str | None = None,
+        config: Mapping[str, str | int] | None = None,
+        security: Path | str | None = None,
+        on_owned: Callable[[Partitions], object] | None = None,
+        on_lost: Callable[[Partitions], object] | None = None,
+        on_event: Callable[[Event], object] | None = None,
+    ) -> None:
+        names = [topics] if isinstance(topics, str) else topics
+        named = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names, streams)
+        if [bool(named), whitelist is not None, blacklist is not None].count(True) != 1:
+            raise ValueError("say what to consume: topics, or whitelist, or blacklist")
+        properties = {name: _text(value) for name, value in (config or {}).items()} | {CONNECT: zookeeper}
+        if group is not None:
+            properties[GROUP] = group
+        self._spec = MemberSpec(
+            actor="consumer",
+            host=socket.gethostname(),
+            seed=random.randrange(2**63),
+            rules=rules,
+            assignor=assignor,
+            properties=properties,
+            streams=named,
+            whitelist=whitelist,
+            blacklist=blacklist,
+            filter_streams=streams,
+            work_period_ms=_WORK_PERIOD_MS,
+            plant=None,
+            events="",
+            security=None if security is None else str(security),
+        )
+        self._on_owned = on_owned
+        self._on_lost = on_lost
+        self._on_event = on_event
+        self._changed = threading.Condition()
+        self._ended = False
+        self._error: BaseException | None = None
+        self._live: LiveKernel | None = None
+        self._closing: Flag | None = None
+        self._factory: LiveZooKeeperFactory | None = None
+        self._thread = threading.Thread(target=self._run, name="zkconsumer", daemon=True)
+        self._connected = False
+        self._consumer_id: str | None = None
+        self._owned: dict[TopicPartition, None] = {}
+        self._taken: dict[TopicPartition, None] = {}
+
+    # -- life -------------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Join the group. On return the session is open and the first rebalance is about to begin. To be called once.
+
+        Raises ZkTimeoutException when no server answers within zookeeper.connection.timeout.ms, BadConnectString,
+        and for settings what `zkconsumer.config`, `rebalance_lab.assignors` and the filters raise.
+        """
+        self._thread.start()
+        try:
+            with self._changed:
+                self._changed.wait_for(lambda: self._connected or self._ended)
+        except BaseException:  # Ctrl-C
+            with suppress(NotLeft):
+                self.close(timeout_s=0)
+            raise
+        self._raise()
+        return self
+
+    def close(self, timeout_s: float | None = 30.0) -> None:
+        """Leave the group. On return the consumer is not registered any more and owns nothing. As in 0.8.2 it
+        first waits for the end of a rebalance that is under way. None: without end.
+
+        Raises NotLeft when that takes longer than `timeout_s`, for example because ZooKeeper is gone, and the error
+        of a consumer that had failed.
+        """
+        if not self._thread.is_alive():
+            self._raise()
+            return
+        self._soon(lambda: self._closing.raise_() if self._closing is not None else None)
+        if not self._wait(timeout_s):
+            late = NotLeft(f"{self._consumer_id} did not leave within {timeout_s:g} s; its session ends by its timeout")
+            self._soon(lambda: self._live.kernel.failed("close", late) if self._live is not None else None)
+            self._thread.join(_DROP_S)
+            raise late
+        self._thread.join()
+        self._raise()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait until the consumer has ended; without a timeout that takes `close` in another thread, or an
+        error, which is raised. True if it has ended."""
+        ended = self._wait(timeout_s)
+        self._raise()
+        return ended
+
+    def wait_for(self, condition: Callable[[Partitions], object], timeout_s: float = 30.0) -> Partitions:
+        """Wait until a condition holds of what the consumer owns: `consumer.wait_for(bool)` until it owns something.
+        Returns what it owns. Raises TimeoutError, and the error of a consumer that has failed."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended or condition(self.owned), timeout_s)
+            owned = self.owned
+        self._raise()
+        if not condition(owned):
+            raise TimeoutError(f"{self._consumer_id} owns {owned or 'nothing'}, {timeout_s:g} s later, too")
+        return owned
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    # -- facts ------------------------------------------------------------------------------
+
+    @property
+    def consumer_id(self) -> str | None:
+        """`<group>_<host>-<epoch ms>-<8 hex>`; None before it has started."""
+        return self._consumer_id
+
+    @property
+    def owned(self) -> Partitions:
+        """What the consumer believes it owns."""
+        return _by_topic(self._owned)
+
+    @property
+    def client_id(self) -> tuple[int, bytes] | None:
+        """Its session's id and password, as `KazooClient.client_id`; None while it is not connected. Whoever has
+        them can end the session behind its back."""
+        sessions = () if self._factory is None else self._factory.sessions
+        known = [session.credentials for session in sessions if session.credentials is not None]
+        return (known[-1].session_id, known[-1].password) if known else None
+
+    # -- the thread -------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            with LiveKernel() as live:
+                self._live, self._closing = live, live.kernel.flag("asked to leave")
+                self._factory, environment = live_member(live, self._spec, self)
+                member = build_member(environment, self._spec)
+                live.run(member.run(subscription_of(self._spec), self._closing), "consumer")
+        except ZkTimeoutException as error:
+            where = self._spec.properties[CONNECT]
+            self._error = ZkTimeoutException(f"no ZooKeeper answers at {where}: {error} ms")
+        except BaseException as error:
+            self._error = self._error or error
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify_all()
+
+    def _soon(self, call: Callable[[], object]) -> None:
+        """Call something in the thread of the consumer; nothing if that has ended."""
+        try:
+            if self._live is not None:
+                self._live.loop.call_soon_threadsafe(call)
+        except RuntimeError:  # the loop is closed
+            return
+
+    def _wait(self, timeout_s: float | None) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: self._ended, timeout_s)
+
+    def _raise(self) -> None:
+        if self._ended and self._error is not None:
+            raise self._error
+
+    # -- what it records (`history.recorder.Sink`) ------------------------------------------
+
+    def write(self, event: Event) -> None:
+        """Take an event of the consumer's history: it calls back and wakes those that wait."""
+        self._call(self._on_event, event)
+        match event.kind:
+            case Kind.MEMBER_STARTED:
+                self._consumer_id = event.member
+            case Kind.CONNECTED:
+                self._notify(connected=True)
+            case Kind.WARNED | Kind.EXPIRED if self._on_event is None:
+                _log.warning("%s: %s", self._consumer_id, event.of("message") or "its ZooKeeper session has ended")
+            case Kind.OWNED:
+                self._took(_partition_of(event))
+            case Kind.DISOWNED:
+                self._gave_up()
+
+    def _took(self, partition: TopicPartition) -> None:
+        """All that a rebalance takes is recorded in one instant; it is reported at once, right after."""
+        if not self._taken and self._live is not None:
+            self._live.loop.call_soon(self._report_taken)
+        self._taken[partition] = None
+
+    def _report_taken(self) -> None:
+        taken, self._taken = self._taken, {}
+        if taken:
+            self._owned = {**self._owned, **taken}
+            self._notify()
+            self._call(self._on_owned, _by_topic(taken))
+
+    def _gave_up(self) -> None:
+        """The first of the partitions that a member gives up: it always gives up all of them, in one instant."""
+        self._report_taken()
+        lost, self._owned = self._owned, {}
+        if lost:
+            self._notify()
+            self._call(self._on_lost, _by_topic(lost))
+
+    def _call(self, call_back: Callable[[T], object] | None, told: T) -> None:
+        """An error of a call-back must not pass for one of the recorder."""
+        try:
+            if call_back is not None:
+                call_back(told)
+        except Exception as error:
+            self._error = self._error or error
+            if self._closing is not None:
+                self._closing.raise_()
+
+    def _notify(self, *, connected: bool = False) -> None:
+        with self._changed:
+            self._connected = self._connected or connected
+            self._changed.notify_all()
+
+
+def _partition_of(event: Event) -> TopicPartition:
+    assert event.topic is not None and event.partition is not None, "every event of a belief names a partition"
+    return TopicPartition(event.topic, event.partition)
+
+
+def _text(value: str | int) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> Partitions:
+    grouped = groupby(sorted(partitions), key=lambda each: each.topic)
+    return {topic: tuple(each.partition for each in those) for topic, those in grouped}

@@ -1,0 +1,206 @@
+"""`zkconsumer.Consumer`: a consumer in a thread of a plain program, on a real ZooKeeper."""
+
+from __future__ import annotations
+
+import logging
+import re
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import rebalance_lab
+import zkconsumer
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.testing.ensemble import ZooKeeperFaults, running
+from rebalance_lab.wire.errors import InvalidFilter
+from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.zkclient import ZkTimeoutException
+from zkconsumer.errors import IllegalArgumentException, InvalidConfigException
+
+FAST: dict[str, str | int] = {
+    "zookeeper.session.timeout.ms": 2000,
+    "zookeeper.connection.timeout.ms": 10_000,
+    "rebalance.backoff.ms": 100,
+    "rebalance.max.retries": 40,
+}
+
+NOBODY = "127.0.0.1:1"
+
+
+class Told:
+    """What call-backs were told, in order."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, zkconsumer.Partitions]] = []
+        self.threads: set[str] = set()
+
+    def owned(self, partitions: zkconsumer.Partitions) -> None:
+        self._call("owned", partitions)
+
+    def lost(self, partitions: zkconsumer.Partitions) -> None:
+        self._call("lost", partitions)
+
+    def _call(self, what: str, partitions: zkconsumer.Partitions) -> None:
+        self.calls.append((what, partitions))
+        self.threads.add(threading.current_thread().name)
+
+
+def consumer(server: EmbeddedZooKeeper, name: str, told: Told | None = None, **options: Any) -> zkconsumer.Consumer:
+    rebalance_lab.create_topic(server.connect_string, f"{name}-a", 3)
+    rebalance_lab.create_topic(server.connect_string, f"{name}-b", 1)
+    calls = {} if told is None else {"on_owned": told.owned, "on_lost": told.lost}
+    topics = {"topics": [f"{name}-a", f"{name}-b"]} if "whitelist" not in options else {}
+    return zkconsumer.Consumer(server.connect_string, f"group-{name}", config=FAST, **{**topics, **calls, **options})
+
+
+def test_the_package_knows_no_world_before_it_is_asked() -> None:
+    program = (
+        "import sys, zkconsumer.member; sys.exit('kazoo' in sys.modules or 'rebalance_lab.world.live' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
+    assert all(hasattr(zkconsumer, name) for name in zkconsumer.__all__)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        getattr(zkconsumer, "nothing")  # noqa: B009
+
+
+class TestAlone:
+    def test_it_owns_all_is_told_by_topic_and_leaves(self, embedded_zookeeper: EmbeddedZooKeeper) -> None:
+        told, everything = Told(), {"alone-a": (0, 1, 2), "alone-b": (0,)}
+        with consumer(embedded_zookeeper, "alone", told) as one:
+            assert one.wait_for(bool) == one.owned == everything
+            assert one.consumer_id is not None
+            assert re.fullmatch(rf"group-alone_{re.escape(socket.gethostname())}-\d+-[0-9a-f]+", one.consumer_id)
+            assert one.wait(0.01) is False
+        assert told.calls == [("owned", everything), ("lost", everything)]
+        assert told.threads == {"zkconsumer"}
+        assert one.owned == {}
+        assert one.wait() is True
+        one.close()  # again: nothing happens
+
+    def test_a_filter_hears_of_a_new_topic(self, embedded_zookeeper: EmbeddedZooKeeper) -> None:
+        with consumer(embedded_zookeeper, "filter", whitelist="filter-[a-c]", streams=2) as one:
+            one.wait_for(bool)
+            rebalance_lab.create_topic(embedded_zookeeper.connect_string, "filter-c", 2)
+            owned = one.wait_for(lambda owned: "filter-c" in owned)
+        assert owned == {"filter-a": (0, 1, 2), "filter-b": (0,), "filter-c": (0, 1)}
+
+    def test_it_sees_its_own_history(self, embedded_zookeeper: EmbeddedZooKeeper) -> None:
+        kinds: list[Kind] = []
+        with consumer(embedded_zookeeper, "history", on_event=lambda event: kinds.append(event.kind)) as one:
+            one.wait_for(bool)
+        steps = [
+            kind for kind in kinds if kind in (Kind.MEMBER_STARTED, Kind.CONNECTED, Kind.OWNED, Kind.MEMBER_CLOSED)
+        ]
+        assert steps == [Kind.MEMBER_STARTED, Kind.CONNECTED, *[Kind.OWNED] * 4, Kind.MEMBER_CLOSED]
+
+
+class TestTwo:
+    def test_they_share_and_each_change_gives_up_all_first(self, embedded_zookeeper: EmbeddedZooKeeper) -> None:
+        told = Told()
+        with consumer(embedded_zookeeper, "two", told) as one:
+            alone = one.wait_for(bool)
+            with consumer(embedded_zookeeper, "two") as other:
+                theirs = other.wait_for(bool)
+                mine = one.wait_for(lambda owned: owned and owned != alone)
+            assert one.wait_for(lambda owned: owned == alone) == alone
+        assert sorted(theirs.get("two-a", ()) + mine.get("two-a", ())) == [0, 1, 2]
+        calls = [(what, partitions) for what, partitions in told.calls if what == "lost"]
+        assert [what for what, _ in told.calls] == ["owned", "lost"] * len(calls)
+        assert all(told.calls[2 * number][1] == lost for number, (_, lost) in enumerate(calls))
+
+
+class TestSessionEnd:
+    def test_it_is_told_and_begins_anew(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+        told = Told()
+        with running("embedded", tmp_path, 1, 500) as ensemble:
+            rebalance_lab.create_topic(ensemble.connect_string, "t", 1)
+            one = zkconsumer.Consumer(
+                ensemble.connect_string, "g", "t", config=FAST, on_owned=told.owned, on_lost=told.lost
+            )
+            assert one.client_id is None
+            with one, caplog.at_level(logging.WARNING, "zkconsumer"):
+                one.wait_for(bool)
+                assert one.client_id is not None
+                ZooKeeperFaults(ensemble).expire(*one.client_id)
+                one.wait_for(lambda _: len(told.calls) >= 3)
+            assert told.calls == [("owned", {"t": (0,)}), ("lost", {"t": (0,)})] * 2
+            assert "its ZooKeeper session has ended" in caplog.text
+
+    def test_a_rebalance_that_waits_for_a_lost_zookeeper_keeps_it_from_leaving(self, tmp_path: Path) -> None:
+        with running("embedded", tmp_path, 1, 500) as ensemble:
+            killed = threading.Event()
+
+            def kill(event: Event) -> None:
+                if event.kind is Kind.REBALANCE_BEGAN:
+                    ZooKeeperFaults(ensemble).kill("z1")
+                    killed.set()
+
+            rebalance_lab.create_topic(ensemble.connect_string, "t", 1)
+            one = zkconsumer.Consumer(ensemble.connect_string, "g", "t", config=FAST, on_event=kill).start()
+            assert killed.wait(30)
+            with pytest.raises(zkconsumer.NotLeft, match=r"did not leave within 0\.2 s; its session ends by"):
+                one.close(timeout_s=0.2)
+
+
+class TestErrors:
+    def test_no_server(self) -> None:
+        nobody = zkconsumer.Consumer(NOBODY, "g", "t", config={"zookeeper.connection.timeout.ms": 100})
+        why = f"no ZooKeeper answers at {NOBODY}: Unable to connect to zookeeper server within timeout: 100 ms"
+        with pytest.raises(ZkTimeoutException, match=why), nobody:
+            pass
+
+    @pytest.mark.parametrize(
+        ("arguments", "options", "error", "why"),
+        [
+            (("host:port", "g", "t"), {}, zkconsumer.BadConnectString, "has no port from 1 to 65535"),
+            ((NOBODY, "g", "t"), {"config": {"rebalance.max.retries": "x"}}, IllegalArgumentException, 'string: "x"'),
+            ((NOBODY, "g", "t"), {"config": {"auto.commit.enable": True}}, ZkTimeoutException, "no ZooKeeper"),
+            ((NOBODY, None, "t"), {}, IllegalArgumentException, "Missing required property 'group.id'"),
+            ((NOBODY, "a group", "t"), {}, InvalidConfigException, "a group is illegal"),
+            ((NOBODY, "g"), {"whitelist": "*"}, InvalidFilter, "invalid regex"),
+            ((NOBODY, "g", "t"), {"assignor": "fair"}, ValueError, "no assignor is named 'fair'"),
+        ],
+    )
+    def test_what_cannot_be(
+        self, arguments: tuple[Any, ...], options: dict[str, Any], error: type[Exception], why: str
+    ) -> None:
+        options["config"] = {"zookeeper.connection.timeout.ms": 100, **options.get("config", {})}
+        with pytest.raises(error, match=re.escape(why)):
+            zkconsumer.Consumer(*arguments, **options).start()
+
+    @pytest.mark.parametrize("options", [{}, {"topics": ["t"], "whitelist": "t"}, {"whitelist": "t", "blacklist": "u"}])
+    def test_what_to_consume_is_said_once(self, options: dict[str, Any]) -> None:
+        with pytest.raises(ValueError, match="say what to consume: topics, or whitelist, or blacklist"):
+            zkconsumer.Consumer(NOBODY, "g", **options)
+
+    def test_a_call_back_that_raises_ends_the_consumer(self, embedded_zookeeper: EmbeddedZooKeeper) -> None:
+        def broken(_: object) -> None:
+            raise LookupError("not mine")
+
+        with (
+            pytest.raises(LookupError, match="not mine"),
+            consumer(embedded_zookeeper, "broken", on_owned=broken) as one,
+        ):
+            one.wait()
+        assert one.owned == {}
+
+    def test_a_condition_that_never_holds(self, embedded_zookeeper: EmbeddedZooKeeper) -> None:
+        with consumer(embedded_zookeeper, "never") as one, pytest.raises(TimeoutError, match=r"owns .*, 0\.1 s later"):
+            one.wait_for(lambda _: False, 0.1)
+
+
+class TestCreateTopic:
+    def test_once(self, embedded_zookeeper: EmbeddedZooKeeper) -> None:
+        where = embedded_zookeeper.connect_string
+        assert "/brokers/topics/created" in rebalance_lab.create_topic(where, "created", 2)
+        assert rebalance_lab.create_topic(where, "created", 2) == []
+
+    @pytest.mark.parametrize("name", ["", "a/b"])
+    def test_a_name_that_no_topic_can_have(self, name: str) -> None:
+        with pytest.raises(ValueError, match="a topic's name has no slash, and is not empty"):
+            rebalance_lab.create_topic(NOBODY, name, 1)
