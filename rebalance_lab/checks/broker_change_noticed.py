@@ -45,7 +45,7 @@ def _applies(history: History) -> bool:
 CHECK = Check(
     name="broker_change_noticed",
     compares=(Layer.REGISTRY, Layer.OP),
-    meaning="A broker came or went, and a member that lived and was connected did not rebalance for it.",
+    meaning="A broker came or went, and a member that was alive and connected did not rebalance for it.",
     plants=("ignore-watch",),
     judge=judge,
     about=About.STATEMENT,

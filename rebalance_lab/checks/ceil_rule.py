@@ -118,7 +118,7 @@ def _applies(history: History) -> bool:
 CHECK = Check(
     name="ceil_rule",
     compares=(Layer.REGISTRY, Layer.OP),
-    meaning="Members did not own N = ceil(P/C) partitions each, in order, where range deals otherwise.",
+    meaning="Members did not own N = ceil(P/C) partitions each, in order, although range deals differently.",
     plants=("never-claim-last",),
     judge=judge,
     about=About.STATEMENT,

@@ -107,7 +107,7 @@ def _needless(steps: list[_Step]) -> tuple[EventId, ...]:
 CHECK = Check(
     name="churn",
     compares=(Layer.REGISTRY,),
-    meaning="A change moved more partitions than it had to, or took some from their owner and gave them back.",
+    meaning="A change moved more partitions than necessary, or took some from their owner and gave them back.",
     plants=("rebalance-unasked",),
     judge=judge,
     about=About.STATEMENT,

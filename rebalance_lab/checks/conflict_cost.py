@@ -79,7 +79,7 @@ def _announced(history: History) -> bool:
 CHECK = Check(
     name="conflict_cost",
     compares=(Layer.OP, Layer.REGISTRY),
-    meaning="A change of a group at rest cost more reads or writes than the formulas say, conflicts included.",
+    meaning="A change of a group at rest cost more reads or writes than the formulas say, including conflicts.",
     plants=("rebalance-unasked",),
     judge=judge,
     about=About.STATEMENT,

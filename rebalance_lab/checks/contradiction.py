@@ -91,7 +91,7 @@ def _decides(history: History) -> bool:
 CHECK = Check(
     name="contradiction",
     compares=(Layer.OP, Layer.REGISTRY),
-    meaning="Members dealt out partitions from one view, and against each other.",
+    meaning="Members dealt partitions from the same view, but their results contradict each other.",
     plants=("never-claim-last", "deal-from-before"),
     judge=judge,
     applies=_decides,

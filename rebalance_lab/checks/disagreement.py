@@ -137,7 +137,7 @@ def _decides(history: History) -> bool:
 CHECK = Check(
     name="disagreement",
     compares=(Layer.OP, Layer.REGISTRY),
-    meaning="Members dealt out partitions from different views, to their harm.",
+    meaning="Members dealt partitions from different views, and harm came of it.",
     plants=("old-lists",),
     judge=judge,
     applies=_decides,

@@ -58,7 +58,7 @@ def _applies(history: History) -> bool:
 CHECK = Check(
     name="group_is_global",
     compares=(Layer.REGISTRY, Layer.OP),
-    meaning="A member did not rebalance for another of its group with which it shares no topic.",
+    meaning="A member did not rebalance for another member of its group that reads other topics.",
     plants=("ignore-watch",),
     judge=judge,
     about=About.STATEMENT,

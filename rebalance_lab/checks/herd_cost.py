@@ -97,7 +97,7 @@ def _announced(history: History) -> bool:
 CHECK = Check(
     name="herd_cost",
     compares=(Layer.OP, Layer.REGISTRY),
-    meaning="A change of a group at rest cost other notifications, rebalances, reads or writes than the formulas say.",
+    meaning="A change of a group at rest did not cost the notifications, rebalances, reads and writes of the formulas.",
     plants=("ignore-watch",),
     judge=judge,
     about=About.STATEMENT,

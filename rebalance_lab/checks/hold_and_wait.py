@@ -36,7 +36,7 @@ def judge(history: History) -> Finding:
 CHECK = Check(
     name="hold_and_wait",
     compares=(Layer.OP, Layer.REGISTRY),
-    meaning="Members waited for each other without end, each holding what another waited for.",
+    meaning="Members waited for each other forever, each holding what another waited for.",
     plants=("keep-claims",),
     judge=judge,
 )

@@ -123,7 +123,7 @@ def _applies(history: History) -> bool:
 CHECK = Check(
     name="kept_claims",
     compares=(Layer.REGISTRY, Layer.OP),
-    meaning="A member kept what it had claimed while it waited to try again.",
+    meaning="A member kept what it had claimed while it waited for its next attempt.",
     plants=("keep-claims",),
     judge=judge,
     about=About.STATEMENT,

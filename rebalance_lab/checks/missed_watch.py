@@ -41,7 +41,7 @@ def member_changes(history: History) -> list[Event]:
 CHECK = Check(
     name="missed_watch",
     compares=(Layer.REGISTRY, Layer.OP),
-    meaning="A member came or went, and another that lived and was connected did not rebalance for it.",
+    meaning="A member came or went, and another that was alive and connected did not rebalance for it.",
     plants=("ignore-watch",),
     judge=judge,
 )

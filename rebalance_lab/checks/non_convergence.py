@@ -190,7 +190,7 @@ def _rounds(history: History) -> dict[tuple[str, int], list[Rebalance]]:
 CHECK = Check(
     name="non_convergence",
     compares=(Layer.OP, Layer.REGISTRY),
-    meaning="The group did not come to agree: a member gave up, or it never came to rest.",
+    meaning="The group did not reach agreement: a member gave up, or the group never came to rest.",
     plants=("ignore-watch",),
     judge=judge,
 )

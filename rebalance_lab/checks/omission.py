@@ -154,7 +154,7 @@ def _foreign(
 CHECK = Check(
     name="omission",
     compares=(Layer.REGISTRY, Layer.OP),
-    meaning="At rest a partition had no owner, or one that is no living member subscribed to its topic.",
+    meaning="At rest a partition had no owner, or an owner that was not a living member subscribed to its topic.",
     plants=("never-claim-last",),
     judge=judge,
 )

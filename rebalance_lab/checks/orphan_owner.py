@@ -135,7 +135,7 @@ def _orphan(znode: Znode, gap: Stretch, registered: Sequence[Stretch], rests: Se
 CHECK = Check(
     name="orphan_owner",
     compares=(Layer.REGISTRY, Layer.BELIEF),
-    meaning="An owner znode stood for a member that was gone, or that did not believe to own the partition.",
+    meaning="An owner znode named a member that was gone, or that did not believe it owned the partition.",
     plants=("leave-orphan",),
     judge=judge,
 )

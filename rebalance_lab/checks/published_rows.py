@@ -213,7 +213,7 @@ def _published(history: History) -> bool:
 CHECK = Check(
     name="published_rows",
     compares=(Layer.REGISTRY, Layer.BELIEF, Layer.EFFECT, Layer.OP),
-    meaning="At a rest the members did not own what the articles publish.",
+    meaning="At rest the members did not own what the articles publish.",
     plants=("never-claim-last",),
     judge=judge,
     about=About.STATEMENT,

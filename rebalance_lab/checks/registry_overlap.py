@@ -45,7 +45,7 @@ def judge(history: History) -> Finding:
 CHECK = Check(
     name="registry_overlap",
     compares=(Layer.REGISTRY,),
-    meaning="The registry held two owners of one partition at once; ZooKeeper cannot, so the recorder is at fault.",
+    meaning="The registry held two owners of one partition at once. ZooKeeper cannot, so the recorder is wrong.",
     plants=("recorder-loses-releases", "two-owners"),
     judge=judge,
 )

@@ -184,7 +184,7 @@ def _watches_told(history: History) -> bool:
 CHECK = Check(
     name="startup_order",
     compares=(Layer.OP,),
-    meaning="A member did not register, watch ids, brokers and topics, and rebalance, in this order.",
+    meaning="A member did not register, then watch ids, brokers and topics, then rebalance, in this order.",
     plants=("ignore-watch",),
     judge=judge,
     about=About.STATEMENT,

@@ -121,7 +121,7 @@ def _applies(history: History) -> bool:
 CHECK = Check(
     name="stays_wrong",
     compares=(Layer.OP, Layer.REGISTRY),
-    meaning="A member gave up on what others owned, and it had no owner from then until the last rest.",
+    meaning="A member gave up on partitions that others owned, and they had no owner from then to the last rest.",
     plants=("leave-orphan",),
     judge=judge,
     applies=_applies,

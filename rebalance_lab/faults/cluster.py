@@ -1,6 +1,6 @@
-"""The cluster changes under a group: topics come and grow, brokers come and go.
+"""Changes of the cluster: topics are created and grow, brokers come and go.
 
-Each is one write of the runner; its zxid is the proof that it happened.
+Each is one write of the runner. Its zxid proves that it happened.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ BROKER = "broker"
 
 
 async def set_topic(lab: Lab, topic: str, partitions: int) -> None:
-    """A topic comes, or grows to `partitions`."""
+    """Create a topic, or let it grow to `partitions`."""
     before = lab.cluster.topics.get(topic, 0)
     fault = Injection(lab, TOPIC, topic, before=before, partitions=partitions)
     zxid = await lab.cluster.set_topic(topic, partitions)
@@ -22,14 +22,14 @@ async def set_topic(lab: Lab, topic: str, partitions: int) -> None:
 
 
 async def add_broker(lab: Lab, broker: int) -> None:
-    """A broker's znode comes."""
+    """Create a broker's znode."""
     fault = Injection(lab, BROKER, f"broker {broker}", comes=True)
     fault.bit(f"zxid {await lab.cluster.add_broker(broker)}: broker {broker} created")
     fault.ended()
 
 
 async def remove_broker(lab: Lab, broker: int) -> None:
-    """A broker's znode goes."""
+    """Delete a broker's znode."""
     fault = Injection(lab, BROKER, f"broker {broker}", comes=False)
     fault.bit(f"zxid {await lab.cluster.remove_broker(broker)}: broker {broker} deleted")
     fault.ended()

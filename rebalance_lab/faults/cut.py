@@ -1,10 +1,10 @@
-"""Cut: what goes between a member and ZooKeeper is lost in silence, both ways or one.
+"""Cut: messages between a member and ZooKeeper are lost, both ways or one way.
 
-Nobody is told: the member notices by its read time-out (two thirds of the session), the server by
-the session's expiry. Live it is a proxy that holds back bytes; its counters prove that it bit.
-Simulated, messages are dropped, among them the heartbeats of a client in trouble; while all is well
-pings are not simulated (`simulated.heartbeat`), so that a cut may drop nothing: the session's end in
-the registry shows that a longer one bit.
+Neither side is notified: the member notices by its read timeout (two thirds of the session), the server
+by the session's expiry. In live trials a proxy holds back the bytes, and its counters prove that it did.
+In the simulator messages are dropped, among them the pings of a client in trouble. Pings of a healthy
+client are not simulated (`simulated.heartbeat`), so a cut may drop nothing; then the session's end in
+the registry proves a longer cut.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAME = "cut"
 async def cut(
     lab: Lab, member: MemberHandle, duration_ms: int, *, to_server: bool = True, to_client: bool = True
 ) -> None:
-    """Cut `member` off for `duration_ms`, and record what proves it. One way: the other goes on."""
+    """Cut off `member` for `duration_ms`, and record the proof. If one way is cut, the other keeps working."""
     fault = Injection(
         lab,
         NAME,

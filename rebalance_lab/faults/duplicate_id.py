@@ -1,6 +1,6 @@
-"""Duplicate id: a second member comes with the id of one that lives (defect F4).
+"""Duplicate id: a second member starts with the id of one that is alive (defect F4).
 
-It bit if the second has started: what its registration meets, and when, is the registry's to tell.
+The proof is that the second has started. What its registration meets, and when, is left to the registry.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ NAME = "duplicate-id"
 
 
 async def join_as(lab: Lab, first: MemberHandle, options: MemberOptions) -> MemberHandle:
-    """Start one more member with `options`, which give it the id of `first`. Raises TrialError
-    when the ids are not the same."""
+    """Start one more member with `options`, which give it the id of `first`. Raises TrialError if the ids differ."""
     fault = Injection(lab, NAME, first)
     second = await lab.start_member(options, wait=False)
     await lab.until(lambda: second.started, f"the start of {second.actor}")

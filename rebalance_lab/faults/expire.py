@@ -1,7 +1,7 @@
-"""Expiry: the server ends a member's session though the member lives and is connected.
+"""Expiry: the server ends a session although its member is alive and connected.
 
-Live, a second connection shows the session's id and password, and closes it. It bit if the
-registry holds the session's end.
+In live trials a second connection presents the session's id and password, and closes it. The proof is
+the session's end in the registry.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ NAME = "expire"
 
 
 async def expire(lab: Lab, member: MemberHandle) -> None:
-    """End the session of `member` behind its back, and record what proves it."""
+    """End the session of `member` without its knowledge, and record the proof."""
     fault = Injection(lab, NAME, member, must_outlast_session=True)
     how = await member.process.expire()
     await lab.until(lambda: lab.closed(fault.session) is not None, f"the end of session {fault.session}")

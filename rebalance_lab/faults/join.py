@@ -1,4 +1,4 @@
-"""Join: a member comes. It bit if the registry holds its registration."""
+"""Join: a member comes. The proof is its registration in the registry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NAME = "join"
 
 
 async def join(lab: Lab, options: MemberOptions = AS_PLANNED) -> MemberHandle:
-    """Start the next member, wait for its first rebalance, and record what proves that it came."""
+    """Start the next member, wait for its first rebalance, and record the proof that it came."""
     fault = Injection(lab, NAME, f"m{len(lab.members) + 1}")
     member = await lab.start_member(options)
     registered = member.state.registered

@@ -1,6 +1,6 @@
-"""Kill: a member's process ends at once, with nothing said to anybody (kill -9).
+"""Kill: a member's process ends at once and closes nothing (kill -9).
 
-Its session lives on at the server until it expires. It bit if the process was seen dead.
+Its session stays at the server until it expires. The proof is that the process was seen dead.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ NAME = "kill"
 
 
 async def kill(lab: Lab, member: MemberHandle) -> None:
-    """Kill `member`, and record what proves it."""
+    """Kill `member`, and record the proof."""
     fault = Injection(lab, NAME, member)
     fault.bit(await member.process.kill())
     fault.ended()

@@ -1,6 +1,6 @@
 """Lag: one ZooKeeper server learns late what the others have agreed on.
 
-Its sessions stay connected, and read the past. It bit if, after a write, the server was seen
+Its sessions stay connected, and read old data. The proof is that after a write the server was seen
 behind the zxid of that write.
 """
 
@@ -41,7 +41,7 @@ class Lag:
         self._fault: Injection | None = None
 
     async def begin(self) -> None:
-        """From now on the server is late. Records the proof."""
+        """Let the server lag from now on. Records the proof."""
         lab = self._lab
         self._fault = Injection(lab, NAME, self._server, planned_ms=self._delay_ms)
         how = await lab.servers.lag(self._server, self._delay_ms)
@@ -51,7 +51,7 @@ class Lag:
             self._fault.bit(f"{how}; it shows zxid {shows:#x} while {written:#x} is committed")
 
     async def end(self) -> None:
-        """It catches up."""
+        """Let the server catch up."""
         assert self._fault is not None, "begin first"
         await self._lab.servers.lag(self._server, 0)
         self._fault.ended()

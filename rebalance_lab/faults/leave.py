@@ -1,7 +1,7 @@
 """Leave: a member is shut down cleanly and closes its session itself.
 
-It bit if the registry holds the session's close, and as a request of the session's own: what
-the server closes by itself, at expiry, has no request number (cxid 0).
+The proof is the session's close in the registry, as a request of the session itself: what the server
+closes at expiry has no request number (cxid 0).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ NAME = "leave"
 
 
 async def leave(lab: Lab, member: MemberHandle) -> None:
-    """Let `member` leave cleanly, and record what proves it."""
+    """Let `member` leave cleanly, and record the proof."""
     fault = Injection(lab, NAME, member)
     closed = await lab.leave(member)
     if closed.session == fault.session and closed.of("cxid"):

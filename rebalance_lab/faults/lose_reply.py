@@ -1,6 +1,7 @@
-"""A lost reply: the server does what the member asked, and the connection breaks before it says so.
+"""A lost reply: the server carries out a member's request, and the connection breaks before the reply.
 
-The member cannot know whether it was done. It bit if a reply was seen and swallowed.
+The member cannot know whether the request was carried out. The proof is that a reply was seen and
+dropped.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ NAME = "lose-reply"
 
 
 async def lose_reply(lab: Lab, member: MemberHandle, created: str = "") -> None:
-    """Lose the reply to the member's next request; `created`: to its next create of a znode in whose
-    path this occurs. Done when that has happened: let the member have something to ask for meanwhile."""
+    """Lose the reply to the member's next request, or, with `created`, to its next create of a znode whose path
+    contains this. Returns when that has happened: the member must have something to request meanwhile."""
     fault = Injection(lab, NAME, member)
     proof = await member.process.lose_next_reply(created)
     fault.bit(f"{proof}; it told of a znode created in {created}" if created else proof)

@@ -1,7 +1,7 @@
-"""Obstacle: another program's ephemeral znode stands where a topic's owners belong.
+"""Obstacle: another program's ephemeral znode stands where a topic's owner znodes belong.
 
-ZooKeeper allows nothing below an ephemeral znode, so every claim of that topic fails, and not by
-a conflict (defect F7). The zxids of its coming and going are the proof.
+ZooKeeper allows nothing below an ephemeral znode, so every claim of that topic fails, with another error
+than a conflict (defect F7). The proof is the zxids of its create and delete.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ NAME = "obstacle"
 
 
 class Obstacle:
-    """`begin` before the topic's first claim; `end` takes it away."""
+    """`begin` it before the topic's first claim; `end` removes it."""
 
     def __init__(self, lab: Lab, topic: str) -> None:
         self._lab = lab
@@ -27,7 +27,7 @@ class Obstacle:
         self._fault.bit(f"zxid {zxid}: an ephemeral znode in the place of the owners of {self._topic}")
 
     async def end(self) -> None:
-        """Take it away, and have the topic's members look again: its znode is written anew."""
+        """Remove it, and make the topic's members look again by writing the topic's znode anew."""
         assert self._fault is not None, "begin first"
         lab = self._lab
         await lab.cluster.clear(lab.plan.text("group"), self._topic)

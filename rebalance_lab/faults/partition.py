@@ -1,8 +1,8 @@
-"""Partition: one ZooKeeper server is cut off from the others, and with it who is connected to it.
+"""Partition: one ZooKeeper server is cut off from the others, together with the clients connected to it.
 
-Its clients still reach it, until it has heard nothing of its leader for the sync limit and stops
-serving. The others go on without it, and end the sessions of its clients, which may not know. It
-bit if the server was seen not to serve. Only docker cuts servers off from each other.
+Its clients still reach it until it has heard nothing from its leader for the sync limit and stops
+serving. The others go on without it, and end the sessions of its clients, which may not learn of it. The
+proof is that the server was seen not serving. Only docker can cut servers off from each other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAME = "partition"
 
 @runtime_checkable
 class PartitionableServers(Protocol):
-    """What the world must be able to do, beside what `trials.stage.Servers` has."""
+    """What a world must offer in addition to `trials.stage.Servers`."""
 
     async def partition(self, name: str) -> str: ...
     async def rejoin(self, name: str) -> str: ...
@@ -26,7 +26,7 @@ class PartitionableServers(Protocol):
 
 
 async def partition(lab: Lab, server: str, duration_ms: int) -> None:
-    """Cut `server` off from its peers for `duration_ms`, and record what proves it."""
+    """Cut off `server` from its peers for `duration_ms`, and record the proof."""
     servers = lab.servers
     if not isinstance(servers, PartitionableServers):
         raise TrialError(f"{server} cannot be cut off from its peers here: use --world containers")

@@ -1,9 +1,10 @@
 """Pause: a member's process is stopped for a while, as by a long garbage collection.
 
-Up to a third of the ZooKeeper session it does no harm; past the session, with a margin, it makes a
-zombie; in between it may do either (`faults.silence` has the bounds). Live it is SIGSTOP and SIGCONT;
-simulated, the kernel holds the process's tasks, timers and network. It bit if the process was seen
-stopped; where it must outlast the session, the session's close in the registry proves that it did.
+A pause of up to a third of the ZooKeeper session does no harm. One that outlasts the session by a margin
+makes a zombie. In between both may happen (`faults.silence` has the bounds). In live trials the fault is
+SIGSTOP and SIGCONT; in the simulator the kernel holds the process's tasks, timers and network. The proof
+is that the process was seen stopped. If the pause must outlast the session, the session's close in the
+registry proves that it did.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ NAME = "pause"
 
 
 async def pause(lab: Lab, member: MemberHandle, duration_ms: int) -> None:
-    """Pause `member` for `duration_ms`, and record what proves it."""
+    """Pause `member` for `duration_ms`, and record the proof."""
     outlasts = duration_ms > latest_end_ms(lab.plan)
     fault = Injection(lab, NAME, member, planned_ms=duration_ms, must_outlast_session=outlasts)
     bites = lab.plan.plant != "pause-that-does-not-bite"

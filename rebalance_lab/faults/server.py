@@ -1,7 +1,8 @@
-"""ZooKeeper's servers: one is killed and started again, or stands still for a while, or all are
-restarted one after another. Sessions survive as long as a majority serves, and move.
+"""Faults of ZooKeeper's servers: one is killed and started again, one is paused, or all are restarted in
+turn.
 
-It bit if the process was seen dead, or stopped.
+Sessions survive as long as a majority is up, and move to another server. The proof is that the process
+was seen dead, or stopped.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ PAUSE = "server-pause"
 
 
 async def kill_server(lab: Lab, name: str, down_ms: int) -> None:
-    """Kill a server, and start it again after `down_ms`; done when it serves and a leader is there."""
+    """Kill a server, and start it again after `down_ms`. Returns when it serves and there is a leader."""
     fault = Injection(lab, KILL, name, planned_ms=down_ms, leads=await lab.servers.leader() == name)
     fault.bit(await lab.servers.kill(name))
     await lab.sleep_ms(down_ms)
@@ -24,7 +25,7 @@ async def kill_server(lab: Lab, name: str, down_ms: int) -> None:
 
 
 async def pause_server(lab: Lab, name: str, duration_ms: int) -> None:
-    """Let a server stand still for `duration_ms`; done when a leader is there again."""
+    """Pause a server for `duration_ms`. Returns when there is a leader again."""
     fault = Injection(lab, PAUSE, name, planned_ms=duration_ms, leads=await lab.servers.leader() == name)
     fault.bit(await lab.servers.pause(name))
     await lab.sleep_ms(duration_ms)

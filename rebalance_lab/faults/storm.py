@@ -1,6 +1,7 @@
-"""A storm: many members come and go within a moment, or one flaps: it leaves and comes again and again.
+"""A storm: many members come and go within a moment, or one member flaps: it leaves and comes back
+repeatedly.
 
-Each coming and going is a fault of its own, with its own proof.
+Each coming and each going is a fault of its own, with its own proof.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ async def storm(
     spread_ms: int = 0,
     options: MemberOptions = AS_PLANNED,
 ) -> list[MemberHandle]:
-    """`joins` members come while those `leaving` go, begun evenly over `spread_ms`. Returns those that came."""
+    """`joins` members come while the members `leaving` go, evenly spread over `spread_ms`. Returns the newcomers."""
     gap_ms = spread_ms // max(joins, len(leaving), 1)
 
     async def come(number: int) -> MemberHandle:
@@ -39,7 +40,7 @@ async def storm(
 
 
 async def flap(lab: Lab, times: int, up_ms: int, down_ms: int, options: MemberOptions = AS_PLANNED) -> None:
-    """A member comes and leaves `times` times; up and down for the given times between."""
+    """A member comes and leaves `times` times; it stays and is away for the given times."""
     for _ in range(times):
         member = await join(lab, options)
         await lab.sleep_ms(up_ms)

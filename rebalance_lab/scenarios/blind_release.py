@@ -1,15 +1,14 @@
-"""The blind release (defect S4): a member deletes owner znodes that are no longer its own.
+"""The blind release (defect S4): a member deletes owner znodes that belong to others by now.
 
-A member is in the middle of a rebalance, its fetchers stopping, when it stands still past its
-session. The others take over. It wakes where it was, and goes on with the release: it deletes the
-owner znodes by their paths, whoever holds them now. The new owners work on and are not told; the
-registry says nobody, and a third can claim the same. It heals when the woken member registers
-again. Cure: look at who owns a znode before deleting it (`--set check_owner=true`). In the control
-nobody stands still.
+A member is paused past its session in the middle of a rebalance, while its fetchers stop. The others
+take over. When the member wakes it goes on with its release: it deletes owner znodes by their paths,
+whoever owns them now. The new owners keep working and are not notified. The registry shows no owner, and
+a third member can claim the same partitions. This heals when the woken member registers again. Cure:
+look at the owner before deleting a znode (`--set check_owner=true`). In the control no member is paused.
 
-Members report work when they begin and when they stop, and every 20 s in between, which is longer than the pause. With
-a shorter period a report falls due while the member stands still, and comes when it wakes. `zombie_overlap` cannot tell
-whether that report is late, so the trial would be unknown.
+Members report work when they begin, when they stop, and every 20 s, which is longer than the pause. With
+a shorter period a report would fall due during the pause and come when the member wakes.
+`zombie_overlap` cannot know whether such a report is late, so the trial would be unknown.
 """
 
 from __future__ import annotations
@@ -47,9 +46,10 @@ async def blind_release(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Two members work on what one of them has deleted the other's claim to: surely where it stands still while its
-    fetchers stop, after its first reads, and the others have claimed before it can go on (`faults.silence`); and never
-    where it keeps its session. Who wants something of it meanwhile may spend all retries before its session ends."""
+    """Two members work on a partition after one of them has deleted the other's claim to it. This is certain if the
+    member is paused while its fetchers stop, after its first reads, and the others have claimed before it goes on
+    (`faults.silence`). It never happens if the member keeps its session. Members that want its partitions may use up
+    their retries before its session ends."""
     if plan.control:
         return usual()
     pause_ms, members = plan.number("pause_ms"), plan.number("members")
@@ -77,20 +77,20 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 
 
 def stops_by_then(plan: Plan) -> bool:
-    """Whether its fetchers are stopping when it is paused: it has made the reads that come before."""
+    """Whether the member is stopping its fetchers when it is paused, that is, has made the reads that come first."""
     return attempt_ms(plan, members=plan.number("members") + 1) <= plan.number("stop_ms") // 2
 
 
 SCENARIO = register(
     Scenario(
         name="blind-release",
-        summary="a member wakes in the middle of a release, and deletes what others own by now",
+        summary="a member wakes in the middle of a release and deletes owner znodes that belong to others by now",
         claims=(),
         parameters=(
             *common_parameters(work_period_ms=20_000),
             Parameter("stop_ms", 500, "ms", "how long the first member's fetchers take to stop", 1),
-            Parameter("pause_ms", 5000, "ms", "how long it stands still", 1),
-            Parameter("check_owner", False, "", "it looks at who owns a znode before it deletes it"),
+            Parameter("pause_ms", 5000, "ms", "how long the first member is paused", 1),
+            Parameter("check_owner", False, "", "a member checks the owner of a znode before it deletes it"),
         ),
         script=blind_release,
         expects=expects,

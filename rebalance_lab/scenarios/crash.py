@@ -1,8 +1,8 @@
 """The crash (claim Z1): when a member's session ends, its registration and ownership vanish.
 
-Three members share a topic. The first is killed (kill -9). Its id and its owner znodes are
-ephemeral: they stay until the server ends the session, then go with it, and an outside session
-sees them gone. The control kills nobody.
+Three members share a topic. The first is killed (kill -9). Its id and its owner znodes are ephemeral:
+they stay until the server ends the session, and are deleted with it. An outside session sees that they
+are gone. In the control no member is killed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="crash",
-        summary="a member's process is killed; its registration and ownership vanish with its session",
+        summary="a member's process is killed; its registration and owner znodes vanish with its session",
         claims=("Z1",),
         parameters=common_parameters(),
         script=crash,

@@ -1,11 +1,11 @@
-"""The cut: a member loses ZooKeeper for a while, and works on (defect S2).
+"""The cut: a member loses its connection to ZooKeeper for a while, and keeps working (defect S2).
 
-What goes between the first member and the servers is lost in silence: both ways, or one
-(`--set way=to_server`, `to_client`). Past the session its znodes go and the others take over; the
-member knows that it is disconnected, and fetches on, as 0.8 does. When the cut heals it learns that
-its session has expired. A cut of up to a tenth of the session does no harm; a longer one may, as TCP
-sends what was lost again only some time after the cut, and the member may have given up its connection
-by then. In the control nothing is cut.
+Messages between the first member and the servers are lost, both ways or one way (`--set way=to_server`,
+`to_client`). Once its session has ended, its znodes are deleted and the others take over. The member
+knows that it is disconnected, but keeps fetching, as 0.8 does. It learns that its session has expired
+when the cut ends. A cut of up to a tenth of the session does no harm. A longer one may: TCP retransmits
+what was lost only some time after the cut, and the member may have given up its connection by then. In
+the control nothing is cut.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ async def cut_off(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """There are two owners once the session has ended and the others have taken over, as the member
-    learns nothing before the cut is over (`faults.silence`); none where no ping comes too late; else
-    either, and then the member may also register anew while the others still answer its session's end,
-    from another list. The registry itself is never wrong."""
+    """There are two owners once the session has ended and the others have taken over, as the member learns nothing
+    before the cut ends (`faults.silence`). There is no overlap if no ping comes too late. In between both may happen,
+    and the member may also register anew while the others still handle its session's end, and so deal from another
+    list. The registry is never wrong."""
     cut_ms, (to_server, _) = plan.number("cut_ms"), WAYS[plan.text("way")]
     if plan.control or cut_keeps_session(plan, cut_ms):
         return usual()
@@ -63,12 +63,12 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="cut",
-        summary="a member is cut off from ZooKeeper past its session, and works on beside its successor",
+        summary="a member is cut off from ZooKeeper past its session, and keeps working beside its successor",
         claims=(),
         parameters=(
             *common_parameters(),
             Parameter("cut_ms", 8000, "ms", "how long the first member is cut off", 1),
-            Parameter("way", "both", "", "what is lost", choices=tuple(WAYS)),
+            Parameter("way", "both", "", "the direction in which messages are lost", choices=tuple(WAYS)),
         ),
         script=cut_off,
         expects=expects,

@@ -1,15 +1,16 @@
-"""Deadlock (claim Z16): two members that keep what they claimed wait for each other for ever.
+"""Deadlock (claim Z16): two members that keep what they claimed wait for each other forever.
 
-Not Kafka's members: 0.8.2 gives back what it won before it tries again. These keep it (setting
-`keep.claims.on.conflict`), as ports of the algorithm did. A group's only member leaves, and two
-come in its place. One of them is connected to a server that lags, so each of its claims takes a
-lag. It is alone as yet and wants everything. When it is about to claim its last partition the other
-joins at another server, and wants the last half. It takes the last partition, and finds the rest of
-its half taken; the first finds the last one taken. Both keep what they have and try again for
-what is missing, which nobody gives up. Cures:
-give back before each new attempt, as 0.8.2 does (`--set cure=release-before-retry`), or when a
-watch says that the group is another (`--set cure=release-on-watch`), or do not keep anything
-(`--set keep=false`). In the control the same members join, and nothing lags.
+These are not Kafka's members: 0.8.2 gives back its claims before it tries again. These members keep them
+(setting `keep.claims.on.conflict`), as ports of the algorithm did. A group's only member leaves, and two
+members join. The first of them is connected to a server that lags, so each of its claims takes as long
+as the lag. It is still alone and wants every partition. When it is about to claim its last partition,
+the second member joins at another server and wants the last half. The second takes the last partition
+and finds the rest of its half taken; the first finds the last partition taken. Both keep what they have
+and try again for what is missing.
+
+Cures: give back the claims before each new attempt, as 0.8.2 does (`--set cure=release-before-retry`),
+or when a watch reports a change of the group (`--set cure=release-on-watch`), or keep nothing (`--set
+keep=false`). In the control the same members join, and no server lags.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rebalance_lab.trials.scenario import Scenario, register, usual
 from rebalance_lab.trials.shares import attempt_ms, shares_of
 from rebalance_lab.trials.stage import LAGGARD
 
-#: They share a process: who joins at a given moment cannot wait until an interpreter has started.
+#: Both members share a process: a join at a given moment cannot wait for an interpreter to start.
 COMERS = "comers"
 
 NONE = "none"
@@ -60,7 +61,7 @@ async def deadlock(lab: Lab) -> None:
 
 
 async def collide(lab: Lab, slow: MemberOptions, quick: MemberOptions) -> None:
-    """The second member joins when the first has yet to claim its last partition, and takes it."""
+    """The second member joins when the first has only its last partition left to claim, and takes it."""
     last, lag_ms = lab.plan.number("partitions") - 1, lab.plan.number("lag_ms")
     limit_ms = START_LIMIT_MS + lag_ms * lab.plan.number("partitions")
     lag = Lag(lab, LAGGARD, lag_ms)
@@ -75,8 +76,8 @@ async def collide(lab: Lab, slow: MemberOptions, quick: MemberOptions) -> None:
 
 
 def demands(plan: Plan) -> None:
-    """A lag that keeps its sessions, and a second member that wants the last partition and another, which the first
-    has claimed by then. The control has neither."""
+    """Raises PlanError unless sessions survive the lag, and the second member wants the last partition and another
+    one, which the first has claimed by then. The control needs neither."""
     if plan.control:
         return
     lag_possible(plan)
@@ -86,14 +87,14 @@ def demands(plan: Plan) -> None:
         default = ", and leave assignor at its default" if plan.text("assignor") else ""
         raise PlanError(
             f"partitions={partitions} with streams={streams}: the second of two members must want the last partition "
-            f"and another, and its share is {sorted(second)}; set partitions to {4 * streams} or more{default}"
+            f"and another one, but its share is {sorted(second)}; set partitions to {4 * streams} or more{default}"
         )
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Two lists at one moment; it hangs for ever unless what is claimed is given back. The second must have started and
-    dealt within a lag, and needs two attempts' time for it. What the first claimed first waits a lag for each further
-    claim until it is believed in or given back."""
+    """Members deal from two lists, and wait forever unless claims are given back. The second member must start and
+    deal within one lag, for which it needs the time of two attempts. The first member's first claim must wait one lag
+    for each further claim before it is believed in or given back."""
     if plan.control:
         return usual()
     in_time = Outcome.VIOLATED if 2 * attempt_ms(plan, members=2) < plan.number("lag_ms") else None
@@ -122,13 +123,13 @@ def claims_are_soon_made(plan: Plan) -> bool:
 SCENARIO = register(
     Scenario(
         name="deadlock",
-        summary="members that keep their claims on a conflict each hold what the other waits for",
+        summary="two members that keep their claims on a conflict wait for each other forever",
         claims=("Z16",),
         parameters=(
             *common_parameters(partitions=4, servers=3, members=2, session_timeout_ms=6000, rebalance_max_retries=10),
             Parameter("lag_ms", 3000, "ms", "how long each claim of the first member takes", 1),
             Parameter("keep", True, "", "members keep what they claimed on a conflict"),
-            Parameter("cure", NONE, "", "what makes them give it back", choices=tuple(CURES)),
+            Parameter("cure", NONE, "", "what makes them give back their claims", choices=tuple(CURES)),
         ),
         script=deadlock,
         expects=expects,

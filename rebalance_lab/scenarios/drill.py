@@ -1,9 +1,10 @@
-"""The drill: everything that happens to members, one thing after another, to two of each.
+"""The drill: everything that can happen to a member happens to two members, one thing after another.
 
-A group settles. Two members are paused for less than half their session, then for longer than it lasts;
-the same two leave cleanly, two others are killed; each that went has a successor. After each the group
-rests, and everything must be owned once. With `--members mixed` members are ours and real ones in turn,
-so that each thing happens to one of either kind, beside the other. In the control nothing happens.
+A group settles. Two members are paused for less than half their session, then for longer than it lasts.
+The same two leave cleanly, and two others are killed. Each that is gone gets a successor. After each
+step the group comes to rest, and every partition must have one owner. With `--members mixed`, members
+are ours and real ones in turn, so each thing happens to one of each kind. In the control nothing
+happens.
 
 Sessions are as long as Kafka's default, so that a busy host loses none of them.
 """
@@ -20,7 +21,7 @@ from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
-#: The session by this is a short pause: one of up to a third never ends it (`zombie`).
+#: A short pause is the session divided by this: a pause of up to a third never ends the session (`zombie`).
 SHORT = 4
 
 #: How many members go: two leave, two are killed.
@@ -45,7 +46,7 @@ async def drill(lab: Lab) -> None:
 
 
 async def pauses(lab: Lab) -> None:
-    """Two members pause, for less than the session and for more."""
+    """Two members are paused, for less than the session and then for longer."""
     short_ms = lab.plan.number("session_timeout_ms") // SHORT
     for duration_ms in (short_ms, lab.plan.number("pause_ms")):
         for member in lab.members[:2]:
@@ -55,7 +56,7 @@ async def pauses(lab: Lab) -> None:
 
 
 async def goings(lab: Lab, members: int) -> None:
-    """Two members leave and two are killed; each has a successor."""
+    """Two members leave and two are killed; each gets a successor."""
     first, second, *others = lab.members
     for member, go, change in (
         (first, leave, "leave"),
@@ -71,7 +72,7 @@ async def goings(lab: Lab, members: int) -> None:
 
 
 def demands(plan: Plan) -> None:
-    """Two members that leave, and two that are killed. The control needs none."""
+    """Raises PlanError unless two members can leave and two others can be killed. The control needs none."""
     if not plan.control and plan.number("members") < GO:
         raise PlanError(f"members={plan.number('members')}: two leave and two are killed; set members to {GO} or more")
 
@@ -94,7 +95,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="drill",
-        summary="members are paused, leave, are killed, two of each, one after another; with real ones between",
+        summary="one after another, members are paused, leave and are killed, two of each; real members may take part",
         claims=(),
         parameters=(
             *common_parameters(members=4, session_timeout_ms=6000, rebalance_max_retries=20),

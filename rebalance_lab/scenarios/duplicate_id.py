@@ -1,10 +1,10 @@
-"""The same id twice (defect F4): a second consumer with a `consumer.id` that is taken.
+"""The same id twice (defect F4): a second consumer has the `consumer.id` of a running one.
 
-Its registration meets a znode that it believes to be its own, of an older session. It waits for that
-to go, a session timeout at a time, for ever: no error, no streams. The application hangs in its
-first call. Once the first has gone (`--set first_leaves=true`) the second registers at last. The cure
-is an id of one's own, which is also the control; as Kafka 0.9 does it, the second is told at once
-(`--set check_session=true`).
+When it registers it meets a znode that it takes for its own from an older session. It waits one session
+timeout for the znode to vanish, again and again, forever. There is no error and there are no streams:
+the application hangs in its first call. If the first consumer leaves (`--set first_leaves=true`), the
+second registers at last. The cure is a unique id, which is also the control. With `--set
+check_session=true` the second fails at once, as in Kafka 0.9.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def duplicate_id(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """The second lives and is never registered; nobody is told, and nothing is broken for the first."""
+    """The second member runs and is never registered. It gets no error, and the first is not disturbed."""
     if plan.control or plan.parameters["check_session"] or plan.parameters["first_leaves"]:
         return usual()
     return usual(registration=Outcome.VIOLATED)
@@ -53,13 +53,15 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="duplicate-id",
-        summary="two consumers with one consumer.id: the second waits for ever, without an error",
+        summary="two consumers have the same consumer.id: the second waits forever, without an error",
         claims=(),
         parameters=(
             *common_parameters(members=2),
-            Parameter("wait_ms", 10_000, "ms", "how long the second is given", 1),
-            Parameter("first_leaves", False, "", "the first leaves afterwards"),
-            Parameter("check_session", False, "", "a conflicting id znode of another session ends it, as in 0.9"),
+            Parameter("wait_ms", 10_000, "ms", "how long the second consumer is given to register", 1),
+            Parameter("first_leaves", False, "", "the first consumer leaves afterwards"),
+            Parameter(
+                "check_session", False, "", "a conflicting id znode of another session ends the second, as in 0.9"
+            ),
         ),
         script=duplicate_id,
         expects=expects,

@@ -1,7 +1,8 @@
-"""The expiry: the server ends a session whose client is alive and connected (`ZKSessionExpireListener`, 0.8.2).
+"""The expiry: the server ends a session whose client is alive and connected (`ZKSessionExpireListener`,
+0.8.2).
 
-All the member's znodes go at once, and the others take its partitions while it goes on working
-until its new-session handler's rebalance stops it. In the control nothing is expired.
+All of the member's znodes are deleted at once. The others take its partitions while it keeps working,
+until the rebalance of its new-session handler stops it. In the control no session is expired.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ async def expiry(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Who is faster, the successor or the news, decides about an overlap."""
+    """Whether two members overlap depends on which is faster: the successor, or the notice of expiry."""
     if plan.control:
         return usual()
     return usual(belief_overlap=None, effect_overlap=None, zombie_overlap=None, disagreement=None, unowned_window=None)
@@ -40,7 +41,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="expiry",
-        summary="the server ends the session of a member that lives",
+        summary="the server ends the session of a member that is alive and connected",
         claims=(),
         parameters=common_parameters(),
         script=expiry,

@@ -1,11 +1,11 @@
 """The fast restart (defects F1 and F9): a consumer is killed and started again at once, and fails.
 
-The only member is killed. Its session lives on, and with it its id and its owner znodes. The new
-one counts the ghost as a member, finds its own share owned, and gives up before the session ends:
-its last attempt starts at (retries-1) x back-off. The process stays, registered and without
-streams. When the ghost's znodes go at last, its watch fires, and it claims partitions for an
-application that reads nothing. Cures: a larger budget (`--set rebalance_max_retries=20`), or a
-clean stop (`--set clean=true`). In the control nobody is restarted.
+The only member is killed. Its session stays, and with it its id and its owner znodes. The new consumer
+counts this ghost as a member, finds its own share owned, and gives up before the session ends: its last
+attempt starts at (retries-1) x back-off. The process stays registered, without streams. When the ghost's
+znodes are deleted at last, its watch fires, and it claims partitions for an application that reads
+nothing. Cures: a larger budget (`--set rebalance_max_retries=20`), or a clean stop (`--set clean=true`).
+In the control no consumer is restarted.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ async def fast_restart(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """The new one gives up, unless its last attempt comes after the ghost's end. That is a session
-    after its last ping, which may be a third of the session old, and up to two ticks later. It surely gives up
-    where its start and all its attempts take less than what is left of the session, and it wants something of the
-    ghost's. Outside the simulator an interpreter has to start first: on a busy machine it may come after the
-    ghost's end, and then finds nothing owned."""
+    """The new consumer gives up, unless its last attempt comes after the ghost's session has ended. The session ends
+    one timeout after the ghost's last ping, which may be a third of a timeout old, and up to two ticks later. The new
+    consumer surely gives up if its start and all its attempts take less than what is left of the session, and if it
+    wants some of the ghost's partitions. Outside the simulator an interpreter must start first. On a busy machine
+    that may take until the ghost has gone; then nothing is owned."""
     if plan.control or plan.parameters["clean"]:
         return usual()
     session_ms, tick_ms = plan.number("session_timeout_ms"), plan.number("tick_ms")
@@ -60,11 +60,11 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="fast-restart",
-        summary="a killed consumer is restarted at once, meets its own ghost, and gives up",
+        summary="a killed consumer is restarted at once, meets the znodes of its old session, and gives up",
         claims=(),
         parameters=(
             *common_parameters(members=1, session_timeout_ms=5000),
-            Parameter("clean", False, "", "stop the old one cleanly instead of killing it"),
+            Parameter("clean", False, "", "stop the old consumer cleanly instead of killing it"),
         ),
         script=fast_restart,
         expects=expects,

@@ -1,8 +1,8 @@
-"""Flapping (defect F3): one member comes and goes again and again, and nobody else gets any work done.
+"""Flapping (defect F3): one member comes and goes again and again, and the others get no work done.
 
-Each coming and each going stops everybody. A member that is gone between the listing of the ids and
-the read of its znode costs an attempt, after everything was given up, and a back-off in which nobody
-consumes. In the control it comes once and stays.
+Each time it comes and each time it goes, every member stops. A member that is gone between the listing
+of the ids and the read of its znode costs the others an attempt, for which they gave up everything, and
+a back-off in which no member consumes. In the control it comes once and stays.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ async def flapping(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Lists differ while they change. It settles when the flapping ends, unless somebody spent its
-    retries at the end."""
+    """Lists differ while they change. The group settles when the flapping ends, unless a member has used up its
+    retries by then."""
     if plan.control:
         return usual()
     return usual(disagreement=None, non_convergence=None, omission=None, stays_wrong=None, unowned_window=None)
@@ -44,7 +44,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="flapping",
-        summary="one member comes and goes again and again, and stops everybody each time",
+        summary="one member comes and goes again and again, and all others stop each time",
         claims=(),
         parameters=(
             *common_parameters(members=5, rebalance_max_retries=10),

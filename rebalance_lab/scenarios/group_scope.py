@@ -1,11 +1,11 @@
-"""The group's scope (claims Z14, Z15a): a group is global, not a topic's; and a member that names none.
+"""The group's scope (claims Z14, Z15a): a group spans topics; and a member may name no group.
 
-Two members read topic a, one reads topic b, all in one group. A second member of topic b joins: no
-partition of topic a has to move, and yet the readers of a stop and take the same again (defect H2).
-Then two members come that name no group, a reader of each topic: a group named after the topic would
-part them. As described, both join the default group; as shipped, they are refused. Real members leave
-this part out: kafka.tools.ConsoleConsumer makes up a group for itself where it is given none, before
-the consumer can refuse. In the control nobody else comes.
+Two members read topic a, one reads topic b, all in one group. A second member of topic b joins. No
+partition of topic a has to move, but the readers of a stop and take the same partitions again (defect
+H2). Then two members come that name no group, one for each topic. A group named after the topic would
+separate them. As described, both join the default group; as shipped, both are refused. Real members skip
+this part: kafka.tools.ConsoleConsumer makes up a group if none is given, before the consumer can refuse.
+In the control no further member comes.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ async def group_scope(lab: Lab) -> None:
 
 
 def expects(_plan: Plan) -> dict[str, Outcome | None]:
-    """All stop for one, and all goes on; a member that is refused harms nobody."""
+    """All members stop because of one, and then go on. A member that is refused harms no other."""
     return usual()
 
 
 SCENARIO = register(
     Scenario(
         name="group-scope",
-        summary="readers of one topic stop for a member that reads another; a member without a group",
+        summary="readers of one topic stop for a member that reads another topic; two members name no group",
         claims=("Z14", "Z15a"),
         parameters=common_parameters(members=3, topic="a"),
         script=group_scope,

@@ -1,8 +1,9 @@
-"""Growth: a topic gets more partitions in the middle of a rebalance (`ZKTopicPartitionChangeListener`, 0.8.2).
+"""Growth: a topic gets more partitions in the middle of a rebalance (`ZKTopicPartitionChangeListener`,
+0.8.2).
 
-Members that read the topic before the change and those that read it after it deal out different
-partitions. Each subscriber watches the topic's data, so that all rebalance once more. In the
-control the topic grows while all are at rest.
+Members that read the topic before the change deal different partitions from those that read it after the
+change. Each subscriber watches the topic's data, so all rebalance once more. In the control the topic
+grows while all members are at rest.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ async def growth(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Two changes at once may be seen by some and not by others for a moment; the end is right."""
+    """For a moment some members may have seen both changes and others only one; in the end all is right."""
     return usual(disagreement=Outcome.CLEAN if plan.control else None)
 
 

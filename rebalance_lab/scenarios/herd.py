@@ -1,19 +1,20 @@
-"""The herd (claims Z7a, Z7b, Z7c): one comes or goes, and everybody stops and reads everything.
+"""The herd (claims Z7a, Z7b, Z7c): one member comes or goes, and every member stops and reads
+everything.
 
-A group of `members` settles. Then, each change on its own, and at rest before the next: a member
-joins, the same one leaves, another joins and is killed, a broker that hosts nothing comes, and
-goes. Notifications, rebalances and ZooKeeper operations of each are held against the formulas
-(`checks.herd_formulas`). In the control nothing changes.
+A group of `members` settles. Then come these changes, each at rest: a member joins, the same one leaves,
+another joins and is killed, a broker without partitions comes, and goes. The notifications, rebalances
+and ZooKeeper operations of each change are compared with the formulas (`checks.herd_formulas`). In the
+control nothing changes.
 
-Fetchers take 100 ms to stop: so long a fetch of 0.8.2 waits for data on an idle topic
-(`fetch.wait.max.ms`), and a rebalance waits for it before it releases. A member that was not fetching
-claims sooner and meets the owner's znode; what that adds is `conflict_cost`'s affair. With
-`fetcher_stop_ms=0` hardly any claims meet.
+Fetchers take 100 ms to stop: in 0.8.2 a fetch waits that long for data on an idle topic
+(`fetch.wait.max.ms`), and a rebalance waits for the fetch before it releases. A member that was not
+fetching claims sooner and meets the owner's znode; `conflict_cost` judges what that adds. With
+`fetcher_stop_ms=0` claims hardly ever meet.
 
-Live, members share processes (`per_process`); the one that is killed has its own. The budget of
-retries is set explicitly: with many members a round is longer than the default budget.
+In live trials members share processes (`per_process`); the one that is killed has its own. The budget of
+retries is set explicitly, because with many members a round takes longer than the default budget.
 
-`--set multi_read=true`: every member reads the registrations of all with one multi-read. It saves
+With `--set multi_read=true` every member reads all registrations with one multi-read. That saves
 requests and time, not reads: the server still looks up each znode.
 """
 
@@ -55,7 +56,7 @@ async def herd(lab: Lab) -> None:
 
 
 async def changes(lab: Lab, members: int, cure: dict[str, str]) -> None:
-    """Every kind of change once, each at rest before the next."""
+    """Every kind of change once. The group is at rest before each."""
     lab.phase("one joins", change="join", members=members)
     comer = await join(lab, MemberOptions(properties=cure))
     await lab.rest("one joined")
@@ -79,7 +80,7 @@ async def changes(lab: Lab, members: int, cure: dict[str, str]) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """It costs, and nothing stays wrong. Without a broker nobody owns anything."""
+    """Changes cost a lot, and nothing stays wrong. Without a broker no member owns anything."""
     if plan.number("brokers") == 0:
         return usual(omission=Outcome.VIOLATED, unowned_window=Outcome.VIOLATED)
     return usual()
@@ -88,7 +89,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="herd",
-        summary="one member or broker comes or goes, and every member stops and reads everything",
+        summary="one member or broker comes or goes; every member stops and reads everything",
         claims=("Z7a", "Z7b", "Z7c"),
         parameters=(
             *common_parameters(
@@ -100,7 +101,7 @@ SCENARIO = register(
                 rest_timeout_ms=120_000,
                 together=True,
             ),
-            Parameter("per_process", 25, "members", "members that share an OS process, and so start together", 1),
+            Parameter("per_process", 25, "members", "members that share an OS process and start together", 1),
             Parameter("multi_read", False, "", "members read each other's registrations with one request"),
         ),
         script=herd,

@@ -1,9 +1,9 @@
 """The leave: a member shuts down cleanly, and the others take over at once.
 
-Three members share a topic. The first is asked to leave. It closes its session itself, so its id
-and its owner znodes go without the wait that a crash costs (compare `crash`). Nobody leaves in
-the control. Afterwards the group is watched for longer than a rebalance may take: that nothing stays
-without an owner needs time to show.
+Three members share a topic. The first is asked to leave. It closes its session itself, so its id and its
+owner znodes are deleted without the wait that a crash costs (compare `crash`). In the control no member
+leaves. Afterwards the group is watched for longer than a rebalance may take, to show that no partition
+stays without an owner.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Leftover claims (defect F7): an error in the middle of the claims, and nobody takes them back.
+"""Leftover claims (defect F7): an error interrupts a member's claims, and the claims stay.
 
-A member of two topics claims the first, and cannot claim the second: another program's ephemeral
-znode stands where the owners of that topic belong. A conflict would be undone; an error is not. The
-owners it made stay, as long as its session lives, and it works on none of them. A second member
-meets them and gives up. When the obstacle has gone, the group rebalances, and owners that fell to
-nobody's share in between still stand. Cure: undo whatever interrupts the claims
-(`--set undo=true`). In the control nothing stands in the way.
+A member of two topics claims the first, and cannot claim the second: another program's ephemeral znode
+stands where the owner znodes of that topic belong. A conflict would undo the claims; an error does not.
+The owner znodes stay as long as the member's session, and it works on none of these partitions. A second
+member meets them and gives up. When the obstacle has gone the group rebalances, and owner znodes outside
+of any member's new share still stay. Cure: undo the claims on any error (`--set undo=true`). In the
+control there is no obstacle.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ async def leftover_claims(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """What is claimed and not worked on blocks the second. The obstacle itself keeps a partition
-    without an owner, undone or not."""
+    """Partitions that are claimed and not worked on block the second member. The obstacle itself leaves a partition
+    without an owner, whether claims are undone or not."""
     if plan.control:
         return usual()
     return usual(
@@ -57,7 +57,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="leftover-claims",
-        summary="an error among the claims leaves owners behind that nobody works for, and nobody deletes",
+        summary="an error interrupts a member's claims; their owner znodes stay, and no member works on them",
         claims=(),
         parameters=(
             *common_parameters(partitions=4, members=2),

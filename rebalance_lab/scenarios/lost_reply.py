@@ -1,8 +1,9 @@
-"""The lost reply: ZooKeeper made a member's owner znode, and the connection broke before it said so.
+"""The lost reply: ZooKeeper creates a member's owner znode, and the connection breaks before the reply.
 
-The member claims again, and must tell its own first success from somebody else's znode: the owner znode holds its own
-thread id, so it counts as claimed (`ZkUtils.createEphemeralPathExpectConflict`, 0.8.2). A member joins meanwhile, so
-that the victim has something to claim. In the control no reply is lost.
+The member claims again and meets a znode: it must find out whether that is its own first success or
+another member's claim. The owner znode holds its own thread id, so it counts as claimed
+(`ZkUtils.createEphemeralPathExpectConflict`, 0.8.2). A member joins meanwhile, so that the victim has
+something to claim. In the control no reply is lost.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ async def lost_reply(lab: Lab) -> None:
 
 
 def demands(plan: Plan) -> None:
-    """A session that outlives the reconnect; the control loses no connection."""
+    """Raises PlanError unless the session survives the reconnect. The control loses no connection."""
     session_ms, reconnect_ms = plan.number("session_timeout_ms"), _reconnect_ms()
     if not plan.control and session_ms < reconnect_ms:
         raise PlanError(
@@ -47,8 +48,8 @@ def demands(plan: Plan) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """A reply costs time, not correctness. While the victim reconnects its partitions wait, which may take longer than
-    an ordinary rebalance with a short back-off."""
+    """A lost reply costs time, not correctness. The victim's partitions wait while it reconnects, which may take
+    longer than an ordinary rebalance with a short back-off."""
     budget_ms = plan.number("rebalance_max_retries") * plan.number("rebalance_backoff_ms")
     if plan.control or budget_ms >= _reconnect_ms():
         return usual()
@@ -56,18 +57,18 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 
 
 def _reconnect_ms() -> int:
-    """How long a client waits at most before it connects again."""
+    """The longest time that a client waits before it connects again."""
     return (JAVA_WAITS.random_us + JAVA_WAITS.round_us) // 1000
 
 
 SCENARIO = register(
     Scenario(
         name="lost-reply",
-        summary="the reply to a member's claim is lost after the server has made the owner znode",
+        summary="the reply to a member's claim is lost after the server has created the owner znode",
         claims=(),
         parameters=common_parameters(),
         script=lost_reply,
-        worlds=("simulated", "processes"),  # docker loses no single reply
+        worlds=("simulated", "processes"),  # docker cannot lose a single reply
         expects=expects,
         demands=demands,
     )

@@ -1,8 +1,9 @@
-"""The minority: one of three ZooKeeper servers is cut off from the others, with a member on it.
+"""The minority: one of three ZooKeeper servers is cut off from the others, with a member connected to
+it.
 
-The first member is connected to z1 alone, the others to the other two. z1 is cut off from its
-peers. The others end the first member's session, and share its partitions; z1 goes on answering
-it for a while, then serves nobody, and the member fetches on, as 0.8 does. When z1 is back the
+The first member is connected to z1 only, the others to the other two servers. z1 is cut off from its
+peers. The others end the first member's session, and its partitions are shared out. z1 still answers the
+member for a while, then stops serving; the member keeps fetching, as 0.8 does. When z1 is back the
 member learns that its session has expired. In the control nothing is cut.
 """
 
@@ -38,7 +39,7 @@ async def minority(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Past the session there are two owners; the registry itself is never wrong."""
+    """After the session has ended there are two owners. The registry is never wrong."""
     if plan.control:
         return usual()
     overlap = Outcome.VIOLATED if plan.number("members") > 1 else None
@@ -48,7 +49,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="minority",
-        summary="a ZooKeeper server is cut off from the others, and its member works on beside its successor",
+        summary="a ZooKeeper server is cut off from the others; its member keeps working beside its successor",
         claims=(),
         parameters=(
             *common_parameters(servers=3),

@@ -1,9 +1,10 @@
-"""Mixed settings (defect S5): one member deals by range, another round robin, for ever.
+"""Mixed settings (defect S5): one member deals by range, another by round robin, forever.
 
-Each computes for itself, so they collide: with four partitions the first wants 0 and 1, the second
-1 and 3. They meet at partition 1, and 2 is nobody's. Retries do not help; both spend them. The cure
-is one rule for all (`--set second=range`), which is also the control. With few partitions or several streams
-both rules can deal the same (one partition: the first member's); then nothing goes wrong.
+Each computes its own share, so the shares collide: with four partitions the first wants 0 and 1, the
+second 1 and 3. Both claim partition 1, and neither claims 2. Retries do not help; both use them up. The
+cure is one rule for all (`--set second=range`), which is also the control. With few partitions or
+several streams both rules may deal the same shares (one partition goes to the first member); then
+nothing goes wrong.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ async def mixed_settings(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Two rules in one group: a gap that no retry mends, unless the shares fit together by chance."""
+    """Two rules in one group leave a gap that no retry mends, unless the shares happen to fit."""
     first = shares_of(plan, members=2, rule="range")[0]
     second = shares_of(plan, members=2, rule="range" if plan.control else plan.text("second"))[1]
     if not first & second and len(first | second) == plan.number("partitions"):
@@ -48,7 +49,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="mixed-settings",
-        summary="one member deals by range and one round robin: they collide, and leave a gap",
+        summary="one member deals by range, another by round robin: their shares collide and leave a gap",
         claims=(),
         parameters=(
             *common_parameters(partitions=4, members=2),

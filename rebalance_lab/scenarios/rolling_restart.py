@@ -1,7 +1,7 @@
 """The rolling restart: every member is restarted once, cleanly, one after another (claims Z7a, Z7b).
 
-What is one round of work for an operator is 2n(n-1) notifications and n(2n-1) rebalances for a
-settled group of n: each leave stops the n-1 others, each join all n. The control restarts nobody.
+One round of work for an operator causes 2n(n-1) notifications and n(2n-1) rebalances in a settled group
+of n: each leave stops the n-1 others, each join stops all n. In the control no member is restarted.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ async def rolling_restart(lab: Lab) -> None:
 
 
 def expects(_plan: Plan) -> dict[str, Outcome | None]:
-    """It costs, and nothing stays wrong."""
+    """It costs a lot, and nothing stays wrong."""
     return usual()
 
 

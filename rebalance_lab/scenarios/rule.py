@@ -1,11 +1,11 @@
 """The rule (claim Z5b): N = ceil(P/C) partitions for each member, the i-th those from iN to (i+1)N-1.
 
-A group of `members` settles on a topic of `partitions`. The article's rule says who owns what; so
-does range, as shipped, and the two differ exactly where P >= C and 1 <= P mod C <= C-2. At the
-default, 10 over 3, the rule deals 4, 4, 2 and range 4, 3, 3. A trial in which they never differ says nothing of
-the rule. To see all of it:
-`sweep rule --set partitions=1,2,3,4,5,6,7,8,9,10,11,12 --set members=1,2,3,4,5,6`.
-The control has one member, which owns everything by either.
+A group of `members` settles on a topic of `partitions`. The article's rule gives each member its
+partitions; so does range, as shipped. The two differ exactly if P >= C and 1 <= P mod C <= C-2. At the
+default, 10 partitions over 3 members, the rule deals 4, 4, 2 and range 4, 3, 3. A trial in which they do
+not differ says nothing about the rule. To see all of it: `sweep rule --set
+partitions=1,2,3,4,5,6,7,8,9,10,11,12 --set members=1,2,3,4,5,6`. The control has one member, which owns
+everything by either rule.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ async def rule(lab: Lab) -> None:
 
 
 def by_rule(lab: Lab, members: int) -> list[list[tuple[str, int]]]:
-    """Who owns what by N = ceil(P/C), in the order of the members' ids."""
+    """The partitions of each member by N = ceil(P/C), in the order of the members' ids."""
     partitions, topic = lab.plan.number("partitions"), lab.plan.text("topic")
     size = -(-partitions // members)
     owned = (range(index * size, min((index + 1) * size, partitions)) for index in range(members))
@@ -36,14 +36,14 @@ def by_rule(lab: Lab, members: int) -> list[list[tuple[str, int]]]:
 
 
 def expects(_plan: Plan) -> dict[str, Outcome | None]:
-    """Either rule owns every partition once."""
+    """Both rules give every partition one owner."""
     return usual()
 
 
 SCENARIO = register(
     Scenario(
         name="rule",
-        summary="who owns what by N = ceil(P/C), and by range as shipped",
+        summary="which member owns what by N = ceil(P/C), and by range as shipped",
         claims=("Z5b",),
         parameters=common_parameters(partitions=10),
         script=rule,

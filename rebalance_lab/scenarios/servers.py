@@ -1,8 +1,8 @@
-"""ZooKeeper's own trouble: a server of three dies, stands still, or all are restarted in turn.
+"""Trouble of ZooKeeper itself: one server of three is killed or paused, or all are restarted in turn.
 
-`fault`: kill, pause, or rolling. `target`: the leader or a follower. As long as a majority serves,
-sessions survive and move to another server; a group should notice nothing. While a leader is
-elected nobody is served. In the control all servers live.
+`fault`: kill, pause, or rolling. `target`: the leader or a follower. As long as a majority of servers is
+up, sessions survive and move to another server, and a group should notice nothing. No client is served
+while a leader is elected. In the control all servers stay up.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ async def servers(lab: Lab) -> None:
 
 
 async def target(lab: Lab) -> str:
-    """The server that the fault is for."""
+    """The server to which the fault happens."""
     leader = await lab.servers.leader()
     if lab.plan.text("target") == "leader":
         return leader
@@ -46,9 +46,9 @@ async def target(lab: Lab) -> str:
 
 
 def demands(plan: Plan) -> None:
-    """A follower where the fault is for one; and that the runner's session, the longest that a server grants, survives
-    a server that stands still: its client notices after 2/3 of it, and then needs up to 2 s for the next server. The
-    control has no fault."""
+    """Raises PlanError unless there is a follower for a fault of one, and unless the runner's session, the longest
+    that a server grants, survives the pause of a server: its client notices after 2/3 of the session, and then needs
+    up to 2 s to reach the next server. The control has no fault."""
     if plan.control or plan.text("fault") == "rolling":
         return
     if plan.text("target") == "follower" and plan.number("servers") == 1:
@@ -62,7 +62,7 @@ def demands(plan: Plan) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Sessions survive. An election that takes longer than a session may cost one."""
+    """Sessions survive. An election that takes longer than a session may end one."""
     if plan.control or plan.text("target") == "follower":
         return usual()
     return usual(belief_overlap=None, effect_overlap=None, zombie_overlap=None, unowned_window=None)
@@ -71,12 +71,12 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="servers",
-        summary="a ZooKeeper server dies, stands still, or all are restarted in turn",
+        summary="a ZooKeeper server is killed or paused, or all servers are restarted in turn",
         claims=(),
         parameters=(
             *common_parameters(servers=3, session_timeout_ms=6000),
-            Parameter("fault", "kill", "", "what happens to it", choices=("kill", "pause", "rolling")),
-            Parameter("target", "leader", "", "which server", choices=("leader", "follower")),
+            Parameter("fault", "kill", "", "what happens to the server", choices=("kill", "pause", "rolling")),
+            Parameter("target", "leader", "", "which server it happens to", choices=("leader", "follower")),
             Parameter("down_ms", 2000, "ms", "how long a server is down", 1),
         ),
         script=servers,

@@ -1,16 +1,17 @@
 """Split brain (claim Z8, defect S1): members see different views at one moment, and rebalance by them.
 
-Three ZooKeeper servers. The first member is connected to one of them alone, z1, the others to the
-other two. z1 begins to lag: it learns late what the others have agreed on, and its sessions stay
-connected. Two members join, the second while the first member still rebalances for the first: it
-deals from a list without the second, the others from one with it. Their claims collide, or leave
-a gap, until z1 has caught up. In the control the same members join at the same moments, and
-nothing lags.
+There are three ZooKeeper servers. The first member is connected to z1 only, the others to the other two.
+z1 begins to lag: it learns late what the others have agreed on, and its sessions stay connected. Two
+members join, the second one while the first member still rebalances for the first join. The first member
+deals from a list without the second newcomer, the others from a list with it. Their claims collide or
+leave a gap until z1 has caught up. In the control the same members join at the same moments, and no
+server lags.
 
-When: a write through z1 is answered once z1 shows it, a lag later. With the default settings the first
-member owns two partitions; from the beginning of its rebalance it gives up one, and then the other, and so
-reads the list two lags later, as it was one lag before. The second join comes between these moments. A
-member that owns more, or whose fetchers stop slowly, reads the list later: set `after_ms` to suit.
+The timing: a write through z1 is answered when z1 shows it, one lag later. With the default settings the
+first member owns two partitions. From the beginning of its rebalance it gives up one, then the other,
+and so reads the list two lags later, as it was one lag before. The second join comes between these
+moments. A member that owns more partitions, or whose fetchers stop slowly, reads the list later: adjust
+`after_ms`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from rebalance_lab.trials.scenario import Scenario, register, usual
 from rebalance_lab.trials.shares import retries_end_ms, shares_of
 from rebalance_lab.trials.stage import LAGGARD
 
-#: The others share a process: who joins at a given moment cannot wait until an interpreter has started.
+#: The others share a process: a join at a given moment cannot wait for an interpreter to start.
 QUICK = "quick"
 
 
@@ -53,8 +54,8 @@ async def split_brain(lab: Lab) -> None:
 
 
 async def two_joins(lab: Lab, late: MemberHandle, quick: MemberOptions) -> None:
-    """The second comes a while after `late` has begun to rebalance for the first: if its server lags,
-    it learns of the first when that is long over, and of the second too late."""
+    """The second member comes a while after `late` has begun to rebalance for the first one. If its server lags,
+    `late` learns of the first join when that is long over, and of the second too late."""
     async with lab.tasks.scope("joins") as scope:
         scope.spawn(join(lab, quick), "first join")
         await lab.until(lambda: late.state.running > 0, f"a rebalance of {late.actor}")
@@ -63,15 +64,15 @@ async def two_joins(lab: Lab, late: MemberHandle, quick: MemberOptions) -> None:
 
 
 def demands(plan: Plan) -> None:
-    """A lag that keeps its sessions; the control has none."""
+    """Raises PlanError unless sessions survive the lag. The control has none."""
     if not plan.control:
         lag_possible(plan)
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Two lists at one moment, and a conflict where the first member's share differs by them. Owner znodes can
-    exist once: the registry never shows two owners, whatever members believe. The first hears of a join a lag late and
-    gives up one partition a lag; others may spend their retries before that."""
+    """Members deal from two lists, and there is a conflict if the first member's share differs between them. An owner
+    znode can exist only once, so the registry never shows two owners, whatever members believe. The first member
+    learns of a join one lag late and gives up one partition per lag; others may use up their retries before that."""
     if plan.control:
         return usual()
     members = plan.number("members")
@@ -87,9 +88,10 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 
 
 def past_shown_until_ms(plan: Plan) -> int:
-    """How long after the first member's rebalance began the second join must come to be missing in the list which that
-    member reads, in ms. It reads the list when its fetchers have stopped and all that it owns is given up, one
-    partition a lag; it is shown the list of one lag before. A fifth of a lag is for the time that messages take."""
+    """How long after the begin of the first member's rebalance the second join must come, at the latest, to be
+    missing from the list that the member reads, in ms. It reads the list when its fetchers have stopped and all that
+    it owns is given up, one partition per lag; it is shown the list of one lag before. A fifth of a lag allows for
+    the time of messages."""
     owned = len(shares_of(plan, members=plan.number("members"))[0])
     lag_ms = plan.number("lag_ms")
     return plan.number("fetcher_stop_ms") + max(owned - 1, 0) * lag_ms + lag_ms // 5
@@ -98,12 +100,14 @@ def past_shown_until_ms(plan: Plan) -> int:
 SCENARIO = register(
     Scenario(
         name="split-brain",
-        summary="a lagging ZooKeeper server shows one member the past; it deals from another list than the rest",
+        summary="a lagging ZooKeeper server shows one member an old list, so it deals differently from the others",
         claims=("Z8",),
         parameters=(
             *common_parameters(servers=3, members=4, session_timeout_ms=6000, rebalance_max_retries=10),
-            Parameter("lag_ms", 1500, "ms", "how late z1 learns what the others have agreed on", 1),
-            Parameter("after_ms", 2000, "ms", "when the second join begins, after the first member's rebalance", 0),
+            Parameter("lag_ms", 1500, "ms", "how late z1 learns what the other servers have agreed on", 1),
+            Parameter(
+                "after_ms", 2000, "ms", "when the second join begins, counted from the first member's rebalance", 0
+            ),
         ),
         script=split_brain,
         expects=expects,

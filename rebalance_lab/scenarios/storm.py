@@ -1,8 +1,9 @@
 """The storm: many members come while others go, all within a moment (`spread_ms`).
 
-Everybody's list is out of date when it is read. Attempts fail on partitions that their owners have not
-given up yet, and on lists that differ. It settles, or members spend their retries. In the control one
-joins. (Attempts that fail on members that vanished are `flapping`'s.)
+Every member's list is outdated by the time it is read. Attempts fail because of partitions that their
+owners have not given up yet, and because of lists that differ. The group settles, or members use up
+their retries. In the control one member joins. (`flapping` is about attempts that fail because members
+vanished.)
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ async def storm_over(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Lists differ while they change, and retries may be spent; nobody ever owns what another does."""
+    """Lists differ while they change, and retries may be used up. No member ever owns what another one owns."""
     if plan.control:
         return usual()
     return usual(disagreement=None, non_convergence=None, omission=None, stays_wrong=None, unowned_window=None)
@@ -48,7 +49,7 @@ SCENARIO = register(
         parameters=(
             *common_parameters(members=5, partitions=12, rebalance_max_retries=10),
             Parameter("joins", 4, "members", "members that come", 0),
-            Parameter("spread_ms", 100, "ms", "how long after the first the last comes or goes", 0),
+            Parameter("spread_ms", 100, "ms", "time between the first and the last that come or go", 0),
             Parameter("leaves", 2, "members", "members that go", 0),
         ),
         script=storm_over,

@@ -1,14 +1,14 @@
 """The uncontrolled outcome (claim Z9): no member knows whether the others succeeded.
 
 One member owns everything and takes long to stop its fetchers (a blocked read, a slow commit: defect
-F2). A second one joins. It finds the partitions of its share owned, waits, tries again, and gives up
-if its last attempt comes before the first member has let go. The first then gives up what is not its
-share, and believes that all is well. Nobody tells either of them: the partitions stay unowned. In the
-control the first stops at once.
+F2). A second one joins. It finds the partitions of its share owned, waits, tries again, and gives up if
+its last attempt comes before the first member has let go. The first then gives up what is not its share,
+and believes that all is well. Neither of them learns what happened to the other, and the partitions stay
+without an owner. In the control the first member stops at once.
 
-What decides is the stop against the budget of retries. By default it is far too small: the last of
-four attempts begins 1.5 s after the first, and the stop takes 4 s. With Kafka's own back-off it begins
-after 6 s, so that only a longer stop outlasts it:
+The outcome depends on the time of the stop and on the budget of retries. By default the budget is far
+too small: the last of four attempts begins 1.5 s after the first, and the stop takes 4 s. With Kafka's
+own back-off the last attempt begins after 6 s, so only a longer stop outlasts it:
 
     --set rebalance_backoff_ms=2000 --set session_timeout_ms=6000                          all is well
     --set rebalance_backoff_ms=2000 --set session_timeout_ms=6000 --set slow_stop_ms=6500  it is not
@@ -26,7 +26,7 @@ from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
 from rebalance_lab.trials.shares import attempt_ms, retries_end_ms, shares_of
 
-#: What one attempt takes at most, if its requests take no longer: 22 of 4 ms at the default latencies; live, on a
+#: The longest time of one attempt: 22 requests of 4 ms at the default latencies. It allows for live trials on a
 #: machine that is not idle.
 ATTEMPT_MS, LIVE_ATTEMPT_MS = 100, 200
 
@@ -47,15 +47,15 @@ async def uncontrolled(lab: Lab) -> None:
 
 
 def leeway_ms(plan: Plan) -> int:
-    """What all its attempts take at most, one after another."""
+    """The longest time that all attempts take together, one after another."""
     simulated = plan.world == "simulated"
     each_ms = max(ATTEMPT_MS, attempt_ms(plan, members=2)) if simulated else LIVE_ATTEMPT_MS
     return plan.number("rebalance_max_retries") * each_ms
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """The share stays unowned if the stop surely outlasts the budget, and is taken if it surely ends
-    before; where the two are closer than the leeway, either is right. A second member that has no share takes none."""
+    """The share stays without an owner if the stop surely outlasts the budget, and is taken if it surely ends before.
+    If the two are closer than the leeway, both may happen. A second member without a share takes none."""
     stop_ms, leeway = plan.number("slow_stop_ms"), leeway_ms(plan)
     if plan.control or not shares_of(plan, members=2)[1] or stop_ms + leeway <= retries_end_ms(plan):
         return usual()
@@ -66,7 +66,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="uncontrolled",
-        summary="a member spends its retries before another has let go; its share stays unowned, and nobody knows",
+        summary="a member uses up its retries before another lets go; its share stays unowned, unnoticed",
         claims=("Z9",),
         parameters=(
             *common_parameters(members=2),

@@ -1,9 +1,9 @@
 """Unequal topics under round robin (defect F5): one new subscription stops the whole group.
 
-Round robin asks that all members subscribe to the same topics with the same streams. A member with
-one topic more joins, as in any rolling change of topics. Every member of the group now fails every
-attempt, after it has given up what it owned. Cure: `--set assignor=range`. In the control the
-newcomer reads what all read.
+Round robin requires that all members subscribe to the same topics with the same streams. A member with
+one topic more joins, as in any rolling change of topics. From then on every attempt of every member
+fails, after the member has given up what it owned. Cure: `--set assignor=range`. In the control the
+newcomer reads the same topics as the others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ async def unequal_topics(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Nobody owns anything any more, and nothing will change that."""
+    """No member owns anything any more, and nothing will change that."""
     if plan.control or plan.text("assignor") != "roundrobin":
         return usual()
     return usual(non_convergence=Outcome.VIOLATED, omission=Outcome.VIOLATED, unowned_window=Outcome.VIOLATED)
@@ -39,7 +39,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="unequal-topics",
-        summary="round robin, and a member with one topic more: the whole group stops",
+        summary="a member with one topic more joins under round robin, and the whole group stops",
         claims=(),
         parameters=common_parameters(assignor="roundrobin"),
         script=unequal_topics,

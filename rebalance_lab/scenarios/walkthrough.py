@@ -1,9 +1,9 @@
-"""The walk-through (claims Z3, Z5a, Z6): members come one by one, then go, as the article tells it.
+"""The walk-through (claims Z3, Z5a, Z6): members come one by one, then go, as in the article.
 
-On three partitions members 1, 2, 3 and 4 join; then 1, 2 and 3 leave. After each step the article
-says who owns what. The order of a member's first operations, and of release and claim in every
-rebalance, can be read from the same history. With `--set filter=true` members subscribe by a white
-list, and watch the list of topics too. The control starts one member and lets time pass.
+Members 1, 2, 3 and 4 join on three partitions; then 1, 2 and 3 leave. After each step the article states
+which member owns what. The same history shows the order of a member's first operations, and of release
+and claim in every rebalance. With `--set filter=true` members subscribe by a white list, and watch the
+list of topics, too. The control starts one member and lets time pass.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rebalance_lab.trials.members import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
-#: What the article says the living members own after each step, in the order they joined.
+#: The partitions of the living members after each step according to the article, in the order of their joins.
 JOINS = ("0,1,2", "0,1|2", "0|1|2", "0|1|2|")
 LEAVES = ("0|1|2", "0,1|2", "0,1,2")
 
@@ -41,7 +41,7 @@ async def walkthrough(lab: Lab) -> None:
 
 
 def published(lab: Lab, row: str) -> list[list[tuple[str, int]]]:
-    """A row as checks read it: for each living member the partitions it owns."""
+    """A row as checks read it: the partitions that each living member owns."""
     topic = lab.plan.text("topic")
     return [[(topic, int(number)) for number in owned.split(",") if number] for owned in row.split("|")]
 
@@ -54,7 +54,7 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="walkthrough",
-        summary="members join one by one and leave again; after each step the article says who owns what",
+        summary="members join one by one and leave again; the article states the owners after each step",
         claims=("Z3", "Z5a", "Z6"),
         parameters=(
             *common_parameters(partitions=3, members=4),

@@ -1,13 +1,14 @@
 """The zombie (claim Z10): a member paused past its session goes on working beside its successor.
 
-Three members share a topic. The first is paused longer than its ZooKeeper session lasts. The
-server ends the session, its owner znodes go, the others take its partitions. Then it wakes,
-and before it learns of its expiry it works on: two owners. The control waits as long without
-the pause.
+Three members share a topic. The first is paused for longer than its ZooKeeper session lasts. The server
+ends the session, the member's owner znodes are deleted, and the others take its partitions. Then the
+member wakes, and works on until it learns that its session has expired: two owners. The control waits as
+long without the pause.
 
 A pause of up to a third of the session (`--set pause_ms=500`) does no harm. A longer one may: the member
 may then give up its connection, and with one server it waits for 1 to 2 s before the next, as ClientCnxn
-does, longer than the session may last. `faults.silence` derives from when on there always is a zombie.
+does. The session may be over by then. `faults.silence` derives from which length on there is always a
+zombie.
 """
 
 from __future__ import annotations
@@ -39,12 +40,14 @@ async def zombie(lab: Lab) -> None:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """No overlap where the pause cannot cost the session, or nobody is there to take over. Overlaps where the others
-    have taken over before the member can learn of its expiry, which with one server is pause_ms + 1 s > session + tick
-    + two attempts to rebalance; overlaps of work with one server only, as in an ensemble the member may learn of it at
-    once. Else either, and then the member may also register anew while the others still answer its session's end, from
-    another list. The registry itself is never wrong.
-    Whether a lone member's partitions count as unowned while it sleeps depends on the pause alone."""
+    """No overlap if the pause cannot end the session, or if there is no other member. Overlaps if the others have
+    taken over before the member can learn of its expiry. With one server that is if pause_ms + 1 s > session + tick +
+    two attempts to rebalance. Overlaps of work are certain with one server only, as in an ensemble the member may
+    learn of its expiry at once. In between both may happen, and the member may also register anew while the others
+    still handle its session's end, and so deal from another list. The registry is never wrong.
+
+    Whether a lone member's partitions count as unowned during its pause depends on the pause alone.
+    """
     pause_ms = plan.number("pause_ms")
     belief: Outcome | None = None
     work: Outcome | None = None
@@ -66,7 +69,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="zombie",
-        summary="a member is paused past its session, and works on beside its successor when it wakes",
+        summary="a member is paused past its session, wakes, and works beside its successor",
         claims=("Z10",),
         parameters=(
             *common_parameters(),

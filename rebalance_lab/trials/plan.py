@@ -1,4 +1,4 @@
-"""Plans: everything that makes a trial what it is, checked before anything starts."""
+"""Plans: everything that defines a trial, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -26,47 +26,47 @@ MANY_MEMBERS = 100
 
 WORLDS = ("simulated", "processes", "containers")
 
-#: Members that are not ours: Kafka 0.8.2.2's own consumers. In the simulator, members of ours stand in for them
-#: (`trials.console.stand_in`). Only `agree` runs such trials and it does not store them: they say nothing of Kafka.
+#: Members that are not ours: Kafka 0.8.2.2's own consumers. In the simulator our members stand in for them
+#: (`trials.console.stand_in`). Only `agree` runs such trials, and does not store them: they are no evidence on Kafka.
 REAL = "real"
-#: Ours, as shipped, and real ones in turn. With an odd seed the first is ours, with an even one real.
+#: Our members, as shipped, and real ones in turn. With an odd seed the first is ours, with an even seed real.
 MIXED = "mixed"
 
 RULES = ("described", "shipped", REAL, MIXED)
 
-#: Planted bugs by name: where the switch sits. A trial with one never counts for a claim.
+#: Planted bugs by name: where the bug is, and what it does. A trial with one never counts for a claim.
 PLANTS: dict[str, str] = {
-    "ignore-claim-conflict": "member: takes as its own what another member still holds",
-    "work-through-rebalance": "member: does not stop working while it gives partitions up",
-    "never-claim-last": "member: leaves the last of its partitions unclaimed",
-    "persistent-registration": "member: registers with a znode that outlives its session",
-    "ignore-watch": "member: does not watch who comes and goes, neither members nor brokers",
-    "leave-orphan": "member: forgets the last partition that it claimed",
-    "keep-claims": "member: does not give back what it claimed before it met a conflict",
+    "ignore-claim-conflict": "member: takes partitions that another member still owns",
+    "work-through-rebalance": "member: keeps working while it gives up partitions",
+    "never-claim-last": "member: does not claim the last partition of its share",
+    "persistent-registration": "member: registers with a persistent znode, which outlives its session",
+    "ignore-watch": "member: does not watch members or brokers",
+    "leave-orphan": "member: forgets the last partition that it claimed, and leaves its owner znode",
+    "keep-claims": "member: keeps its claims when it meets a conflict",
     "claim-before-release": "member: claims its new partitions before it gives up the old ones",
-    "group-of-its-own": "member: where it names no group, it is in one that nobody else is in",
-    "deal-from-before": "member: deals from the view that it read in the rebalance before",
-    "rebalance-unasked": "member: rebalances once though nothing has changed",
+    "group-of-its-own": "member: joins a group of its own if it names none",
+    "deal-from-before": "member: deals from the view of its previous rebalance",
+    "rebalance-unasked": "member: rebalances once although nothing has changed",
     "recorder-loses-releases": "recorder: forgets that owner znodes were deleted",
-    "two-owners": "simulated server: lets a second owner znode be created over the first",
+    "two-owners": "simulated server: accepts a second owner znode over the first",
     "old-lists": "simulated server: answers with the list of members that the session had read before",
-    "pause-that-does-not-bite": "fault: says it pauses the member and does not",
-    "pause-that-overstays": "fault: pauses the member ten times as long as it was told",
+    "pause-that-does-not-bite": "fault: reports a pause of the member, and does not pause it",
+    "pause-that-overstays": "fault: pauses the member ten times as long as asked",
 }
 
 MEMBER_PLANTS = tuple(name for name, where in PLANTS.items() if where.startswith("member:"))
 
 
-#: How alike two names must be, from 0 to 1, for one to be meant by the other.
+#: How similar two names must be, from 0 to 1, for one to be suggested for the other.
 NEAR = 0.7
 
 
 class PlanError(ValueError):
-    """The plan cannot be carried out. The message says which part and what is possible."""
+    """The plan cannot be carried out. The message names the setting and what is possible."""
 
 
 def not_known(fault: str, name: str, known: Iterable[str], has: str = "there are") -> PlanError:
-    """The error for a name that is none of `known`: what is wrong, what was perhaps meant, what there is."""
+    """The error for a name that is not among `known`. It suggests the nearest name and lists all."""
     names = list(known)
     listing = f"{has}: {', '.join(names) or 'none'}"
     near = get_close_matches(name, names, n=1, cutoff=NEAR)
@@ -141,7 +141,7 @@ class Parameter:
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What to run. `parameters` is complete: every setting of the scenario, with its value."""
+    """What to run. `parameters` has every setting of the scenario with its value."""
 
     scenario: str
     world: str
@@ -153,7 +153,7 @@ class Plan(msgspec.Struct, frozen=True):
     changed: tuple[str, ...] = ()  # names of parameters that differ from their defaults
 
     def number(self, name: str) -> int:
-        """A whole-number parameter. Raises PlanError when the scenario has none of that name."""
+        """A whole-number parameter. Raises PlanError if the scenario has none of that name."""
         value = self.parameters.get(name)
         if not isinstance(value, int):
             raise PlanError(f"scenario {self.scenario} has no whole-number parameter {name}")
@@ -161,7 +161,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def has_real_members(self) -> bool:
-        """Whether real consumers take part, and with them a real broker; in the simulator, their stand-ins."""
+        """Whether real consumers and a real broker take part; in the simulator, their stand-ins."""
         return self.rules in {REAL, MIXED}
 
     def rules_of(self, actor: str) -> str:
@@ -172,21 +172,21 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def operations(self) -> Operations:
-        """How operations are recorded: each of them, or how many of each kind there were."""
+        """Whether each ZooKeeper operation is recorded, or only the number of each kind."""
         ops = self.text("ops")
         if ops == "auto":
             return "counts" if self.number("members") > MANY_MEMBERS else "all"
         return "all" if ops == "all" else "counts"
 
     def text(self, name: str) -> str:
-        """A parameter as text. Raises PlanError when the scenario has none of that name."""
+        """A parameter as text. Raises PlanError if the scenario has none of that name."""
         if name not in self.parameters:
             raise PlanError(f"scenario {self.scenario} has no parameter {name}")
         return str(self.parameters[name])
 
     @property
     def trial_id(self) -> str:
-        """The folder's name: the same plan has the same one (live trials add their start time)."""
+        """The folder's name, the same for the same plan (live trials add their start time)."""
         parts = [self.scenario, self.world, self.rules, f"s{self.seed}"]
         if self.control:
             parts.append("control")
@@ -199,7 +199,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 def run_command(plan: Plan, store: Path | None = None) -> str:
-    """What a person types to run a plan; without `store`, into the usual one."""
+    """The command that runs a plan, with the default store if `store` is None."""
     words = ["rebalance-lab", "run", plan.scenario, "--world", plan.world]
     words += ["--members" if plan.has_real_members else "--rules", plan.rules]
     words += ["--seed", str(plan.seed)] + (["--control"] if plan.control else [])
@@ -212,13 +212,13 @@ def run_command(plan: Plan, store: Path | None = None) -> str:
 
 
 def value_text(value: Value) -> str:
-    """A value as it is typed: `Parameter.parse` reads it back."""
+    """A value as it is typed. `Parameter.parse` reads it back."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The parameters of a scenario, by name, in the order people read them."""
+    """The parameters of a scenario by name, in their order on the page."""
 
     parameters: tuple[Parameter, ...]
     by_name: dict[str, Parameter] = field(init=False)
@@ -243,8 +243,8 @@ class Settings:
 
 
 def common_parameters(*, least_brokers: int = 1, **defaults: Value) -> tuple[Parameter, ...]:
-    """The settings every scenario of the ZooKeeper generation has; `defaults` replaces theirs. Members own nothing
-    while there is no broker, so a scenario needs one, unless it is about the first broker (`least_brokers`=0)."""
+    """The settings of every scenario of the ZooKeeper generation. `defaults`: other defaults, by name. Without a broker
+    members own nothing, so a scenario needs one unless it is about the first broker (`least_brokers`=0)."""
     parameters = (
         Parameter("group", "g1", "", "the consumer group"),
         Parameter("topic", "t1", "", "the topic"),
@@ -252,26 +252,28 @@ def common_parameters(*, least_brokers: int = 1, **defaults: Value) -> tuple[Par
         Parameter("brokers", 1, "brokers", "broker znodes in the fixture", least_brokers),
         Parameter("members", 3, "members", "members of the group", 1),
         Parameter("servers", 1, "servers", "ZooKeeper servers: 1, or an ensemble of 3 or 5", 1),
-        Parameter("together", False, "", "start the members at once instead of one after another"),
+        Parameter("together", False, "", "start all members at once instead of one after another"),
         Parameter("streams", 1, "streams", "streams of each member", 1),
         Parameter("session_timeout_ms", 2000, "ms", "zookeeper.session.timeout.ms", 1),
         Parameter("tick_ms", 500, "ms", "the server's tickTime", 10),
         Parameter("rebalance_backoff_ms", 500, "ms", "rebalance.backoff.ms", 1),
         Parameter("rebalance_max_retries", 4, "attempts", "rebalance.max.retries", 0),
-        Parameter("assignor", "", "", "partition.assignment.strategy; empty: as the rule set has it"),
+        Parameter(
+            "assignor", "", "", "the partition assignor (range, roundrobin, ceil); if empty, that of the rule set"
+        ),
         Parameter("work_period_ms", 50, "ms", "how often a member reports work on each partition", 1),
         Parameter("fetcher_stop_ms", 0, "ms", "how long a member's fetchers take to stop", 0),
-        Parameter("rest_timeout_ms", 30_000, "ms", "how long the runner waits for the group to rest", 1),
+        Parameter("rest_timeout_ms", 30_000, "ms", "how long the runner waits until the group is at rest", 1),
         Parameter(
             "ops",
             "auto",
             "",
-            "ZooKeeper operations in the history; auto counts them above 100 members",
+            "ZooKeeper operations in the history; auto only counts them above 100 members",
             choices=OPS,
         ),
-        Parameter("latency_min_us", 200, "µs", "simulated: shortest way between member and server", 0),
-        Parameter("latency_max_us", 2000, "µs", "simulated: longest way between member and server", 0),
-        Parameter("start_min_us", 250_000, "µs", "simulated: shortest start of a member's process", 0),
-        Parameter("start_max_us", 550_000, "µs", "simulated: longest start of a member's process", 0),
+        Parameter("latency_min_us", 200, "µs", "simulated: shortest latency between member and server, one way", 0),
+        Parameter("latency_max_us", 2000, "µs", "simulated: longest latency between member and server, one way", 0),
+        Parameter("start_min_us", 250_000, "µs", "simulated: shortest time to start a member's process", 0),
+        Parameter("start_max_us", 550_000, "µs", "simulated: longest time to start a member's process", 0),
     )
     return tuple(replace(each, default=defaults[each.name]) if each.name in defaults else each for each in parameters)
