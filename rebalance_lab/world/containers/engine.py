@@ -3,7 +3,7 @@ of ours stays behind.
 
 Everything made here carries a label of its session. What is still there when the session is closed
 goes with it; when its process dies before, also by kill -9, a child that outlives it sees to that
-(`containers.reaper`): testcontainers' own reaper is an image, which not every machine can have.
+(`containers.reaper`).
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def remove_all(client: docker.DockerClient, session: str) -> bool:
     with told(f"cannot remove the containers of session {session}"):
         containers = client.containers.list(all=True, filters=mine, ignore_removed=True)
         for container in containers:
-            _remove(container)
+            remove(container)
         networks = client.networks.list(filters=mine)
         for network in networks:
             with contextlib.suppress(docker.errors.NotFound):
@@ -185,10 +185,11 @@ def remove_all(client: docker.DockerClient, session: str) -> bool:
     return bool(containers or networks)
 
 
-def _remove(container: Any) -> None:
-    """Done when it is gone. A removal that a Ctrl-C has cut short goes on in the engine, which refuses
-    a second one: that is waited for."""
+def remove(container: Any) -> None:
+    """Remove a container and its volumes, whatever it does; done when it is gone. A removal that a
+    Ctrl-C has cut short goes on in the engine, which refuses a second one: that is waited for."""
     with contextlib.suppress(docker.errors.NotFound):
+        container.reload()
         if container.status == "paused":
             container.unpause()  # it could not be killed
         try:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_lab.world.containers.contained import Contained
-from rebalance_lab.world.containers.engine import LAB_IMAGE, Engine, told
+from rebalance_lab.world.containers.engine import LAB_IMAGE, Engine, remove, told
 from rebalance_lab.world.containers.networks import PrivateNetwork
-from rebalance_lab.world.live.processes import RunState
 
 #: Where a process in a container sees the trial's folder.
 TRIAL_DIR = Path("/trial")
@@ -91,6 +90,4 @@ class ProcessContainer(Contained):
         self._stdin.close()
         self._stdin = None
         with told(f"cannot remove {self.name}"):
-            if self.state is RunState.STOPPED:
-                self.container.unpause()  # it could not be killed
-            self.container.remove(force=True, v=True)
+            remove(self.container)

@@ -1,20 +1,15 @@
-"""One node of an ensemble in a container of its own (testcontainers)."""
+"""One node of an ensemble in a container of its own."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from testcontainers.core.config import testcontainers_config
-from testcontainers.core.container import DockerContainer
-from testcontainers.core.exceptions import ContainerStartException
-
 from rebalance_lab.world.containers.contained import Contained
-from rebalance_lab.world.containers.engine import ZOOKEEPER_IMAGE, Engine, image_in_words, told
+from rebalance_lab.world.containers.engine import ZOOKEEPER_IMAGE, Engine, image_in_words, remove, told
 from rebalance_lab.world.containers.networks import PrivateNetwork
 from rebalance_lab.world.live.ensemble_node import AskedNode
 from rebalance_lab.world.live.processes import RunState
@@ -76,19 +71,6 @@ class Networks:
     peers: PrivateNetwork
 
 
-class ServerContainer(DockerContainer):
-    """testcontainers' container, without its reaper: see `containers.engine`."""
-
-    def start(self) -> ServerContainer:
-        configured = testcontainers_config.ryuk_disabled
-        testcontainers_config.ryuk_disabled = True
-        try:
-            super().start()
-        finally:
-            testcontainers_config.ryuk_disabled = configured
-        return self
-
-
 class ContainerNode(Contained, AskedNode):
     """A server in a container, which stays the same when it is killed and started again.
 
@@ -104,26 +86,25 @@ class ContainerNode(Contained, AskedNode):
         self.peer_address = networks.peers.new_address()
         self._engine = engine
         self._datalog = folder / "datalog"
-        self._testcontainer: ServerContainer | None = None
+        self._container: Any = None
 
     def create(self, image: str, settings: ServerSettings, servers: str) -> None:
         """Make and start the container; do not wait for the server. Raises ContainersError."""
         self._datalog.mkdir(parents=True, exist_ok=True)
-        peers, api = self.networks.peers.name, self._engine.client.api
-        made = ServerContainer(image, name=self._engine.name(self.name))
-        made.with_envs(**settings.environment(self.number, servers))
-        made.with_volume_mapping(self._datalog.absolute(), "/datalog", "rw")
-        for folder, where in settings.mounts.items():
-            made.with_volume_mapping(folder.absolute(), where, "ro")
-        made.with_kwargs(
-            network=peers,
-            networking_config={peers: api.create_endpoint_config(ipv4_address=self.peer_address)},
-            hostname=self.name,
-            labels=self._engine.labels,
-        )
-        self._testcontainer = made
+        peers, client = self.networks.peers.name, self._engine.client
+        mounts = [(self._datalog, "/datalog", "rw"), *((folder, at, "ro") for folder, at in settings.mounts.items())]
         with told(f"cannot start {self.name} from {image_in_words(ZOOKEEPER_IMAGE)}"):
-            made.start()
+            self._container = client.containers.create(
+                image,
+                name=self._engine.name(self.name),
+                hostname=self.name,
+                environment=settings.environment(self.number, servers),
+                volumes={str(folder.absolute()): {"bind": at, "mode": mode} for folder, at, mode in mounts},
+                network=peers,
+                networking_config={peers: client.api.create_endpoint_config(ipv4_address=self.peer_address)},
+                labels=self._engine.labels,
+            )
+            self._container.start()
         self.networks.clients.connect(self.container, self.address)
 
     # -- facts ------------------------------------------------------------------------------
@@ -131,8 +112,8 @@ class ContainerNode(Contained, AskedNode):
     @property
     def container(self) -> Any:
         """Docker's handle of it."""
-        assert self._testcontainer is not None, f"{self.name} was not created"
-        return self._testcontainer.get_wrapped_container()
+        assert self._container is not None, f"{self.name} was not created"
+        return self._container
 
     @property
     def connect_string(self) -> str:
@@ -180,19 +161,13 @@ class ContainerNode(Contained, AskedNode):
 
     def remove(self) -> None:
         """Remove the container and its volumes; its transaction log stays. Harmless when removed."""
-        if self._testcontainer is None:
+        if self._container is None:
             return
-        made, self._testcontainer = self._testcontainer, None
+        container, self._container = self._container, None
         with told(f"cannot remove {self.name}"):
-            image = None
-            with contextlib.suppress(ContainerStartException):  # it never came to be
-                container = made.get_wrapped_container()
-                image = container.image
-                container.reload()
-                if container.status == "paused":
-                    container.unpause()  # it could not be killed
-            made.stop()
-            if image is not None and os.getuid() != 0:
+            image = container.image
+            remove(container)
+            if os.getuid() != 0:
                 self._give_back(image)
 
     def _give_back(self, image: Any) -> None:

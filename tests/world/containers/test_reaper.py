@@ -30,7 +30,10 @@ class Docker:
         assert asked["filters"] == {"label": "rebalance-lab.session=s"}
         found = self.looks.pop(0)
         return [
-            SimpleNamespace(status="created", remove=lambda name=name, **_: self.removed.append(name)) for name in found
+            SimpleNamespace(
+                status="created", reload=lambda: None, remove=lambda name=name, **_: self.removed.append(name)
+            )
+            for name in found
         ]
 
     def close(self) -> None:
@@ -91,6 +94,9 @@ class Going:
     def __init__(self, says: str) -> None:
         self._says = says
         self.waited_for: list[str] = []
+
+    def reload(self) -> None:
+        """Docker says nothing new."""
 
     def remove(self, **_: Any) -> None:
         answer = requests.Response()
