@@ -52,7 +52,7 @@ PLANT = "plant"
 
 AS_EXPECTED, SURPRISE, UNKNOWN = "as expected", "surprise", "unknown"
 
-#: What no other trial of a sweep would survive either.
+#: Errors that would end every other trial of a sweep, too.
 _HOPELESS = (PlanError, OSError, EmbeddedServerError)
 
 R = TypeVar("R")
@@ -68,8 +68,8 @@ class TrialResult:
 
     @property
     def status(self) -> str:
-        """as expected | surprise | unknown: the findings against the scenario's expectations. A check that is
-        unknown makes the trial unknown, also where the scenario allows both outcomes: neither was shown."""
+        """as expected | surprise | unknown: the findings compared with the scenario's expectations. An unknown check
+        makes the trial unknown, even if the scenario allows both outcomes, as neither was shown."""
         expected = self.expected
         outcomes = {name: finding.outcome for name, finding in self.findings.items()}
         if any(outcome not in {expected.get(name, outcome), Outcome.UNKNOWN} for name, outcome in outcomes.items()):
@@ -93,13 +93,13 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True)
 class FailedTrial:
-    """A trial that did not get to its end; it may be stored, see `run`. `why`: the error in its own words."""
+    """A trial that did not complete; it may be stored, see `run`. `why`: the message of the error."""
 
     plan: Plan
     why: str
 
 
-#: What becomes of a trial of a sweep.
+#: The result of a trial of a sweep.
 Ended = TrialResult | FailedTrial
 
 
@@ -126,8 +126,8 @@ def plans(
 
 
 def expectation(trial: Trial) -> Mapping[str, Outcome | None]:
-    """What its scenario expects of a trial: every check, by name. Raises ValueError when the
-    scenario forgot a check or names one there is not."""
+    """The outcome that a trial's scenario expects of every check, by name. Raises ValueError if the scenario leaves
+    out a check or names one that does not exist."""
     expected = scenario(trial.scenario).expects(plan_of_trial(trial))
     if set(expected) != set(CHECKS):
         odd = ", ".join(sorted(set(expected) ^ set(CHECKS)))
@@ -136,7 +136,7 @@ def expectation(trial: Trial) -> Mapping[str, Outcome | None]:
 
 
 def plan_of_trial(trial: Trial) -> Plan:
-    """The plan a trial was made from. Raises PlanError when this lab no longer has its scenario."""
+    """The plan of a trial. Raises PlanError if this lab no longer has its scenario."""
     settings = {name: _text(value) for name, value in trial.parameters.items()}
     return make_plan(
         trial.scenario,
@@ -160,18 +160,18 @@ def plan_of(folder: Path) -> Plan:
 
 
 def replay_command(folder: Path) -> str:
-    """What a person types to run a stored trial again."""
+    """The command that runs a stored trial again."""
     return f"rebalance-lab replay {shlex.quote(str(folder))}"
 
 
 def run(plan: Plan, store: Path) -> TrialResult:
     """Run one trial and store it under `store`.
 
-    A simulated trial's folder carries its plan in its name: running it again replaces it, with
-    the same content. A live one gets a new folder. Raises TrialError, PlanError, OSError,
-    EmbeddedServerError. The folder of a live trial that failed stays, unsealed, with its logs; not
-    if it was interrupted, nor if it failed before anything told of it (`_tells`). A trial in which the runner
-    gave up raises GaveUp and is stored like any other: what it waited for may be what a claim denies.
+    The folder of a simulated trial is named after its plan: running the plan again replaces it, with the same
+    content. A live trial gets a new folder. Raises TrialError, PlanError, OSError, EmbeddedServerError. The folder of
+    a live trial that failed stays, unsealed, with its logs, unless the trial was interrupted or failed before it left
+    any log (`_left_traces`). A trial in which the runner gave up raises GaveUp and is stored like any other, because
+    what it waited for may be what a claim denies.
     """
     store.mkdir(parents=True, exist_ok=True)
     if plan.world == "simulated":
@@ -183,7 +183,7 @@ def run(plan: Plan, store: Path) -> TrialResult:
         try:
             perform(plan, folder)
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) or not _tells(folder):
+            if isinstance(error, KeyboardInterrupt) or not _left_traces(folder):
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         history = load(folder)
@@ -195,13 +195,13 @@ def run(plan: Plan, store: Path) -> TrialResult:
     return TrialResult(folder, history.trial, judge(history))
 
 
-#: What a trial that failed is looked up in: members' events, and the logs of processes.
-_TELLING = ("m[0-9]*.jsonl", "*.stderr", "**/*.log")
+#: Files of a failed trial that are worth keeping: members' events, and the logs of processes.
+_TRACES = ("m[0-9]*.jsonl", "*.stderr", "**/*.log")
 
 
-def _tells(folder: Path) -> bool:
+def _left_traces(folder: Path) -> bool:
     """Whether a member recorded an event there, or a process that was started left a log."""
-    return any(file.stat().st_size > 0 for pattern in _TELLING for file in folder.glob(pattern))
+    return any(file.stat().st_size > 0 for pattern in _TRACES for file in folder.glob(pattern))
 
 
 def _store_simulated(store: Path, history: History, body: bytes) -> Path:
@@ -221,7 +221,7 @@ def _store_simulated(store: Path, history: History, body: bytes) -> Path:
 
 
 def attempt(plan: Plan, store: Path) -> Ended:
-    """`run`, for those who have others to run: what this trial alone may raise is told, not raised."""
+    """`run` for a sweep: an error that concerns this trial alone is returned, not raised."""
     try:
         return run(plan, store)
     except _HOPELESS:
@@ -231,23 +231,23 @@ def attempt(plan: Plan, store: Path) -> Ended:
 
 
 def sweep(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[TrialResult]:
-    """Run many trials on `processes` local processes; results come as they end.
+    """Run many trials on `processes` local processes; results come as they are completed.
 
-    At most a few trials for each process are under way, so a long sweep uses little memory.
-    Raises what a trial raises, after the others under way have ended. Ctrl-C ends this process's
-    workers with it, and what they started with them: see `world.live.processes`.
+    Only a few trials for each process are under way at a time, so a long sweep uses little memory. Raises what a
+    trial raises, after the others under way have ended. Ctrl-C ends this process's workers and everything they
+    started: see `world.live.processes`.
     """
     return each_of(plans, partial(run, store=store), processes)
 
 
 def attempts(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[Ended]:
-    """`sweep`, going on after a trial that failed (see `attempt`)."""
+    """`sweep`, but it goes on after a trial that failed (see `attempt`)."""
     return each_of(plans, partial(attempt, store=store), processes)
 
 
 def each_of(plans: Iterable[Plan], each: Callable[[Plan], R], processes: int = 2) -> Iterator[R]:
-    """What `each` makes of every plan, on local processes, in no order (see `sweep`). `each` must be
-    a function that a process can import, or a `functools.partial` of one."""
+    """The result of `each` for every plan, on local processes, in no order (see `sweep`). `each` must be a function
+    that a process can import, or a `functools.partial` of one."""
     if processes < 1:
         raise PlanError(f"cannot run trials on {processes} processes")
     context = multiprocessing.get_context("spawn")
@@ -274,7 +274,7 @@ def each_of(plans: Iterable[Plan], each: Callable[[Plan], R], processes: int = 2
 
 
 def _begin_worker(parent_pid: int) -> None:
-    """In each process of a sweep: its warnings are for stderr, as stdout is the answer."""
+    """In each process of a sweep: send warnings to stderr, as stdout is the command's answer."""
     bind_worker(parent_pid)
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
@@ -282,7 +282,7 @@ def _begin_worker(parent_pid: int) -> None:
     )
 
 
-#: Simulated trials are short: several go to a process at once.
+#: Simulated trials are short, so a process gets several at once.
 BATCH = 8
 
 

@@ -1,4 +1,4 @@
-"""The cluster as ZooKeeper shows it: brokers, topics, groups; written and looked at by the runner."""
+"""The cluster in ZooKeeper: brokers, topics and groups, written and read by the runner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rebalance_lab.world.ports import GetRead, Node, ReadResult, RecorderPort, R
 #: that was committed before: the reads that follow on the session are as new as this.
 PROBE = "/rebalance-lab"
 
-#: How often the runner asks again after a lost connection. Each time it waits for the next one.
+#: How often the runner repeats a request after a lost connection. Each time it waits for the next connection.
 ASK_LIMIT = 100
 
 T = TypeVar("T")
@@ -34,8 +34,8 @@ class Cluster:
         self._several = servers > 1
 
     async def prepare(self, brokers: int, topics: Mapping[str, int], *, real: bool = False) -> None:
-        """Write brokers 0…n-1 and topics, in an empty ZooKeeper. `real`: such brokers run and have
-        registered; done when their controller has given every partition a leader."""
+        """Write brokers 0…n-1 and topics to an empty ZooKeeper. `real`: that many real brokers run and have
+        registered; then wait until their controller has given every partition a leader."""
         await write_fixture(self._session, brokers=brokers, topics=topics, registered=real)
         for topic, partitions in topics.items() if real else ():
             for partition in range(partitions):
@@ -46,59 +46,59 @@ class Cluster:
             await ensure_path(self._session, PROBE)
 
     async def _there(self, path: str) -> None:
-        """Done when the znode exists; a watch tells."""
+        """Wait until the znode exists, by a watch."""
         while (reply := await self._session.exists(path, watch=True)).value is None and reply.watch is not None:
             await reply.watch
 
     async def add_group(self, group: str) -> None:
-        """Members' parent znode, which the first of them would create."""
+        """Create the group's parent znode, which its first member would create."""
         if group not in self.groups:
             await ensure_path(self._session, members_path(group))
             self.groups.append(group)
 
     async def set_topic(self, topic: str, partitions: int) -> int:
-        """Create a topic, or give it more partitions, as an administrator does. Returns the zxid,
-        as all writes here."""
+        """Create a topic, or give it more partitions, as an administrator does. Returns the zxid, like all writes
+        here."""
         grow = topic in self.topics
         zxid = await add_topic(self._session, topic, partitions, brokers=len(self.brokers), grow=grow)
         self.topics[topic] = partitions
         return zxid
 
     async def add_broker(self, broker: int) -> int:
-        """A broker's znode comes. It is persistent: nobody holds a session for it."""
+        """Create a broker's znode. It is persistent, as no session stands for it."""
         reply = await self._session.create(broker_path(broker), broker_znode(broker))
         self.brokers.append(broker)
         return reply.zxid
 
     async def remove_broker(self, broker: int) -> int:
-        """A broker's znode goes."""
+        """Delete a broker's znode."""
         reply = await self._session.delete(broker_path(broker))
         self.brokers.remove(broker)
         return reply.zxid
 
     async def claimed(self, group: str, topic: str, partition: int) -> None:
-        """Wait until an owner znode is there; a watch tells."""
+        """Wait until an owner znode exists, by a watch."""
         there = await self._session.exists(owner_path(group, topic, partition), watch=True)
         if there.value is None and there.watch is not None:
             await there.watch
 
     async def obstruct(self, group: str, topic: str) -> int:
-        """Another program's ephemeral znode stands where a topic's owners belong: nothing can be
+        """Create another program's ephemeral znode where a topic's owner znodes belong, so that nothing can be
         created below it. Raises NodeExists."""
         path = owners_path(group, topic)
         await ensure_path(self._session, path.rpartition("/")[0])
         return (await self._session.create(path, b"", ephemeral=True)).zxid
 
     async def clear(self, group: str, topic: str) -> int:
-        """It goes again."""
+        """Delete the znode of `obstruct`."""
         return (await self._session.delete(owners_path(group, topic))).zxid
 
     async def write_probe(self) -> int:
-        """A write that concerns nobody; returns its zxid."""
+        """Write something that no member watches; returns its zxid."""
         return (await self._asked(lambda: self._session.set(PROBE, b""))).zxid
 
     async def observe(self) -> None:
-        """Record registrations and owners of every group, read from outside."""
+        """Record registrations and owners of every group, read by the runner."""
         if self._several:
             await self.write_probe()
         for group in self.groups:
@@ -137,7 +137,7 @@ class Cluster:
         return reply.value.names, reply.zxid
 
     async def _asked(self, ask: Callable[[], Future[Reply[T]]]) -> Reply[T]:
-        """What may be asked twice is, when its connection was lost: servers may be at fault."""
+        """Repeat a request whose connection was lost, if it may be repeated, as servers may be the target of faults."""
         for _ in range(ASK_LIMIT):
             try:
                 return await ask()

@@ -1,4 +1,5 @@
-"""Real members, each a ConsoleConsumer of Kafka 0.8.2.2: what one subscribes to, and its stand-in in the simulator."""
+"""Real members, each a ConsoleConsumer of Kafka 0.8.2.2: their subscriptions, and their stand-ins in the
+simulator."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ from rebalance_lab.trials.stage import TrialError
 
 
 def whitelist_of(spec: MemberSpec) -> str:
-    """The white list of a real member, which has one filter with one stream: a topic's name is such a filter, too.
-    Raises TrialError for another subscription (kafka.tools.ConsoleConsumer, 0.8.2.2)."""
+    """The white list of a real member, which has one filter with one stream. A topic's name is such a filter, too.
+    Raises TrialError for any other subscription (kafka.tools.ConsoleConsumer, 0.8.2.2)."""
     if spec.whitelist is not None and spec.filter_streams == 1:
         return spec.whitelist
     if spec.whitelist is None and spec.blacklist is None and list(spec.streams.values()) == [1]:
@@ -21,7 +22,7 @@ def whitelist_of(spec: MemberSpec) -> str:
 
 def stand_in(spec: MemberSpec) -> MemberSpec:
     """The member that the simulator starts for a spec: for a real member one of ours, as shipped, with the same white
-    list; for any other the member itself. Raises TrialError where no real member could subscribe like that."""
+    list; otherwise the member itself. Raises TrialError if no real member could subscribe like that."""
     if spec.rules != REAL:
         return spec
     return msgspec.structs.replace(spec, rules="shipped", streams={}, whitelist=whitelist_of(spec))

@@ -1,4 +1,4 @@
-"""Members in containers of their own, and the faults' handle on them: docker does it."""
+"""Members in containers of their own, with docker as the means of faults."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from rebalance_lab.world.live.processes import RunState
 
 T = TypeVar("T")
 
-#: Members that left have closed their sessions; their interpreter ends a moment later.
+#: Members that left have closed their sessions; their interpreters end a moment later.
 END_LIMIT_S = 30.0
 
-#: Runs what blocks in a thread, and gives a future of the kernel.
+#: Runs a blocking call in a thread, and returns a future of the kernel.
 Threads = Callable[[Callable[[], Any], str], Future[Any]]
 
 
 class ContainerHost:
-    """A container with the members that live in it (`hosts.member`)."""
+    """A container with the members in it (`hosts.member`)."""
 
     def __init__(
         self, name: str, specs: list[MemberSpec], folder: Path, make: Callable[[str, list[str]], ProcessContainer]
@@ -38,30 +38,30 @@ class ContainerHost:
         self.container = make(name, ["python", "-m", "rebalance_lab.hosts.member", str(TRIAL_DIR / f"{name}.spec")])
 
     def start(self, spec: MemberSpec) -> None:
-        """A further member joins here."""
+        """Start a further member in it."""
         self.members.append(spec.actor)
         self.tell(Start(spec))
 
     def tell(self, command: Command) -> None:
-        """Write a command to its standard input. Raises TrialError when it has ended."""
+        """Write a command to its standard input. Raises TrialError if it has ended."""
         try:
             self.container.tell(msgspec.json.encode(command) + b"\n")
         except OSError as error:
-            raise TrialError(f"container {self.name} does not listen: {error}") from error
+            raise TrialError(f"container {self.name} does not accept commands: {error}") from error
 
     def check(self) -> None:
-        """Raise TrialError when it ended and nobody asked it to, or ended badly."""
+        """Raise TrialError if it ended without being asked to, or ended badly."""
         code = self.container.exit_code
         if code is not None and (not self.may_end or code not in {0, KILLED}):
             raise TrialError(f"container {self.name} ended with {code}; its log ends:\n{self.container.log()}")
 
     def wait(self) -> None:
-        """Wait until it has ended, and check how."""
+        """Wait until it has ended, and check its exit code."""
         self.container.wait(END_LIMIT_S)
         self.check()
 
     def end(self) -> None:
-        """Keep what it said, and remove it."""
+        """Keep its output, and remove it."""
         try:
             self._log.write_text(self.container.log("all"))
         finally:
@@ -69,8 +69,8 @@ class ContainerHost:
 
 
 class ContainerMember:
-    """The faults' handle on a member (`trials.stage.ProcessHandle`). Docker cuts both ways or none,
-    and loses no single reply."""
+    """The faults' handle on a member (`trials.stage.ProcessHandle`). Docker cuts both ways or none, and cannot lose a
+    single reply."""
 
     def __init__(self, actor: str, host: ContainerHost, threads: Threads) -> None:
         self.actor = actor
@@ -88,7 +88,7 @@ class ContainerMember:
 
         def wake() -> None:
             if own.state is not RunState.STOPPED:
-                raise TrialError(f"{self.actor} did not stay paused: somebody else woke {own.container.name}")
+                raise TrialError(f"{self.actor} did not stay paused: another process resumed {own.container.name}")
             own.resume()
 
         return await self._done(wake, RunState.ALIVE, "running")
@@ -124,7 +124,7 @@ class ContainerMember:
         return self.host.container
 
     async def _done(self, work: Callable[[], None], wanted: RunState, word: str) -> str:
-        """Have docker do it, and look; both in a thread."""
+        """Let docker do it, and check the result; both in a thread."""
         own = self.host.container
 
         def do() -> str:
@@ -142,7 +142,7 @@ class ContainerMember:
     async def cut(self, *, to_server: bool, to_client: bool) -> str:
         own = self._own_container()
         if not (to_server and to_client):
-            raise TrialError(f"{self.actor}: docker disconnects both ways; for one way use --world processes")
+            raise TrialError(f"{self.actor}: docker cuts only both ways; to cut one way use --world processes")
         await self._threads(own.cut_off, f"{self.actor} to be cut off")
         return f"docker: {own.container.name} was disconnected from its network"
 
@@ -150,7 +150,7 @@ class ContainerMember:
         own = self._own_container()
 
         def back() -> bool:
-            """False: somebody else connected it again."""
+            """False if another process has connected it again."""
             if own.connected:
                 return False
             own.heal()
@@ -160,4 +160,4 @@ class ContainerMember:
         return f"it had none until now, and is back at {own.address}" if healed else None
 
     async def lose_next_reply(self, created: str = "") -> str:
-        raise TrialError(f"{self.actor}: docker loses no single reply; use --world processes")
+        raise TrialError(f"{self.actor}: docker cannot lose a single reply; use --world processes")

@@ -12,7 +12,7 @@ from rebalance_lab.world.live.processes import RunState
 
 
 class ContainerServers:
-    """Docker does it; what it says then is the proof, or a TrialError. What cannot be raises
+    """Docker acts, and its report afterwards is the proof, or a TrialError. Impossible requests raise
     ContainersError."""
 
     def __init__(self, ensemble: ContainerEnsemble, threads: Threads) -> None:
@@ -53,18 +53,18 @@ class ContainerServers:
     async def last_zxid(self, name: str) -> int:
         zxid = (await self._ensemble.standings())[name].zxid
         if zxid is None:
-            raise TrialError(f"server {name} does not tell its zxid: it serves nobody")
+            raise TrialError(f"server {name} does not report its zxid: it is not serving")
         return zxid
 
     async def serving(self, name: str) -> bool:
-        """Whether it serves right now."""
+        """Whether the server serves right now."""
         return (await self._ensemble.standings())[name].mode is not None
 
     async def _done(
         self, work: Callable[[str], None], name: str, wanted: RunState, *, peers: bool | None = None
     ) -> str:
-        """Have docker do it, and look; both in a thread. `peers`: whether it is to have their network
-        then; None: nothing was done to that."""
+        """Let docker do it, and check the result; both in a thread. `peers`: whether the peers' network should be
+        connected then; None if it was not changed."""
         node = self._ensemble.servers[name]
 
         def do() -> str:

@@ -1,4 +1,5 @@
-"""A stage in containers: servers and members of their own, on a network that docker cuts."""
+"""A stage in containers: servers and members in containers of their own, on networks that docker can
+cut."""
 
 from __future__ import annotations
 
@@ -22,16 +23,16 @@ from rebalance_lab.world.containers.engine import LAB_IMAGE, ZOOKEEPER_IMAGE, En
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
 from rebalance_lab.world.containers.member import TRIAL_DIR, ProcessContainer
 
-#: Every so many looks at the files docker is asked whether every container still runs.
+#: Docker is asked whether every container still runs once in so many reads of the files.
 CHECK_EVERY = 50
 
 _log = structlog.get_logger("rebalance_lab.trials")
 
 
 class ContainerStage(LiveStage):
-    """What is written is read as in a live stage: event files and transaction logs lie in the
-    trial's folder, which the containers share with the runner. So do they its clock: what each
-    process tells of its boot and time namespace shows whether that is so."""
+    """Files are read as in a live stage: event files and transaction logs lie in the trial's folder, which the
+    containers share with the runner. They must also share the runner's clock: each process reports its boot id and
+    time namespace, which shows whether they do."""
 
     def __init__(self, plan: Plan, folder: Path, live: LiveKernel, engine: Engine, ensemble: ContainerEnsemble) -> None:
         self._ensemble = ensemble
@@ -41,14 +42,14 @@ class ContainerStage(LiveStage):
         self._hosts: dict[str, ContainerHost] = {}
 
     def versions(self) -> dict[str, str]:
-        """Also of the images."""
+        """The versions, including those of the images."""
         return super().versions() | image_versions(self._engine)
 
     def _in_thread(self, work: Callable[[], Any], label: str) -> Future[Any]:
         return self._ensemble.future(asyncio.to_thread(work), label)
 
     async def follow(self) -> None:
-        """Read what members and servers write, for as long as the trial runs."""
+        """Read what members and servers write, as long as the trial runs."""
         while True:
             ended = await self._ended()
             self.poll()  # all that those have written
@@ -60,7 +61,7 @@ class ContainerStage(LiveStage):
                 await self.kernel.sleep(FOLLOW_PERIOD_US)
 
     def _ended(self) -> Future[list[ContainerHost]]:
-        """Who has ended: in a thread, as docker takes its time with each."""
+        """The containers that have ended. Runs in a thread, as docker takes its time with each."""
         hosts = list(self._hosts.values())
         return self._in_thread(
             lambda: [host for host in hosts if host.container.exit_code is not None], "docker to tell who has ended"
@@ -71,8 +72,7 @@ class ContainerStage(LiveStage):
             host.may_end = host.may_end or self.tracker.refused(host.members)
 
     def start_member(self, actor: str, options: MemberOptions) -> ContainerMember:
-        """Start a member, in a container of its own or in one it shares. Raises TrialError,
-        ContainersError."""
+        """Start a member, in a container of its own or in a shared one. Raises TrialError, ContainersError."""
         connect = self._connect(options.servers or self.servers.names)
         events = f"{actor}.jsonl"
         spec = member_spec(self.plan, actor, options, connect=connect, events=str(TRIAL_DIR / events))
@@ -89,20 +89,20 @@ class ContainerStage(LiveStage):
         return ProcessContainer(self._engine, name, self._network, self.folder, command)
 
     def wait_for_processes(self) -> None:
-        """Members have left: their containers end. Raises TrialError for one that ended badly."""
+        """Wait until the containers of members that left have ended. Raises TrialError for one that ended badly."""
         self._let_refused_end()
         for host in self._hosts.values():
             host.wait()
 
     def end_processes(self) -> None:
-        """Remove every member's container; what it said stays."""
+        """Remove every member's container; its output stays."""
         super().end_processes()
         for host in self._hosts.values():
             host.end()
 
 
 def image_versions(engine: Engine) -> dict[str, str]:
-    """The images' ids, and which lab it is here and in the image. Warns where these differ."""
+    """The images' ids, and the versions of the lab here and in the image. Warns if the two labs differ."""
     images = {ours: engine.image_facts(ours) for ours in (ZOOKEEPER_IMAGE, LAB_IMAGE)}
     here, there = source_digest(), images[LAB_IMAGE][1] or "not told"
     if here != there:

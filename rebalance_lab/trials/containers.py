@@ -1,4 +1,4 @@
-"""Trials in containers: ZooKeeper servers and members, each in one of its own, and docker as the
+"""Trials in containers: ZooKeeper servers and members in containers of their own, with docker as the
 means of every fault. Needs a docker engine on this machine, and the lab's images."""
 
 from __future__ import annotations

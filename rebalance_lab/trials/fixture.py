@@ -1,4 +1,4 @@
-"""The znodes that members need before there are brokers: written through any session."""
+"""The znodes that members need in place of real brokers, written through any session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rebalance_lab.world.live.environment import live_factory
 from rebalance_lab.world.ports import SessionEventKind, ZooKeeper
 from rebalance_lab.zkclient import ZkTimeoutException
 
-#: The fixture's brokers all say they are here; nobody listens.
+#: The address in the znodes of the fixture's brokers; no process listens there.
 FIXTURE_HOST = "localhost"
 FIXTURE_PORT = 9092
 
@@ -25,11 +25,11 @@ LIMIT_US = 10_000_000
 
 
 class FixtureConflict(Exception):
-    """A znode of the fixture is there with other content; it is left as it is."""
+    """A znode of the fixture exists with other content; it is left as it is."""
 
 
 async def ensure_path(session: ZooKeeper, path: str) -> None:
-    """Create a persistent znode and its parents, all without data; what exists stays."""
+    """Create a persistent znode and its parents, all without data. Existing znodes stay as they are."""
     at = 0
     while at != len(path):
         at = path.find("/", at + 1)
@@ -43,11 +43,11 @@ async def ensure_path(session: ZooKeeper, path: str) -> None:
 async def write_fixture(
     session: ZooKeeper, *, brokers: int, topics: Mapping[str, int], registered: bool = False
 ) -> list[str]:
-    """Write brokers 0…n-1 (persistent: nobody holds a session for them; none where real ones have
-    `registered`) and topics (name to partition count, each partition on one broker in turn).
+    """Write brokers 0…n-1 (persistent, as no session stands for them; none if real brokers have `registered`) and
+    topics (name to partition count, each partition on one broker in turn).
 
-    Returns the paths created; asking again for the same creates nothing. Raises
-    FixtureConflict when a topic is there with another number of partitions.
+    Returns the paths created. A second call with the same arguments creates nothing. Raises FixtureConflict if a
+    topic exists with another number of partitions.
     """
     created = []
     for parent in ("/brokers/ids", "/brokers/topics", "/consumers"):
@@ -61,7 +61,7 @@ async def write_fixture(
 
 
 def broker_znode(broker: int) -> bytes:
-    """What the znode of a broker of the fixture holds."""
+    """The content of a fixture broker's znode."""
     return broker_payload(FIXTURE_HOST, FIXTURE_PORT + broker, timestamp_ms=0)
 
 
@@ -85,7 +85,7 @@ async def _create(session: ZooKeeper, path: str, payload: bytes, *, same_content
         there = (await session.get(path)).value.data
         if same_content and there != payload:
             raise FixtureConflict(
-                f"{path} is there already and holds {there.decode(errors='replace')}; wanted {payload.decode()}."
+                f"{path} exists already and holds {there.decode(errors='replace')}, not {payload.decode()}."
                 " Choose another topic, or delete it first"
             ) from None
         return []

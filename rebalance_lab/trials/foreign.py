@@ -1,5 +1,5 @@
-"""Trials on a ZooKeeper that somebody else runs (`world.live.foreign`): what members do and suffer is
-the lab's, the servers are not."""
+"""Trials on a ZooKeeper that is not the lab's (`world.live.foreign`): the lab controls the members, but
+not the servers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from rebalance_lab.world.live.foreign import CONNECT_VARIABLE, ForeignZooKeeper
 
 
 class ForeignServers:
-    """The faults' handle on servers that are not ours: they are left alone (`trials.stage.Servers`)."""
+    """The faults' handle on servers that are not the lab's: they are left alone (`trials.stage.Servers`)."""
 
     def __init__(self, names: tuple[str, ...]) -> None:
         self._names = names

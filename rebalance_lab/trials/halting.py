@@ -1,9 +1,9 @@
 """Running a simulated trial again up to one of its events, to see what every task waits for.
 
-Events are counted in the order of the merged history, from 1: the N-th line of `history show`.
-The replay stops in the very step that records this event, before anything else happens: the task
-that did it "runs now". Of events with the same time some may not have been recorded yet that the
-merged order has before it (it goes by actor), or others already that it has after it.
+Events are counted from 1 in the order of the merged history: event N is the N-th line of `history show`.
+The replay stops in the step that records this event, before anything else happens; the task that
+recorded it "runs now". The merged order sorts events of the same time by actor. So of these, some that
+come before the event may not have been recorded yet, and some that come after it may have been.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from rebalance_lab.trials.simulated import simulate
 
 
 class _Halted(BaseException):
-    """Ends the replay. No Exception: members survive those, faithfully."""
+    """Ends the replay. It is not an Exception, because members survive those, as Kafka does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Halt:
-    """Where a replay stopped: `number` counts from 1. `tasks`: each task, the oldest first, and
-    what it waits for, in words."""
+    """Where a replay stopped. `number` counts from 1. `tasks`: each task, the oldest first, and what it waits for, in
+    words."""
 
     number: int
     event: Event
@@ -35,13 +35,13 @@ class Halt:
 def halt_at(plan: Plan, history: History, number: int) -> Halt:
     """Replay `plan`, whose stored history is `history`, up to its event `number`.
 
-    Raises TrialError when there is no such event, when the trial is none that can be stopped, or
-    when the replay records anything that the history does not have.
+    Raises TrialError if there is no such event, if the trial cannot be stopped, or if the replay records anything
+    that differs from the history.
     """
     if plan.world != "simulated":
         raise TrialError(
-            f"{history.trial.id} ran on real processes, and no seed chose its schedule: it cannot be stopped at an "
-            "event. A living member writes its tasks to stderr on SIGUSR1"
+            f"{history.trial.id} ran on real processes: it cannot be stopped at an event, as no seed chose its "
+            "schedule. A running member writes its tasks to stderr on SIGUSR1"
         )
     if not 1 <= number <= len(history.events):
         raise TrialError(f"{history.trial.id} has events 1 to {len(history.events)}; there is no event {number}")

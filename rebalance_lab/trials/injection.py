@@ -1,4 +1,4 @@
-"""The three events of a fault: it began, it bit (with its proof), it ended."""
+"""The three events of a fault: it began, it took effect (with the proof), it ended."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from rebalance_lab.trials.lab import Lab, MemberHandle
 class Injection:
     """One fault under way. `target`: an actor (m1, z1, or the group's name for a storm).
 
-    FAULT_BEGAN is written when it is made. Detail: fault, target, session of the victim,
-    planned_ms, must_outlast_session, and what the fault adds.
+    Creating it records FAULT_BEGAN. Detail: fault, target, session of the victim, planned_ms, must_outlast_session,
+    and what the fault adds.
     """
 
     def __init__(
@@ -42,10 +42,10 @@ class Injection:
         )
 
     def bit(self, proof: str) -> None:
-        """It has taken effect, and this shows it."""
+        """The fault has taken effect, as `proof` shows."""
         detail = {**self._fault, "of": self._began, "proof": proof}
         self._recorder.emit(Layer.FAULT, Kind.FAULT_BIT, detail=detail)
 
     def ended(self) -> None:
-        """It is over: healed, or done."""
+        """The fault is over: healed, or done."""
         self._recorder.emit(Layer.FAULT, Kind.FAULT_ENDED, detail={**self._fault, "of": self._began})

@@ -1,7 +1,7 @@
-"""The lab a scenario plays in: start members, wait for rest, look from outside, close.
+"""The lab in which a scenario plays: it starts members, waits for rest, looks from outside, and closes.
 
-A scenario's script is a coroutine on the runner's kernel. It is the same in every world; what
-differs is the `Stage`: simulated processes on the same kernel, or OS processes and servers.
+A scenario's script is a coroutine on the runner's kernel. It is the same in every world. Worlds differ
+in their `Stage`: simulated processes on the same kernel, or OS processes and servers.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ QUIET_LEAST_MS = 200
 
 
 class MemberHandle:
-    """One member of the trial, seen by the runner."""
+    """One member of the trial, as the runner sees it."""
 
     def __init__(self, actor: str, options: MemberOptions, process: ProcessHandle, stage: Stage) -> None:
         self.actor = actor
@@ -38,12 +38,12 @@ class MemberHandle:
 
     @property
     def started(self) -> bool:
-        """Whether the history knows it yet."""
+        """Whether the history shows that the member has started."""
         return self.actor in self._stage.tracker.members
 
     @property
     def state(self) -> MemberState:
-        """What the history says of it. Raises TrialError before it has started."""
+        """What the history shows of the member. Raises TrialError before it has started."""
         state = self._stage.tracker.members.get(self.actor)
         if state is None:
             raise TrialError(f"{self.actor} has not started")
@@ -51,7 +51,7 @@ class MemberHandle:
 
 
 class Lab:
-    """What a scenario's script works with."""
+    """The interface for the script of a scenario."""
 
     def __init__(self, plan: Plan, stage: Stage) -> None:
         self.plan = plan
@@ -64,7 +64,7 @@ class Lab:
 
     @property
     def living(self) -> list[MemberHandle]:
-        """The members that have neither left nor been killed, in the order they were started."""
+        """The members that have neither left nor been killed, in the order of their starts."""
         return [member for member in self.members if not (member.started and member.state.gone)]
 
     @property
@@ -75,8 +75,8 @@ class Lab:
     # -- the script's vocabulary ------------------------------------------------------------
 
     async def prepare(self, topics: Mapping[str, int] | None = None) -> None:
-        """Write the znodes members need: brokers, and topics with their partitions (the plan's
-        topic where left out)."""
+        """Write the znodes that members need: brokers, and topics with their partitions (by default the plan's
+        topic)."""
         session = self._stage.zookeeper
         async with self._bounded("the runner's session", START_LIMIT_MS):
             while (await session.events.get()).kind is not SessionEventKind.CONNECTED:
@@ -88,8 +88,8 @@ class Lab:
         await self.cluster.add_group(self.plan.text("group"))
 
     async def start_member(self, options: MemberOptions = AS_PLANNED, *, wait: bool = True) -> MemberHandle:
-        """Start the next member (m1, m2, …); wait until its first rebalance has ended, whichever
-        way, or its settings were refused. `wait` false: only start it."""
+        """Start the next member (m1, m2, …). Wait until its first rebalance has ended, successful or not, or its
+        settings were refused. With `wait` false only start it."""
         if options.group:
             await self.cluster.add_group(options.group)
         actor = f"m{len(self.members) + 1}"
@@ -100,7 +100,7 @@ class Lab:
         return handle
 
     async def start_members(self, count: int, options: MemberOptions = AS_PLANNED) -> list[MemberHandle]:
-        """Start `count` members: one after another, or all at once (parameter `together`)."""
+        """Start `count` members, one after another or all at once (parameter `together`)."""
         together = bool(self.plan.parameters["together"])
         handles = [await self.start_member(options, wait=not together) for _ in range(count)]
         for handle in handles if together else ():
@@ -108,27 +108,27 @@ class Lab:
         return handles
 
     async def first_rebalance(self, handle: MemberHandle) -> None:
-        """Wait until a member's first rebalance has ended, whichever way."""
+        """Wait until a member's first rebalance has ended, successful or not."""
         await self.until(
             lambda: handle.started and (handle.state.rebalances > 0 or handle.state.refused),
             f"the first rebalance of {handle.actor}",
         )
 
     async def until(self, condition: Callable[[], bool], what: str, limit_ms: int = START_LIMIT_MS) -> None:
-        """Wait for something that the history tells of members. Raises GaveUp after `limit_ms`."""
+        """Wait for something that the history shows of members. Raises GaveUp after `limit_ms`."""
         async with self._bounded(what, limit_ms):
             while not condition():
                 await self._change()
 
     async def claimed(self, partition: int, limit_ms: int) -> None:
-        """Wait until somebody has claimed a partition of the plan's topic. Raises GaveUp after `limit_ms`."""
+        """Wait until a member has claimed a partition of the plan's topic. Raises GaveUp after `limit_ms`."""
         group, topic = self.plan.text("group"), self.plan.text("topic")
         async with self._bounded(f"a claim of {topic}/{partition}", limit_ms):
             await self.cluster.claimed(group, topic, partition)
 
     async def rest(self, phase: str) -> bool:
-        """Wait until the group rests, then look at it from outside. False, and REST_MISSED in
-        the history, when it did not within `rest_timeout_ms`."""
+        """Wait until the group is at rest, then look at it from outside. Returns False and records REST_MISSED if it
+        was not at rest within `rest_timeout_ms`."""
         quiet_us = 1000 * max(2 * self.plan.number("rebalance_backoff_ms"), QUIET_LEAST_MS)
         tracker = self._stage.tracker
         try:
@@ -155,24 +155,22 @@ class Lab:
         await self.cluster.observe()
 
     def phase(self, name: str, **detail: object) -> EventId:
-        """Say in the history what follows. `change` and `members`: a membership change that
-        nothing else overlaps, and the group's size before it; `published`: what the articles say
-        each living member owns at the next rest."""
+        """Record what follows. `change` and `members`: a membership change that nothing else overlaps, and the
+        group's size before it. `published`: what each living member owns at the next rest according to the articles."""
         self._phase = name
         return self._note(Kind.PHASE, name=name, **detail)
 
     async def sleep_ms(self, duration_ms: int) -> None:
-        """Let time pass, because the experiment says so."""
+        """Let time pass, as part of the experiment."""
         await self.tasks.sleep(duration_ms * 1000)
 
     async def leave(self, member: MemberHandle) -> Event:
-        """A clean leave: asked for, and waited for until the session is closed. Returns the
-        registry's event of that."""
+        """Ask a member to leave cleanly, and wait until its session is closed. Returns the registry's event of that."""
         member.process.ask_to_leave()
         await self._left(member)
         session = member.state.session
         if session is None:
-            raise TrialError(f"{member.actor} left before it ever had a session")
+            raise TrialError(f"{member.actor} left before it had a session")
         return self._stage.tracker.closed_sessions[session]
 
     def closed(self, session: str | None) -> Event | None:
@@ -186,10 +184,10 @@ class Lab:
         )
 
     async def close(self) -> None:
-        """End the trial: all who live leave, the runner looks at what is left, and leaves.
+        """End the trial: all living members leave, the runner looks at what is left, and leaves.
 
-        All are asked at once: a member that is asked while it rebalances for another's leave
-        waits out its back-offs first (defect F10).
+        All are asked at once. A member that is asked while it rebalances because another left waits for its back-offs
+        first (defect F10).
         """
         self.phase("closing")
         living = [member for member in self.living if member.started]
@@ -204,11 +202,11 @@ class Lab:
     # -- inside -----------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Mark the trial's beginning; the script follows."""
+        """Record the trial's begin. The script follows."""
         self._note(Kind.TRIAL_BEGAN, scenario=self.plan.scenario)
 
     def give_up(self, why: GaveUp) -> None:
-        """Mark where the script was given up; nothing follows. `at_rest`: no member was busy at that moment."""
+        """Record that the script was given up; nothing follows. `at_rest`: whether no member was busy then."""
         at_rest = self._stage.tracker.busy() is None
         self._note(Kind.REST_MISSED, phase=self._phase, why=str(why), gave_up=True, at_rest=at_rest)
 
@@ -224,7 +222,7 @@ class Lab:
 
 
 class _Bound:
-    """A deadline whose passing ends the trial (GaveUp), with what the tracker knows."""
+    """A deadline that ends the trial when it passes (GaveUp), with what the tracker knows."""
 
     def __init__(self, tasks: Kernel, what: str, limit_ms: int, tracker: RestTracker) -> None:
         self._what = what

@@ -1,9 +1,10 @@
-"""Live trials: members as OS processes (or in containers: see `trials.containers`), on ZooKeeper
-servers started for the trial.
+"""Live trials: members as OS processes (or in containers: see `trials.containers`), on ZooKeeper servers
+started for the trial.
 
-The runner is one process with its own kernel. It starts servers and members, follows what
-they write (the members' event files, and the servers' transaction logs), plays the scenario, and
-seals the history. All it started dies with it, also by kill -9: each child asks the kernel for that.
+The runner is one process with its own kernel. It starts servers and members, reads what they write (the
+members' event files and the servers' transaction logs), plays the scenario, and seals the history.
+Everything it started ends with it, even if it is killed with kill -9: each child asks the kernel for
+that.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from rebalance_lab.world.live.processes import measure_wall_offset
 
 
 def perform(plan: Plan, folder: Path) -> Trial:
-    """Run a live trial in `folder` (new, empty) and seal it, also where the runner gave up (`history.views.gave_up`).
+    """Run a live trial in `folder` (new, empty) and seal it, even if the runner gave up (`history.views.gave_up`).
 
     Raises TrialError, EmbeddedServerError; the folder then has all logs, unsealed.
     """
@@ -66,7 +67,7 @@ def perform(plan: Plan, folder: Path) -> Trial:
 
 
 def _play(plan: Plan, live: LiveKernel, stage: LiveStage) -> None:
-    """Play the scenario to its end, or until the runner gives up. On return no member's process runs."""
+    """Play the scenario to its end, or until the runner gives up. No member's process runs when it returns."""
     try:
         follower = live.kernel.host(stage.follow(), "follow")
         with suppress(GaveUp):
@@ -79,7 +80,7 @@ def _play(plan: Plan, live: LiveKernel, stage: LiveStage) -> None:
 
 @contextmanager
 def _set_up(plan: Plan, folder: Path) -> Iterator[tuple[LiveKernel, LiveStage]]:
-    """The servers of the plan's world, and a stage on them."""
+    """Start the servers of the plan's world, and a stage on them."""
     if plan.world == "containers":
         with _containers().set_up(plan, folder) as found:
             yield found
@@ -99,7 +100,7 @@ def _set_up(plan: Plan, folder: Path) -> Iterator[tuple[LiveKernel, LiveStage]]:
 
 
 def _containers() -> ModuleType:
-    """The world of containers, which needs more installed than the others."""
+    """The world of containers, which needs more packages than the others."""
     try:
         return importlib.import_module("rebalance_lab.trials.containers")
     except ModuleNotFoundError as missing:

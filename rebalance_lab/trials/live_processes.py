@@ -1,4 +1,4 @@
-"""Members' OS processes, and the files they write, as the runner sees them."""
+"""Members' OS processes, and the files that they write, as the runner sees them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.live.processes import RunState, die_with_parent, run_state
 from rebalance_lab.world.live.proxy import TcpProxy
 
-#: SIGSTOP and SIGKILL take effect at once unless the machine is overloaded.
+#: The longest wait for a signal: SIGSTOP and SIGKILL take effect at once unless the machine is overloaded.
 SIGNAL_LIMIT_US = 5_000_000
 
-#: A member that has left closes its files, and its interpreter ends: seconds on a busy machine.
+#: The longest wait for the end of a process whose members have left: seconds on a busy machine.
 END_LIMIT_S = 60.0
 
-#: How often a process is looked at until a signal has taken effect.
+#: The time between two looks at a process until a signal has taken effect.
 SIGNAL_POLL_US = 1000
 
 
@@ -37,7 +37,7 @@ class EventFile:
         self._offset = 0
 
     def poll(self) -> list[Event]:
-        """The events written since the last call; a line that is not complete yet waits."""
+        """The events written since the last call. A line that is not complete yet is left for the next call."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._offset)
@@ -49,11 +49,11 @@ class EventFile:
         return [decode(line) for line in data[:complete].splitlines()]
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Does nothing: no file is kept open."""
 
 
 class Host(Protocol):
-    """An OS process in which members live: one of ours (`HostProcess`), or a real consumer."""
+    """An OS process with members in it: one of ours (`HostProcess`), or a real consumer."""
 
     name: str
     members: list[str]
@@ -70,7 +70,7 @@ class Host(Protocol):
 
 
 class HostProcess:
-    """One OS process with the members that live in it (`hosts.member`)."""
+    """One OS process with the members in it (`hosts.member`)."""
 
     def __init__(self, name: str, specs: list[MemberSpec], folder: Path) -> None:
         self.name = name
@@ -94,28 +94,28 @@ class HostProcess:
         return self.popen.pid
 
     def start(self, spec: MemberSpec) -> None:
-        """A further member joins here."""
+        """Start a further member in it."""
         self.members.append(spec.actor)
         self.tell(Start(spec))
 
     def tell(self, command: Command) -> None:
-        """Write a command to its standard input. Raises TrialError when it has ended."""
+        """Write a command to its standard input. Raises TrialError if it has ended."""
         assert self.popen.stdin is not None
         try:
             self.popen.stdin.write(msgspec.json.encode(command) + b"\n")
             self.popen.stdin.flush()
         except OSError as error:
-            raise TrialError(f"process {self.name} (pid {self.pid}) does not listen: {error}") from error
+            raise TrialError(f"process {self.name} (pid {self.pid}) does not accept commands: {error}") from error
 
     def check(self) -> None:
-        """Raise TrialError when the process ended and nobody asked it to, or ended badly."""
+        """Raise TrialError if the process ended without being asked to, or ended badly."""
         code = self.popen.poll()
         if code is not None and (not self.may_end or code not in {0, -signal.SIGKILL}):
             tail = self._stderr.read_text(errors="replace")[-2000:]
             raise TrialError(f"{self.name} (pid {self.pid}) ended with {code}; {self._stderr} ends:\n{tail}")
 
     def wait(self) -> None:
-        """Members that left have closed their sessions; their interpreter ends a moment later."""
+        """Wait until the process ends, a moment after its members have left and closed their sessions."""
         try:
             self.popen.wait(timeout=END_LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -132,8 +132,8 @@ class HostProcess:
 
 
 class LiveMember:
-    """The faults' handle on a live member (`trials.stage.ProcessHandle`). `proxies`: what its
-    connections go through, one for each server in its connect string; none: it is not proxied."""
+    """The faults' handle on a live member (`trials.stage.ProcessHandle`). `proxies`: those that its connections go
+    through, one for each server in its connect string; empty if it is not proxied."""
 
     def __init__(self, actor: str, host: Host, kernel: Kernel, proxies: list[TcpProxy]) -> None:
         self.actor = actor
@@ -150,7 +150,7 @@ class LiveMember:
     async def resume(self) -> str:
         process = self._own_process()
         if run_state(process.pid) is not RunState.STOPPED:
-            raise TrialError(f"{self.actor} (pid {process.pid}) did not stay stopped: somebody else woke it")
+            raise TrialError(f"{self.actor} (pid {process.pid}) did not stay stopped: another process resumed it")
         os.kill(process.pid, signal.SIGCONT)
         return await self._seen(RunState.ALIVE)
 

@@ -26,7 +26,7 @@ from rebalance_lab.world.kafka.consumer import ConsoleConsumer
 from rebalance_lab.world.kafka.log_file import LogFile
 from rebalance_lab.world.live.processes import identity
 
-#: What a JVM returns after SIGTERM: 128 + 15.
+#: Exit code of a JVM after SIGTERM: 128 + 15.
 TERMINATED = 143
 
 #: A real consumer waits this long for data at most (fetch.wait.max.ms): its default.
@@ -65,16 +65,16 @@ class RealHost:
         raise TrialError(f"{spec.actor} cannot share the process of {self.name}, a real consumer")
 
     def tell(self, command: Command) -> None:
-        raise TrialError(f"{self.name} is a real consumer: it takes no commands, so no {type(command).__name__}")
+        raise TrialError(f"{self.name} is a real consumer and takes no commands such as {type(command).__name__}")
 
     def check(self) -> None:
-        """Raise TrialError when the process ended and nobody asked it to, or ended badly."""
+        """Raise TrialError if the process ended without being asked to, or ended badly."""
         code = self.popen.poll()
         if code is not None and (not self.may_end or code not in {0, TERMINATED, -signal.SIGKILL, -signal.SIGTERM}):
             raise TrialError(f"{self.name} (pid {self.pid}) ended with {code}; it wrote:\n{self._program.tail()}")
 
     def wait(self) -> None:
-        """It has left, and its JVM ends a moment later."""
+        """Wait until its JVM ends, a moment after the member has left."""
         try:
             self.popen.wait(timeout=END_LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -87,7 +87,7 @@ class RealHost:
 
 
 class RealEvents:
-    """The events of one real member: told from its log as that grows, and kept in its event file."""
+    """The events of one real member, read from its growing log and kept in its event file."""
 
     def __init__(self, spec: MemberSpec, host: RealHost, *, wall_offset_us: int, members_zxid: MembersZxid) -> None:
         self._host = host
@@ -112,13 +112,13 @@ class RealEvents:
 
 
 class MembersLists:
-    """When each group's list of members changed last, by the registry's own events."""
+    """When each group's list of members last changed, from the registry's events."""
 
     def __init__(self) -> None:
         self._changes: dict[str, list[int]] = {}
 
     def feed(self, event: Event) -> None:
-        """Take a registry event in."""
+        """Process an event of the registry."""
         if event.kind not in {Kind.CREATED, Kind.DELETED} or event.group is None or event.zxid is None:
             return
         path = str(event.of("path"))
@@ -127,12 +127,12 @@ class MembersLists:
             self._changes.setdefault(event.group, []).append(event.zxid)
 
     def zxid(self, group: str, reached: int) -> int:
-        """The pzxid of the list that a server shows which has reached a zxid; -1 for none."""
+        """The pzxid of the list as a server shows it that has applied a zxid; -1 if there is none."""
         return max((zxid for zxid in self._changes.get(group, ()) if zxid <= reached), default=-1)
 
 
 class RealBrokers:
-    """The brokers of one trial with real members. Their data go with the trial's end; their logs stay."""
+    """The brokers of one trial with real members. Their data are deleted at the trial's end; their logs stay."""
 
     def __init__(self, folder: Path, session_timeout_ms: int) -> None:
         self._folder = folder
@@ -140,7 +140,7 @@ class RealBrokers:
         self._brokers: list[KafkaBroker] = []
 
     async def start(self, count: int, connect: str, kernel: Kernel) -> None:
-        """Start brokers 0…count-1; done when all serve. Raises EmbeddedServerError, TrialError."""
+        """Start brokers 0…count-1, and wait until all serve. Raises EmbeddedServerError, TrialError."""
         for number in range(count):
             broker = KafkaBroker(number, connect, self._folder, session_timeout_ms=self._session_timeout_ms)
             self._brokers.append(broker)
@@ -152,13 +152,13 @@ class RealBrokers:
                 await kernel.sleep(_POLL_US)
 
     def check(self) -> None:
-        """Raise TrialError when one has ended."""
+        """Raise TrialError if one has ended."""
         for broker in self._brokers:
             if broker.ended:
                 raise TrialError(f"broker {broker.broker_id} ended with {broker.popen.returncode}:\n{broker.tail()}")
 
     def end(self) -> None:
-        """Kill them and forget their data: nobody will read it. What cannot be removed is told in the log."""
+        """Kill them and delete their data. The log names what cannot be deleted."""
         for broker in self._brokers:
             broker.kill()
             try:

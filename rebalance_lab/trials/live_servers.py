@@ -7,8 +7,7 @@ from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 
 
 class LiveServers:
-    """The servers that were started for the trial. What they do not allow raises
-    EmbeddedServerError."""
+    """The servers that were started for the trial. Requests that they do not allow raise EmbeddedServerError."""
 
     def __init__(self, ensemble: EmbeddedEnsemble) -> None:
         self._ensemble = ensemble
@@ -44,7 +43,7 @@ class LiveServers:
     async def last_zxid(self, name: str) -> int:
         zxid = (await self._ensemble.standings())[name].zxid
         if zxid is None:
-            raise TrialError(f"server {name} does not tell its zxid: it serves nobody")
+            raise TrialError(f"server {name} does not report its zxid: it is not serving")
         return zxid
 
     def _shown(self, name: str) -> str:

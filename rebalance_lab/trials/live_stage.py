@@ -26,12 +26,12 @@ from rebalance_lab.world.live.processes import clock_of, identity, measure_wall_
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 
-#: How often the runner reads what members and servers wrote.
+#: The time between two reads of what members and servers wrote.
 FOLLOW_PERIOD_US = 20_000
 
 
 class Reach(Protocol):
-    """Where a trial's servers are."""
+    """How a trial's servers are reached."""
 
     @property
     def data_dirs(self) -> list[Path]: ...
@@ -41,7 +41,7 @@ class Reach(Protocol):
 
 
 class Log(Protocol):
-    """What the servers have committed, each transaction once."""
+    """The transactions that the servers have committed, each once."""
 
     def poll(self) -> list[Transaction]: ...
 
@@ -51,8 +51,8 @@ RUNNER_SESSION_TICKS = 20
 
 
 class LiveStage:
-    """Processes and servers for one trial (`trials.stage.Stage`). `log` and `chroot`: on servers that
-    the trial does not have for itself."""
+    """Processes and servers for one trial (`trials.stage.Stage`). `log` and `chroot`: for servers that the trial
+    shares with others."""
 
     def __init__(
         self,
@@ -92,12 +92,12 @@ class LiveStage:
         self.zookeeper: ZooKeeper = runner.zookeeper.open(connect, RUNNER_SESSION_TICKS * plan.number("tick_ms"))
 
     def versions(self) -> dict[str, str]:
-        """Of what the world is made of beside the lab: asked of a server, before the trial begins."""
+        """The versions of what the world consists of beside the lab. A server is asked before the trial begins."""
         host, _, port = self._reach.connect_to(self.servers.names[0]).rpartition(":")
         return {"zookeeper": server_version(host, int(port))}
 
     async def follow(self) -> None:
-        """Read what members and servers write, for as long as the trial runs."""
+        """Read what members and servers write, as long as the trial runs."""
         while True:
             ended = [process for process in self.processes.values() if process.popen.poll() is not None]
             self.poll()  # all that those have written
@@ -108,12 +108,12 @@ class LiveStage:
             await self.kernel.sleep(FOLLOW_PERIOD_US)
 
     def _let_refused_end(self) -> None:
-        """Nobody asks a process to end in which all were refused, and it may take its time."""
+        """A process in which all members were refused ends by itself, and may take its time."""
         for process in self.processes.values():
             process.may_end = process.may_end or self.tracker.refused(process.members)
 
     def poll(self) -> None:
-        """Read what is there now."""
+        """Read what has been written by now."""
         moved = False
         for file in self._files:
             for event in file.poll():
@@ -129,7 +129,7 @@ class LiveStage:
                 self._registry_sink.write(event)
 
     def _members_zxid(self, group: str, reached: int) -> int:
-        """What a server answers it has logged before: the registry is read up to there."""
+        """Up to where the registry must be read: a server logs a write before it answers."""
         self._poll_registry()
         return self._lists.zxid(group, reached)
 
@@ -139,7 +139,7 @@ class LiveStage:
         return self.tracker.feed(event)
 
     def start_member(self, actor: str, options: MemberOptions) -> ProcessHandle:
-        """Start a member, in a process of its own or in one it shares. Raises TrialError."""
+        """Start a member, in a process of its own or in a shared one. Raises TrialError."""
         events = self.folder / f"{actor}.jsonl"
         servers = options.servers or self.servers.names
         proxies = [self._proxy(name) for name in servers] if options.proxied else []
@@ -159,14 +159,14 @@ class LiveStage:
 
     def _start_real(self, spec: MemberSpec) -> RealHost:
         if not self.plan.has_real_members:
-            raise TrialError(f"{spec.actor} is to be a real member, but there are no brokers: run with --members mixed")
+            raise TrialError(f"{spec.actor} cannot be a real member, as there are no brokers: run with --members mixed")
         host = self.processes[spec.actor] = RealHost(spec, self.folder / "kafka")
         zxid = self._members_zxid
         self._files.append(RealEvents(spec, host, wall_offset_us=self.wall_offset_us, members_zxid=zxid))
         return host
 
     async def start_brokers(self, count: int) -> bool:
-        """Real brokers, where real members are to come: they fetch from them."""
+        """Start real brokers if real members are to come, which fetch from them."""
         if self.plan.has_real_members:
             await self._brokers.start(count, self._connect(prompt_servers(self.servers.names)), self.kernel)
         return self.plan.has_real_members
@@ -181,7 +181,7 @@ class LiveStage:
         return proxy
 
     def wait_for_processes(self) -> None:
-        """Members have left: their processes end. Raises TrialError for one that ended badly."""
+        """Wait until the processes of members that left have ended. Raises TrialError for one that ended badly."""
         self._let_refused_end()
         for process in self.processes.values():
             process.wait()

@@ -11,17 +11,17 @@ from rebalance_lab.trials.plan import Plan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberOptions:
-    """How one member differs from what the plan says of all. None and empty: as the plan says.
+    """How one member differs from the plan's settings for all members. None and empty mean: as in the plan.
 
-    - `group`: "" is no group at all: the rule set decides what that means (claim Z14).
-    - `streams`: topic -> stream count of a static subscription; or `whitelist`, `blacklist`: a
-      filter, with `filter_streams` streams.
+    - `group`: "" means that the member names no group; the rule set decides what follows (claim Z14).
+    - `streams`: topic -> stream count of a static subscription; or `whitelist`, `blacklist`: a filter, with
+      `filter_streams` streams.
     - `fetcher_stop_ms`: how long its fetchers take to stop.
-    - `properties`: settings under Kafka's own names, or the lab's; they come before the plan's.
+    - `properties`: settings under Kafka's own names, or the lab's. They override the plan's.
     - `servers`: names of the ZooKeeper servers in its connect string; empty: all of them.
-    - `proxied`: its connections can be cut (live, each goes through a proxy of its own).
-    - `shares_process`: live, members with the same name here live in one OS process, which can
-      be neither paused nor killed for one of them.
+    - `proxied`: whether its connections can be cut (in live trials, each goes through a proxy of its own).
+    - `shares_process`: in live trials, members with the same name here share one OS process. Such a process
+      cannot be paused or killed for one of them.
     """
 
     group: str | None = None

@@ -1,4 +1,4 @@
-"""What is kept of a trial beside its events: the same fields in every world."""
+"""The record that is kept of a trial beside its events: the same fields in every world."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def trial_record(
     wall_drift_us: int = 0,
     started_wall_ms: int = 0,
 ) -> Trial:
-    """The record of a trial of `plan`. Times in their units; `started_wall_ms` is 0 in virtual time.
-    `world_versions`: of what the world is made of beside the lab."""
+    """The record of a trial of `plan`. `started_wall_ms` is 0 in virtual time. `world_versions`: the versions of what
+    the world consists of beside the lab."""
     kafka = KAFKA_VERSIONS if plan.has_real_members and plan.world != "simulated" else {}
     return Trial(
         id=trial_id,

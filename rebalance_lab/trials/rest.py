@@ -9,8 +9,8 @@ from rebalance_lab.kernel import Flag
 
 
 class TrackedSink:
-    """A sink that shows every event to a tracker as it is written: a runner must never judge
-    rest without its own faults."""
+    """A sink that shows every event to a tracker as it is written, so that a runner never judges rest without its own
+    faults."""
 
     def __init__(self, sink: Sink, tracker: RestTracker, changed: Flag) -> None:
         self._sink = sink

@@ -1,4 +1,4 @@
-"""What a scenario is, and the register they are found in: a new one is one new file."""
+"""What a scenario is, and the registry of scenarios: a new scenario is one new file."""
 
 from __future__ import annotations
 
@@ -32,29 +32,28 @@ from rebalance_lab.trials.stage import GaveUp
 if TYPE_CHECKING:
     from rebalance_lab.trials.lab import Lab
 
-#: The package whose modules register scenarios. By name: scenarios import this room, not the
-#: other way round.
+#: The package whose modules register scenarios. It is imported by name, because scenarios import this module.
 SCENARIO_PACKAGE = "rebalance_lab.scenarios"
 
 #: Names of groups and topics (`kafka.common.Topic`, `kafka.consumer.ConsumerConfig`, 0.8.2).
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
-#: Least and most session timeout that a ZooKeeper server grants, in ticks.
+#: The shortest and the longest session timeout that a ZooKeeper server grants, in ticks.
 SESSION_TICKS = (2, 20)
 
 
 def any_settings(plan: Plan) -> None:
-    """For a scenario that does what it is for with any settings."""
+    """For a scenario that works with any settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """One experiment.
 
-    `script` plays it in a lab, the same in every world. `expects` gives the outcome of every
-    check for a plan, reasoned beforehand; anything else is a surprise and is reported as one.
-    None: for this plan either is right. `worlds`: where it can be played. `demands` raises PlanError
-    for settings with which the scenario cannot do what it is for, and names what to change.
+    `script` plays it in a lab; it is the same in every world. `expects` gives the outcome of every check for a plan,
+    derived beforehand; any other outcome is reported as a surprise. None means that both outcomes are allowed.
+    `worlds`: where it can be played. `demands` raises PlanError for settings with which the scenario cannot do its
+    work, and names what to change.
     """
 
     name: str
@@ -68,9 +67,8 @@ class Scenario:
 
 
 def usual(**otherwise: Outcome | None) -> dict[str, Outcome | None]:
-    """What to expect of every check: no anomaly, and of statements nothing. `otherwise`: the
-    checks of which this plan has something else to expect. Raises ValueError for a check there
-    is not."""
+    """The usual expectation of every check: no anomaly, and any outcome of statements. `otherwise`: the checks for
+    which a plan expects something else. Raises ValueError for an unknown check."""
     unknown = sorted(set(otherwise) - set(CHECKS))
     if unknown:
         raise ValueError(f"there is no check {unknown[0]}; there are: {', '.join(CHECKS)}")
@@ -82,7 +80,7 @@ _SCENARIOS: dict[str, Scenario] = {}
 
 
 def register(scenario: Scenario) -> Scenario:
-    """Add a scenario. Raises ValueError when its name is taken by another."""
+    """Add a scenario. Raises ValueError if its name is taken."""
     if scenario.name in _SCENARIOS:
         raise ValueError(f"two scenarios are named {scenario.name}")
     _SCENARIOS[scenario.name] = scenario
@@ -91,7 +89,7 @@ def register(scenario: Scenario) -> Scenario:
 
 @cache
 def _load() -> None:
-    """Import every scenario, whichever of them somebody has imported before."""
+    """Import every scenario, even if some have been imported before."""
     package = importlib.import_module(SCENARIO_PACKAGE)
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"{SCENARIO_PACKAGE}.{module.name}")
@@ -104,7 +102,7 @@ def scenario_names() -> list[str]:
 
 
 def scenario(name: str) -> Scenario:
-    """The scenario of a name. Raises PlanError that names the nearest and lists all there are."""
+    """The scenario of a name. Raises PlanError that suggests the nearest name and lists all."""
     _load()
     if name not in _SCENARIOS:
         raise not_known(f"there is no scenario {name}", name, sorted(_SCENARIOS))
@@ -112,7 +110,7 @@ def scenario(name: str) -> Scenario:
 
 
 async def play(lab: Lab) -> None:
-    """Play the plan's scenario in a lab: the same in every world. Raises GaveUp, once the history says so."""
+    """Play the plan's scenario in a lab. Raises GaveUp after recording it."""
     lab.begin()
     try:
         await scenario(lab.plan.scenario).script(lab)
@@ -155,19 +153,19 @@ def make_plan(
     )
     for what in ("latency", "start"):
         if plan.number(f"{what}_min_us") > plan.number(f"{what}_max_us"):
-            raise PlanError(f"{what}_min_us is above {what}_max_us")
+            raise PlanError(f"{what}_min_us is above {what}_max_us; set it to at most that")
     within_ticks(plan.number("tick_ms"), plan.number("session_timeout_ms"))
     _names(plan)
     _real_members(plan)
     one_of("size of an ensemble (servers)", plan.text("servers"), tuple(str(each) for each in SERVERS))
     if plant == "two-owners" and world != "simulated":
-        raise PlanError("plant two-owners sits in the simulated server; it needs --world simulated")
+        raise PlanError("plant two-owners is a bug of the simulated server: use --world simulated")
     chosen.demands(plan)
     return plan
 
 
 def _names(plan: Plan) -> None:
-    """What Kafka takes for the name of a group or topic, and an assignor there is."""
+    """Check the names of group and topic against Kafka's rules, and that the assignor exists."""
     for parameter in ("group", "topic"):
         legal_name(parameter, plan.text(parameter))
     if plan.text("assignor"):
@@ -175,37 +173,37 @@ def _names(plan: Plan) -> None:
 
 
 def _real_members(plan: Plan) -> None:
-    """What a ConsoleConsumer cannot do, and what a trial with real brokers is not made for."""
+    """Refuse what a ConsoleConsumer cannot do, and settings that a trial with real brokers does not support."""
     if not plan.has_real_members:
         return
     if plan.world != "processes":
         raise PlanError(f"real members need real processes: --world processes, not {plan.world}")
     if plan.plant in MEMBER_PLANTS:
-        raise PlanError(f"plant {plan.plant} sits in members of ours; real ones have none")
+        raise PlanError(f"plant {plan.plant} is a bug of our members; real members do not have it")
     for name, least in (("streams", 1), ("brokers", 1)):
         if plan.number(name) != least:
-            raise PlanError(f"{name}={plan.number(name)}: with real members there is {least}")
+            raise PlanError(f"{name}={plan.number(name)}: with real members it must be {least}")
     if plan.operations != "all":
-        raise PlanError("real members tell each operation: use --set ops=all")
+        raise PlanError("each operation of real members is recorded: use --set ops=all")
     if plan.text("assignor") not in {"", "range", "roundrobin"}:
-        raise PlanError(f"assignor={plan.text('assignor')}: 0.8.2.2 knows range and roundrobin")
+        raise PlanError(f"assignor={plan.text('assignor')}: real members of 0.8.2.2 have only range and roundrobin")
 
 
 def legal_name(parameter: str, name: str) -> None:
-    """Raises PlanError for what Kafka does not take for the name of a group or topic."""
+    """Raises PlanError for a name that Kafka does not accept for a group or topic."""
     if not LEGAL_NAME.fullmatch(name):
-        raise PlanError(f"{parameter}={name}: a name of letters, digits, '.', '_' and '-' is needed")
+        raise PlanError(f"{parameter}={name}: use only letters, digits, '.', '_' and '-'")
 
 
 def within_ticks(tick_ms: int, session_ms: int) -> None:
-    """A server grants sessions of 2 to 20 ticks. Others would be other experiments than asked for:
-    raises PlanError."""
+    """Raises PlanError for a session timeout outside of 2 to 20 ticks: the server would grant another, so the
+    experiment would not be the one asked for."""
     if not SESSION_TICKS[0] * tick_ms <= session_ms <= SESSION_TICKS[1] * tick_ms:
         least, most = (ticks * tick_ms for ticks in SESSION_TICKS)
         raise PlanError(f"session_timeout_ms={session_ms}: a server with tick_ms={tick_ms} grants {least} to {most} ms")
 
 
 def one_of(what: str, value: str, known: tuple[str, ...]) -> None:
-    """Raises PlanError for what is none of `known`: it names them, and what was perhaps meant."""
+    """Raises PlanError if `value` is not among `known`. It suggests the nearest name and lists all."""
     if value not in known:
         raise not_known(f"there is no {what} {value}", value, known)

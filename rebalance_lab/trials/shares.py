@@ -1,5 +1,5 @@
-"""What each member takes when all members deal from one view, and how long its attempts take: scenarios reason from
-both beforehand."""
+"""What each member takes if all members deal from one view, and how long its attempts take. Scenarios
+derive their expectations from both."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from zkconsumer.rules import RULE_SETS
 
 
 def shares_of(plan: Plan, *, members: int, rule: str = "") -> list[frozenset[int]]:
-    """The partitions that m1, m2, … of the plan's group take when it has so many members, by the assignor `rule` (left
-    out: the plan's). Members stand in the order of their ids, m10 before m2. Raises UnknownAssignor."""
+    """The partitions that m1, m2, … of the plan's group take if it has so many members, by the assignor `rule`
+    (default: the plan's). Members are ordered by their ids, m10 before m2. Raises UnknownAssignor."""
     topic = plan.text("topic")
     partitions = tuple(range(plan.number("partitions")))
     threads = {
@@ -32,8 +32,8 @@ def shares_of(plan: Plan, *, members: int, rule: str = "") -> list[frozenset[int
 
 
 def attempt_ms(plan: Plan, *, members: int) -> int:
-    """How long the requests of one attempt take at most in a simulated world, rounded up: 3B + C + T + 7 and three for
-    each partition of the largest share, a round trip each (`checks.bounds`)."""
+    """The longest time that the requests of one attempt take in a simulated world, rounded up: 3B + C + T + 7
+    requests and three for each partition of the largest share, a round trip each (`checks.bounds`)."""
     largest = max(len(share) for share in shares_of(plan, members=members))
     requests = 3 * plan.number("brokers") + members + 1 + 7 + 3 * largest
     between_servers_us = 2 * REPLICATION_US if plan.number("servers") > 1 else 0
@@ -41,20 +41,21 @@ def attempt_ms(plan: Plan, *, members: int) -> int:
 
 
 def retries_end_ms(plan: Plan) -> int:
-    """When a member's last attempt begins, after its first: the back-off that follows it is of no use."""
+    """When a member's last attempt begins, counted from its first. The back-off after the last attempt is left out."""
     return (plan.number("rebalance_max_retries") - 1) * plan.number("rebalance_backoff_ms")
 
 
 def topics_may_differ(plan: Plan) -> None:
-    """Raise PlanError where the assignor needs members that all read the same topics: others fail in every attempt
-    (`kafka.consumer.RoundRobinAssignor`, Kafka 0.8.2.2)."""
+    """Raises PlanError if the assignor requires that all members read the same topics: otherwise every attempt would
+    fail (`kafka.consumer.RoundRobinAssignor`, Kafka 0.8.2.2)."""
     if assignor_of(plan) == "roundrobin":
         raise PlanError(
-            f"assignor=roundrobin: it deals only where all members read the same topics, and those of {plan.scenario} "
+            f"assignor=roundrobin: it works only if all members read the same topics, and those of {plan.scenario} "
             "read different ones; take another assignor, or scenario unequal-topics"
         )
 
 
 def assignor_of(plan: Plan) -> str:
-    """The assignor of the plan's members: the one it names, or that of their rule set; real ones deal as `shipped`."""
+    """The assignor of the plan's members: the one that it names, or that of their rule set. Real members deal as
+    `shipped`."""
     return plan.text("assignor") or RULE_SETS["shipped" if plan.has_real_members else plan.rules].assignor

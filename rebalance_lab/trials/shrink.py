@@ -1,15 +1,15 @@
-"""Shrinking a simulated trial: a smaller plan that shows the same finding.
+"""Shrinking a simulated trial: finding a smaller plan that shows the same finding.
 
-Knows no scenario: it works with the parameters they declare (type, default, minimum). It tries,
-from the coarsest to the finest, and again until nothing helps or the runs are spent:
+It works for any scenario, with the parameters that it declares (type, default, minimum). It tries the
+following, from coarse to fine, and again until nothing helps or the runs are used up:
 
-1. the control, where the finding does not need the fault at all;
-2. each setting back at its default, each switch off, each name dropped from a list of names;
-3. each count (members, partitions, streams, brokers, …) lower, halving the way to its minimum;
+1. the control, if the finding does not need the fault at all;
+2. each setting at its default, each switch off, each name dropped from a list of names;
+3. each count (members, partitions, streams, brokers, …) lower, by halving the distance to its minimum;
 4. each duration shorter, likewise.
 
-A smaller plan has another schedule, so each is tried with a few seeds. It is taken when it shows
-the finding in a history with fewer events (or, at a default, no more): that is what is read.
+A smaller plan has another schedule, so each is tried with a few seeds. A plan is taken if it shows the
+finding in a history with fewer events (or, for a default, not more), as the history is what people read.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from rebalance_lab.trials.scenario import make_plan, scenario
 from rebalance_lab.trials.simulated import simulate
 from rebalance_lab.trials.targets import Target, target_of
 
-#: Simulated trials that a shrinking may run, unless said otherwise.
+#: The default number of simulated trials that shrinking may run.
 RUNS_LIMIT = 200
 
-#: Seeds that each smaller plan is tried with: the trial's own, then 1, 2, …
+#: The number of seeds with which each smaller plan is tried: the trial's own, then 1, 2, …
 SEEDS_TRIED = 3
 
-#: Units of parameters that are durations, and the least part of the events that a shorter one
-#: must save: a change that saves nothing makes a plan harder to read.
+#: Units of durations, and the least share of the events that a shorter duration must save: a change
+#: that saves nothing only makes a plan harder to read.
 DURATIONS = frozenset({"ms", "µs", "us", "s"})
 LEAST_GAIN = 0.05
 
-#: Values tried of one parameter in one pass: closer to the smallest is not worth the runs.
+#: The number of values of one parameter tried in one pass: more precision is not worth the runs.
 HALVINGS_LIMIT = 8
 
-#: Told the number of a run that begins, and the events of the smallest history so far.
+#: Called with the number of a run that begins, and the number of events in the smallest history so far.
 OnRun = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """`result`: the smallest trial that was found, stored; the trial itself where none was.
-    `events`: of the history, before and after. `changes`: what differs between the plans."""
+    """`result`: the smallest trial found, stored; the trial itself if there is none. `events`: the length of the
+    history, before and after. `changes`: the differences between the plans."""
 
     target: Target
     before: Trial
@@ -70,13 +70,13 @@ def shrink(
     runs_limit: int = RUNS_LIMIT,
     on_run: OnRun | None = None,
 ) -> Shrunk:
-    """Shrink the stored trial `folder`; the smallest that was found is stored in `store`.
+    """Shrink the stored trial `folder`; the smallest trial found is stored in `store`.
 
-    `check`: the check whose finding is to be kept; where left out, the first that is a surprise,
-    else the only one that is violated. What counts as the same finding: `targets.Target`.
+    `check`: the check whose finding is to be kept; by default the first surprise, or the only violated check. For
+    what counts as the same finding, see `targets.Target`.
 
-    Raises TrialError when there is nothing to keep, or the trial does not show it when it is run
-    again; HistoryError, PlanError and OSError as reading and running do.
+    Raises TrialError if there is nothing to keep, or if the trial does not show it when it is run again;
+    HistoryError, PlanError and OSError as reading and running do.
     """
     history = load(folder)
     if history.trial.world != "simulated":
@@ -100,7 +100,7 @@ def shrink(
 
 
 def changes(before: Plan, after: Plan) -> tuple[str, ...]:
-    """What differs between two plans of one scenario, in words."""
+    """The differences between two plans of one scenario, in words."""
     said = ["the control"] if after.control and not before.control else []
     for name, value in after.parameters.items():
         if value != before.parameters[name]:
@@ -117,11 +117,11 @@ class _Spent(Exception):
 class _Try(Enum):
     TAKEN = "it shows the target in fewer events"
     SAVES_NOTHING = "it shows the target, in as many events"
-    NOT_SEEN = "it shows something else, or is no plan"
+    NOT_SEEN = "it shows something else, or is not a valid plan"
 
 
 class _Search:
-    """The smallest plan so far, and how it is made smaller."""
+    """The smallest plan so far, and the ways to make it smaller."""
 
     def __init__(self, plan: Plan, target: Target, runs_limit: int, on_run: OnRun | None) -> None:
         self.best = plan
@@ -134,7 +134,7 @@ class _Search:
         self._tried: dict[str, int | None] = {}
 
     def go(self) -> None:
-        """Raises TrialError when the plan itself does not show the target."""
+        """Raises TrialError if the plan itself does not show the target."""
         shown = self._shows(self.best)
         if shown is None:
             raise TrialError(f"{self.best.trial_id} does not show the finding when it is run again: see `replay`")
@@ -146,7 +146,7 @@ class _Search:
             return
 
     def _pass(self) -> bool:
-        """Try everything once. True when something helped."""
+        """Try everything once. True if something helped."""
         before = self.best
         if not before.control:
             self._take(self._plan(control=True))
@@ -159,13 +159,13 @@ class _Search:
         return self.best != before
 
     def _simplify(self, parameter: Parameter) -> None:
-        """At its default, switched off, or with a name less."""
+        """Set it to its default, switch it off, or drop a name."""
         for value in _simpler(parameter, self.best.parameters[parameter.name]):
             if self._take(self._plan(parameter, value), gain=int(value != parameter.default)) is _Try.TAKEN:
                 return
 
     def _lower(self, parameter: Parameter) -> None:
-        """As low as it shows the target: the minimum, else by halving the way to it."""
+        """Lower it as far as the target still shows: to the minimum, else by halving the distance to it."""
         high, low = self.best.parameters[parameter.name], parameter.minimum
         if isinstance(high, bool) or not isinstance(high, int) or low is None:
             return
@@ -184,7 +184,7 @@ class _Search:
             value = low + max(1, (high - low) // 2)
 
     def _plan(self, parameter: Parameter | None = None, value: Value = 0, *, control: bool = False) -> Plan | None:
-        """The best plan with one thing changed; None where that is no plan."""
+        """The best plan with one thing changed; None if that is not a valid plan."""
         best = self.best
         settings = {name: value_text(each) for name, each in best.parameters.items()}
         if parameter is not None:
@@ -204,7 +204,7 @@ class _Search:
             return None
 
     def _take(self, plan: Plan | None, gain: int = 0) -> _Try:
-        """Try a plan with a few seeds; keep it when it shows the target and saves `gain` events."""
+        """Try a plan with a few seeds. Keep it if it shows the target and saves `gain` events."""
         if plan is None:
             return _Try.NOT_SEEN
         others = [seed for seed in range(1, SEEDS_TRIED + 1) if seed != plan.seed]
@@ -220,7 +220,7 @@ class _Search:
         return _Try.NOT_SEEN
 
     def _shows(self, plan: Plan) -> int | None:
-        """How many events the plan's history has, if it shows the target. Raises _Spent."""
+        """The number of events in the plan's history if it shows the target, else None. Raises _Spent."""
         key = f"{plan.trial_id} {plan.parameters}"
         if key not in self._tried:
             if self.runs >= self._limit:
@@ -235,7 +235,7 @@ class _Search:
         try:
             history, _ = simulate(plan)
             shown = self._target.shown_by(history, judge(history))
-        except Exception:  # whatever breaks this plan, it is not the finding that we look for
+        except Exception:  # an error of any kind is not the finding that is looked for
             return None
         return len(history.events) if shown else None
 

@@ -1,4 +1,4 @@
-"""Simulated trials: one OS process, virtual time, every schedule chosen by the seed."""
+"""Simulated trials: one OS process, virtual time, and a seed that chooses every schedule."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from rebalance_lab.world.simulated.settings import (
 )
 from rebalance_lab.world.simulated.world import SimulatedWorld
 
-#: What a simulated process answers when asked which kernel it ran on.
+#: The kernel that a simulated process reports.
 SIMULATED_BOOT_ID = "simulated"
 
 #: The runner's own session: the longest a server of this tick grants.
 RUNNER_SESSION_TICKS = 20
 
-#: Told each event as soon as it is recorded, on which kernel. It ends the trial by raising what
-#: is no Exception: members survive those (see `trials.halting`).
+#: Called with each event as soon as it is recorded, and the kernel. It can end the trial by raising a
+#: BaseException that is not an Exception, as members survive Exceptions (see `trials.halting`).
 OnEvent = Callable[[Kernel, Event], None]
 
 
 class ToldSink:
-    """A sink that tells of each event, once it is written."""
+    """A sink that reports each event after it is written."""
 
     def __init__(self, sink: Sink, tell: Callable[[Event], None]) -> None:
         self._sink = sink
@@ -79,7 +79,7 @@ class SimulatedStage:
             operations=plan.operations,
             servers=names,
         )
-        #: When each process that holds members is or was ready, by its name.
+        #: When each process with members is or was ready, by its name.
         self._ready: dict[str, int] = {}
         self.servers: Servers = SimulatedServers(self._world.zookeeper, self.kernel)
         self._registry = RegistryTracker(wall_offset_us=SIMULATED_EPOCH_MS * 1000, describe=describe, plant=plan.plant)
@@ -114,8 +114,8 @@ class SimulatedStage:
         return SimulatedMember(actor, process, closing, self._world.zookeeper, self.tracker, self.kernel)
 
     def _ready_us(self, name: str) -> int:
-        """When the process of this name is ready to run members: an interpreter takes time to start. A member
-        that joins a process which runs already does not wait."""
+        """When the process of this name is ready to run members: an interpreter takes time to start. A member that
+        joins a running process does not wait."""
         if name not in self._ready:
             low, high = self.plan.number("start_min_us"), self.plan.number("start_max_us")
             drawn_us = low + RandomStream(self.plan.seed, name, "start").below(high - low + 1)
@@ -127,14 +127,14 @@ class SimulatedStage:
 
 
 def connect_string(names: tuple[str, ...]) -> str:
-    """How members name simulated servers."""
+    """The connect string of the simulated servers."""
     return ",".join(f"{name}:2181" for name in names)
 
 
 def simulate(plan: Plan, on_event: OnEvent | None = None) -> tuple[History, bytes]:
-    """Run a simulated trial; return its history and its canonical bytes, also where the runner gave up
-    (`history.views.gave_up`). Raises TrialError, Deadlock, and what a failing member raises, each with a note: the
-    last line of a traceback is the command that runs the trial again."""
+    """Run a simulated trial; return its history and its canonical bytes, even if the runner gave up
+    (`history.views.gave_up`). Raises TrialError, Deadlock, and what a failing member raises, each with a note, so
+    that the last line of a traceback is the command that runs the trial again."""
     simulation = Simulation(plan.seed)
     try:
         stage = SimulatedStage(plan, simulation, on_event)
@@ -143,7 +143,7 @@ def simulate(plan: Plan, on_event: OnEvent | None = None) -> tuple[History, byte
             simulation.run(play(lab), f"scenario {plan.scenario}")
         events = merge(stage.events)
     except Exception as error:
-        # No command runs stand-ins for real members: their plan has to do.
+        # No command runs stand-ins for real members, so the plan is shown instead.
         error.add_note(f"again: {plan if plan.has_real_members else run_command(plan)}")
         raise
     finally:

@@ -7,7 +7,7 @@ from rebalance_lab.kernel import Flag, Kernel, Process
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.simulated.zookeeper import NoSuchSession, SimulatedZooKeeper
 
-#: How often a condition of the simulated servers is looked at, in virtual time.
+#: The time between two looks at a condition of the simulated servers, in virtual time.
 POLL_US = 1000
 
 #: The longest wait for a leader or for a lost reply, in virtual time.
@@ -101,7 +101,7 @@ class SimulatedServers:
         give_up_us = self._kernel.now_us() + LIMIT_US
         while (leader := self._zookeeper.leader) is None:
             if self._kernel.now_us() > give_up_us:
-                raise TrialError(f"no server leads after {LIMIT_US} µs: does a majority live?")
+                raise TrialError(f"no server leads after {LIMIT_US} µs: is a majority up?")
             await self._kernel.sleep(POLL_US)
         return leader
 

@@ -15,23 +15,24 @@ LAGGARD = "z1"
 
 
 def prompt_servers(names: tuple[str, ...]) -> tuple[str, ...]:
-    """Those that never lag, for who must see what is so."""
+    """The servers that never lag, for sessions that must see the current state."""
     return tuple(name for name in names if name != LAGGARD) or names
 
 
 class TrialError(Exception):
-    """The trial could not be carried out: nothing can be said of its claims."""
+    """The trial could not be carried out, so it says nothing about its claims."""
 
 
 class GaveUp(TrialError):
-    """What the runner waited for did not come in time. The history until then is kept (see `history.views.gave_up`)."""
+    """Something that the runner waited for did not come in time. The history until then is kept (see
+    `history.views.gave_up`)."""
 
 
 class ProcessHandle(Protocol):
     """The faults' handle on a member: its process, its connections, its session.
 
-    Each method returns the proof that it worked, as text for the history, or raises TrialError:
-    also for a member whose options do not allow it (see `MemberOptions`).
+    Each method returns the proof that it worked, as text for the history, or raises TrialError, also if the member's
+    options do not allow it (see `MemberOptions`).
     """
 
     async def pause(self) -> str: ...
@@ -39,25 +40,25 @@ class ProcessHandle(Protocol):
     async def kill(self) -> str: ...
 
     async def cut(self, *, to_server: bool, to_client: bool) -> str:
-        """From now on lose in silence what goes that way; nobody is told."""
+        """Drop all messages in these directions from now on. Neither side is notified."""
         ...
 
     async def heal(self) -> str | None:
-        """End the cut. What was lost is sent again when TCP would send it (`world.tcp`).
-        Returns what was lost; None: nothing, so that the cut cannot have had an effect."""
+        """End the cut. Lost messages are sent again when TCP would send them (`world.tcp`). Returns what was lost;
+        None if nothing was, so that the cut cannot have had an effect."""
         ...
 
     async def lose_next_reply(self, created: str = "") -> str:
-        """Done when a request was processed and its reply lost, with the connection. `created`: the
-        next request that creates a znode in whose path this occurs; else the next of any kind."""
+        """Wait until a request was processed and its reply lost, with the connection. `created`: the next request
+        that creates a znode whose path contains this; by default the next request of any kind."""
         ...
 
     async def expire(self) -> str:
-        """End the session at the server while its member lives; done when it was asked for."""
+        """End the session at the server while its member is alive. Returns when that was requested."""
         ...
 
     def ask_to_leave(self) -> None:
-        """Ask for a clean shutdown, as an operator's SIGTERM does; the history tells its end."""
+        """Ask for a clean shutdown, as an operator's SIGTERM does. The history shows when it has ended."""
         ...
 
 
@@ -68,27 +69,27 @@ class Servers(Protocol):
     def names(self) -> tuple[str, ...]: ...
 
     async def leader(self) -> str:
-        """The server that leads, once there is one; a standalone server leads itself."""
+        """The leading server, once there is one. A standalone server leads itself."""
         ...
 
     async def kill(self, name: str) -> str: ...
     async def start(self, name: str) -> str:
-        """Start a server that was killed; done when it serves."""
+        """Start a server that was killed, and wait until it serves."""
         ...
 
     async def pause(self, name: str) -> str: ...
     async def resume(self, name: str) -> str: ...
     async def lag(self, name: str, delay_ms: int) -> str:
-        """From now on what the leader commits comes so much later to `name`; 0 ends it."""
+        """From now on delay what the leader commits for `name` by so much; 0 ends the lag."""
         ...
 
     async def last_zxid(self, name: str) -> int:
-        """Of the last transaction that the server has applied."""
+        """The zxid of the last transaction that the server has applied."""
         ...
 
 
 class Stage(Protocol):
-    """What a world supplies. `changed` is raised whenever an event that bears on rest came."""
+    """What a world supplies. `changed` is raised whenever an event comes that matters for rest."""
 
     @property
     def kernel(self) -> Kernel: ...
@@ -106,5 +107,5 @@ class Stage(Protocol):
     def start_member(self, actor: str, options: MemberOptions) -> ProcessHandle: ...
 
     async def start_brokers(self, count: int) -> bool:
-        """Start real brokers, if members need them; False where znodes will do."""
+        """Start real brokers if members need them. Returns False if znodes are enough."""
         ...

@@ -1,4 +1,4 @@
-"""What a smaller trial must show again to be worth as much as the larger one."""
+"""What a smaller trial must show to replace the larger one."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from rebalance_lab.trials.lab import TrialError
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A finding: the outcome of a check, whether it was a surprise, and the kinds of the events
-    that witness it. `unknown`: the checks that nothing could be said of.
+    """A finding: the outcome of a check, whether it was a surprise, and the kinds of the events that witness it.
+    `unknown`: the checks that were unknown.
 
-    The kinds and the unknown checks keep a search from slipping: a group without brokers owns
-    nothing either, but that is another finding than a partition that was forgotten, and a trial
-    that never rests shows less than one that does.
+    The kinds and the unknown checks keep a search from drifting to another finding: a group without brokers also owns
+    nothing, but that differs from a forgotten partition, and a trial that never comes to rest shows less than one
+    that does.
     """
 
     check: str
@@ -30,7 +30,7 @@ class Target:
     unknown: tuple[str, ...]
 
     def shown_by(self, history: History, findings: Mapping[str, Finding]) -> bool:
-        """Whether a trial shows the same, and says as much of the other checks."""
+        """Whether a trial shows the same finding, and decides as many other checks."""
         other = _finding(history, findings, self.check)
         return (
             other is not None
@@ -40,9 +40,8 @@ class Target:
 
 
 def target_of(history: History, check: str | None) -> Target:
-    """The finding to keep: that of `check`; else the first surprise; else the only violation.
-    Raises TrialError: no such check, nothing worth keeping, or several violations to choose from.
-    """
+    """The finding to keep: that of `check`, else the first surprise, else the only violation. Raises TrialError: no
+    such check, nothing worth keeping, or several violations to choose from."""
     findings = judge(history)
     found = {name: target for name in findings if (target := _finding(history, findings, name)) is not None}
     if check is not None:
@@ -66,7 +65,7 @@ def target_of(history: History, check: str | None) -> Target:
 
 
 def _finding(history: History, findings: Mapping[str, Finding], check: str) -> Target | None:
-    """What a trial shows of a check; None where it does not apply."""
+    """The finding of a check in a trial; None if it does not apply."""
     finding = findings.get(check)
     if finding is None:
         return None

@@ -16,7 +16,7 @@ PACKAGES = ("controller", "newcoordinator", "rebalance_lab", "zkconsumer")
 
 @functools.cache
 def versions() -> dict[str, str]:
-    """Of the lab, Python and the libraries whose behaviour a history depends on."""
+    """The versions of the lab, Python and the libraries that affect a history."""
     found = {"python": platform.python_version()}
     for package in ("rebalance-lab", "kazoo", "pyspark"):
         try:
@@ -27,8 +27,8 @@ def versions() -> dict[str, str]:
 
 
 def source_digest(wheel: Path | None = None) -> str:
-    """SHA-256 over the names and texts of the lab's modules: of the lab that runs, or of a wheel.
-    Two labs with the same digest do the same; `scripts/images` labels the lab's image with it."""
+    """SHA-256 over the names and texts of the lab's modules: of the running lab, or of a wheel. Two labs with the
+    same digest behave the same. `scripts/images` labels the lab's image with it."""
     found = hashlib.sha256()
     for name, text in sorted(_modules() if wheel is None else _modules_of(wheel)):
         found.update(b"%s %d\n" % (name.encode(), len(text)) + text)

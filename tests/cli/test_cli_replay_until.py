@@ -73,4 +73,4 @@ def test_a_live_trial(command: CommandLine, history: History, tmp_path: Path) ->
     (tmp_path / "events.jsonl").write_bytes(b"".join(msgspec.json.encode(event) + b"\n" for event in history.events))
     seal(tmp_path, msgspec.structs.replace(history.trial, world="processes"))
     line = command.refused("replay", tmp_path, "--until", 200)
-    assert "ran on real processes, and no seed chose its schedule: it cannot be stopped at an event" in line
+    assert "ran on real processes: it cannot be stopped at an event, as no seed chose its schedule" in line

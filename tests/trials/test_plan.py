@@ -64,7 +64,7 @@ def test_the_same_plan_has_the_same_id_and_another_another() -> None:
             "a server with tick_ms=500 grants 1000 to 10000 ms",
         ),
         ({"settings": {"tick_ms": "50"}}, "a server with tick_ms=50 grants 100 to 1000 ms"),
-        ({"plant": "two-owners", "world": "processes"}, "plant two-owners sits in the simulated server"),
+        ({"plant": "two-owners", "world": "processes"}, "plant two-owners is a bug of the simulated server"),
     ],
 )
 def test_what_is_wrong_is_said(arguments: dict[str, object], message: str) -> None:

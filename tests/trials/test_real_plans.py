@@ -36,7 +36,7 @@ def test_one_member_may_be_real_by_its_options() -> None:
     ("more", "told"),
     [
         ({"world": "simulated"}, "--world processes"),
-        ({"plant": "ignore-watch"}, "plant ignore-watch sits in members of ours"),
+        ({"plant": "ignore-watch"}, "plant ignore-watch is a bug of our members"),
         ({"settings": {"streams": "2"}}, "streams=2"),
         ({"settings": {"brokers": "3"}}, "brokers=3"),
         ({"settings": {"ops": "counts"}}, "ops=all"),
