@@ -11,10 +11,11 @@ from rebalance_lab.assignors.model import (
     UnknownAssignor,
     java_order,
 )
-from rebalance_lab.assignors.registry import ASSIGNORS, by_name
+from rebalance_lab.assignors.registry import ASSIGNORS, BUILT_IN, by_name, register
 
 __all__ = [
     "ASSIGNORS",
+    "BUILT_IN",
     "Assignment",
     "AssignmentContext",
     "AssignmentError",
@@ -25,4 +26,5 @@ __all__ = [
     "UnknownAssignor",
     "by_name",
     "java_order",
+    "register",
 ]

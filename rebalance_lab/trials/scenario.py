@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from rebalance_lab.assignors import ASSIGNORS
+from rebalance_lab.assignors import ASSIGNORS, BUILT_IN
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import About, Outcome
 from rebalance_lab.trials.plan import (
@@ -168,8 +168,13 @@ def _names(plan: Plan) -> None:
     """Check the names of group and topic against Kafka's rules, and that the assignor exists."""
     for parameter in ("group", "topic"):
         legal_name(parameter, plan.text(parameter))
-    if plan.text("assignor"):
-        one_of("assignor", plan.text("assignor"), tuple(sorted(ASSIGNORS)))
+    if assignor := plan.text("assignor"):
+        one_of("assignor", assignor, tuple(sorted(ASSIGNORS)))
+        if plan.world != "simulated" and assignor not in BUILT_IN:
+            raise PlanError(
+                f"assignor {assignor} is this program's; members of world {plan.world} have processes of their own, "
+                f"which know {', '.join(BUILT_IN)}: use world simulated"
+            )
 
 
 def _real_members(plan: Plan) -> None:

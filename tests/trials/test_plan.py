@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from rebalance_lab.assignors import ASSIGNORS, register
 from rebalance_lab.checks import judge
 from rebalance_lab.history.files import History
 from rebalance_lab.trials import api
@@ -183,3 +184,13 @@ def test_plans_are_every_combination_the_last_setting_fastest_each_with_every_se
     ]
     assert all(plan.control for plan in found)
     assert api.plans("zombie", {}, [1]) == [make_plan("zombie")]
+
+
+def test_an_assignor_of_this_program_is_for_simulated_trials(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ASSIGNORS, "mine", ASSIGNORS["range"])
+    assert make_plan("walkthrough", settings={"assignor": "mine"}).text("assignor") == "mine"
+    with pytest.raises(PlanError, match=r"assignor mine is this program's; .* which know ceil, range, roundrobin"):
+        make_plan("walkthrough", world="processes", settings={"assignor": "mine"})
+    register("range", ASSIGNORS["range"])
+    with pytest.raises(ValueError, match="another assignor is named 'range'"):
+        register("range", ASSIGNORS["ceil"])

@@ -1,0 +1,53 @@
+"""A fault against your own consumer: its ZooKeeper session ends behind its back, and it works on for a while.
+
+Two consumers share a topic on a real ZooKeeper, which this script starts (Java 17 is all it needs).
+"""
+
+import time
+
+import rebalance_lab
+import zkconsumer
+
+SETTINGS = {"zookeeper.session.timeout.ms": 2000, "rebalance.backoff.ms": 100, "rebalance.max.retries": 40}
+told: list[tuple[float, str, str, zkconsumer.Partitions]] = []
+
+
+def consumer(name: str, connect: str) -> zkconsumer.Consumer:
+    """Yours could be here instead: anything that holds a ZooKeeper session, whose id and password you know."""
+    return zkconsumer.Consumer(
+        connect,
+        "group",
+        ["orders"],
+        config={**SETTINGS, "consumer.id": name},
+        on_owned=lambda partitions: told.append((time.monotonic(), name, "owns", partitions)),
+        on_lost=lambda partitions: told.append((time.monotonic(), name, "gave up", partitions)),
+    )
+
+
+def share(*consumers: zkconsumer.Consumer) -> None:
+    """Wait until each owns two of the four partitions."""
+    give_up = time.monotonic() + 60
+    while any(len(each.owned.get("orders", ())) != 2 for each in consumers):
+        if time.monotonic() > give_up:
+            raise TimeoutError(f"they own {[each.owned for each in consumers]}")
+        time.sleep(0.05)
+
+
+with rebalance_lab.zookeeper() as zookeeper:
+    rebalance_lab.create_topic(zookeeper.connect_string, "orders", partitions=4)
+    with consumer("red", zookeeper.connect_string) as red, consumer("blue", zookeeper.connect_string) as blue:
+        share(red, blue)
+        told.clear()
+        began = time.monotonic()
+        rebalance_lab.ZooKeeperFaults(zookeeper).expire(*red.client_id or (0, b""))
+        blue.wait_for(lambda owned: len(owned.get("orders", ())) == 4)
+        red.wait_for(lambda owned: not owned)
+        share(red, blue)
+        after = list(told)
+
+print("The session of red ends at 0.000 s. Then:\n")
+for at, name, what, partitions in after:
+    print(f"{at - began:6.3f} s  {name:4} {what:7} {', '.join(map(str, partitions['orders']))}")
+taken = next(at for at, name, what, partitions in after if name == "blue" and len(partitions["orders"]) == 4)
+noticed = next(at for at, name, what, _ in after if name == "red" and what == "gave up")
+print(f"\nFor {noticed - taken:.3f} s both believed that they owned the partitions of red.")

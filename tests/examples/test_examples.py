@@ -1,0 +1,49 @@
+"""examples/: each script runs as it stands, and what it prints is worth reading, in 80 columns."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+#: What each prints, in this order; one that is missing here fails.
+PRINTED = {
+    "fault": [r"red +gave up 2, 3|red +gave up 0, 1", r"For \d\.\d{3} s both believed that they owned"],
+    "herd": [r" 4 +5 +4 +127 +36$", r" 8 +9 +8 ", r" 16 +17 +16 "],
+    "own_assignor": [r"range: .* = 180  \(as expected\)", r"rendezvous: .* = \d+  \(as expected\)"],
+    "spark_table": [r"\|scenario\|operation\|per_trial\|", r"\| +leave\| +get\| +\d+\|", r"\| +zombie\| +get\|"],
+    "sweep_figure": [
+        r"25 trials: \{'as expected': 25\}",
+        r"0\.5 s +0 of 5 +0\.00 s",
+        r"3\.0 s +5 of 5 ",
+        r"zombie\.svg",
+    ],
+}
+
+
+def test_every_example_is_tried_and_named_on_the_page() -> None:
+    page = (EXAMPLES.parent / "docs" / "python.md").read_text()
+    names = {path.stem for path in EXAMPLES.glob("*.py")}
+    assert names == set(PRINTED)
+    assert {name for name in names if f"examples/{name}.py" in page} == names
+
+
+@pytest.mark.parametrize("name", sorted(PRINTED))
+def test_it_runs_as_it_stands(name: str, tmp_path: Path) -> None:
+    script = EXAMPLES / f"{name}.py"
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=115
+    )
+    assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    place = 0
+    for pattern in PRINTED[name]:
+        found = re.compile(pattern, re.MULTILINE).search(done.stdout, place)
+        assert found is not None, (pattern, done.stdout)
+        place = found.end()
+    assert all(picture.read_text().startswith("<svg") for picture in tmp_path.glob("*.svg"))
