@@ -20,7 +20,7 @@ from rebalance_lab.analysis.claims import sort
 from rebalance_lab.analysis.results import Verdict
 from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.claims import seen
-from rebalance_lab.history.files import HistoryError, Trial, read_trial, trial_folders
+from rebalance_lab.history.files import HistoryError, Trial, read_trial, replay_command, trial_folders
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import REAL, Plan
 
@@ -120,7 +120,7 @@ def run(store: Path, *, real: bool) -> int:
                 continue
             statuses[result.status] += 1
             if result.status != api.AS_EXPECTED:
-                print(f"{result.status}: {api.replay_command(result.folder)}", file=sys.stderr)
+                print(f"{result.status}: {replay_command(result.folder)}", file=sys.stderr)
         odd += statuses.total() - statuses[api.AS_EXPECTED]
         counts = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
         print(f"{len(wanted)} trials wanted, {len(wanted) - len(missing)} there, run: {counts or 'none'}", flush=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any, TypeVar
 
 from rebalance_lab.analysis.results import (
@@ -20,6 +18,7 @@ from rebalance_lab.analysis.results import (
 )
 from rebalance_lab.analysis.store import Store
 from rebalance_lab.history.events import EventId
+from rebalance_lab.history.files import replay_command
 
 Row = dict[str, Any]
 T = TypeVar("T")
@@ -37,11 +36,6 @@ def _key(row: Row, columns: tuple[str, ...]) -> list[tuple[bool, Any]]:
     values = [row[column] for column in columns]
     values = [[tuple(each.values()) for each in value] if isinstance(value, list) else value for value in values]
     return [(value is not None, value) for value in values]
-
-
-def replay_command(folder: Path) -> str:
-    """What a person types to run a stored trial again."""
-    return f"rebalance-lab replay {shlex.quote(str(folder))}"
 
 
 def _id(row: Row) -> EventId:

@@ -21,7 +21,7 @@ from rebalance_lab.cli.claims import show
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
 from rebalance_lab.cli.terminal import answer, progress, say, watched
-from rebalance_lab.history.files import Trial
+from rebalance_lab.history.files import Trial, replay_command
 from rebalance_lab.report import shown_trials, write
 from rebalance_lab.report.text import count
 from rebalance_lab.trials import api
@@ -188,7 +188,7 @@ def witnesses(analysis: Analysis, store: Path) -> list[str]:
         if not found:
             continue
         trial = min(found, key=lambda each: (each.seed, each.id))
-        lines.append(f"\n{scenario}, live: {api.replay_command(store / trial.id)}")
+        lines.append(f"\n{scenario}, live: {replay_command(store / trial.id)}")
         for outcome in analysis.outcomes:
             anomaly = outcome.check in CHECKS and CHECKS[outcome.check].about is About.ANOMALY
             if outcome.trial == trial.id and outcome.outcome == Outcome.VIOLATED and anomaly:

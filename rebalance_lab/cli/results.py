@@ -9,8 +9,8 @@ from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.cli.terminal import answer, say, styled
 from rebalance_lab.history.durations import seconds
-from rebalance_lab.history.files import Trial
-from rebalance_lab.trials.api import TrialResult, replay_command
+from rebalance_lab.history.files import Trial, replay_command
+from rebalance_lab.trials.api import TrialResult
 
 #: `<group>_host-<actor>-<ms>-<8 hex>`: see `zkconsumer.identifiers`.
 _CONSUMER_ID = re.compile(r"[^\s,]+_host-(m\d+)-\d{13}-[0-9a-f]{1,8}")

@@ -10,7 +10,7 @@ from rebalance_lab.cli.failures import spoken, writable_store
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
 from rebalance_lab.cli.results import title, with_actors
 from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled
-from rebalance_lab.trials.api import replay_command
+from rebalance_lab.history.files import replay_command
 from rebalance_lab.trials.shrink import RUNS_LIMIT, Shrunk
 from rebalance_lab.trials.shrink import shrink as smallest
 

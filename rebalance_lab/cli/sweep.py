@@ -31,7 +31,7 @@ from rebalance_lab.cli.options import (
 from rebalance_lab.cli.results import shape, surprising
 from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled, table, watched
 from rebalance_lab.history.durations import seconds
-from rebalance_lab.history.files import Trial
+from rebalance_lab.history.files import Trial, replay_command
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan, run_command
 
@@ -147,7 +147,7 @@ def _name_odd(keys: list[str], results: list[api.TrialResult], console: Console)
     for result in [*surprises, *unknown[:UNKNOWN_LISTED_LIMIT]]:
         found = ", ".join(f"{name} {result.findings[name].outcome}" for name in surprising(result))
         which = _which(keys, result.trial) + (f" ({found})" if found else "")
-        told = f"{result.status}: {which}: {api.replay_command(result.folder)}"
+        told = f"{result.status}: {which}: {replay_command(result.folder)}"
         console.print(told, soft_wrap=True, markup=False)
     if len(unknown) > UNKNOWN_LISTED_LIMIT:
         console.print(f"… and {len(unknown) - UNKNOWN_LISTED_LIMIT} more that are unknown")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -149,6 +150,11 @@ def load(folder: Path) -> History:
             f"{TRIAL_FILE} says {trial.history_sha256}; run the trial again"
         )
     return history
+
+
+def replay_command(folder: Path | str) -> str:
+    """What a person types to run a stored trial again."""
+    return f"rebalance-lab replay {shlex.quote(str(folder))}"
 
 
 def trial_folders(store: Path) -> list[Path]:

@@ -178,7 +178,8 @@ class Consumer:
             owned = self.owned
         self._raise()
         if not condition(owned):
-            raise TimeoutError(f"{self._consumer_id} owns {owned or 'nothing'}, {timeout_s:g} s later, too")
+            how = "has ended" if self._ended else f"did not come to what was waited for within {timeout_s:g} s"
+            raise TimeoutError(f"{self._consumer_id} {how}; it owns {owned or 'nothing'}")
         return owned
 
     def __enter__(self) -> Self:

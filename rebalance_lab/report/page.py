@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION, as_it_came
 from rebalance_lab.analysis.results import Analysis, Verdict
-from rebalance_lab.history.files import History, Trial
+from rebalance_lab.history.files import History, Trial, replay_command
 from rebalance_lab.report import text
 from rebalance_lab.report.findings import status_of
 from rebalance_lab.report.focus import BOXES
@@ -173,7 +172,7 @@ def _group(
 def _replay(trial: str, verdicts: tuple[Verdict, ...], folders: Mapping[str, Path]) -> str:
     """The command that runs the trial again: the ledger's where it has one."""
     known = next((each.replay for each in verdicts if each.witness == trial and each.replay), None)
-    return known or f"rebalance-lab replay {shlex.quote(str(folders.get(trial, trial)))}"
+    return known or replay_command(folders.get(trial, trial))
 
 
 def _title(role: str, trial: Trial) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from rebalance_lab.analysis.trialwise.rows import intervals_of, outcomes_of
 from rebalance_lab.checks import judge
-from rebalance_lab.history.files import History
+from rebalance_lab.history.files import History, replay_command
 from rebalance_lab.report.findings import status_of
 from rebalance_lab.report.palette import textured
 from rebalance_lab.report.shown import Portrait, Shown, scene_of, show
@@ -58,7 +57,7 @@ def _shown(history: History, folder: Path, *, brief: bool) -> Shown:
         role="alone",
         title="Control: nothing is injected" if trial.control else "The trial",
         trial=trial,
-        replay=f"rebalance-lab replay {shlex.quote(str(folder))}",
+        replay=replay_command(folder),
         brief=brief,
     )
     return show(portrait, scene_of(trial, history, intervals_of(history)), outcomes_of(trial, judge(history)))

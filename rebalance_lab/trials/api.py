@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import os
-import shlex
 import shutil
 import sys
 import time
@@ -24,7 +23,7 @@ from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.files import History, Trial, load, read_trial, seal
 from rebalance_lab.history.views import gave_up
 from rebalance_lab.trials.live import perform
-from rebalance_lab.trials.plan import Plan, PlanError, run_command
+from rebalance_lab.trials.plan import Plan, PlanError, run_command, value_text
 from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
 from rebalance_lab.trials.simulated import simulate
 from rebalance_lab.trials.stage import GaveUp
@@ -40,7 +39,6 @@ __all__ = [
     "make_plan",
     "plan_of",
     "plans",
-    "replay_command",
     "run",
     "scenario",
     "scenario_names",
@@ -137,7 +135,7 @@ def expectation(trial: Trial) -> Mapping[str, Outcome | None]:
 
 def plan_of_trial(trial: Trial) -> Plan:
     """The plan of a trial. Raises PlanError if this lab no longer has its scenario."""
-    settings = {name: _text(value) for name, value in trial.parameters.items()}
+    settings = {name: value_text(value) for name, value in trial.parameters.items()}
     return make_plan(
         trial.scenario,
         world=trial.world,
@@ -150,18 +148,9 @@ def plan_of_trial(trial: Trial) -> Plan:
     )
 
 
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def plan_of(folder: Path) -> Plan:
     """The plan of a stored trial. Raises HistoryError, PlanError."""
     return plan_of_trial(read_trial(folder))
-
-
-def replay_command(folder: Path) -> str:
-    """The command that runs a stored trial again."""
-    return f"rebalance-lab replay {shlex.quote(str(folder))}"
 
 
 def run(plan: Plan, store: Path) -> TrialResult:
