@@ -1,5 +1,5 @@
-"""The command line. Stdout is the answer; progress, logs and errors go to stderr.
+"""The command line. Stdout has the answer; progress, logs and errors go to stderr.
 
-Exit codes, everywhere: 0 every claim tested came out as expected; 1 one did not; 2 unknown, or
-wrong usage, or the command could not be carried out.
+Exit codes of all commands: 0 if every tested claim came out as expected; 1 if one did not; 2 if one is
+unknown, the usage was wrong, or the command could not be carried out.
 """

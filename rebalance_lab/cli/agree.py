@@ -41,23 +41,23 @@ EXIT_CODES = {
     Agreement.UNDECIDED: UNKNOWN,
 }
 
-#: What a picture can be written as.
+#: The suffixes of pictures.
 PICTURES = (".svg", ".html")
 
 
 def agree(
-    scenario: Annotated[str, typer.Argument(help="Its name; see `scenarios`.", metavar="SCENARIO")],
+    scenario: Annotated[str, typer.Argument(help="A scenario; `scenarios` lists them.", metavar="SCENARIO")],
     *,
-    live: Annotated[int, typer.Option("--live", help="Live trials; those of the store count.", min=1)] = 30,
-    simulated: Annotated[int, typer.Option("--simulated", help="Simulated trials, seeds 1 to N.", min=1)] = 1000,
+    live: Annotated[int, typer.Option("--live", help="Live trials, including those in the store.", min=1)] = 30,
+    simulated: Annotated[int, typer.Option("--simulated", help="Simulated trials, with seeds 1 to N.", min=1)] = 1000,
     rules: TrialRulesOption = None,
     members: MembersOption = Members.ours,
     control: ControlOption = False,
     settings: SetOption = None,
-    processes: Annotated[int, typer.Option("--processes", help="Local processes that simulate.", min=1)] = 2,
+    processes: Annotated[int, typer.Option("--processes", help="Local processes for simulated trials.", min=1)] = 2,
     store: StoreOption = DEFAULT_STORE,
     out: Annotated[
-        Path | None, typer.Option("--out", help="A picture of both samples, by its suffix.", metavar="FILE.svg|html")
+        Path | None, typer.Option("--out", help="Write a picture of both samples.", metavar="FILE.svg|html")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -72,10 +72,10 @@ def agree(
     real consumers subscribe as they do, by a white list.
     """
     if out is not None and out.suffix not in PICTURES:
-        raise Failure(f"--out {out}: a picture is written as .svg or .html")
+        raise Failure(f"--out {out}: name a file that ends in .svg or .html")
     values = key_values(settings)
     if plant := values.pop(api.PLANT, ""):
-        raise Failure(f"--set plant={plant}: a planted bug sits in both worlds, or in one; there is nothing to compare")
+        raise Failure(f"--set plant={plant}: leave it out; a comparison of the worlds with a planted bug shows nothing")
     with spoken():
         plans = live_plans(scenario, rules, members, control, values)
         writable_store(store)
@@ -95,7 +95,7 @@ def agree(
 def live_plans(
     scenario: str, rules: Rules | None, members: Members, control: bool, values: dict[str, str]
 ) -> dict[Live, Plan]:
-    """The plans of the live samples. Raises Failure, PlanError: what cannot be played in both worlds."""
+    """The plans of the live samples. Raises Failure, PlanError for what cannot be played in both worlds."""
     if members is Members.mixed:
         raise Failure("--members mixed: causes of differences are declared for groups of one kind; use --members real")
     if members is Members.real and rules is Rules.described:
@@ -109,9 +109,9 @@ def live_plans(
 
 
 def compared(world: Live, plan: Plan, live: int, simulated: int, store: Path, processes: int) -> Comparison:
-    """`live` trials of a live plan beside so many simulated ones; and, where counts differ, beside as many with
-    operations as slow as live ones. Simulated ones are run first: they show at once what real members cannot play.
-    Raises TrialError, and what `live_sample` raises."""
+    """`live` trials of a live plan compared with simulated ones. If counts differ, they are also compared with
+    simulated trials whose operations are as slow as live ones. Simulated trials are run first, because they show at
+    once what real members cannot play. Raises TrialError, and what `live_sample` raises."""
     counterpart = agree_samples.simulated_plan(plan)
     beside = agree_samples.simulated_sample(counterpart, simulated, processes)
     sample = agree_samples.live_sample(world, plan, live, store)
@@ -126,7 +126,7 @@ def compared(world: Live, plan: Plan, live: int, simulated: int, store: Path, pr
 
 
 def _writable(out: Path) -> None:
-    """Raises Failure before anything is run when a picture cannot be written there."""
+    """Raises Failure, before anything is run, if a picture cannot be written there."""
     probe = out.with_name(f".{out.name}.writable")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -137,7 +137,7 @@ def _writable(out: Path) -> None:
 
 
 def _draw(found: list[Comparison], out: Path) -> None:
-    # altair is imported where it is needed: it is slow.
+    # altair is imported only here, because its import is slow.
     from rebalance_lab.report.charts.agreement import write_picture  # noqa: PLC0415
 
     with spoken():

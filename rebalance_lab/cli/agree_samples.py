@@ -1,4 +1,4 @@
-"""The samples that `agree` compares: live trials from a store or run anew, simulated ones run anew."""
+"""The samples that `agree` compares: live trials from a store or run now, and simulated trials run now."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.simulated import simulate
 
-#: Parameters of the simulator alone: live trials that differ in them are alike.
+#: Parameters that only the simulator uses. Live trials may differ in them.
 SIMULATED_ONLY = ("latency_min_us", "latency_max_us", "start_min_us", "start_max_us")
 
 
 @dataclass(frozen=True, slots=True)
 class LiveSample:
-    """Live trials of one plan but the seed. `stored` of them were in the store already; `failed`: the
-    trials that did not get to their end, which the sample does not have."""
+    """Live trials that differ only in their seeds. `stored`: how many were in the store already. `failed`: trials
+    that did not complete, which are not in the sample."""
 
     world: Live
     plan: Plan
@@ -36,17 +36,16 @@ class LiveSample:
 
 
 def simulated_plan(live: Plan) -> Plan:
-    """The simulated plan that a live one is compared with: the same, with stand-ins for real members
-    (`trials.console.stand_in`)."""
+    """The simulated counterpart of a live plan, with stand-ins for real members (`trials.console.stand_in`)."""
     return msgspec.structs.replace(live, world="simulated")
 
 
 def slowed_plan(plan: Plan, trials: Iterable[Measured]) -> Plan | None:
-    """A simulated plan with a latency that makes the average operation as long as that of the median live trial;
-    None if that is not longer than it is, or not recorded."""
+    """A simulated plan whose latency makes the average operation as long as in the median live trial. None if live
+    operations are not longer, or were not recorded."""
     took_us = [trial.operation_us for trial in trials if trial.operation_us is not None]
     least_us, most_us = plan.number("latency_min_us"), plan.number("latency_max_us")
-    # An operation goes to the server and back, each in the mean of both.
+    # An operation takes two messages, each with a mean latency of half this sum.
     if not took_us or median(took_us) <= least_us + most_us:
         return None
     slowed = {**plan.parameters, "latency_max_us": round(median(took_us)) - least_us}
@@ -56,22 +55,22 @@ def slowed_plan(plan: Plan, trials: Iterable[Measured]) -> Plan | None:
 def simulated_sample(plan: Plan, number: int, processes: int) -> list[Measured]:
     """`number` trials of a simulated plan, with seeds 1, 2, ….
 
-    They are run anew and not stored: a simulated trial is a function of its plan and of the lab's code, and
-    takes no longer to run than to read. One from a store may be of another lab's code.
+    They are run anew and not stored: a simulated trial depends only on its plan and the lab's code, and running it
+    takes no longer than reading it. A stored one may come from another version of the lab.
     """
     plans = (with_seed(plan, seed) for seed in range(1, number + 1))
     return list(watched(api.each_of(plans, measure_simulated, processes), number, "simulated"))
 
 
 def measure_simulated(plan: Plan) -> Measured:
-    """Run one simulated trial, and keep its values alone."""
+    """Run one simulated trial, and keep only its values."""
     history, _ = simulate(plan)
     return measured(history, judge(history))
 
 
 def live_sample(world: Live, plan: Plan, number: int, store: Path) -> LiveSample:
-    """`number` trials of a live plan: those that the store has, whatever their seeds, and for the rest new
-    ones, one at a time. Raises HistoryError, PlanError, OSError, EmbeddedServerError."""
+    """`number` trials of a live plan: those in the store, whatever their seeds, and new ones for the rest, run one at
+    a time. Raises HistoryError, PlanError, OSError, EmbeddedServerError."""
     found = dict(islice(stored_trials(plan, store), number))
     seeds = {trial.seed for trial in found.values()}
     free = (seed for seed in count(1) if seed not in seeds)
@@ -85,8 +84,8 @@ def live_sample(world: Live, plan: Plan, number: int, store: Path) -> LiveSample
 
 
 def stored_trials(plan: Plan, store: Path) -> Iterator[tuple[Path, Trial]]:
-    """The store's trials that are like a plan in all but the seed, by seed; one of each history, as a copied
-    folder is no further trial. Raises HistoryError."""
+    """The store's trials of a plan with any seed, ordered by seed. Of each history only one, because a copied folder
+    is not another trial. Raises HistoryError."""
     trials = [(folder, read_trial(folder)) for folder in trial_folders(store)]
     alike = [(folder, trial) for folder, trial in trials if _kind(trial) == _kind(plan)]
     seen: set[str] = set()
@@ -108,6 +107,6 @@ def with_seed(plan: Plan, seed: int) -> Plan:
 
 
 def _kind(of: Plan | Trial) -> tuple[object, ...]:
-    """All that makes trials alike."""
+    """Everything that trials of one sample have in common."""
     parameters = {name: value for name, value in of.parameters.items() if name not in SIMULATED_ONLY}
     return (of.scenario, of.world, of.rules, of.control, of.plant, parameters)

@@ -94,7 +94,7 @@ def quantile_text(row: Compared, sample: Sample) -> str:
 
 
 def number(row: Compared, value: float) -> str:
-    """A value of a measure, in the unit that people read."""
+    """A value of a measure, in the unit that is shown."""
     match _unit(row):
         case "s":
             return f"{value / 1e6:.2f}"

@@ -1,6 +1,6 @@
-"""Spark's part of the command line: from a store to an Analysis.
+"""The part of the command line that uses Spark: from a store to an Analysis.
 
-Spark is imported where it is needed, not at the top: no other command should wait for it.
+Spark is imported only where it is needed, so that other commands do not wait for it.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from rebalance_lab.cli.options import DEFAULT_STORE
 from rebalance_lab.cli.terminal import progress
 from rebalance_lab.history.files import trial_folders
 
-#: Which trials' ownership intervals are wanted: their ids, or a choice among what was found.
+#: The trials whose ownership intervals are wanted: their ids, or a function that chooses them.
 Wanted = Sequence[str] | Callable[[Analysis], Sequence[str]]
 
 
 def analysed(store: Path, wanted: Wanted = ()) -> Analysis:
-    """Have Spark read a store; intervals cost time, so only those `wanted`. Raises Failure, also for
-    a store that somebody named and that is not there. (Where nobody did, nothing was run yet.)"""
+    """Let Spark read a store. Ownership intervals take time, so only those `wanted` are computed. Raises Failure,
+    also if the store was named and does not exist. (A missing default store only means that nothing was run yet.)"""
     if store.exists():
         return _analysed(store, wanted)
-    told = f"There is no store {store}: nothing was tested. `run` and `sweep` make one"
+    told = f"There is no store {store}: nothing was tested. `run` and `sweep` create one"
     if store != DEFAULT_STORE:
         raise Failure(f"{told}; --store names another.")
     print(f"{told}.", file=sys.stderr)
@@ -47,7 +47,7 @@ def _analysed(store: Path, wanted: Wanted) -> Analysis:
 
 
 def _was_interrupted(error: BaseException) -> bool:
-    """Whether an error came while a Ctrl-C was handled: Spark answers one with errors of its own."""
+    """Whether an error was raised while a Ctrl-C was handled: Spark reacts to one with errors of its own."""
     behind: BaseException | None = error
     while behind is not None and not isinstance(behind, KeyboardInterrupt):
         behind = behind.__cause__ or behind.__context__

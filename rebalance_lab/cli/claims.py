@@ -1,4 +1,4 @@
-"""`claims`: the ledger, with what the trials of a store say of each claim."""
+"""`claims`: the ledger, with the verdicts of the trials of a store."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption
 from rebalance_lab.cli.terminal import answer, print_json, say, styled
 
 HOW_TO_READ = (
-    "Each reading: its verdict and status; in each world how many of the decided trials show it, with the 95 % "
-    "interval of that share, and how many were undecided (no fault bit, or a check is unknown or does not apply)."
+    "Each reading has its verdict and status; for each world, how many of the decided trials show it, with the 95 % "
+    "interval of that share; and how many trials are undecided (no fault took effect, or a check is unknown or does "
+    "not apply)."
 )
 
 
@@ -32,8 +33,8 @@ def claims(*, store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -
 
 
 def seen(verdict: Verdict, world: str) -> str:
-    """How many of a world's decided trials show the claim, with the interval, and how many were
-    undecided: `8 of 8 (68–100 %), 2 undecided`. Empty where the world has no trials."""
+    """How many of a world's decided trials show the claim, with the interval, and how many were undecided: `8 of 8
+    (68–100 %), 2 undecided`. Empty if the world has no trials."""
     found = next((each for each in verdict.frequencies if each.world == world), None)
     if found is None or not found.decided + found.undecided:
         return ""
@@ -44,13 +45,13 @@ def seen(verdict: Verdict, world: str) -> str:
 
 
 def show(verdicts: Sequence[Verdict]) -> None:
-    """Each claim that was tested with its readings, surprises before all; what holds by construction
-    apart from them; the others by name."""
+    """Each tested claim with its readings, surprises first; then readings that hold by construction; then the names
+    of those that were not run."""
     found = sort(verdicts)
     if found.tested:
         say(HOW_TO_READ)
     else:
-        say("Nothing was tested: the store holds no trial that a claim asks for.")
+        say("Nothing was tested: the store has no trials that a claim needs.")
     _show_claims(found.tested)
     if found.constructed:
         say(f"\n{BY_CONSTRUCTION}")
@@ -73,11 +74,10 @@ def _show_claims(verdicts: Sequence[Verdict]) -> None:
 
 
 def _show_reading(verdict: Verdict) -> None:
-    """What came out of a reading, from how many trials, and how to see it; why, where it did not come
-    out as expected."""
+    """The verdict of a reading, the number of trials, and how to replay one; the reason, if it is not as expected."""
     counts = [f"{world} {seen(verdict, world)}" for world in ("live", "simulated") if seen(verdict, world)]
     if verdict.expected == Expected.DOES_NOT_APPLY and counts:
-        counts[0] = f"without what the claim is about: {counts[0]}"
+        counts[0] = f"trials without what the claim is about: {counts[0]}"
     came_out = dict.fromkeys((verdict.verdict, verdict.status))  # both may be one word
     if not verdict.counts:
         came_out = dict.fromkeys((verdict.verdict, "by construction"))
@@ -90,7 +90,7 @@ def _show_reading(verdict: Verdict) -> None:
 
 
 def _not_run(verdicts: Sequence[Verdict]) -> list[str]:
-    """Claims of which no reading was run; and single readings of others."""
+    """Claims without any reading that was run, and single readings of others."""
     readings: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         readings.setdefault(verdict.claim, []).append(verdict)

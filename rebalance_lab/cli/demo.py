@@ -1,5 +1,5 @@
-"""`demo`: the watch-driven group, as the articles have it and broken in four ways, live and
-simulated, and what Spark makes of it."""
+"""`demo`: the watch-driven group as in the articles, and broken in four ways, live and simulated, with
+Spark's verdicts."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from rebalance_lab.report.text import count
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 
-#: Claims the demo puts to the test.
+#: The claims that the demo tests.
 CLAIMS = ("Z3", "Z5a", "Z6", "Z7a", "Z7b", "Z7c", "Z8", "Z9", "Z10")
 
 BOTH = ("described", "shipped")
 
-#: What the group is broken by, and what the demo shows of it.
+#: The scenarios that break the group.
 FAILURES = ("split-brain", "uncontrolled", "zombie")
 
-#: Live trials at a time. Members wait most of the time: for sessions, back-offs, the pause.
+#: Live trials at a time. Members mostly wait: for sessions, back-offs, the pause.
 LIVE_PROCESSES = 6
 
 SIMULATED_PROCESSES = 2
@@ -43,7 +43,7 @@ SIMULATED_PROCESSES = 2
 
 @dataclass(slots=True)
 class Demo:
-    """What the steps share."""
+    """The state that the steps share."""
 
     store: Path
     statuses: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Demo:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`says`: the line that people read before it is done."""
+    """`says`: the line that is printed before the step."""
 
     says: str
     do: Callable[[Demo], None]
@@ -59,7 +59,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Trials of a scenario, seeds 1 to `seeds`. `settings`: parameters that are not the default."""
+    """Trials of a scenario, with seeds 1 to `seeds`. `settings`: parameters that differ from the default."""
 
     scenario: str
     seeds: int
@@ -97,8 +97,8 @@ def by_both(scenario: str, seeds: int, **settings: str) -> tuple[Batch, ...]:
 
 
 def trend(seeds: int, *sizes: int, stop_ms: int = 0, control: bool = False) -> tuple[Batch, ...]:
-    """Z7c's herds as shipped: 64 partitions, so that every member owns one. Fetchers that stop at once make hardly
-    any claims meet."""
+    """The herds of Z7c as shipped, with 64 partitions, so that every member owns one. With fetchers that stop at
+    once, claims hardly ever meet."""
     return tuple(
         Batch(
             "herd",
@@ -130,22 +130,21 @@ def failures(seeds: int, controls: int) -> tuple[Batch, ...]:
 
 
 def trials(world: str, *batches: Batch) -> Callable[[Demo], None]:
-    """A step that runs trials of one world, side by side, into the demo's store."""
+    """A step that runs trials of one world in parallel and stores them in the demo's store."""
 
     def do(demo: Demo) -> None:
         plans = [plan for batch in batches for plan in batch.plans(world)]
         processes = SIMULATED_PROCESSES if world == "simulated" else LIVE_PROCESSES
         ended = watched(api.sweep(plans, demo.store, processes), len(plans))
         for line in finished(batches, (result.trial for result in ended), world):
-            if not progress().is_terminal:  # a terminal has the bar
+            if not progress().is_terminal:  # a terminal shows a progress bar
                 print(line, file=sys.stderr, flush=True)
 
     return do
 
 
 def finished(batches: Iterable[Batch], ended: Iterable[Trial], world: str) -> Iterator[str]:
-    """A line for each batch as soon as its last trial has ended, as `simulated herd, shipped, members=4:
-    200 trials`."""
+    """A line for each batch as soon as its last trial has ended: `simulated herd, shipped, members=4: 200 trials`."""
     left = {_kind(batch.plans(world)[0]): (batch, batch.seeds) for batch in batches}
     for trial in ended:
         batch, missing = left[_kind(trial)]
@@ -155,13 +154,13 @@ def finished(batches: Iterable[Batch], ended: Iterable[Trial], world: str) -> It
 
 
 def _kind(of: Plan | Trial) -> tuple[object, ...]:
-    """What the trials of one batch share."""
+    """What the trials of one batch have in common."""
     parameters = sorted((name, str(value)) for name, value in of.parameters.items())
     return (of.scenario, of.rules, of.control, *parameters)
 
 
 def verdicts(demo: Demo) -> None:
-    """Spark judges the store; the page is written; table and overlaps are printed."""
+    """Let Spark judge the store, write the page, and print verdicts and witnesses."""
     analysis = analysed(demo.store, shown_trials)
     page = write(analysis, demo.store, demo.store / "report.html")
     readings = [verdict for verdict in analysis.verdicts if verdict.claim in CLAIMS]
@@ -172,12 +171,12 @@ def verdicts(demo: Demo) -> None:
     if shutil.which("rebalance-lab") is None:
         activate = shlex.quote(str(Path(sys.executable).with_name("activate")))
         answer().print(f"To have the command rebalance-lab: source {activate}", soft_wrap=True, markup=False)
-    # Real members do not run here: a claim was put to the test if any of its readings was.
+    # Real members do not run here, so a claim counts as tested if any of its readings was.
     demo.statuses = [claim_status(each for each in readings if each.claim == claim) for claim in CLAIMS]
 
 
 def witnesses(analysis: Analysis, store: Path) -> list[str]:
-    """For the first live trial of each failure: what was found, and how to see it again."""
+    """For the first live trial of each failure: what was found, and how to replay it."""
     lines = []
     for scenario in FAILURES:
         found = [
@@ -197,11 +196,11 @@ def witnesses(analysis: Analysis, store: Path) -> list[str]:
     return lines
 
 
-#: Universal claims ask for five live trials and 200 simulated ones of each reading, Z7c for 20 simulated seeds.
+#: Universal claims need five live trials and 200 simulated ones of each reading, Z7c 20 simulated seeds.
 STEPS: tuple[Step, ...] = (
     Step(
-        "Live, on a real ZooKeeper: two views at one moment; spent retries; a member that sleeps through its session;"
-        " and members that come and go one by one while all the others run, by the articles' rules and by Kafka's.",
+        "Live, on a real ZooKeeper: two views at one moment; a member that uses up its retries; a member that is paused"
+        " past its session; members that come and go one by one. By the articles' rules and by Kafka's.",
         trials(
             "processes",
             *failures(1, 1),
@@ -214,7 +213,7 @@ STEPS: tuple[Step, ...] = (
         ),
     ),
     Step(
-        "Simulated: the same in virtual time, hundreds of times; herds of 4 to 32 members.",
+        "Simulated: the same in virtual time, hundreds of times, and herds of 4 to 32 members.",
         trials(
             "simulated",
             *by_both("walkthrough", 200),
@@ -228,17 +227,17 @@ STEPS: tuple[Step, ...] = (
             *failures(20, 5),
         ),
     ),
-    Step("Spark turns the recordings into verdicts.", verdicts),
+    Step("Spark computes verdicts from the recordings.", verdicts),
 )
 
 
 def demo(*, store: StoreOption = DEFAULT_STORE) -> None:
-    """Watch a group work, and go wrong in four ways: live, simulated, and judged."""
+    """Watch a group work, and fail in four ways: live, simulated, and judged."""
     state = Demo(writable_store(store))
     with spoken():
         for number, step in enumerate(STEPS, 1):
             say(step.says, lead=f"[bold]{number}/{len(STEPS)}[/] ")
             step.do(state)
     if NOT_RUN in state.statuses:
-        raise Failure("a claim of the demo was not put to the test")
+        raise Failure("a claim of the demo was not tested")
     raise typer.Exit(exit_code(state.statuses))

@@ -1,4 +1,4 @@
-"""Foreground commands end on SIGINT, SIGTERM and SIGHUP, in order."""
+"""Foreground commands end in an orderly way on SIGINT, SIGTERM and SIGHUP."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class AskedToEnd(BaseException):
-    """Raised in the main thread by the first such signal. Not an Exception: only clean-up runs."""
+    """Raised in the main thread by the first such signal. It is not an Exception, so only clean-up code handles it."""
 
 
 @contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Within the block the first signal raises AskedToEnd, wherever the main thread is; later
-    ones are ignored, so that clean-up is not interrupted. The block swallows AskedToEnd."""
+    """Within the block the first signal raises AskedToEnd, wherever the main thread is. Later signals are ignored, so
+    that clean-up is not interrupted. The block swallows AskedToEnd."""
 
     def end(_number: int, _frame: FrameType | None) -> None:
         for each in SIGNALS:

@@ -1,9 +1,9 @@
-"""One event, one line: for reading a history in the terminal, through a pager or through grep.
+"""Events as lines, for reading a history in the terminal, with a pager or with grep.
 
-    <mark> <ms since the first event> <id> <layer> <kind> <who and what> <- <its cause>
+    <mark> <ms since the first event> <id> <layer> <kind> <details> <- <its cause>
 
-A line never breaks: control characters are shown by their escapes. Consumer ids, which fill
-half a line, are shown as the actor that bears them, in braces: `/consumers/g1/ids/{m1}`.
+An event never takes more than one line: control characters are escaped. Consumer ids, which would
+fill half a line, are replaced by their actor in braces: `/consumers/g1/ids/{m1}`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import msgspec
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.world.errors import BY_CODE
 
-#: In front of a line, so that it is found without colours too.
+#: Marks in front of a line, so that it can be found without colours.
 FAULT_MARK, RUNNER_MARK, CHOSEN_MARK, NO_MARK = "!!", "==", ">>", "  "
 
-#: What the runner says about the trial as a whole.
+#: Events of the runner about the trial as a whole.
 MILESTONES = frozenset({Kind.TRIAL_BEGAN, Kind.PHASE, Kind.REST_REACHED, Kind.REST_MISSED, Kind.TRIAL_ENDED})
 
-#: Details that the line says elsewhere, or that only machines need.
+#: Details that the line shows elsewhere, or that only programs need.
 _LEFT_OUT = frozenset(
     {
         *("of", "cxid", "thread", "data", "what", "must_outlast_session", "ephemeral", "with_session", "sampled"),
@@ -31,16 +31,16 @@ _LEFT_OUT = frozenset(
     }
 )
 
-#: Details that speak for themselves, in the order they are said; the others follow as name=value.
+#: Details that are shown without their names, in this order; the others follow as name=value.
 _BARE = (
     *("scenario", "name", "op", "fault", "target", "event", "path", "message"),
     *("outcome", "phase", "error", "why", "proof"),
 )
 
-#: Events about a session as such: they show its id.
+#: Events of a session itself. They show its id.
 _SESSION_KINDS = frozenset({Kind.SESSION_OPENED, Kind.SESSION_CLOSED, Kind.CONNECTED, Kind.DISCONNECTED, Kind.EXPIRED})
 
-#: Longer ids and kinds are rare, and push the rest of their line to the right.
+#: Longer ids and kinds are rare; they shift the rest of their line to the right.
 _ID_WIDTH, _KIND_WIDTH = 15, 15
 
 #: Longer lists are cut; `--json` shows them whole.
@@ -50,13 +50,13 @@ Shorten = Callable[[str], str]
 
 
 def id_text(event_id: EventId) -> str:
-    """`m1#45`: how ids are written everywhere a person reads or types them."""
+    """`m1#45`: an id as people read and type it."""
     return f"{event_id[0]}#{event_id[1]}"
 
 
 def shortener(events: Iterable[Event]) -> Shorten:
-    """A function that puts `{actor}` for each consumer id of a history. Where actors share an
-    id, as duplicates do, it stands as it is."""
+    """A function that replaces each consumer id of a history by `{actor}`. An id that actors share, as duplicates do,
+    stays."""
     actors: dict[str, list[str]] = {}
     for event in events:
         if event.kind is Kind.MEMBER_STARTED and event.member:
@@ -73,7 +73,7 @@ def shortener(events: Iterable[Event]) -> Shorten:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """How the events of one history are written. `origin_us`: where its time begins."""
+    """How the events of one history are written. `origin_us`: the time of the first event."""
 
     origin_us: int
     shorten: Shorten
@@ -95,7 +95,7 @@ class Lines:
         )
 
     def line(self, event: Event, chosen: EventId | None = None) -> str:
-        """The event's line, without a line feed. `chosen`: the id of the one to be marked."""
+        """The event's line, without a line feed. `chosen`: the id of the event to be marked."""
         mark = CHOSEN_MARK if event.id == chosen else mark_of(event)
         time = _ms(event.at_us - self.origin_us).rjust(self.time_width)
         event_id = id_text(event.id).ljust(self.id_width)
@@ -105,7 +105,7 @@ class Lines:
         return printable(line).rstrip()
 
     def words(self, event: Event) -> str:
-        """Who and what, in one line: place, details, member, session, zxid."""
+        """The details in one line: place, details, member, session, zxid."""
         registry = event.layer is Layer.REGISTRY
         parts = _details(event.detail or {})
         path = event.of("path")
@@ -125,7 +125,7 @@ class Lines:
 
 
 def mark_of(event: Event) -> str:
-    """The mark in front of an event's line: faults and milestones stand out."""
+    """The mark in front of an event's line, for faults and milestones."""
     if event.layer is Layer.FAULT:
         return FAULT_MARK
     return RUNNER_MARK if event.kind in MILESTONES else NO_MARK
@@ -164,7 +164,7 @@ def _details(detail: dict[str, object]) -> list[str]:
 
 
 def _parts(parts: Sequence[Sequence[str]]) -> list[str]:
-    """The operations of a multi or multi-read, those on one folder together: `get /ids/a,b`."""
+    """The operations of a multi or multi-read. Those on one folder are joined: `get /ids/a,b`."""
     together: dict[tuple[str, str], list[str]] = {}
     for operation, path in parts:
         folder, _, name = path.rpartition("/")

@@ -1,4 +1,4 @@
-"""Which events of a history are wanted: by layer, actor, kind, partition, time, or around one."""
+"""Selecting events of a history: by layer, actor, kind, partition, time, or around one event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rebalance_lab.cli.failures import Failure
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.wire.describe import describe
 
-#: Events shown on each side of `--around`, unless said otherwise.
+#: The default number of events shown on each side of `--around`.
 AROUND = 10
 
 _ID = re.compile(r"(?P<actor>.+?)[#/](?P<n>\d+)")
@@ -29,12 +29,11 @@ Word = TypeVar("Word", bound=Enum)
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The events asked for. Empty or None: any.
+    """The events to select. Empty or None: no restriction.
 
-    `place`: those that concern the partition, as owner or owned, by path, or in a list of
-    wants or conflicts; faults and the runner's phases stay, for they concern all.
-    `from_us`, `to_us`: times since the first event, both included.
-    `around`: this one and the `count` wanted ones before and after it.
+    `place`: events that concern the partition: as owner or owned, by path, or in a list of wants or conflicts. Faults
+    and the runner's phases are kept, as they concern all partitions. `from_us`, `to_us`: times since the first event,
+    both included. `around`: this event, with the `count` selected ones before and after it.
     """
 
     layers: tuple[Layer, ...] = ()
@@ -47,8 +46,8 @@ class Wanted:
     count: int = AROUND
 
     def of(self, events: Sequence[Event]) -> list[Event]:
-        """The wanted events, in their order. Raises Failure for an actor, an event or a
-        partition that the history does not know."""
+        """The selected events, in their order. Raises Failure for an actor, an event or a partition that the history
+        does not have."""
         self._known(events)
         passes = self._filter(events[0].at_us if events else 0)
         if self.around is None:
@@ -76,7 +75,7 @@ class Wanted:
         there = list(dict.fromkeys(event.actor for event in events))
         for actor in self.actors:
             if actor not in there:
-                raise Failure(f"no actor {actor} recorded anything; these did: {_named(there)}")
+                raise Failure(f"no actor {actor} recorded an event; there are: {_named(there)}")
         if self.place is not None:
             topic, partition = self.place
             places = {(event.topic, event.partition): None for event in events if event.partition is not None}
@@ -108,14 +107,14 @@ def concerns(event: Event, place: Place) -> bool:
 
 
 def index_of(events: Sequence[Event], event_id: EventId) -> int:
-    """Where in a history an event is. Raises Failure that says which ids there are."""
+    """The index of an event in a history. Raises Failure that names the existing ids."""
     for index, event in enumerate(events):
         if event.id == event_id:
             return index
     numbers = [event.n for event in events if event.actor == event_id[0]]
     if not numbers:
         actors = _named(dict.fromkeys(event.actor for event in events))
-        raise Failure(f"there is no event {id_text(event_id)}: no actor {event_id[0]}; these recorded: {actors}")
+        raise Failure(f"there is no event {id_text(event_id)}: no actor {event_id[0]}; there are: {actors}")
     raise Failure(
         f"there is no event {id_text(event_id)}: {event_id[0]} recorded {event_id[0]}#{min(numbers)} to "
         f"{event_id[0]}#{max(numbers)}"
@@ -147,7 +146,7 @@ def place_of(text: str) -> Place:
 
 
 def words_of(texts: Sequence[str] | None) -> tuple[str, ...]:
-    """Names given by commas, by repeating an option, or both; in their order, each once."""
+    """Names separated by commas, from repeated options, or both; in their order, each once."""
     parts = (part.strip() for text in texts or () for part in text.split(","))
     return tuple(dict.fromkeys(part for part in parts if part))
 
@@ -157,5 +156,5 @@ def members_of(option: str, kind: type[Word], texts: Sequence[str] | None) -> tu
     known = {str(each.value): each for each in kind}
     for word in words_of(texts):
         if word not in known:
-            raise Failure(f"{option} {word}: there is none; there are: {', '.join(known)}")
+            raise Failure(f"{option} {word} does not exist; there are: {', '.join(known)}")
     return tuple(known[word] for word in words_of(texts))

@@ -1,4 +1,4 @@
-"""From what the lab raises to one line that a person can act on."""
+"""From the lab's errors to one line for the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ AS_EXPECTED = 0
 SURPRISE = 1
 UNKNOWN = 2
 
-#: Errors whose message is written for people: it says what was wrong and what to do.
+#: Errors whose messages are written for users: they name what is wrong and what to do.
 SPOKEN = (PlanError, HistoryError, TrialError, FixtureConflict, EmbeddedServerError, SparkStartError, ZooKeeperError)
 
 
@@ -41,7 +41,7 @@ def spoken() -> Iterator[None]:
 
 
 def writable_store(store: Path) -> Path:
-    """The store, made if need be. Raises Failure when nothing can be written there."""
+    """The store, created if it does not exist. Raises Failure if it cannot be written to."""
     probe = store / ".writable"
     try:
         store.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ def writable_store(store: Path) -> Path:
 
 
 def exit_code(statuses: list[str]) -> int:
-    """The exit code for statuses of trials or claims; what was not run does not count."""
+    """The exit code for statuses of trials or claims. What was not run does not count."""
     if "surprise" in statuses:
         return SURPRISE
     return UNKNOWN if "unknown" in statuses else AS_EXPECTED

@@ -1,4 +1,4 @@
-"""`history`: recorded trials, read and compared in the terminal."""
+"""`history`: read and compare recorded trials in the terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rebalance_lab.history.files import History, Trial, load
 
 history = typer.Typer(name="history", help="Read recorded trials, event by event.", no_args_is_help=True)
 
-#: Colour of a layer's lines on a terminal. Operations are the most, and stay as they are.
+#: Colours of layers on a terminal. Operations, which are the most frequent, have none.
 STYLES = {Layer.FAULT: "bold red", Layer.BELIEF: "green", Layer.REGISTRY: "cyan", Layer.EFFECT: "dim"}
 
 _Texts = list[str] | None
@@ -31,16 +31,17 @@ _Texts = list[str] | None
 def show(
     trial: TrialArgument,
     *,
-    layer: Annotated[_Texts, typer.Option(help="belief, registry, effect, fault, op.", metavar="A,B")] = None,
-    actor: Annotated[_Texts, typer.Option(help="Who recorded it: m1, runner, zookeeper.", metavar="A,B")] = None,
-    kind: Annotated[_Texts, typer.Option(help="What happened: owned, watch-fired, …", metavar="A,B")] = None,
+    layer: Annotated[_Texts, typer.Option(help="Layers: belief, registry, effect, fault, op.", metavar="A,B")] = None,
+    actor: Annotated[_Texts, typer.Option(help="The recording actor: m1, runner, zookeeper.", metavar="A,B")] = None,
+    kind: Annotated[_Texts, typer.Option(help="Kinds of events: owned, watch-fired, …", metavar="A,B")] = None,
     partition: Annotated[
-        str | None, typer.Option(help="What concerns this partition, with phases and faults.", metavar="T/N")
+        str | None, typer.Option(help="Events of this partition, with phases and faults.", metavar="T/N")
     ] = None,
-    from_ms: Annotated[float | None, typer.Option(help="Not before this time.", metavar="MS")] = None,
-    to_ms: Annotated[float | None, typer.Option(help="Not after this time.", metavar="MS")] = None,
+    from_ms: Annotated[float | None, typer.Option(help="Events from this time on.", metavar="MS")] = None,
+    to_ms: Annotated[float | None, typer.Option(help="Events up to this time.", metavar="MS")] = None,
     around: Annotated[
-        str | None, typer.Option(help=f"One event and COUNT ({AROUND}) before and after.", metavar="ID[:COUNT]")
+        str | None,
+        typer.Option(help=f"An event, and COUNT (default {AROUND}) before and after it.", metavar="ID[:COUNT]"),
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
@@ -55,7 +56,7 @@ def show(
     {actor}. --json prints every field, one event per line.
     """
     if from_ms is not None and to_ms is not None and from_ms > to_ms:
-        raise Failure(f"--from-ms {from_ms:g} is after --to-ms {to_ms:g}: nothing lies between")
+        raise Failure(f"--from-ms {from_ms:g} is after --to-ms {to_ms:g}: there is nothing in between")
     chosen, count = (None, AROUND) if around is None else around_of(around)
     wanted = Wanted(
         layers=members_of("--layer", Layer, layer),
@@ -83,9 +84,9 @@ def show(
 @history.command()
 def compare(
     left: Annotated[str, typer.Argument(help="A trial's folder, or its name in the store.", metavar="A")],
-    right: Annotated[str, typer.Argument(help="Another.", metavar="B")],
+    right: Annotated[str, typer.Argument(help="Another trial.", metavar="B")],
     *,
-    context: Annotated[int, typer.Option("--context", help="Events shown before and after.", min=0)] = 5,
+    context: Annotated[int, typer.Option("--context", help="Events shown before and after the difference.", min=0)] = 5,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
 ) -> None:
@@ -110,7 +111,7 @@ def head(trial: Trial) -> None:
 
 
 def put(lines: Iterable[tuple[str, Event]]) -> None:
-    """Print lines of events: in colour and cut at its edge on a terminal, whole in a pipe."""
+    """Print lines of events: coloured and cut at its edge on a terminal, whole in a pipe."""
     if not sys.stdout.isatty():
         for line, _ in lines:
             print(line)
@@ -151,13 +152,13 @@ def _tell(ours: History, theirs: History, found: Difference | None, context: int
         chosen = None if differs is None else differs.id
         put((f"{name}  {lines.line(event, chosen)}", event) for event in side)
         if differs is None:
-            print(f"{name}  (it has ended)")
+            print(f"{name}  (ended)")
     what = f" in: {', '.join(found.fields)}" if found.fields else ""
     note(f"the same up to event {found.index}; event {found.index + 1} differs{what}")
 
 
 def _unlike(left: Trial, right: Trial) -> str:
-    """In which settings two trials differ; empty for the same experiment."""
+    """The settings in which two trials differ; empty if the experiments are the same."""
     names = ("scenario", "world", "rules", "seed", "control", "plant")
     pairs = [(name, getattr(left, name), getattr(right, name)) for name in names]
     settings = sorted(set(left.parameters) | set(right.parameters))

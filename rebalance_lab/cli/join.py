@@ -24,7 +24,7 @@ from rebalance_lab.world.live.security import BadSecurity
 from rebalance_lab.zkclient import ZkTimeoutException
 from zkconsumer.errors import IllegalArgumentException, InvalidConfigException, NotSupported
 
-#: What a member refuses or gives up with, in words its user knows.
+#: Errors with which a member refuses or gives up. Their messages are written for users.
 REFUSALS = (
     BadConnectString,
     BadSecurity,
@@ -37,11 +37,11 @@ REFUSALS = (
     ZkTimeoutException,
 )
 
-#: Nobody wants as many; each is a name in a list that every member sorts.
+#: Far more than needed. Each stream is a name in a list that every member sorts.
 STREAMS_LIMIT = 10_000
 
 
-#: Events that people are told of on stderr; a warning brings its own words.
+#: Events that are reported on stderr; a warning has its own message.
 TOLD = {
     Kind.WARNED: "warning",
     Kind.EXPIRED: "the ZooKeeper session has ended: others may own these partitions already",
@@ -56,7 +56,7 @@ class OwnershipLines:
         self._told: list[TopicPartition] = []
 
     def event(self, event: Event) -> None:
-        """Print on stderr what people are told of, and keep when and whose ownership changed."""
+        """Report an event on stderr if it matters to the user, and keep the time and the owner of changes."""
         if event.kind is Kind.MEMBER_STARTED:
             _say(f"joining as {event.member}; Ctrl-C leaves")
         elif event.kind in TOLD:
@@ -85,21 +85,21 @@ def join(
     zookeeper: ZooKeeperOption,
     group: Annotated[
         str | None,
-        typer.Option("--group", help="The consumer group; as described there is a default one.", metavar="G"),
+        typer.Option("--group", help="The consumer group; the described rules have a default group.", metavar="G"),
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="A topic, and its number of streams (1).", metavar="T[:STREAMS]")
+        list[str] | None, typer.Option("--topic", help="A topic, and its streams (default 1).", metavar="T[:STREAMS]")
     ] = None,
     whitelist: Annotated[
         str | None,
-        typer.Option("--whitelist", help="Topics that match, and streams for all of them.", metavar="REGEX[:STREAMS]"),
+        typer.Option("--whitelist", help="Read topics that match; STREAMS for all.", metavar="REGEX[:STREAMS]"),
     ] = None,
     blacklist: Annotated[
-        str | None, typer.Option("--blacklist", help="Topics that do not match.", metavar="REGEX[:STREAMS]")
+        str | None, typer.Option("--blacklist", help="Read topics that do not match.", metavar="REGEX[:STREAMS]")
     ] = None,
     rules: RulesOption = Rules.described,
     assignor: Annotated[
-        str | None, typer.Option("--assignor", help="range, roundrobin or ceil; else as the rule set has it.")
+        str | None, typer.Option("--assignor", help="range, roundrobin or ceil; default: that of the rule set.")
     ] = None,
     config: Annotated[
         list[str] | None,
@@ -114,7 +114,7 @@ def join(
     Prints a JSON line for each change of what the member owns.
     """
     if [bool(topic), whitelist is not None, blacklist is not None].count(True) != 1:
-        raise Failure("say what to consume: --topic, as often as you like, or --whitelist, or --blacklist")
+        raise Failure("name what to consume: one or more --topic, or --whitelist, or --blacklist")
     regex, streams = _filter("--blacklist" if whitelist is None else "--whitelist", whitelist or blacklist)
     lines = OwnershipLines()
     with spoken():
@@ -140,13 +140,13 @@ def join(
 
 
 def _settings(group: str | None, config: list[str] | None) -> dict[str, str]:
-    """The settings of --config. Raises Failure for one that is given in two ways."""
+    """The settings of --config. Raises Failure for a setting that is given twice."""
     if group == "":
         raise Failure("--group is empty; give the group a name")
     settings = key_values(config, "--config")
     for key, option, given in ((CONNECT, "--zookeeper", True), (GROUP, "--group", group is not None)):
         if given and key in settings:
-            raise Failure(f"--config {key} and {option} say the same; give one of them")
+            raise Failure(f"--config {key} and {option} set the same; give only one of them")
     return settings
 
 
@@ -162,7 +162,7 @@ def _streams(texts: list[str]) -> dict[str, int]:
 
 
 def _filter(option: str, text: str | None) -> tuple[str, int]:
-    """`REGEX[:STREAMS]`. A colon that no number follows belongs to the regex. Raises Failure."""
+    """`REGEX[:STREAMS]`. A colon without a number after it belongs to the regex. Raises Failure."""
     regex, colon, count = (text or "").rpartition(":")
     if not colon or not (count.isascii() and count.isdigit()):
         return text or "", 1
@@ -176,7 +176,7 @@ def _is_count(text: str) -> bool:
 
 
 def _run(consumer: Consumer) -> None:
-    """Join; leave on the first signal. A second one ends the command while a clean leave hangs."""
+    """Join; leave on the first signal. A second signal ends the command if the clean leave hangs."""
     asked = False
 
     def leave(_number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""The app: every command, and how it ends."""
+"""The app: all commands, and how they end."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rebalance_lab.cli.topics import topics
 from rebalance_lab.cli.whatif import whatif
 from rebalance_lab.cli.zookeeper import zookeeper
 
-#: Shells report a command that SIGINT ended as 128 + 2.
+#: The exit code that shells report for a command ended by SIGINT: 128 + 2.
 INTERRUPTED = 130
 
 NAME = "rebalance-lab"
@@ -50,7 +50,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _common(
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log what is done, on stderr.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Log each step on stderr.")] = False,
     _version: Annotated[
         bool, typer.Option("--version", help="Print the version.", callback=_print_version, is_eager=True)
     ] = False,
@@ -70,7 +70,7 @@ app.add_typer(whatif, rich_help_panel="Hands on")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command line; returns the exit code. The console script."""
+    """Run one command line; returns the exit code. This is the console script."""
     try:
         code = app(arguments, prog_name=NAME, standalone_mode=False)
     except Failure as failure:
@@ -78,10 +78,10 @@ def main(arguments: list[str] | None = None) -> int:
     except TyperException as error:
         return _fail(f"{error.format_message() or 'no command was given'} (see {NAME} --help)")
     except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED  # typer's own way with Ctrl-C is to return this
+        code = INTERRUPTED  # typer itself returns this on Ctrl-C
     if code == INTERRUPTED:
         print(
-            f"{NAME}: interrupted; a trial that was under way, if any, is left without its end and does not count",
+            f"{NAME}: interrupted; a trial that was under way is left incomplete and does not count",
             file=sys.stderr,
         )
     return code if isinstance(code, int) else 0

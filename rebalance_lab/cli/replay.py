@@ -1,4 +1,4 @@
-"""`replay`: a stored trial again, whole or up to one of its events."""
+"""`replay`: run a stored trial again, completely or up to one of its events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def replay(
     *,
     until: Annotated[
         str | None,
-        typer.Option(help="Stop at the N-th event of the history, or at the one with this id.", metavar="N|ID"),
+        typer.Option(help="Stop at the N-th event of the history, or at the event with this id.", metavar="N|ID"),
     ] = None,
     tasks: Annotated[bool, typer.Option("--tasks", help="With --until: every task and what it waits for.")] = False,
     store: StoreOption = DEFAULT_STORE,
@@ -49,17 +49,20 @@ def replay(
     shown with what it waits for at that moment.
     """
     if tasks and until is None:
-        raise Failure("--tasks shows a moment: name it with --until N, or --until ACTOR#N")
+        raise Failure("--tasks needs --until N or --until ACTOR#N, the event at which tasks are shown")
     folder = trial_folder(trial, store)
     with spoken():
         if until is not None:
             _stop(folder, until, tasks=tasks, as_json=as_json)
             return
-        stored = load(folder)  # whole: a history that was changed is not compared with
+        stored = load(folder)  # checked as a whole: a changed history is refused
         before = stored.trial
         plan = api.plan_of(folder)
         if before.world != "simulated":
-            print("This trial ran on real processes: same parameters, but the schedule may differ.", file=sys.stderr)
+            print(
+                "This trial ran on real processes. The parameters are the same, but the schedule may differ.",
+                file=sys.stderr,
+            )
             with progress().status(f"{plan.trial_id}: running"):
                 result = api.run(plan, writable_store(store))
             _tell(result, before, None, as_json=as_json)
@@ -87,7 +90,7 @@ def _tell(result: api.TrialResult, before: Trial, same: bool | None, *, as_json:
 
 
 def _first_difference(before: History, after: History) -> str:
-    """The first event that two histories do not share, in words."""
+    """The first event in which two histories differ, in words."""
     old, new = before.events, after.events
     found = first_difference(old, new)
     assert found is not None, "their hashes differ"

@@ -1,4 +1,4 @@
-"""`report`: one HTML page of a store, or of one trial."""
+"""`report`: an HTML page of a store, or of one trial."""
 
 from __future__ import annotations
 
@@ -19,21 +19,23 @@ from rebalance_lab.report import shown_trials, summary, trace_of, write, write_t
 def report(
     what: Annotated[
         str | None,
-        typer.Argument(help="A trial or a store; the store of --store where left out.", metavar="[TRIAL|STORE]"),
+        typer.Argument(help="A trial or a store; default: the store of --store.", metavar="[TRIAL|STORE]"),
     ] = None,
     *,
     store: StoreOption = DEFAULT_STORE,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="The page; STORE/report.html or STORE/pages/TRIAL.html.", metavar="FILE"),
+        typer.Option("--out", help="The page; default: STORE/report.html or STORE/pages/TRIAL.html.", metavar="FILE"),
     ] = None,
     pages: Annotated[
         bool,
-        typer.Option("--pages/--no-pages", help="Of a store: also a page for each trial it shows, in STORE/pages."),
+        typer.Option("--pages/--no-pages", help="For a store: also write a page for each trial shown, in STORE/pages."),
     ] = True,
     trace: Annotated[
         Path | None,
-        typer.Option("--trace", help="Of a trial: also a trace for Perfetto or chrome://tracing.", metavar="FILE"),
+        typer.Option(
+            "--trace", help="For a trial: also write a trace for Perfetto or chrome://tracing.", metavar="FILE"
+        ),
     ] = None,
 ) -> None:
     """Write a store, or one trial, as an HTML page that opens from disk."""
@@ -42,9 +44,9 @@ def report(
         _of_trial(place, out, trace)
         return
     if trace is not None:
-        raise Failure(f"--trace is of one trial: rebalance-lab report TRIAL --trace {trace}")
+        raise Failure(f"--trace needs one trial: rebalance-lab report TRIAL --trace {trace}")
     if not trial_folders(place):
-        raise Failure(f"{place} holds no trial; make some: rebalance-lab run zombie --store {place}")
+        raise Failure(f"{place} holds no trial; run some: rebalance-lab run zombie --store {place}")
     analysis = analysed(place, shown_trials)
     with spoken():
         page = write(analysis, place, out or place / "report.html", with_pages=pages)

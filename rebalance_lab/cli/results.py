@@ -1,4 +1,4 @@
-"""Trials' results as JSON and as text."""
+"""Results of trials as JSON and as text."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def show(result: TrialResult) -> None:
 
 
 def _heading(outcome: Outcome, expected: str | None) -> str | None:
-    """Under which of HEADINGS a finding is shown; None for one that is only named."""
+    """The one of HEADINGS under which a finding is shown; None for a check that is only named."""
     if outcome == Outcome.UNKNOWN:
         return None
     if expected not in (None, outcome):
@@ -91,7 +91,7 @@ def _heading(outcome: Outcome, expected: str | None) -> str | None:
 
 
 def _show_finding(result: TrialResult, name: str, expected: str | None) -> None:
-    """One check: its name, outcome and reason. `expected`: the outcome to be named beside its own."""
+    """One check: its name, outcome and reason. `expected`: the expected outcome, shown if not None."""
     finding = result.findings[name]
     longest = finding.measures.get("longest_us")
     facts = [styled(finding.outcome), *([f"expected {expected}"] if expected else [])]
@@ -101,7 +101,7 @@ def _show_finding(result: TrialResult, name: str, expected: str | None) -> None:
 
 
 def _doubts(result: TrialResult) -> Mapping[str, list[str]]:
-    """Why checks are unknown, each reason with the names of its checks."""
+    """The reasons why checks are unknown, each with the names of its checks."""
     found: dict[str, list[str]] = {}
     for name, finding in result.findings.items():
         if finding.outcome == Outcome.UNKNOWN:

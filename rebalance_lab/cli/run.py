@@ -30,12 +30,12 @@ log = structlog.get_logger()
 
 
 def run(
-    scenario: Annotated[str, typer.Argument(help="Its name; see `scenarios`.", metavar="SCENARIO")],
+    scenario: Annotated[str, typer.Argument(help="A scenario; `scenarios` lists them.", metavar="SCENARIO")],
     *,
     world: WorldOption = World.simulated,
     rules: TrialRulesOption = None,
     members: MembersOption = Members.ours,
-    seed: Annotated[int, typer.Option("--seed", help="Chooses every schedule of a simulated trial.", min=0)] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Determines every schedule of a simulated trial.", min=0)] = 1,
     control: ControlOption = False,
     settings: SetOption = None,
     store: StoreOption = DEFAULT_STORE,

@@ -1,4 +1,4 @@
-"""`scenarios`: what can be run, and what can be set."""
+"""`scenarios`: the scenarios, and the settings of one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from rebalance_lab.trials.scenario import Scenario
 
 
 def scenarios(
-    name: Annotated[str | None, typer.Argument(help="Show the settings of this one.")] = None,
+    name: Annotated[str | None, typer.Argument(help="The scenario whose settings are shown.")] = None,
     *,
     as_json: JsonOption = False,
 ) -> None:
-    """List the scenarios; with a name, its settings."""
+    """List the scenarios, or the settings of one."""
     with spoken():
         chosen = [scenario(each) for each in ([name] if name else scenario_names())]
     if as_json:
@@ -28,7 +28,7 @@ def scenarios(
     elif name is None:
         rows = [(each.name, ", ".join(each.claims), escape(each.summary)) for each in chosen]
         answer().print(table("Scenarios", ("scenario", "claims", "what happens"), rows))
-        say("Settings of one: rebalance-lab scenarios NAME. Run it: rebalance-lab run NAME")
+        say("Show the settings of one: rebalance-lab scenarios NAME\nRun one: rebalance-lab run NAME")
     else:
         _show(chosen[0])
 
@@ -54,7 +54,7 @@ def _show(each: Scenario) -> None:
 
 
 def _range(parameter: Parameter) -> str:
-    """`1–5000`: the least and the largest value of a number."""
+    """`1–5000`: the smallest and the largest value of a number."""
     if parameter.maximum is None:
         return ""
     return f"{'' if parameter.minimum is None else parameter.minimum}–{parameter.maximum}"

@@ -1,4 +1,4 @@
-"""`shrink`: a smaller trial that shows the same finding."""
+"""`shrink`: find a smaller trial that shows the same finding."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ def shrink(
     trial: TrialArgument,
     *,
     check: Annotated[
-        str | None, typer.Option(help="Keep this check's finding; else the first surprise, or the only violation.")
+        str | None,
+        typer.Option(help="The check whose finding is kept; default: the first surprise, or the only violation."),
     ] = None,
-    runs: Annotated[int, typer.Option("--runs", help="Simulated trials it may run.", min=1)] = RUNS_LIMIT,
+    runs: Annotated[
+        int, typer.Option("--runs", help="The largest number of simulated trials to run.", min=1)
+    ] = RUNS_LIMIT,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
 ) -> None:
@@ -66,7 +69,7 @@ def _show(found: Shrunk) -> None:
     say(f"{found.target.check} {styled(found.target.outcome)}{surprise}", lead="finding  ")
     say(with_actors(found.result.findings[found.target.check].why), lead="why      ", markup=False)
     say(f"{found.events[0]} before, {found.events[1]} now, after {found.runs} runs", lead="events   ")
-    say(", ".join(found.changes) or "none: nothing smaller shows it", lead="changes  ", markup=False)
+    say(", ".join(found.changes) or "none: no smaller trial shows the finding", lead="changes  ", markup=False)
     console = answer()
     console.print(f"trial    {found.result.folder}", soft_wrap=True, markup=False)
     console.print(f"command  {found.command}", soft_wrap=True, markup=False)

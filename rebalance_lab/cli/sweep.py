@@ -37,22 +37,22 @@ from rebalance_lab.trials.plan import Plan, run_command
 
 log = structlog.get_logger()
 
-#: Trials that are unknown, listed with their replay command. Surprises are listed all.
+#: At most so many unknown trials are listed with their replay commands. All surprises are listed.
 UNKNOWN_LISTED_LIMIT = 5
 
 
 def sweep(
-    scenario: Annotated[str, typer.Argument(help="Its name; see `scenarios`.", metavar="SCENARIO")],
+    scenario: Annotated[str, typer.Argument(help="A scenario; `scenarios` lists them.", metavar="SCENARIO")],
     *,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting with one value or several.", metavar="K=A,B,C")
+        list[str] | None, typer.Option("--set", help="Values of a setting; plant=NAME plants a bug.", metavar="K=A,B,C")
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", help="Trials of each combination, seeds 1 to N.", min=1)] = 10,
-    processes: Annotated[int, typer.Option("--processes", help="Local processes.", min=1)] = 2,
+    seeds: Annotated[int, typer.Option("--seeds", help="Trials of each combination, with seeds 1 to N.", min=1)] = 10,
+    processes: Annotated[int, typer.Option("--processes", help="Local processes that run trials.", min=1)] = 2,
     master: Annotated[
         str | None,
         typer.Option(
-            "--master", help="Run on Spark instead: local[4], or a cluster that sees the store.", metavar="URL"
+            "--master", help="Run on Spark instead: local[4], or a cluster that can reach the store.", metavar="URL"
         ),
     ] = None,
     world: WorldOption = World.simulated,
@@ -99,7 +99,7 @@ def _told(every: Iterator[api.Ended], store: Path, *, as_json: bool) -> Iterator
 
 
 def _values(keys: list[str], of: Plan | Trial) -> tuple[str, ...]:
-    """What a plan or a trial has for the settings that were swept."""
+    """The values of the swept settings in a plan or trial."""
     return tuple(str((of.plant or "") if key == api.PLANT else of.parameters[key]) for key in keys)
 
 
@@ -140,7 +140,7 @@ def _show_group(group: list[api.TrialResult], console: Console) -> None:
 
 
 def _name_odd(keys: list[str], results: list[api.TrialResult], console: Console) -> None:
-    """Name the trials that were not as expected: every surprise, some that are unknown."""
+    """Name the trials that were not as expected: every surprise, and some of the unknown ones."""
     odd = sorted((each for each in results if each.status != api.AS_EXPECTED), key=_order)
     surprises = [each for each in odd if each.status == api.SURPRISE]
     unknown = [each for each in odd if each.status == api.UNKNOWN]
@@ -157,7 +157,7 @@ def _name_odd(keys: list[str], results: list[api.TrialResult], console: Console)
 
 
 def _name_failed(keys: list[str], failed: list[api.FailedTrial], store: Path, console: Console) -> None:
-    """Name every trial that did not get to its end, with the command that runs it."""
+    """Name every trial that did not complete, with the command that runs it."""
     for each in sorted(failed, key=lambda one: (one.plan.trial_id.replace(f"-s{one.plan.seed}", ""), one.plan.seed)):
         why = each.why.splitlines()[0]
         told = f"failed: {_which(keys, each.plan)}: {why}: {run_command(each.plan, store)}"
@@ -178,18 +178,18 @@ def _shape_of_failed(failed: api.FailedTrial, store: Path) -> dict[str, object]:
 
 
 def shrink_command(folder: Path) -> str:
-    """What a person types to have a smaller trial with the same finding."""
+    """The command that finds a smaller trial with the same finding."""
     return f"rebalance-lab shrink {shlex.quote(str(folder))} --store {shlex.quote(str(folder.parent))}"
 
 
 def _order(result: api.TrialResult) -> tuple[str, int]:
-    """By everything that makes a trial, seeds as numbers."""
+    """A sort key of everything that defines a trial, with seeds as numbers."""
     trial = result.trial
     return (trial.id.replace(f"-s{trial.seed}", ""), trial.seed)
 
 
 def _counts(group: list[api.TrialResult], check: str) -> list[str]:
-    """Trials to which the check applies, and how many of them have each outcome."""
+    """The number of trials to which the check applies, and how many have each outcome."""
     found = [str(result.findings[check].outcome) for result in group if check in result.findings]
     tally = Counter(found)
     return [str(len(found)), *(str(tally[outcome]) for outcome in ("clean", "violated", "unknown"))]

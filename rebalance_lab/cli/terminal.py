@@ -1,4 +1,4 @@
-"""What people see: consoles, tables, logs."""
+"""Output for people: consoles, tables, logs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rich.text import Text
 
 T = TypeVar("T")
 
-#: Widths where neither a terminal nor COLUMNS gives one: of lines that are read, and of tables.
+#: Widths of prose and of tables if neither a terminal nor COLUMNS gives one.
 PROSE_WIDTH = 80
 TABLE_WIDTH = 120
 
@@ -56,9 +56,9 @@ def answer() -> Console:
 
 
 def say(text: str, *, lead: str = "", markup: bool = True) -> None:
-    """Print prose on stdout, wrapped at the terminal's width. The lines after the first are indented by
-    the length of `lead`, which stands before it. Longer words than a line stay whole. `markup`: rich's, in
-    `text`; `lead` always has it."""
+    """Print prose on stdout, wrapped at the terminal's width. `lead` stands before the first line; the other lines
+    are indented by its length. A word longer than a line stays whole. `markup`: whether rich's markup in `text` is
+    applied; in `lead` it always is."""
     console = _answer(PROSE_WIDTH)
     head = Text.from_markup(lead)
     told = Text.from_markup(text) if markup else Text(text)
@@ -70,7 +70,7 @@ def say(text: str, *, lead: str = "", markup: bool = True) -> None:
 
 
 def note(text: str) -> None:
-    """Print a remark between lines of data: wrapped as `say` does, each line after `# `."""
+    """Print a remark between lines of data, wrapped like `say`, each line after `# `."""
     width = _answer(PROSE_WIDTH).width - len("# ")
     edges = [0, *_breaks(text, width), len(text)]
     for begin, end in pairwise(edges):
@@ -78,7 +78,7 @@ def note(text: str) -> None:
 
 
 def _breaks(text: str, width: int) -> Iterator[int]:
-    """Where the lines of a text begin, but for the first."""
+    """The begins of all lines of a text except the first."""
     begin = 0
     for word in re.finditer(r"\S+", text):
         if word.end() - begin > width and word.start() > begin:
@@ -92,7 +92,7 @@ def progress() -> Console:
 
 
 def watched(every: Iterable[T], total: int, what: str = "trials") -> Iterator[T]:
-    """All of `every`, with a bar on stderr where that is a terminal."""
+    """All of `every`, with a progress bar if stderr is a terminal."""
     console = progress()
     with Progress(console=console, disable=not console.is_terminal, transient=True) as bar:
         task = bar.add_task(what, total=total)
@@ -110,7 +110,7 @@ def set_up_logs(*, verbose: bool) -> None:
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty()),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.DEBUG if verbose else logging.WARNING),
-        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # the stderr of then, not of now
+        logger_factory=lambda *_: structlog.PrintLogger(sys.stderr),  # looked up when a log is written
         cache_logger_on_first_use=False,
     )
 
@@ -122,7 +122,7 @@ def styled(word: str) -> str:
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Sequence[str] = ()) -> Table:
-    """A table; columns named in `numbers` are set to the right."""
+    """A table. Columns named in `numbers` are aligned to the right."""
     drawn = Table(title=title, title_justify="left", title_style="bold", header_style="bold")
     for name in columns:
         drawn.add_column(name, justify="right" if name in numbers else "left", overflow="fold")
@@ -132,18 +132,18 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, 
 
 
 def print_json(value: Any) -> None:
-    """One JSON line on stdout, at once."""
+    """Print one JSON line on stdout, and flush it."""
     print(msgspec.json.encode(value).decode(), flush=True)
 
 
 @contextmanager
 def pipeable() -> Iterator[None]:
-    """For answers that people pipe into `head`: a reader that has read enough is no failure."""
+    """For answers that may be piped into `head`: it is not an error if the reader closes the pipe."""
     try:
         yield
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is still buffered is flushed at exit: it must go somewhere that takes it.
+        # Buffered output is flushed at exit, and must go where it can be written.
         devnull = os.open(os.devnull, os.O_WRONLY)
         os.dup2(devnull, sys.stdout.fileno())
         os.close(devnull)

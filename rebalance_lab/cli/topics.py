@@ -1,4 +1,4 @@
-"""`topics`: what members need to know of topics."""
+"""`topics`: create what members need to know of topics."""
 
 from __future__ import annotations
 
@@ -18,16 +18,18 @@ def topics(
     *,
     zookeeper: ZooKeeperOption,
     create: Annotated[str, typer.Option("--create", help="The topic to create.", metavar="TOPIC")],
-    partitions: Annotated[int, typer.Option("--partitions", help="How many.", min=1)],
+    partitions: Annotated[int, typer.Option("--partitions", help="Number of partitions.", min=1)],
     fixture: Annotated[
-        bool, typer.Option("--fixture", help="Write the znodes of brokers and topic; there are no brokers.")
+        bool, typer.Option("--fixture", help="Write the znodes of brokers and topic, without real brokers.")
     ] = False,
-    brokers: Annotated[int, typer.Option("--brokers", help="Broker znodes, ids from 0.", min=0)] = 1,
+    brokers: Annotated[int, typer.Option("--brokers", help="Number of broker znodes, with ids from 0.", min=0)] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a topic. Asking again for the same changes nothing."""
+    """Create a topic. Repeating the command changes nothing."""
     if not fixture:
-        raise Failure("--create needs brokers, which are not built yet; --fixture writes the znodes without them")
+        raise Failure(
+            "--create needs brokers, which this lab does not have yet; --fixture writes the znodes without brokers"
+        )
     with spoken():
         try:
             created = create_topic(zookeeper, create, partitions, brokers=brokers)
@@ -40,4 +42,4 @@ def topics(
     if as_json:
         print_json({"created": created})
     else:
-        print("\n".join(f"created {path}" for path in created) or "nothing to do: all of it is there")
+        print("\n".join(f"created {path}" for path in created) or "nothing to do: everything exists")

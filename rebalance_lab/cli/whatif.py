@@ -1,4 +1,4 @@
-"""`whatif`: what each rule would do to a group of one's own; nothing is started for it."""
+"""`whatif`: what each rule would do to a group of your own. Nothing is started."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from rebalance_lab.cli.failures import AS_EXPECTED, UNKNOWN, Failure, spoken
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.cli.whatif_assign import answer_assign
 
-whatif = typer.Typer(name="whatif", help="What each rule would do to your own group.")
+whatif = typer.Typer(name="whatif", help="Show what each rule would do to your own group.")
 
 
 @whatif.callback()
 def _several() -> None:
-    """Keeps `assign` a word of its own: with one command alone typer would drop it."""
+    """Keeps `assign` a subcommand: typer would drop it if it is the only one."""
 
 
 @whatif.command()
@@ -26,7 +26,11 @@ def assign(
     files: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="JSON lines; else standard input.", metavar="[FILE]...", exists=True, dir_okay=False, readable=True
+            help="Files of JSON lines; default: standard input.",
+            metavar="[FILE]...",
+            exists=True,
+            dir_okay=False,
+            readable=True,
         ),
     ] = None,
 ) -> None:
@@ -35,26 +39,28 @@ def assign(
     In: {"assignor": "range", "members": [{"consumer_id": "c1",
     "topics": {"t": 2}}], "topics": {"t": 5}}
 
-    The assignor is range, roundrobin or ceil. A member's topics are names,
-    each with its streams; with "pattern": "white_list" or "black_list",
-    one regex. The group's topics are all that exist, each with its
-    partitions. "previous" may hold an assignment to compare with.
+    The assignor is range, roundrobin or ceil. A member's "topics" maps each
+    topic to its streams; with "pattern": "white_list" or "black_list" it
+    maps one regex to its streams. The group's "topics" maps every existing
+    topic to its number of partitions. "previous" may hold an assignment to
+    compare with.
 
     Out: {"assignment": [[["t", 0], "c1-0"], …], "balance": {"threads": 1,
     "members": 0}, "movement": {"threads": 2, "members": 2}}
 
-    Balance is the most minus the least partitions. Movement, if there is a
-    "previous", counts partitions that changed hands. Where members would
-    disagree, "inconsistent" and the "unowned" partitions are told.
+    Balance is the largest minus the smallest number of partitions. With a
+    "previous", movement counts the partitions that changed their owner. If
+    members would disagree, the answer has "inconsistent" and the "unowned"
+    partitions.
 
-    A line that cannot be dealt gives {"error": …}, and the rest goes on.
+    A line with an error is answered by {"error": …}; the others are dealt.
     Exit 0: every line was dealt. 2: some were not.
     """
     _answer_all(files, answer_assign)
 
 
 def _answer_all(files: list[Path] | None, answer: Callable[[bytes], dict[str, Any]]) -> None:
-    """Print the answer to each line, in order; blank lines are passed over."""
+    """Print the answer to each line, in order. Blank lines are skipped."""
     failed = False
     with spoken():
         for line in _lines(files):

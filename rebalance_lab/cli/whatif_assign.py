@@ -1,4 +1,4 @@
-"""What an assignor would deal to a group that is described in one line of JSON."""
+"""What an assignor would deal to a group that one line of JSON describes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.registration import BLACK_LIST, STATIC, WHITE_LIST, Registration
 from zkconsumer.contexts import contexts
 
-#: More than any group has; what is larger is a slip of the pen, and would fill the memory.
+#: More than any group has. A larger number is a typing error, and would fill the memory.
 MOST_PARTITIONS = MOST_THREADS = 1_000_000
 MOST_SHARES = 100_000_000
 
@@ -44,11 +44,11 @@ class GroupMember(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A group, and the rule to deal by. Fields of other names are passed over.
+    """A group, and the rule to deal by. Unknown fields are ignored.
 
-    - `topics`: every topic that exists -> its number of partitions.
-    - `assignor`, `strategy`: the rule; either name will do.
-    - `previous`: rows of an assignment that came before, `[[topic, partition], thread]`.
+    - `topics`: every existing topic -> its number of partitions.
+    - `assignor`, `strategy`: the rule; either name can be used.
+    - `previous`: rows of an earlier assignment, `[[topic, partition], thread]`.
     """
 
     members: Annotated[tuple[GroupMember, ...], msgspec.Meta(min_length=1)]
@@ -59,15 +59,15 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Impossible(ValueError):
-    """No group can be as the line has it. The message names the field and says what to write."""
+    """There can be no such group. The message names the field and what to write."""
 
 
 _decoder = msgspec.json.Decoder(Case)
 
 
 def answer_assign(line: bytes) -> dict[str, Any]:
-    """The answer to one line: `{"assignment": …}`, or `{"error": …}` when the line is no group
-    that could be, or the rule refuses it."""
+    """The answer to one line: `{"assignment": …}`, or `{"error": …}` if there can be no such group, or the rule
+    refuses it."""
     try:
         return _deal(_decoder.decode(line))
     except (msgspec.ValidationError, Impossible, AssignmentError, KafkaException) as error:
@@ -81,14 +81,14 @@ def answer_assign(line: bytes) -> dict[str, Any]:
 
 
 def _deal(case: Case) -> dict[str, Any]:
-    """The answer. All members compute for themselves; what they take is put together.
+    """The answer. Every member computes for itself, and their results are put together.
 
-    - `balance`: the most minus the least partitions, over all threads and over all members,
-      those without any included.
-    - `movement`, if there is a `previous`: how many partitions have another thread, or another
-      member, than they had. New partitions and those that are gone do not count.
-    - `inconsistent`, `unowned`: if members computed different plans, so that a partition has
-      two owners and another none.
+    - `balance`: the largest minus the smallest number of partitions, over all threads and over all members,
+      including those without any.
+    - `movement`, if there is a `previous`: how many partitions have another thread, or another member, than
+      before. New and deleted partitions do not count.
+    - `inconsistent`, `unowned`: if members computed different plans, so that a partition has two owners and
+      another has none.
     """
     assignor = _assignor(case)
     _check(case)
@@ -112,21 +112,21 @@ def _deal(case: Case) -> dict[str, Any]:
 def _assignor(case: Case) -> Assignor:
     given = [name for name in (case.assignor, case.strategy) if name is not None]
     if not given:
-        raise Impossible(f"no rule is named; write one as `assignor`: {', '.join(sorted(ASSIGNORS))}")
+        raise Impossible(f"no rule is named; set `assignor` to one of: {', '.join(sorted(ASSIGNORS))}")
     if given[0] != given[-1]:
-        raise Impossible(f"`assignor` names {case.assignor} and `strategy` {case.strategy}; write one of them")
+        raise Impossible(f"`assignor` names {case.assignor} and `strategy` {case.strategy}; write only one of them")
     return by_name(given[0])
 
 
 def _check(case: Case) -> None:
-    """Raises Impossible: an id that stands twice, a filter that is not one, too large a group."""
+    """Raises Impossible for an id that occurs twice, an invalid filter, or too large a group."""
     for name, times in Counter(each.consumer_id for each in case.members).items():
         if times > 1:
-            raise Impossible(f"consumer_id {name} stands {times} times in `members`; a group has each id once")
+            raise Impossible(f"consumer_id {name} occurs {times} times in `members`; each id may occur only once")
     for each in case.members:
         if each.pattern in (WHITE_LIST, BLACK_LIST) and len(each.topics) > 1:
             raise Impossible(
-                f"member {each.consumer_id}: a {each.pattern} has one regex in `topics`, here are {len(each.topics)}"
+                f"member {each.consumer_id}: a {each.pattern} needs one regex in `topics`, not {len(each.topics)}"
             )
     partitions = sum(case.topics.values())
     threads = sum(
@@ -134,11 +134,11 @@ def _check(case: Case) -> None:
     )
     for what, size, most in (
         ("partitions", partitions, MOST_PARTITIONS),
-        ("threads, over all topics,", threads, MOST_THREADS),
+        ("threads over all topics", threads, MOST_THREADS),
         ("members times partitions", partitions * len(case.members), MOST_SHARES),
     ):
         if size > most:
-            raise Impossible(f"the group has {size} {what} and at most {most} are dealt with")
+            raise Impossible(f"the group has {size} {what}; the limit is {most}")
 
 
 def _by_partition(rows: Sequence[tuple[tuple[str, int], str]]) -> Owners:
@@ -175,5 +175,5 @@ def _members_of(threads: tuple[str, ...]) -> list[str]:
 
 
 def _member_of(thread: str) -> str:
-    """The consumer id in a thread id; a text that is no thread id counts as a whole."""
+    """The consumer id in a thread id; a text that is not a thread id counts as a whole."""
     return thread.rpartition("-")[0] or thread

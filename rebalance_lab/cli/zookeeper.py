@@ -1,4 +1,4 @@
-"""`zookeeper`: a real ZooKeeper, or an ensemble of them, in the foreground."""
+"""`zookeeper`: run a real ZooKeeper, or an ensemble, in the foreground."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 
 
 class Server(Protocol):
-    """What both kinds have."""
+    """What a single server and a server of an ensemble have in common."""
 
     @property
     def pid(self) -> int: ...
@@ -33,17 +33,19 @@ class Server(Protocol):
 
 def zookeeper(
     *,
-    nodes: Annotated[int, typer.Option("--nodes", help="Servers; three or five are an ensemble.", min=1, max=9)] = 1,
+    nodes: Annotated[
+        int, typer.Option("--nodes", help="Number of servers; three or five form an ensemble.", min=1, max=9)
+    ] = 1,
     data: Annotated[
-        Path | None, typer.Option("--data", help="Keep its data there; else they go with it.", metavar="DIR")
+        Path | None, typer.Option("--data", help="Keep the data there; default: delete them at the end.", metavar="DIR")
     ] = None,
-    port: Annotated[int, typer.Option("--port", help="0: a free one.", min=0, max=65535)] = 0,
-    tick_ms: Annotated[int, typer.Option("--tick-ms", help="tickTime; sessions last 2 to 20 of it.", min=10)] = (
+    port: Annotated[int, typer.Option("--port", help="The port; 0: any free port.", min=0, max=65535)] = 0,
+    tick_ms: Annotated[int, typer.Option("--tick-ms", help="tickTime; session timeouts are 2 to 20 ticks.", min=10)] = (
         DEFAULT_TICK_MS
     ),
     as_json: JsonOption = False,
 ) -> None:
-    """Start a ZooKeeper and wait. When it is ready, one JSON line says where it is.
+    """Start a ZooKeeper and wait. One JSON line gives its address when it is ready.
 
     SIGINT (Ctrl-C) and SIGTERM end it.
     """
@@ -58,8 +60,8 @@ def zookeeper(
 
 
 def _serve(connect: str, servers: Mapping[str, Server], *, as_json: bool, data: Path | None) -> None:
-    """Say where they are, and wait. A node of several may end: others are told of it, as it may
-    be what somebody wants to see. Raises Failure when all have ended by themselves."""
+    """Print the address, and wait. If one of several servers ends, that is reported and the others go on, as this may
+    be intended. Raises Failure when all have ended by themselves."""
     print_json({"zookeeper": connect, "pids": {"zookeeper": [server.pid for server in servers.values()]}})
     if not as_json:
         print(f"ZooKeeper serves at {connect}; Ctrl-C ends it.", file=sys.stderr)
@@ -85,8 +87,7 @@ def _folder(data: Path | None, nodes: int) -> Iterator[Path]:
 
 
 def _check_data(data: Path, nodes: int) -> None:
-    """Data are taken up by as many servers as wrote them, or they would seem to be lost. Raises
-    Failure."""
+    """Raises Failure unless as many servers use the data as wrote them; otherwise the data would seem to be lost."""
     alone = (data / "version-2").exists()
     several = len(list(data.glob("z[0-9]*/version-2")))
     if (alone and nodes > 1) or (several and several != nodes):
@@ -95,7 +96,7 @@ def _check_data(data: Path, nodes: int) -> None:
 
 
 def _check_free(port: int, nodes: int) -> None:
-    """Say so before Java does, in one line. Raises Failure."""
+    """Raises Failure if the port is taken, before Java reports that at length."""
     if port == 0:
         return
     if nodes > 1:
@@ -111,8 +112,7 @@ def _check_free(port: int, nodes: int) -> None:
 
 
 def _wait_for_exit(servers: Mapping[str, Server]) -> str:
-    """Sleep until the process of one of them ends; gives its name. A signal's AskedToEnd comes
-    out of the wait."""
+    """Wait until the process of one of them ends; returns its name. A signal raises AskedToEnd here."""
     descriptors = {os.pidfd_open(server.pid): name for name, server in servers.items()}
     try:
         ended, _, _ = select.select(list(descriptors), [], [])
@@ -123,4 +123,4 @@ def _wait_for_exit(servers: Mapping[str, Server]) -> str:
 
 
 def _kept_log(server: Server, data: Path | None) -> str:
-    return f"; see {server.log_file}" if data is not None else "; its log is kept with --data DIR"
+    return f"; see {server.log_file}" if data is not None else "; use --data DIR to keep its log"

@@ -100,7 +100,7 @@ def test_what_a_claim_does_not_apply_to_is_no_failure(command: CommandLine, monk
     monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED, NOT_APPLIED))
     ended = command("claims")
     assert ended.code == 0
-    assert "  all: does not apply; without what the claim is about: live 1 of 1" in ended.out
+    assert "  all: does not apply; trials without what the claim is about: live 1 of 1" in ended.out
     assert "\nReadings: 1 as expected, 1 does not apply.\n" in ended.out
     assert command("claims", "--json").json["Z16"]["status"] == "does not apply"
 
@@ -113,7 +113,7 @@ def test_claims_tell_how_often_with_the_interval(command: CommandLine, monkeypat
     undecided = (Frequency("live", 0, 0, None, None, 2),)
     assert claims.seen(replace(REPRODUCED, frequencies=undecided), "live") == "0 of 0, 2 undecided"
     shown = command("claims").out
-    assert "how many were undecided" in " ".join(shown.split()) and "180 of" in shown
+    assert "how many trials are undecided" in " ".join(shown.split()) and "180 of" in shown
     (simulated,) = [
         each
         for each in command("claims", "--json").json["Z10"]["readings"]["all"]["frequencies"]
@@ -173,7 +173,7 @@ def test_a_demo_that_tested_nothing_has_failed(command: CommandLine, monkeypatch
     monkeypatch.setattr(demo, "STEPS", (demo.Step("Nothing.", nothing),))
     ended = command("demo", "--store", tmp_path)
     assert ended.code == 2
-    assert "was not put to the test" in ended.err
+    assert "was not tested" in ended.err
 
 
 def test_the_demo_s_trials_go_to_its_store(command: CommandLine, monkeypatch, tmp_path) -> None:
@@ -191,7 +191,7 @@ def test_a_ledger_without_trials_is_not_run_and_makes_no_store(shell: Shell, tmp
     assert ended.code == 0
     assert {each["status"] for each in ended.json.values()} == {"not run"}
     assert {"Z1", "Z10", "E1", "P1", "G1", "A0", "N1", "C1"} <= set(ended.json)
-    assert ended.err == "There is no store trials: nothing was tested. `run` and `sweep` make one.\n"
+    assert ended.err == "There is no store trials: nothing was tested. `run` and `sweep` create one.\n"
     assert list(tmp_path.iterdir()) == []
 
 

@@ -88,7 +88,7 @@ def test_topics_write_what_members_need_once(command: CommandLine, fixture_zooke
     assert first.code == 0
     assert "/brokers/topics/cli-topics" in first.json["created"]
     again = command(*topics, "cli-topics", "--partitions", 3, "--brokers", 2)
-    assert (again.code, again.out) == (0, "nothing to do: all of it is there\n")
+    assert (again.code, again.out) == (0, "nothing to do: everything exists\n")
     line = command.refused(*topics, "cli-topics", "--partitions", 4)
     assert line.startswith("/brokers/topics/cli-topics exists already and holds ")
     client = KazooClient(fixture_zookeeper.connect_string)

@@ -118,15 +118,15 @@ def test_nothing_that_passes_is_an_answer_too(command: CommandLine, trial: Path,
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--layer", "beliefs"], "--layer beliefs: there is none; there are: belief, registry, effect, fault, op"),
-        (["--kind", "own"], "--kind own: there is none; there are: owned, disowned, "),
-        (["--actor", "m9"], "no actor m9 recorded anything; these did: m1, m2, runner, zookeeper"),
+        (["--layer", "beliefs"], "--layer beliefs does not exist; there are: belief, registry, effect, fault, op"),
+        (["--kind", "own"], "--kind own does not exist; there are: owned, disowned, "),
+        (["--actor", "m9"], "no actor m9 recorded an event; there are: m1, m2, runner, zookeeper"),
         (["--partition", "t1"], "--partition t1: write TOPIC/NUMBER, such as t1/0"),
         (["--partition", "t1/9"], "no event names partition t1/9; there are: t1/0, t1/1"),
         (["--around", "m1"], "--around m1: write ACTOR#N or ACTOR#N:COUNT, such as m1#45:20"),
-        (["--around", "m7#3"], "there is no event m7#3: no actor m7; these recorded: m1, m2, runner, zookeeper"),
+        (["--around", "m7#3"], "there is no event m7#3: no actor m7; there are: m1, m2, runner, zookeeper"),
         (["--around", "m1#99999"], "there is no event m1#99999: m1 recorded m1#0 to m1#"),
-        (["--from-ms", "2", "--to-ms", "1"], "--from-ms 2 is after --to-ms 1: nothing lies between"),
+        (["--from-ms", "2", "--to-ms", "1"], "--from-ms 2 is after --to-ms 1: there is nothing in between"),
         (["--from-ms", "soon"], "Invalid value for '--from-ms'"),
     ],
 )
@@ -243,4 +243,4 @@ def test_a_history_that_ends_first(command: CommandLine, trial: Path, history: H
     ended = command("history", "compare", trial, shorter, "--context", "1")
     count = len(history.events) - 3
     assert ended.out.splitlines()[-1] == f"# the same up to event {count}; event {count + 1} differs"
-    assert "B  (it has ended)" in ended.out.splitlines()
+    assert "B  (ended)" in ended.out.splitlines()

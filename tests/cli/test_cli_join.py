@@ -19,9 +19,9 @@ OF_TOPIC = [*IN_GROUP, "--topic", "t"]
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (IN_GROUP, "say what to consume: --topic, as often as you like, or --whitelist, or --blacklist"),
-        ([*OF_TOPIC, "--whitelist", "t"], "say what to consume: "),
-        ([*IN_GROUP, "--whitelist", "t", "--blacklist", "u"], "say what to consume: "),
+        (IN_GROUP, "name what to consume: one or more --topic, or --whitelist, or --blacklist"),
+        ([*OF_TOPIC, "--whitelist", "t"], "name what to consume: "),
+        ([*IN_GROUP, "--whitelist", "t", "--blacklist", "u"], "name what to consume: "),
         ([*IN_GROUP, "--whitelist", "t:0"], "--whitelist t:0: write REGEX or REGEX:STREAMS with 1 to 10000 streams"),
         ([*IN_GROUP, "--blacklist", "t:99999"], "--blacklist t:99999: write REGEX or REGEX:STREAMS"),
         ([*IN_GROUP, "--topic", "t:0"], "--topic t:0: write T or T:STREAMS with 1 to 10000 streams"),
@@ -29,8 +29,8 @@ OF_TOPIC = [*IN_GROUP, "--topic", "t"]
         ([*IN_GROUP, "--whitelist", "*t"], "*t is an invalid regex."),
         ([*IN_GROUP, "--whitelist", "[a&&b]:2"], "the topic filter [a&&b] uses an intersection of classes (&&)"),
         ([*JOIN, "--group", "", "--topic", "t"], "--group is empty"),
-        ([*OF_TOPIC, "--config", "group.id=h"], "--config group.id and --group say the same; give one of them"),
-        ([*OF_TOPIC, "--config", "zookeeper.connect=h:1"], "--config zookeeper.connect and --zookeeper say the same"),
+        ([*OF_TOPIC, "--config", "group.id=h"], "--config group.id and --group set the same; give only one of them"),
+        ([*OF_TOPIC, "--config", "zookeeper.connect=h:1"], "--config zookeeper.connect and --zookeeper set the same"),
         ([*JOIN, "--topic", "t", "--rules", "shipped"], "Missing required property 'group.id'"),
         ([*OF_TOPIC, "--config", "rebalance.max.retries=four"], 'For input string: "four"'),
         ([*OF_TOPIC, "--config", "restart.after.failure=maybe"], "boolean values must be either 'true' or 'false'"),

@@ -58,7 +58,7 @@ def test_as_json(command: CommandLine, trial: Path, history: History) -> None:
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        (["--tasks"], "--tasks shows a moment: name it with --until N, or --until ACTOR#N"),
+        (["--tasks"], "--tasks needs --until N or --until ACTOR#N, the event at which tasks are shown"),
         (["--until", "0"], "there is no event 0"),
         (["--until", "99999"], "there is no event 99999"),
         (["--until", "soon"], "--until soon: write an event's id as ACTOR#N, such as m1#45"),

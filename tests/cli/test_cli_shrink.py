@@ -43,7 +43,7 @@ def test_as_json(command: CommandLine, trial: Path, tmp_path: Path) -> None:
 
 def test_nothing_smaller_is_said_so(command: CommandLine, trial: Path, tmp_path: Path) -> None:
     out = command("shrink", trial, "--check", "unowned_window", "--runs", 1, "--store", tmp_path).out
-    assert "changes  none: nothing smaller shows it" in out
+    assert "changes  none: no smaller trial shows the finding" in out
 
 
 @pytest.mark.parametrize(

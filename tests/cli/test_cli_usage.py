@@ -121,7 +121,7 @@ def test_an_unknown_setting_lists_the_known_ones(command: CommandLine, tmp_path,
         ),
         (["join", "--zookeeper", "h:1", "--group", "a b", "--topic", "t"], "id a b is illegal, contains"),
         (["zookeeper", "--nodes", "3", "--port", "2181"], "--port 2181 with --nodes 3: only a single server's port"),
-        (["report", "--store", "nowhere"], "nowhere holds no trial; make some: rebalance-lab run zombie"),
+        (["report", "--store", "nowhere"], "nowhere holds no trial; run some: rebalance-lab run zombie"),
     ],
 )
 def test_bad_input(command: CommandLine, monkeypatch, tmp_path, arguments: list[str], says: str) -> None:
