@@ -1,7 +1,7 @@
 """How a page names and colours a verdict.
 
-Verdict and status stand together: *as expected* alone says nothing of the claim, as a refuted one can be as
-expected too. The colour is the verdict's; only a surprise has its own.
+Verdict and status are shown together, because *as expected* alone says nothing about the claim: a
+refuted claim can be as expected, too. The colour is that of the verdict; only a surprise has its own.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Badge:
 
 
 def badge(verdict: Verdict) -> Badge:
-    """What stands for a verdict wherever a page names it."""
+    """The badge of a verdict, the same wherever a page names it."""
     came, status = verdict.verdict, verdict.status
     if not verdict.counts:
         return Badge("by-construction", f"{came}, by construction")

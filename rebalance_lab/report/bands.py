@@ -1,4 +1,4 @@
-"""What lies across all rows of the Gantt: faults, changes, closed sessions, the closing phase."""
+"""The bands across all rows of the Gantt: faults, changes, closed sessions, the closing phase."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.report.scene import Fault, Scene
 from rebalance_lab.report.text import exact_moment, seconds
 
-#: The width of a letter in a band's label, in SVG units; wide fonts need so much.
+#: The width of a letter in a band's label, in SVG units; enough for wide fonts.
 LETTER = 7.3
-#: Changes nearer to each other than this (SVG units) share a label.
+#: Changes closer together than this (SVG units) share a label.
 TOGETHER = 16
-#: Targets that one label names.
+#: The number of targets that one label names.
 NAMED = 4
-#: Lines of labels above a drawing, at most; a band beyond them keeps its tooltip only.
+#: The largest number of label lines above a drawing; a band without a line has only its tooltip.
 LABEL_LINES = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Time to x: `begin_us` lies at `left`, `end_us` at `left + width`."""
+    """Maps time to x: `begin_us` is at `left`, `end_us` at `left + width`."""
 
     begin_us: int
     end_us: int
@@ -29,25 +29,24 @@ class Scale:
     width: float
 
     def x(self, at_us: int) -> float:
-        """What lies outside stands at the edge."""
+        """The x of a time. Times outside of the scale are placed at its edge."""
         share = (at_us - self.begin_us) / (self.end_us - self.begin_us)
         return round(self.left + min(max(share, 0), 1) * self.width, 2)
 
     def holds(self, begin_us: int, end_us: int) -> bool:
-        """Whether anything of a stretch of time lies within."""
+        """Whether any part of a time span is within the scale."""
         return begin_us <= self.end_us and end_us >= self.begin_us
 
     def stretch(self, begin_us: int, end_us: int, thinnest: float) -> tuple[float, float]:
-        """x and width of a stretch of time, at least `thinnest` wide."""
+        """x and width of a time span, at least `thinnest` wide."""
         x = self.x(begin_us)
         return x, max(round(self.x(end_us) - x, 2), thinnest)
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """`kind`: fault | unproven | change | session | closing. `line`: which line above the plot holds
-    its label, which starts at `label_x`; None where there is no room for it. `events`: the
-    events it stands for."""
+    """`kind`: fault | unproven | change | session | closing. `line`: the line above the plot that has its label,
+    which starts at `label_x`; None if there is no room for it. `events`: the events that it represents."""
 
     id: str
     kind: str
@@ -76,8 +75,7 @@ class _Draft:
 
 
 def bands_of(scene: Scene, scale: Scale, prefix: str) -> tuple[tuple[Band, ...], int]:
-    """The bands within the scale, and how many lines their labels take. Labels never lie on
-    each other."""
+    """The bands within the scale, and the number of lines that their labels need. Labels never overlap."""
     drafts = (*_faults(scene), *_sessions(scene), *_closing(scene))
     inside = [each for each in drafts if scale.holds(each.begin_us, each.end_us)]
     labels = _labels(inside, scale)
@@ -115,7 +113,7 @@ def _in_time(draft: _Draft) -> tuple[int, str]:
 
 
 def _labels(drafts: list[_Draft], scale: Scale) -> dict[tuple[tuple[EventId, ...], str], str]:
-    """The label of each draft: changes of one kind that lie together are told by the first of them."""
+    """The label of each draft. Changes of one kind that are close together share the label of the first."""
     labels = {(draft.events, draft.label): draft.label for draft in drafts}
     runs: list[list[_Draft]] = []
     open_runs: dict[str, list[_Draft]] = {}
@@ -162,8 +160,8 @@ def _fault(fault: Fault, others: list[EventId]) -> _Draft:
 
 
 def _sessions(scene: Scene) -> list[_Draft]:
-    """Sessions the registry closed before the members' own clean end. That one ends which its
-    member closes by leaving is no news."""
+    """Sessions that the registry closed before the clean end of all members. A session that its own member closed by
+    leaving is left out."""
     left = {(fault.target, fault.closed_us) for fault in scene.faults if fault.words.change}
     return [
         _Draft(

@@ -16,13 +16,13 @@ from rebalance_lab.report.spacetime import SpaceTime
 from rebalance_lab.report.spans import LAYERS, Row
 from rebalance_lab.report.text import count, exact_moment, listed, partitions_named, seconds, shortened
 
-#: The most events of background a card shows; the witness itself is always whole.
+#: The largest number of background events on a card. The witness is always complete.
 CONTEXT_EVENTS = 8
 
-#: A change explains what follows so soon (µs).
+#: A change explains what follows within this time (µs).
 NEAR_US = 500_000
 
-#: Checks whose findings come of attempts that failed.
+#: Checks whose findings result from failed attempts.
 FAILING = frozenset(
     {"non_convergence", "hold_and_wait", "disagreement", "contradiction", "unowned_window", "omission", "stays_wrong"}
 )
@@ -30,8 +30,8 @@ FAILING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One event of a card. `witness` is False for background; `anchor` is its place in the Gantt,
-    `moment` that in the space-time diagram."""
+    """One event of a card. `witness` is False for background events. `anchor`: its place in the Gantt; `moment`: its
+    place in the space-time diagram."""
 
     at: str
     actor: str
@@ -46,8 +46,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """An anomaly. `kicker` names its family (zombie); `why`: what the check says of this trial;
-    `facts`: (name, value) pairs; `open`: its steps are unfolded."""
+    """An anomaly. `kicker` names its family (zombie). `why`: the reason that the check gives. `facts`: (name, value)
+    pairs. `open`: whether its steps are unfolded."""
 
     id: str
     check: str
@@ -66,26 +66,26 @@ class Card:
 def cards_of(
     scene: Scene, gantt: Gantt, spacetime: SpaceTime | None, wrong: Sequence[Finding], replay: str
 ) -> tuple[Card, ...]:
-    """The cards of a trial: surprises first, then overlaps. `wrong`: the findings that get one;
-    `replay`: the trial's command."""
+    """The cards of a trial: surprises first, then overlaps. `wrong`: the findings that get a card. `replay`: the
+    trial's command."""
     ranked = sorted(wrong, key=lambda each: (not each.surprising, _rank(each.outcome.check), each.outcome.check))
     return tuple(_card(scene, gantt, spacetime, finding, number, replay) for number, finding in enumerate(ranked))
 
 
 def layer_of(check: str) -> Layer | None:
-    """The one layer a check looks at, None when it compares several."""
+    """The layer that a check looks at; None if it compares several."""
     known = CHECKS.get(check)
     layers = [layer for layer in known.compares if layer in LAYERS] if known else []
     return layers[0] if len(layers) == 1 else None
 
 
 def overlap_layer(check: str) -> Layer | None:
-    """The layer whose overlaps a check finds, None for any other check."""
+    """The layer whose overlaps a check finds; None for other checks."""
     return layer_of(check) if check.endswith("overlap") else None
 
 
 def meaning(check: str) -> str:
-    """One sentence on what the check finds."""
+    """What the check finds, in one sentence."""
     known = CHECKS.get(check)
     return known.meaning if known else "This lab has no check of that name; the history comes from another version."
 
@@ -122,7 +122,7 @@ def _card(scene: Scene, gantt: Gantt, spacetime: SpaceTime | None, finding: Find
 
 
 def _moment(spacetime: SpaceTime, witness: list[Event]) -> str | None:
-    """The mark of the last witness that the diagram shows."""
+    """The mark of the last witness in the diagram."""
     return next((spacetime.anchors[event.id] for event in reversed(witness) if event.id in spacetime.anchors), None)
 
 
@@ -153,8 +153,8 @@ def _row(event: Event) -> Row:
 
 
 def _context(scene: Scene, check: str, witness: list[Event]) -> list[Event]:
-    """The faults in the witness's time, their victims' closed sessions, the moments these learned of
-    it, and failures that led to what the check found."""
+    """Background events: the faults in the witness's time, their victims' closed sessions, the moments at which the
+    victims learned of it, and failures that led to the finding."""
     if not witness:
         return []
     begin_us, end_us = (scene.since_start(event) for event in (witness[0], witness[-1]))
@@ -204,7 +204,7 @@ def _step(scene: Scene, gantt: Gantt, spacetime: SpaceTime | None, event: Event,
 
 
 def _shown(scene: Scene, gantt: Gantt, check: str, witness: list[Event]) -> Box | None:
-    """The box of the Gantt that shows the anomaly: the longest that its witness touches."""
+    """The box of the Gantt that shows the anomaly: the longest one that its witness touches."""
     kind = "overlap" if check.endswith("overlap") else "unowned"
     boxes = [
         box

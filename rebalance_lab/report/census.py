@@ -1,7 +1,7 @@
-"""The census: all rows and members of a trial at once, where they are too many to be drawn singly.
+"""The census: all rows and members of a trial at once, if there are too many to draw them singly.
 
-A strip for each layer says how many partitions have one owner, several, or none, over the whole
-trial; below it a line of pixels for each member says how much it believes to own, and when it
+A strip for each layer shows how many partitions have one owner, several, or none, over the whole trial.
+Below, a line of pixels for each member shows how many partitions it believes it owns, and when it
 rebalances. Time is cut into bins.
 """
 
@@ -21,12 +21,12 @@ from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spans import LAYERS
 from rebalance_lab.report.text import count, seconds
 
-#: Members a legend can name by colour; beyond them the census shows them.
+#: The number of members that a legend can name by colour; with more, there is a census.
 MEMBERS_LEGIBLE = 18
 BINS = 334
 STRIP_HEIGHT = 46.0
 STRIP_GAP = 12.0
-#: What is there at all is at least so high.
+#: The least height of anything that is drawn.
 THINNEST = 2.0
 #: Height of the members' picture, and of one member in it.
 PICTURE_HEIGHT = 400.0
@@ -65,7 +65,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """The drawing. `window`: x and width of what the Gantt below it shows, None for all."""
+    """The drawing. `window`: x and width of what the Gantt below it shows; None for everything."""
 
     prefix: str
     scale: Scale
@@ -87,7 +87,7 @@ class Census:
 
 
 def census_of(scene: Scene, prefix: str, focus: Focus) -> Census | None:
-    """The census of a scene, None where its rows and members can all be drawn."""
+    """The census of a scene; None if its rows and members can all be drawn."""
     if not focus.left_out and len(scene.people) <= MEMBERS_LEGIBLE:
         return None
     scale = Scale(0, max(scene.end_us, 1), PLOT_LEFT, PLOT_WIDTH)
@@ -144,7 +144,7 @@ def _strip(scene: Scene, scale: Scale, layer: Layer, place: int) -> Strip:
 
 
 def most_at_once(stretches: Iterable[tuple[int, int]], scale: Scale) -> list[int]:
-    """For each bin: the most stretches that share a moment in it."""
+    """For each bin, the largest number of spans at any moment in it."""
     turns = sorted(turn for begin, end in stretches if end > begin for turn in ((begin, 1), (end, -1)))
     most = [0] * BINS
     running = 0
@@ -157,7 +157,7 @@ def most_at_once(stretches: Iterable[tuple[int, int]], scale: Scale) -> list[int
 
 
 def mean_at_once(stretches: Iterable[tuple[int, int]], scale: Scale) -> list[float]:
-    """For each bin: how many stretches there are in it, averaged over its time."""
+    """For each bin, the number of spans in it, averaged over its time."""
     length_us = (scale.end_us - scale.begin_us) / BINS
     total = [0.0] * BINS
     for begin, end in stretches:
@@ -198,7 +198,7 @@ def _area(bottoms: Sequence[float], tops: Sequence[float], scale: Scale) -> str:
 
 
 def _picture(scene: Scene, scale: Scale, y: float) -> Picture:
-    """A line of pixels for each member; where they are more than PICTURE_LINES, several share one."""
+    """A line of pixels for each member; if there are more than PICTURE_LINES, members share lines."""
     number = max(len(scene.people), 1)
     share = -(-number // PICTURE_LINES)
     lines = -(-number // share)
@@ -222,8 +222,8 @@ def _picture(scene: Scene, scale: Scale, y: float) -> Picture:
 def _beliefs(
     scene: Scene, scale: Scale, places: dict[str, int], lines: int
 ) -> tuple[list[list[float]], list[list[bool]]]:
-    """How many partitions each line's members believe to own, and whether one of them believes so
-    beside another, in each bin."""
+    """For each bin, how many partitions the members of each line believe they own, and whether another member
+    believes the same of one of these."""
     mine: list[list[tuple[int, int]]] = [[] for _ in range(lines)]
     for span in scene.spans:
         if span.layer is Layer.BELIEF:
@@ -238,7 +238,7 @@ def _beliefs(
 
 
 def _rebalances(scene: Scene, scale: Scale, places: dict[str, int], lines: int) -> list[list[float]]:
-    """How much of each bin each line's members spend in a rebalance."""
+    """For each bin, the share of time that the members of each line spend in a rebalance."""
     began: dict[str, int] = {}
     busy: list[list[tuple[int, int]]] = [[] for _ in range(lines)]
     for event in scene.events:

@@ -1,4 +1,4 @@
-"""Pages as files: of a store, with those of the trials it shows, or of one trial."""
+"""Pages as files: the page of a store with those of its trials, or the page of one trial."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ PAGES = "pages"
 
 
 def write(analysis: Analysis, store: Path, out: Path, *, with_pages: bool = True) -> Path:
-    """Render the page for a store of trials into the file `out`, in one rename; returns it.
+    """Render the page of a store of trials into the file `out`, in one rename; returns it.
 
-    `with_pages`: also write a page for each trial it shows, into the folder `pages` beside it; the
-    pages link to each other. Without it the page links to those that are there. Raises
-    HistoryError when a trial to be shown cannot be read, OSError when a file cannot be written.
+    `with_pages`: also write a page for each trial shown, into the folder `pages` beside it; the pages link to each
+    other. Otherwise the page links to existing ones. Raises HistoryError if a trial to be shown cannot be read,
+    OSError if a file cannot be written.
     """
     folders = {folder.resolve().name: folder for folder in trial_folders(store)}
     histories = {name: load(folders[name]) for name in shown_trials(analysis) if name in folders}
@@ -36,8 +36,8 @@ def write(analysis: Analysis, store: Path, out: Path, *, with_pages: bool = True
 
 
 def write_trial(folder: Path, out: Path | None = None) -> Path:
-    """Render the page of a stored trial; returns its file. Where `out` is left out it goes where
-    its store's page looks for it: `pages/TRIAL.html` in the store. Raises as `write`."""
+    """Render the page of a stored trial; returns its file. By default that is where its store's page looks for it:
+    `pages/TRIAL.html` in the store. Raises as `write`."""
     history = load(folder)
     home = None
     if out is None:
@@ -49,7 +49,7 @@ def write_trial(folder: Path, out: Path | None = None) -> Path:
 
 
 def _pages(beside: Path, histories: Mapping[str, History]) -> dict[str, str]:
-    """The addresses of trials' pages that are there."""
+    """The addresses of existing pages of trials."""
     return {name: f"{PAGES}/{quote(name)}.html" for name in histories if (beside / PAGES / f"{name}.html").is_file()}
 
 

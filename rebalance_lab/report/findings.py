@@ -1,4 +1,4 @@
-"""The checks of one trial: anomalies and statements apart, each beside what was expected of it."""
+"""The checks of one trial: anomalies and statements apart, each with the expectation."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SAID = {Outcome.CLEAN: "holds", Outcome.VIOLATED: "fails", Outcome.UNKNOWN: "unk
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One check of one trial. `said`: its outcome in words; `expected`: the same of what the
-    scenario expects, None where either is right or nobody knows. `by_construction`: a statement that
-    holds, as these members were built from it: no evidence."""
+    """One check of one trial. `said`: its outcome in words. `expected`: the expected outcome in the same words; None
+    if both are allowed or the expectation is not known. `by_construction`: a statement that holds because these
+    members were built from it, which is no evidence."""
 
     outcome: TrialOutcome
     statement: bool
@@ -35,7 +35,7 @@ class Finding:
 
 
 def is_statement(check: str) -> bool:
-    """Whether a check puts a statement to the test; one that this lab does not know does not."""
+    """Whether a check tests a statement. A check that this lab does not know does not."""
     return check in CHECKS and CHECKS[check].about is About.STATEMENT
 
 
@@ -46,7 +46,7 @@ def findings_of(trial: Trial, outcomes: Sequence[TrialOutcome]) -> tuple[Finding
 
 
 def carded(findings: Sequence[Finding]) -> list[Finding]:
-    """The findings that get a card: anomalies, and statements that failed against expectation."""
+    """The findings that get a card: anomalies, and statements that failed unexpectedly."""
     return [
         each
         for each in findings
@@ -72,7 +72,7 @@ def _finding(outcome: TrialOutcome, expected: Outcome | None) -> Finding:
 
 
 def _expected(trial: Trial) -> Mapping[str, Outcome | None]:
-    """What the scenario expects; nothing where this lab no longer has it."""
+    """What the scenario expects; empty if this lab no longer has it."""
     try:
         return expectation(trial)
     except PlanError:

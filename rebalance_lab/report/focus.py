@@ -1,8 +1,7 @@
-"""What of a trial is drawn row by row: all of it while that is legible, else what matters most.
+"""What of a trial is drawn row by row: all of it if that is legible, else what matters most.
 
-A group of hundreds has more rows than anybody reads and more boxes than a page may hold. Then
-only the rows that an anomaly is about are drawn, around its time, and a census of all rows
-stands above them.
+A group of hundreds has more rows than people can read, and more boxes than a page can hold. Then only
+the rows of an anomaly are drawn, around its time, below a census of all rows.
 """
 
 from __future__ import annotations
@@ -16,13 +15,13 @@ from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spans import Gap, Overlap, Row, row_of
 
-#: Rows that can be read together.
+#: The largest number of rows that people can read together.
 ROWS_LEGIBLE = 60
-#: Rows drawn where not all are: so few that names fit into their boxes.
+#: The number of rows drawn if not all are: few enough that names fit into their boxes.
 ROWS_PICKED = 12
-#: Boxes of one drawing, at most: about 350 bytes each.
+#: The largest number of boxes in one drawing: about 350 bytes each.
 BOXES = 2_400
-#: How much of a window is left free on each side of what it shows.
+#: The share of a window that is left free on each side.
 MARGIN = 0.08
 #: A window longer than this share of the trial is the whole trial.
 NEARLY_ALL = 0.6
@@ -30,7 +29,7 @@ NEARLY_ALL = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Focus:
-    """The rows and the window (µs) to draw. `left_out`: rows that are only in the census."""
+    """The rows and the window (µs) to draw. `left_out`: the number of rows that are only in the census."""
 
     rows: tuple[Row, ...]
     begin_us: int
@@ -39,7 +38,7 @@ class Focus:
 
 
 def focus_on(scene: Scene, witness: Iterable[EventId] = (), *, most: int = BOXES) -> Focus:
-    """What to draw of a scene whose anomaly `witness` proves, in about `most` boxes."""
+    """What to draw of a scene, in about `most` boxes. `witness`: the events that prove its anomaly."""
     whole = Focus(scene.rows, 0, max(scene.end_us, 1))
     if len(scene.rows) <= ROWS_LEGIBLE and sum(1 for _ in _boxes(scene, whole)) <= most:
         return whole
@@ -56,7 +55,7 @@ def focus_on(scene: Scene, witness: Iterable[EventId] = (), *, most: int = BOXES
 
 
 def _boxes(scene: Scene, focus: Focus) -> Iterator[Row]:
-    """The row of each box that a drawing of the focus has."""
+    """The row of each box in a drawing of the focus."""
     rows = frozenset(focus.rows)
     items: Iterable[Span | Gap | Overlap] = (*scene.spans, *scene.gaps, *scene.overlaps)
     for each in items:
@@ -66,8 +65,8 @@ def _boxes(scene: Scene, focus: Focus) -> Iterator[Row]:
 
 
 def _concern(scene: Scene, witness: frozenset[EventId]) -> Counter[Row]:
-    """How much each row matters: the witness's first, then by time with several owners, then by
-    time without any."""
+    """How much each row matters: rows of the witness first, then by time with several owners, then by time without an
+    owner."""
     concern: Counter[Row] = Counter()
     for overlap in scene.overlaps:
         concern[overlap.row] += 1000 * overlap.length_us
@@ -82,9 +81,9 @@ def _concern(scene: Scene, witness: frozenset[EventId]) -> Counter[Row]:
 
 
 def _window(scene: Scene, witness: frozenset[EventId]) -> tuple[int, int]:
-    """From the first fault or the anomaly's begin to the end of both, with a margin.
+    """From the first fault or the begin of the anomaly to the end of both, with a margin.
 
-    Of three or more witnessing events the first is what the anomaly stands on, long before it.
+    Of three or more witnesses the first may be long before the anomaly, which depends on it.
     """
     times = sorted(scene.since_start(event) for event in scene.events if event.id in witness)
     moments = times[1:] if len(times) > 2 else times

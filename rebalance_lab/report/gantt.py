@@ -1,6 +1,6 @@
-"""The ownership Gantt: where everything lies. The template only writes it down as SVG.
+"""The ownership Gantt: the position of everything. The template only writes it as SVG.
 
-A row for each partition, three lanes in it (belief, registry, effect), colour by member.
+There is a row for each partition, with three lanes (belief, registry, effect), coloured by member.
 Lengths are SVG units of a drawing `WIDTH` wide; times are µs from the trial's start.
 """
 
@@ -25,13 +25,13 @@ PLOT_LEFT = 146
 PLOT_WIDTH = WIDTH - PLOT_LEFT - 12
 LABEL_LINE = 17
 AXIS_HEIGHT = 36
-#: A narrower box could not be seen.
+#: The least width of a box that can be seen.
 THINNEST = 1.5
 #: About the width of a letter in a box, in SVG units.
 LETTER = 7.0
-#: Letters of a row's label; more are cut, the whole stands in the tooltip.
+#: The largest number of letters in a row's label; the tooltip has the whole label.
 LABEL_LETTERS = 13
-#: The most members a legend names.
+#: The largest number of members that a legend names.
 LEGEND_LENGTH = 18
 
 #: Rows up to which count, lane height, gap between lanes, gap between rows.
@@ -50,7 +50,7 @@ HAVE = {
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """One rectangle of a lane. `kind`: held | unowned | overlap; `label` is written into it."""
+    """One rectangle of a lane. `kind`: held | unowned | overlap. `label` is written into it."""
 
     id: str
     kind: str
@@ -70,7 +70,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A layer of a row; `y` from the row's top. Boxes are in the order they are painted."""
+    """A layer of a row; `y` is counted from the row's top. Boxes are in painting order."""
 
     layer: Layer
     y: float
@@ -136,7 +136,7 @@ class Gantt:
         )
 
     def anchor(self, event: Event, at_us: int) -> str | None:
-        """The id of what shows an event: what it bounds, or its member's box around it."""
+        """The id of the element that shows an event: what it bounds, or its member's box around it."""
         if event.id in self.anchors:
             return self.anchors[event.id]
         if event.layer not in LAYERS or event.topic is None or event.partition is None:
@@ -148,9 +148,8 @@ class Gantt:
 
 
 def draw(scene: Scene, prefix: str, focus: Focus | None = None, *, until_us: int | None = None) -> Gantt:
-    """The Gantt of a scene: the rows and window of `focus`, all where it is left out. `prefix`
-    begins every id; `until_us` ends the time axis of a whole trial later than the trial, so that
-    two drawings can share a scale."""
+    """The Gantt of a scene: the rows and window of `focus`, by default all. `prefix` begins every id. `until_us`
+    extends the time axis of a whole trial beyond its end, so that two drawings can share a scale."""
     focus = focus or Focus(scene.rows, 0, max(scene.end_us, 1))
     end_us = focus.end_us if until_us is None or focus.left_out else max(until_us, 1)
     scale = Scale(focus.begin_us, end_us, PLOT_LEFT, PLOT_WIDTH)
@@ -193,7 +192,7 @@ def draw(scene: Scene, prefix: str, focus: Focus | None = None, *, until_us: int
 
 
 def _shown(scene: Scene, lines: tuple[Line, ...]) -> list[Person]:
-    """The members that the drawing's boxes name."""
+    """The members that boxes of the drawing name."""
     met = {member for line in lines for lane in line.lanes for box in lane.boxes for member in box.members}
     return [person for person in scene.people if person.member in met]
 
@@ -201,7 +200,7 @@ def _shown(scene: Scene, lines: tuple[Line, ...]) -> list[Person]:
 def _boxes(
     scene: Scene, focus: Focus, scale: Scale, prefix: str, anchors: dict[EventId, str]
 ) -> dict[tuple[Row, Layer], list[Box]]:
-    """Boxes by lane, in painting order: gaps, then who has it, then overlaps on top."""
+    """Boxes by lane, in painting order: gaps, then owners, then overlaps on top."""
     rows = frozenset(focus.rows)
     boxes: dict[tuple[Row, Layer], list[Box]] = {}
     numbers = counter()

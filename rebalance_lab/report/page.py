@@ -1,4 +1,4 @@
-"""The page of a store: what its templates need, put together."""
+"""The page of a store: everything that its templates need."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from rebalance_lab.report.surprises import surprises_of
 from rebalance_lab.report.tallies import tally
 from rebalance_lab.report.templating import environment
 
-#: Boxes of all Gantts of one page, at most, but some for each: at about 350 bytes each they stay
-#: below 5 MB.
+#: The largest number of boxes in all Gantts of one page, though each gets some: below 5 MB at about 350
+#: bytes each.
 BOXES_OF_A_PAGE = 12_000
 LEAST_BOXES = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A witness, its control and its sister, under the claims that stand on them. `brief`: one
-    trial of a scenario without a claim; `about`: what the scenario does."""
+    """A witness, its control and its sister, under the claims that they support. `brief`: whether it is one trial of
+    a scenario without a claim. `about`: what the scenario does."""
 
     id: str
     verdicts: tuple[Verdict, ...]
@@ -56,8 +56,8 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where things are: `folders` of trials, for the replay commands that the ledger does not
-    give; `pages`: addresses of trials' own pages, relative to this one. Both by trial id."""
+    """Where things are. `folders`: folders of trials, for replay commands that the ledger does not give. `pages`:
+    addresses of trials' own pages, relative to this one. Both by trial id."""
 
     folders: Mapping[str, Path]
     pages: Mapping[str, str]
@@ -70,10 +70,10 @@ def render(
     folders: Mapping[str, Path] | None = None,
     pages: Mapping[str, str] | None = None,
 ) -> str:
-    """One self-contained HTML page of a store: no network, opens from disk.
+    """One self-contained HTML page of a store: it needs no network and opens from disk.
 
-    `histories` by trial id; `shown_trials(analysis)` says which are drawn. `folders`, `pages`: see
-    `Places`. Raises ValueError for a history without events.
+    `histories` by trial id; `shown_trials(analysis)` lists those that are drawn. `folders`, `pages`: see `Places`.
+    Raises ValueError for a history without events.
     """
     from rebalance_lab.report.charts import charts_of, scripts, specs_json  # noqa: PLC0415 - altair is slow to import
 
@@ -122,7 +122,7 @@ _IN_WORDS = {
 
 
 def summary(analysis: Analysis) -> str:
-    """The whole page in one sentence; what holds by construction in a second one."""
+    """The whole page in one sentence; a second one for what holds by construction."""
     found = by_status(analysis)
     simulated = sum(trial.world == "simulated" for trial in analysis.trials)
     trials = f"{len(analysis.trials) - simulated:,} live and {text.count(simulated, 'simulated trial')}"
@@ -170,7 +170,7 @@ def _group(
 
 
 def _replay(trial: str, verdicts: tuple[Verdict, ...], folders: Mapping[str, Path]) -> str:
-    """The command that runs the trial again: the ledger's where it has one."""
+    """The command that runs the trial again, from the ledger if it has one."""
     known = next((each.replay for each in verdicts if each.witness == trial and each.replay), None)
     return known or replay_command(folders.get(trial, trial))
 
@@ -185,7 +185,7 @@ def _title(role: str, trial: Trial) -> str:
 
 
 def _versions(analysis: Analysis) -> list[tuple[str, str]]:
-    """Each component with its version, all of them where trials differ."""
+    """Each component with its version, or all versions if trials differ."""
     found: dict[str, set[str]] = {}
     for trial in analysis.trials:
         for name, version in trial.versions.items():

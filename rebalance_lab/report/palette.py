@@ -1,8 +1,8 @@
-"""Members' colours: Okabe and Ito's, which colour-blind people can tell apart.
+"""Members' colours: those of Okabe and Ito, which colour-blind people can distinguish.
 
-Their vermilion is left out, because red is for overlaps. Beyond six members the colours come
-again with dots, then with bars, so that colour is never the only mark; names stand in the
-bars and in every tooltip besides.
+Their vermilion is left out, because red is for overlaps. After six members the colours are repeated with
+dots, then with bars, so that colour is never the only mark. Names are in the bars and in every tooltip,
+too.
 """
 
 from __future__ import annotations

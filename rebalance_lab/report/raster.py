@@ -1,4 +1,4 @@
-"""Pictures made of pixels, for what has too many parts to be drawn one by one: a PNG in a data URI."""
+"""Pictures made of pixels, for what has too many parts to draw one by one: a PNG in a data URI."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """One trial as the report sees it: its members, faults and spans, in µs from the trial's start.
 
-Everything here is computed from the history and from Spark's intervals; nothing is judged.
+Everything here is computed from the history and from Spark's intervals. Nothing is judged.
 """
 
 from __future__ import annotations
@@ -34,11 +34,10 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """An injected fault, or a change that breaks nothing. `ended_us` is None for what happens at a
-    moment (a kill, a leave).
+    """An injected fault, or a change that breaks nothing. `ended_us` is None if it takes no time (a kill, a leave).
 
-    `closed_us`: when the registry closed the victim's session during the fault, None where it
-    did not. `proof`: that the fault took effect; `doubt`: why the checks do not count it, None if they do.
+    `closed_us`: when the registry closed the victim's session during the fault; None if it did not. `proof`: the
+    proof that the fault took effect. `doubt`: why the checks do not count it; None if they do.
     """
 
     name: str
@@ -56,7 +55,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class SessionEnd:
-    """The registry closed a session; `name` is its member's. Znodes that went with it are counted."""
+    """A session that the registry closed. `name` is its member's. The znodes that were deleted with it are counted."""
 
     name: str
     session: str
@@ -68,11 +67,11 @@ class SessionEnd:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """A trial, ready to be told and drawn. All times are µs from its first event.
+    """A trial, ready to be described and drawn. All times are µs from its first event.
 
-    `working_us`: end of the first rebalance; `closing_us`: where the members' clean leave begins, or
-    the end. Outside of the two, a partition without an owner is no news. `names`: short names by
-    consumer id; `session_names`: by session.
+    `working_us`: the end of the first rebalance. `closing_us`: the begin of the members' clean leave, or the end.
+    Before and after, a partition without an owner is normal. `names`: short names by consumer id; `session_names`: by
+    session.
     """
 
     trial: Trial
@@ -96,11 +95,11 @@ class Scene:
         return event.at_us - self.origin_us
 
     def name(self, member: str | None) -> str:
-        """The member's short name; its id where the history never introduced it."""
+        """The member's short name; its id if the history does not introduce it."""
         return "nobody" if member is None else self.names.get(member, member)
 
     def owner(self, row: Row, at_us: int, besides: str | None = None) -> str | None:
-        """The name of who owns a row by the registry at a moment, other than the member `besides`."""
+        """The name of the owner of a row in the registry at a moment, other than the member `besides`."""
         spans = self.owners.get(row, ())
         found = (each for each in spans if each.begin_us <= at_us <= each.end_us and each.member != besides)
         return next((self.name(each.member) for each in found), None)
@@ -117,7 +116,7 @@ class Scene:
         return tuple(fault for fault in self.faults if not fault.words.change)
 
     def longest(self, layer: Layer) -> Overlap | None:
-        """The longest overlap of a layer; the earliest of equals."""
+        """The longest overlap of a layer; the earliest if several are equally long."""
         found = [each for each in self.overlaps if each.layer is layer]
         return max(found, key=lambda each: (each.length_us, -each.begin_us), default=None)
 
@@ -209,7 +208,7 @@ def _faults(history: History, origin_us: int, end_us: int) -> tuple[Fault, ...]:
 
 
 def _session_names(events: tuple[Event, ...], people: tuple[Person, ...]) -> dict[str, str]:
-    """Whose session is whose: by the member that said so, else by what was registered in it."""
+    """The member of each session: the one that reported it, else the one that was registered in it."""
     by_member = {person.member: person.name for person in people}
     names: dict[str, str] = {}
     for event in events:

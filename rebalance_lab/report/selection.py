@@ -1,5 +1,5 @@
-"""Which trials a page shows: for each verdict its witness, that one's control, and a sister
-from the other world, where the analysis has them; and of every other scenario one trial."""
+"""The trials that a page shows: for each verdict its witness, a control and a sister from the other
+world, if the analysis has them; and one trial of every other scenario."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.files import Trial
 
-#: Statuses in the order in which a page shows them: what was found before what is not known.
+#: Statuses in the order of a page: decided ones before undecided ones.
 STATUS_ORDER = ("surprise", "as expected", "does not apply", "unknown", NOT_RUN)
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Trials to show together. `verdicts` is empty where no claim stands on the witness; such a
-    choice is `brief` where there are others: its story and one picture are enough."""
+    """Trials to show together. `verdicts` is empty if no claim depends on the witness; such a choice is `brief` if
+    there are others: its story and one picture are enough."""
 
     verdicts: tuple[Verdict, ...]
     witness: Trial
@@ -31,13 +31,12 @@ class Choice:
 
 
 def by_status(analysis: Analysis) -> Sorted:
-    """The readings as a page shows them."""
+    """The readings in the order of a page."""
     return sort(analysis.verdicts, STATUS_ORDER)
 
 
 def choose(analysis: Analysis) -> tuple[Choice, ...]:
-    """The trials to show, by verdict; then the most telling one of each scenario that is not among
-    them."""
+    """The trials to show by verdict, then the most instructive trial of each other scenario."""
     known = {trial.id: trial for trial in analysis.trials}
     witnesses: dict[str, list[Verdict]] = {}
     found = by_status(analysis)
@@ -57,13 +56,13 @@ def _choice(analysis: Analysis, witness: Trial, verdicts: tuple[Verdict, ...]) -
 
 
 def shown_trials(analysis: Analysis) -> tuple[str, ...]:
-    """Ids of the trials whose histories a page needs, each once."""
+    """Ids of the trials whose histories a page needs, without repetition."""
     return tuple(dict.fromkeys(trial.id for choice in choose(analysis) for trial in choice.trials))
 
 
 def _others(analysis: Analysis, covered: set[str]) -> list[Trial]:
-    """One trial of each other scenario: rather in earnest than a control, rather one that violates
-    something, rather live, rather as described."""
+    """One trial of each other scenario. Preferred are trials with their fault, violated checks, live ones, and those
+    as described, in this order."""
     violated = {each.trial for each in analysis.outcomes if each.outcome == Outcome.VIOLATED}
     best: dict[str, Trial] = {}
 

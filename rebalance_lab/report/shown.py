@@ -23,11 +23,11 @@ from rebalance_lab.trials.plan import PlanError
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One trial on a page; `role`: witness | control | sister | alone.
+    """One trial on a page. `role`: witness | control | sister | alone.
 
-    Without its history only the outcomes and settings are shown. `page`: where its own page is,
-    relative to this one; None where there is none. `findings`: of checks that look for anomalies,
-    `statements`: of the others. `costs`: of each spaced change.
+    Without its history only the outcomes and settings are shown. `page`: the address of its own page, relative to
+    this one; None if there is none. `findings`: of checks for anomalies; `statements`: of the others. `costs`: of
+    each spaced change.
     """
 
     prefix: str
@@ -47,12 +47,12 @@ class Shown:
     page: str | None
 
     def plainly(self, text: str) -> str:
-        """The text with members' short names, where the history told them."""
+        """The text with members' short names, as far as the history gives them."""
         return text if self.scene is None else self.scene.plainly(text)
 
     @property
     def changed(self) -> str:
-        """The parameters that are not the scenario's own: `members 200, partitions 400`."""
+        """The parameters that differ from the scenario's defaults: `members 200, partitions 400`."""
         try:
             names = plan_of_trial(self.trial).changed
         except PlanError:
@@ -61,15 +61,14 @@ class Shown:
 
     @property
     def cards_by_layer(self) -> dict[Layer, str]:
-        """The card an overlap in that layer leads to."""
+        """The card to which an overlap in a layer leads."""
         return {layer: card.id for card in self.cards if (layer := overlap_layer(card.check)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Portrait:
-    """What to show of a trial, and where; the drawing is `show`'s. `boxes`: of its Gantt, at most;
-    `brief`: only its story and the Gantt; its own
-    page has the rest."""
+    """What to show of a trial, and where; `show` draws it. `boxes`: the largest number in its Gantt. `brief`: only
+    its story and the Gantt; its own page has the rest."""
 
     prefix: str
     role: str
@@ -82,13 +81,13 @@ class Portrait:
 
 
 def scene_of(trial: Trial, history: History | None, intervals: Sequence[Interval]) -> Scene | None:
-    """The scene of a trial whose history is at hand. Raises ValueError for one without events."""
+    """The scene of a trial whose history is available. Raises ValueError for a history without events."""
     return None if history is None else build_scene(History(trial, history.events), intervals)
 
 
 def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcome], *, until_us: int = 0) -> Shown:
-    """A trial with its pictures. `outcomes` are this trial's; `until_us` may lengthen the time
-    axis, so that two trials can be compared."""
+    """A trial with its pictures. `outcomes` are this trial's. `until_us` may extend the time axis, so that two trials
+    can be compared."""
     findings = findings_of(portrait.trial, outcomes)
     wrong = carded(findings)
     census = gantt = spacetime = None

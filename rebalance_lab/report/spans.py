@@ -1,6 +1,6 @@
-"""Who has a partition when: spans of one layer, where they overlap, and where nobody has it.
+"""Which member has a partition when: spans of one layer, their overlaps, and gaps without an owner.
 
-Times are µs from the trial's start. What an overlap is, the checks define.
+Times are µs from the trial's start. The checks define what counts as an overlap.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LAYERS = (Layer.BELIEF, Layer.REGISTRY, Layer.EFFECT)
 
 
 class Row(NamedTuple):
-    """What can have one owner: a partition, in a group."""
+    """A partition in a group."""
 
     group: str
     topic: str
@@ -48,7 +48,7 @@ class Overlap:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A layer gives the row to nobody."""
+    """A layer gives the row to no member."""
 
     layer: Layer
     row: Row
@@ -85,7 +85,7 @@ def row_of(item: Span | Overlap | Gap) -> Row:
 
 
 def overlaps_of(spans: Sequence[Span]) -> tuple[Overlap, ...]:
-    """Where spans of different members share time; overlaps that share time are drawn as one."""
+    """Where spans of different members overlap; overlaps that overlap each other are drawn as one."""
     found: list[Overlap] = []
     for layer in LAYERS:
         pairs = checked.overlaps((span for span in spans if span.layer is layer), closed=layer is Layer.EFFECT)
@@ -102,7 +102,7 @@ def overlaps_of(spans: Sequence[Span]) -> tuple[Overlap, ...]:
 
 
 def gaps_of(spans: Sequence[Span], rows: Iterable[Row], begin_us: int, end_us: int) -> tuple[Gap, ...]:
-    """Where a layer gives a row to nobody, between `begin_us` and `end_us`."""
+    """Where a layer gives a row to no member, between `begin_us` and `end_us`."""
     lanes: dict[tuple[Row, Layer], list[Stretch]] = {(row, layer): [] for row in rows for layer in LAYERS}
     for span in spans:
         lanes[row_of(span), span.layer].append(Stretch(span.begin_us, span.end_us, span.begin, span.end))

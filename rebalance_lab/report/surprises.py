@@ -1,5 +1,5 @@
-"""Trials that came out otherwise than their scenario expects, of every kind one line: people look
-at these before anything else."""
+"""Trials whose outcome their scenario does not expect, one line for each kind. People look at these
+first."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rebalance_lab.report.findings import Finding, findings_of
 
 @dataclass(frozen=True, slots=True)
 class Surprise:
-    """Trials alike that one check surprised in. `first`: the trial that is named, with its
-    `finding`; `trials`: how many; `replay`: the first one's command."""
+    """Trials of one kind with the same unexpected outcome of one check. `first`: the trial that is named, with its
+    `finding`. `trials`: their number. `replay`: the first one's command."""
 
     first: Trial
     finding: Finding
@@ -23,15 +23,15 @@ class Surprise:
 
     @property
     def kind(self) -> str:
-        """Rules, world and role, as the other tables have them."""
+        """Rules, world and role, as in the other tables."""
         world = "simulated" if self.first.world == "simulated" else "live"
         role = ["control"] if self.first.control else []
         return ", ".join([*role, world, self.first.rules])
 
 
 def surprises_of(analysis: Analysis, replay: Callable[[str], str]) -> tuple[Surprise, ...]:
-    """The surprises of a store, by scenario. Trials with a planted bug are to surprise: they are
-    left out. `replay`: the command for a trial."""
+    """The surprises of a store, by scenario. Trials with a planted bug are meant to surprise and are left out.
+    `replay`: returns the command for a trial."""
     outcomes: dict[str, list[TrialOutcome]] = {}
     for each in analysis.outcomes:
         outcomes.setdefault(each.trial, []).append(each)

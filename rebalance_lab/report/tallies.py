@@ -1,4 +1,4 @@
-"""How all trials came out, counted: for each kind of trial, a line for each check."""
+"""The outcomes of all trials, counted: for each kind of trial, a line for each check."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from rebalance_lab.report.findings import is_statement
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """One check over the trials of a kind: how many came out how, and the range of the longest (µs).
-    `by_construction`: these members were built from what it tests, so that clean is no evidence."""
+    """One check over the trials of a kind: the number of each outcome, and the range of the longest (µs).
+    `by_construction`: these members were built from what it tests, so clean is no evidence."""
 
     check: str
     violated: int
@@ -28,7 +28,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Trials alike. `role`: with its fault | control | planted bug …"""
+    """Trials of one kind. `role`: with its fault | control | planted bug …"""
 
     scenario: str
     world: str
@@ -51,7 +51,7 @@ class Counted:
 
 
 def tally(analysis: Analysis) -> Counted:
-    """All trials by kind, and the checks that looked at any of them."""
+    """All trials by kind, and the checks that applied to any of them."""
     kinds = _kinds(analysis)
     checks = sorted({tally.check for kind in kinds for tally in kind.tallies})
     heads = (
@@ -62,7 +62,7 @@ def tally(analysis: Analysis) -> Counted:
 
 
 def _kinds(analysis: Analysis) -> tuple[Kind, ...]:
-    """Every scenario, world, rule set and role among the outcomes, with its checks by name."""
+    """Every combination of scenario, world, rule set and role among the outcomes, with its checks by name."""
     kinds: dict[tuple[str, str, str, str], list[TrialOutcome]] = {}
     for outcome in analysis.outcomes:
         kinds.setdefault((outcome.scenario, outcome.world, outcome.rules, _role(outcome)), []).append(outcome)

@@ -1,4 +1,4 @@
-"""The templates, and what they may call."""
+"""The templates, and the functions that they may call."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebalance_lab.report.words import WORDS
 
 @cache
 def environment() -> Environment:
-    """Templates that escape everything and stumble over what they are not given."""
+    """Templates that escape everything, and raise an error for undefined values."""
     found = Environment(
         loader=PackageLoader("rebalance_lab.report", "templates"),
         autoescape=True,

@@ -12,7 +12,7 @@ from rebalance_lab.report.spans import Row
 
 
 def seconds(length_us: int) -> str:
-    """A length of time: `2.83 s`; below 0.1 s `99 ms`, below 1 ms as `history.durations` has it; `0 s`."""
+    """A length of time: `2.83 s`; below 0.1 s `99 ms`; below 1 ms as `history.durations` writes it; `0 s`."""
     if length_us == 0:
         return "0 s"
     if length_us < 1000:
@@ -28,7 +28,7 @@ def moment(at_us: int) -> str:
 
 
 def exact_moment(at_us: int) -> str:
-    """A moment to the microsecond, as a table of events needs it: `5.534210`."""
+    """A moment to the microsecond, for tables of events: `5.534210`."""
     return f"{at_us / 1_000_000:.6f}"
 
 
@@ -43,7 +43,7 @@ def times(number: int) -> str:
 
 
 def shortened(text: str, letters: int = 260) -> str:
-    """A text of at most so many letters; where it is cut, an ellipsis."""
+    """A text of at most so many letters, with an ellipsis if it is cut."""
     return text if len(text) <= letters else f"{text[: letters - 2].rstrip()} …"
 
 
@@ -54,17 +54,17 @@ _UNIT = re.compile(r"(\d) (s|ms|µs)\b")
 
 
 def without_ids(text: str) -> str:
-    """A text with the hosts' names in place of consumer ids, where nobody told the members' names."""
+    """A text with the hosts' names in place of consumer ids, for use without a history."""
     return _ID.sub(r"\1", text)
 
 
 def glued(text: str) -> str:
-    """A text in which no line ends between a number and its unit."""
+    """A text in which no line breaks between a number and its unit."""
     return _UNIT.sub("\\1\u00a0\\2", text)
 
 
 def listed(words: Sequence[str], *, at_most: int = 6) -> str:
-    """`m1, m2 and m3`; beyond `at_most` the rest is counted: `m1, m2, … (40 in all)`."""
+    """`m1, m2 and m3`; the rest after `at_most` is counted: `m1, m2, … (40 in all)`."""
     if not words:
         return "none"
     if len(words) == 1:
@@ -75,7 +75,7 @@ def listed(words: Sequence[str], *, at_most: int = 6) -> str:
 
 
 def members_named(names: Sequence[str]) -> str:
-    """`m1`, `m1, m2 and m3`; longer runs of numbers drawn together: `m1 to m8 and m11`."""
+    """`m1`, `m1, m2 and m3`; runs of numbers are joined: `m1 to m8 and m11`."""
     if len(names) <= 3:
         return listed(names)
     stems: dict[str, list[int]] = {}
@@ -104,7 +104,7 @@ def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def partition_ranges(numbers: Iterable[int]) -> str:
-    """Partition numbers, runs drawn together: `0–2, 5`."""
+    """Partition numbers with runs joined: `0–2, 5`."""
     return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in _runs(numbers))
 
 

@@ -1,9 +1,9 @@
-"""A trial as a trace in Chrome's JSON format, which Perfetto opens: an extra file, no picture of ours.
+"""A trial as a trace in Chrome's JSON format, which Perfetto opens.
 
-A process for each member, with a track for each partition it believes to own (slices of one
-track must not overlap), one for its work on each, and one for its rebalances; ZooKeeper's
-owners and sessions and the runner's faults are processes of their own. Flows lead from the
-change that fired a watch to the watch, and from it to the rebalance.
+There is a process for each member, with a track for each partition that it believes it owns (slices of
+one track must not overlap), one for its work on each, and one for its rebalances. ZooKeeper's owners and
+sessions and the runner's faults are processes of their own. Flows lead from the change that fired a
+watch to the watch, and from the watch to the rebalance.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _beat(scene: Scene, event: Event) -> Beat | None:
 
 
 def _moments(scene: Scene, tracks: _Tracks, links: list[Link]) -> Iterator[Record]:
-    """Slices of 1 µs: flows cannot end in an instant."""
+    """Slices of 1 µs, because flows cannot end in an instant."""
     sources = {link.source for link in links}
     for event in scene.events:
         if event.kind in _MOMENTS or event.id in sources:

@@ -1,4 +1,4 @@
-"""The page of one trial. It needs no Spark: what one history says, the checks say."""
+"""The page of one trial. It needs no Spark: the checks judge the one history."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _AROUND_PX, _SENTENCE_PX, _SHRUNK = 190, 27, 0.85
 
 
 def render_trial(history: History, folder: Path, *, home: str | None = None) -> str:
-    """One self-contained HTML page of one trial: no network, opens from disk.
+    """One self-contained HTML page of one trial: it needs no network and opens from disk.
 
-    `folder`: where the trial is stored, for its replay command; `home`: the address of its
-    store's page, relative to this one. Raises ValueError for a history without events,
-    HistoryError for events that no recorder of this lab writes.
+    `folder`: where the trial is stored, for its replay command. `home`: the address of its store's page, relative to
+    this one. Raises ValueError for a history without events, HistoryError for events that no recorder of this lab
+    writes.
     """
     trial = history.trial
     shown = _shown(history, folder, brief=False)

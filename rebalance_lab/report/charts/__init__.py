@@ -1,5 +1,5 @@
-"""Distributions and cost curves over many trials: Vega-Lite charts, each with a picture that
-needs no script."""
+"""Distributions and cost curves over many trials: Vega-Lite charts, each with a picture that needs no
+script."""
 
 from rebalance_lab.report.charts.chart import Chart, Section
 from rebalance_lab.report.charts.sections import charts_of

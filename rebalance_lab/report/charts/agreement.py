@@ -1,4 +1,5 @@
-"""Live beside simulated: the distribution of every measure, and the band that the live one must keep."""
+"""Live beside simulated trials: the distribution of every measure, and the band within which the live
+one must stay."""
 
 from __future__ import annotations
 
@@ -44,8 +45,8 @@ _THEME: dict[str, Any] = {
 
 
 def write_picture(comparisons: Sequence[tuple[str, Sequence[Compared]]], out: Path) -> None:
-    """Draw comparisons, each under its title, into a file `.svg` or `.html` (which opens from disk).
-    Measures that are the same in every trial are left out. Raises OSError."""
+    """Draw comparisons, each under its title, into a file `.svg` or `.html` (which opens from disk). Measures that
+    are the same in every trial are left out. Raises OSError."""
     spec = drawn(comparisons)
     text = vl_convert.vegalite_to_svg(spec) if out.suffix == ".svg" else vl_convert.vegalite_to_html(spec, bundle=True)
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -85,7 +86,7 @@ def _nothing() -> Any:
 
 
 def _panel(row: Compared) -> Any:
-    """One measure: the simulated curve in its band, the live one beside it."""
+    """One measure: the simulated curve in its band, and the live one."""
     title = _TITLES[row.measure.unit] or None
     whole = row.measure.unit in (Unit.COUNT, Unit.SHARE)
     axis = altair.Axis(tickCount=5, tickMinStep=1, format="d") if whole else FEW_TICKS
@@ -117,7 +118,7 @@ _WHOLE = altair.Scale(domain=[0, 1])
 
 
 def band_records(row: Compared) -> list[Record]:
-    """From where to where the live value may lie, at each share of trials."""
+    """The range of the live value at each share of trials."""
     assert row.simulated.values is not None
     scale = _SCALES[row.measure.unit]
     values = np.quantile(row.simulated.values, LEVELS, method="inverted_cdf")
@@ -128,7 +129,7 @@ def band_records(row: Compared) -> list[Record]:
 
 
 def curve_records(row: Compared) -> list[Record]:
-    """The steps of both curves; each begins with share 0 at its least value."""
+    """The steps of both curves; each begins with share 0 at its smallest value."""
     records: list[Record] = []
     scale = _SCALES[row.measure.unit]
     for world, sample in (("simulated", row.simulated), ("live", row.live)):

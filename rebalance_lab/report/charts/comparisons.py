@@ -1,4 +1,4 @@
-"""How often claims were seen, and the rule sets side by side."""
+"""How often trials show claims, and the rule sets side by side."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ _NAMES = {
 
 
 def frequency_chart(analysis: Analysis) -> Chart | None:
-    """How often each claim was seen among the trials that could decide it. Not drawn: what holds by
-    construction, and what the claim does not apply to."""
+    """How often each claim was shown by the trials that could decide it. Claims that hold by construction or do not
+    apply are left out."""
     records: list[Record] = [
         {
             "claim": verdict.claim if verdict.reading == "all" else f"{verdict.claim} {verdict.reading}",
@@ -96,8 +96,8 @@ def frequency_chart(analysis: Analysis) -> Chart | None:
 
 
 def paired(summaries: tuple[Summary, ...]) -> tuple[list[tuple[Summary, Summary]], list[str]]:
-    """(described, shipped) of trials otherwise alike whose medians differ, and the measures in
-    which none does."""
+    """(described, shipped) of trials that are otherwise alike and whose medians differ, and the measures without any
+    difference."""
     sides: dict[tuple[object, ...], dict[str, Summary]] = {}
     for each in summaries:
         if not each.control and each.plant is None:
@@ -114,7 +114,7 @@ def paired(summaries: tuple[Summary, ...]) -> tuple[list[tuple[Summary, Summary]
 
 
 def rules_chart(analysis: Analysis) -> Chart | None:
-    """The rule sets side by side, in what differs between them."""
+    """The rule sets side by side, in the measures that differ."""
     different, same = paired(tuple(each for each in analysis.summaries if each.measure in COMPARED))
     if not different:
         return None
@@ -156,7 +156,7 @@ def _panel(records: list[Record], measure: str) -> Any:
 
 
 def _largest(pairs: list[tuple[Summary, Summary]]) -> list[tuple[Summary, Summary]]:
-    """Of a scenario swept over sizes the pair of the largest group; the curves show the others."""
+    """The pair of the largest group, if a scenario was swept over sizes; the curves show the others."""
     found: dict[tuple[str, str, str], tuple[Summary, Summary]] = {}
     for pair in sorted(pairs, key=lambda pair: _sizes(pair[0])):
         found[pair[0].scenario, pair[0].world, pair[0].measure] = pair

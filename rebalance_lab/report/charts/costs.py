@@ -1,4 +1,4 @@
-"""What a change costs a group, against its size: counted, by the formula, and fitted."""
+"""The cost of a change for a group, against its size: counted, by the formula, and fitted."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ POINT: dict[str, dict[str, Any]] = {
 
 
 def cost_charts(analysis: Analysis) -> list[Chart]:
-    """A chart for each number, where changes were counted at all."""
+    """A chart for each number, if any changes were counted."""
     counted = [cost for cost in analysis.herd_costs if cost.doubt is None and not cost.control and cost.plant is None]
     return [_cost_chart(analysis, counted, cost) for cost in COSTS] if counted else []
 
 
 def cost_records(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) -> tuple[list[Record], int]:
-    """Points counted, the formula's line and fitted curves, told apart by `what`; and how many
-    points were left out."""
+    """Counted points, the line of the formula and fitted curves, distinguished by `what`; and the number of points
+    left out."""
     settings = {trial.id: _settings(trial.parameters) for trial in analysis.trials}
     kinds: dict[tuple[str, str, str], list[HerdCost]] = {}
     for each in counted:
@@ -120,8 +120,8 @@ def cost_records(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) ->
 
 
 def fitted_curve(fit: Fit, sizes: Sequence[int]) -> list[Record]:
-    """A fit as points between the least and the largest size; the last one bears its label.
-    Nothing where the points gave no fit."""
+    """A fit as points between the smallest and the largest size; the last one has its label. Empty if there is no
+    fit."""
     sizes = [size for size in sizes if size > 0]
     if (
         fit.estimate is None
@@ -196,7 +196,7 @@ def _layers(records: list[Record], rules: Sequence[str], cost: Cost) -> list[Any
     layers: list[Any] = []
 
     def add(drawn: Any, what: str, rule: str | None = None, only: str = "what") -> None:
-        """A layer, where it has any record: Vega warns of those without."""
+        """Add a layer if it has records, as Vega warns of empty ones."""
         if any(each["what"] == what and each.get(only) and rule in {None, each["rules"]} for each in records):
             layers.append(drawn)
 

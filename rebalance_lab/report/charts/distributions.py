@@ -1,5 +1,5 @@
-"""How long things last, over all trials: empirical distributions, a panel for each scenario, and
-for rebalances a line for each."""
+"""How long things last, over all trials: empirical distributions with a panel for each scenario, and
+rebalances with a line for each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rebalance_lab.report.charts.chart import Chart, Record, colours, data, fini
 
 #: Steps of one curve, at most: more cannot be seen.
 STEPS = 120
-#: The checks whose lengths people ask for: two owners believed, two at work, nobody written down.
+#: The checks whose lengths are charted: two owners in belief, two at work, no owner in the registry.
 LENGTHS = ("belief_overlap", "effect_overlap", "unowned_window")
 #: With so few trials each is shown as a point.
 FEW = 8
@@ -42,8 +42,8 @@ def ecdf(values: Iterable[float], most: int = STEPS) -> list[tuple[float, float]
 
 
 def lengths_of(analysis: Analysis, check: str) -> Series:
-    """The longest of each decided trial in earnest, by kind of trial, of scenarios in which the check
-    ever found a violation."""
+    """The longest of each decided trial, without controls and planted bugs, by kind of trial, for scenarios in which
+    the check found any violation."""
     found: Series = {}
     told: set[str] = set()
     for each in analysis.outcomes:
@@ -55,7 +55,7 @@ def lengths_of(analysis: Analysis, check: str) -> Series:
 
 
 def rebalance_times(analysis: Analysis) -> Series:
-    """How long each rebalance of a group took after something changed, until rest."""
+    """The time from a change to the rest of the group, for each rebalance."""
     trials = {trial.id: trial for trial in analysis.trials if not trial.control and trial.plant is None}
     found: Series = {}
     for each in analysis.episodes:
@@ -68,7 +68,7 @@ def rebalance_times(analysis: Analysis) -> Series:
 
 
 def distribution_charts(analysis: Analysis) -> list[Chart]:
-    """One for each of the checks that found anything, then the time of rebalances."""
+    """A chart for each check that found anything, then one for the time of rebalances."""
     charts = []
     for check in LENGTHS:
         series = lengths_of(analysis, check)
@@ -122,7 +122,7 @@ def _curves(series: Series, chart_id: str, title: str, caption: str) -> Chart:
 
 
 def range_records(times: Series) -> list[Record]:
-    """Least, median, 90th percentile and most of each series, in seconds."""
+    """Minimum, median, 90th percentile and maximum of each series, in seconds."""
     records: list[Record] = []
     for (scenario, world, rules), values in sorted(times.items()):
         ordered = sorted(values)

@@ -1,4 +1,4 @@
-"""The charts of a store, by the question they answer."""
+"""The charts of a store, by the question that they answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rebalance_lab.report.charts.distributions import distribution_charts
 
 
 def charts_of(analysis: Analysis) -> tuple[Section, ...]:
-    """The sections that have anything to show."""
+    """The sections that have any chart."""
     often = frequency_chart(analysis)
     rules = rules_chart(analysis)
     sections = (

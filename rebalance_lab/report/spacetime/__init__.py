@@ -1,7 +1,7 @@
-"""The space-time diagram: who did what when around an anomaly, and what led to it.
+"""The space-time diagram: which actor did what when around an anomaly, and what led to it.
 
-A lane for each actor, time downwards. Moments that matter cluster within milliseconds, seconds
-apart: so distances are drawn short, and long quiet stretches are cut and named.
+There is a lane for each actor, and time runs downwards. Important moments cluster within milliseconds,
+seconds apart. So distances are drawn short, and long quiet periods are cut and labelled.
 """
 
 from rebalance_lab.report.spacetime.drawing import SpaceTime, draw_spacetime

@@ -1,4 +1,4 @@
-"""What led to what: the arrows of a space-time diagram, found in the history."""
+"""The arrows of a space-time diagram: what led to what, found in the history."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ENDS_OF_CHAINS = {Kind.WATCH_FIRED, Kind.EXPIRED, Kind.CONNECTED, Kind.MEMBER_S
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """From one event to another. `kind`: watch | cause | conflict | session | fault."""
+    """A link from one event to another. `kind`: watch | cause | conflict | session | fault."""
 
     kind: str
     source: EventId
@@ -29,7 +29,7 @@ class Link:
 
 
 class _Past:
-    """The events of a diagram's time, found by what they are asked for."""
+    """The events of a diagram's time, indexed for look-ups."""
 
     def __init__(self, events: Sequence[Event]) -> None:
         self.by_id = {event.id: event for event in events}
@@ -48,14 +48,14 @@ class _Past:
                 self.closing.setdefault(event.actor, event)
 
     def watched(self, fired: Event) -> Event | None:
-        """The last change of what a watch was on; a server's log may be a little late on the clock."""
+        """The last change of the watched znode. A server's log may be slightly late on the clock."""
         changes = self._below if fired.of("event") == "child" else self._at
         found = changes.get(str(fired.of("path") or ""), [])
         place = bisect_right(found, fired.at_us + TOLERANCE_US, key=lambda event: event.at_us)
         return found[place - 1] if place else None
 
     def in_the_way(self, refused: Event) -> Event | None:
-        """Who created the znode that another's claim met."""
+        """The event that created the znode which another member's claim met."""
         made = [
             event
             for event in self._at.get(str(refused.of("path") or ""), ())
@@ -67,8 +67,8 @@ class _Past:
 
 
 def links_of(scene: Scene, beats: Sequence[Beat], events: Sequence[Event]) -> list[Link]:
-    """The links that end in one of the beats; `events` are those of the diagram's time, from
-    which sources are taken. Of a crowd's beat one link stands for all."""
+    """The links that end in one of the beats. `events`: those of the diagram's time, from which sources are taken. A
+    beat of the crowd gets one link for all."""
     past = _Past(events)
     found: list[Link] = []
     for beat in beats:
@@ -102,7 +102,7 @@ def _link(scene: Scene, event: Event, past: _Past) -> Link | None:
 
 
 def _cause(event: Event, known: Mapping[EventId, Event]) -> Event | None:
-    """The watch, expiry or connection that an event goes back to."""
+    """The watch, expiry or connection that led to an event."""
     for _ in range(CAUSES):
         before = None if event.cause is None else known.get(event.cause)
         if before is None:

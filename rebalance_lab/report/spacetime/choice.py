@@ -1,4 +1,4 @@
-"""Which beats and lanes a diagram shows: what matters and is near, up to what can be read."""
+"""Which beats and lanes a diagram shows: those that matter and are near, as many as people can read."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Cast:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What is drawn. `left_out`: marks there was no room for. `places`: the beat of each event."""
+    """What is drawn. `left_out`: the number of marks for which there is no room. `places`: the beat of each event."""
 
     cast: Cast
     beats: tuple[Beat, ...]
@@ -40,8 +40,8 @@ class Choice:
 
 
 def choose_beats(scene: Scene, subject: Subject) -> Choice:
-    """The beats of a subject, in time, and their links: of all that is near, or, where that is too
-    much, of what matters most."""
+    """The beats of a subject in the order of time, and their links: everything near, or, if that is too much, what
+    matters most."""
     for near in (subject.near, subject.tight):
         events = _within(scene, near)
         cast = _cast(scene, subject, events)
@@ -63,7 +63,7 @@ def choose_beats(scene: Scene, subject: Subject) -> Choice:
 
 
 def _within(scene: Scene, near: Sequence[tuple[int, int]]) -> list[Event]:
-    """All events from the first of the stretches to the end of the last: sources lie in between."""
+    """All events from the begin of the first span to the end of the last, as sources lie in between."""
     begin_us, end_us = min(begin for begin, _ in near), max(end for _, end in near)
     return [event for event in scene.events if begin_us <= scene.since_start(event) <= end_us]
 
@@ -81,7 +81,7 @@ def _drawn(
 
 
 def _in_time(beat: Beat) -> tuple[int, str, int]:
-    """As the history has them; of one instant each actor's own count orders its events."""
+    """In the order of the history; events of one instant by each actor's own count."""
     return (beat.at_us, beat.events[0].actor, beat.events[0].n)
 
 
@@ -92,7 +92,7 @@ def _far(subject: Subject, beat: Beat) -> int:
 
 
 def _with_sources(shown: list[Beat], rest: Sequence[Beat], links: Sequence[Link]) -> list[Beat]:
-    """What an arrow comes from is shown, too."""
+    """Adds the beats from which arrows come."""
     sources = {link.source for link in links}
     more = [beat for beat in rest if sources & set(beat.ids)]
     return sorted([*shown, *more], key=_in_time)
@@ -103,7 +103,7 @@ def _in_lane(beat: Beat, cast: Cast) -> Beat:
 
 
 def _cast(scene: Scene, subject: Subject, events: Sequence[Event]) -> Cast:
-    """Fault targets left of ZooKeeper, others right of it, the crowd last."""
+    """Fault targets to the left of ZooKeeper, others to the right, the crowd last."""
     names = [person.name for person in scene.people]
     # Of members with one id only the first is among the people; each acts for itself. A history that is not whole
     # may lack the start of a member.

@@ -1,4 +1,4 @@
-"""Where everything of a space-time diagram lies. The template only writes it down as SVG."""
+"""The position of everything in a space-time diagram. The template only writes it as SVG."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Stripe:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A quiet stretch that is cut: its height says nothing about its length."""
+    """A quiet period that is cut: its height does not show its length."""
 
     y: float
     label: str
@@ -175,7 +175,7 @@ def _lanes(choice: Choice) -> tuple[Lane, ...]:
 
 
 def _times(beats: Sequence[Beat], timeline: Timeline) -> tuple[tuple[float, str], ...]:
-    """A time beside each mark that has room for one."""
+    """A time beside each mark that has room for it."""
     times: list[tuple[float, str]] = []
     for beat, y in zip(beats, timeline.ys, strict=True):
         text = f"{beat.at_us / 1_000_000:.3f}"
@@ -218,7 +218,7 @@ def _told(stripe: Stripe, text: str) -> Stripe:
 def _stripe(
     kind: str, lane: Lane, timeline: Timeline, begin_us: int, end_us: int, colour: Paint | None
 ) -> Stripe | None:
-    """None for what lies outside the diagram's time."""
+    """None if it is outside of the diagram's time."""
     if end_us < timeline.begin_us or begin_us > timeline.end_us:
         return None
     top, bottom = timeline.y(begin_us), timeline.y(end_us)
@@ -227,7 +227,7 @@ def _stripe(
 
 
 def _sessions(scene: Scene, timeline: Timeline, lanes: Mapping[str, Lane]) -> list[Stripe]:
-    """A lane's line is whole while ZooKeeper keeps the member's session."""
+    """A lane's line is solid while ZooKeeper keeps the member's session."""
     opened: dict[str, int] = {}
     stretches: list[tuple[str, str, int, int]] = []
     for event in scene.events:
@@ -308,8 +308,8 @@ def _between(
 
 
 def _requests(scene: Scene, choice: Choice, timeline: Timeline, lanes: Mapping[str, Lane]) -> list[Arrow]:
-    """Between a lane and a mark in another where the other end has no mark of its own: what a
-    member asks of ZooKeeper, and what the runner does to a member."""
+    """Lines between a lane and a mark in another lane, if the other end has no mark of its own: requests of members
+    to ZooKeeper, and what the runner does to a member."""
     arrows = []
     for beat, y in zip(choice.beats, timeline.ys, strict=True):
         event = beat.events[0]

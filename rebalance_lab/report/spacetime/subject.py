@@ -1,5 +1,5 @@
-"""What a space-time diagram is about: the first anomaly of a trial, else its first fault, else
-the first change of its group."""
+"""The subject of a space-time diagram: the first anomaly of a trial, else its first fault, else the
+first change of its group."""
 
 from __future__ import annotations
 
@@ -25,10 +25,9 @@ _CAUSING = frozenset({Kind.FAULT_BEGAN, Kind.FAULT_ENDED, Kind.SESSION_CLOSED, K
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """`keys`: the events that make the matter, in time; `witness`: those of them that prove an
-    anomaly; `near`: stretches of µs worth showing; `tight`: of them those that matter most, for
-    where too much happens; `zone`: the anomaly's own stretch, labelled; `row`: the partition it is
-    about."""
+    """`keys`: the events that matter most, in the order of time; `witness`: those of them that prove an anomaly.
+    `near`: time spans (µs) worth showing; `tight`: the most important of them, if too much happens. `zone`: the
+    anomaly's own span, labelled. `row`: its partition."""
 
     title: str
     keys: tuple[Event, ...]
@@ -40,7 +39,7 @@ class Subject:
 
 
 def subject_of(scene: Scene, wrong: Sequence[TrialOutcome]) -> Subject | None:
-    """What the trial's diagram is about, None where nothing happened to it. `wrong`: its anomalies."""
+    """The subject of the trial's diagram; None if nothing happened to it. `wrong`: its anomalies."""
     known = {event.id: event for event in scene.events if event.layer is not Layer.OP or event.kind in _CAUSING}
     wanted = {each for outcome in wrong for each in outcome.witness}
     known |= {event.id: event for event in scene.events if event.id in wanted}
@@ -65,7 +64,7 @@ def _when(proof: tuple[int, TrialOutcome, list[Event]]) -> tuple[int, str]:
 
 
 def _anomaly(scene: Scene, outcome: TrialOutcome, witness: list[Event], others: list[Event]) -> Subject:
-    """`others`: the witnesses of all anomalies, for a partition where this one's names none."""
+    """`others`: the witnesses of all anomalies, for a partition if this one names none."""
     times = [scene.since_start(event) for event in witness]
     background = [event for event in _background(scene) if times[0] <= scene.since_start(event) <= times[-1]]
     background += _led_to(scene, times[0], times[-1])
@@ -90,7 +89,7 @@ def _anomaly(scene: Scene, outcome: TrialOutcome, witness: list[Event], others: 
 
 
 def _led_to(scene: Scene, begin_us: int, end_us: int) -> list[Event]:
-    """The last fault or change before an anomaly that none falls into, unless the group was at rest between."""
+    """The last fault or change before an anomaly without one in its time, unless the group was at rest in between."""
     if any(begin_us <= fault.began_us <= end_us for fault in scene.faults):
         return []
     before = [fault for fault in scene.faults if fault.began_us < begin_us <= _rest_after(scene, fault.began_us)]
@@ -98,7 +97,7 @@ def _led_to(scene: Scene, begin_us: int, end_us: int) -> list[Event]:
 
 
 def _background(scene: Scene) -> list[Event]:
-    """Faults, the ends of their victims' sessions, and when these learned of it."""
+    """Faults, the ends of their victims' sessions, and the moments at which the victims learned of these."""
     victims = {fault.target for fault in scene.faults}
     ends = {end.event for end in scene.session_ends if end.name in victims}
     faults = {fault.event for fault in scene.faults}

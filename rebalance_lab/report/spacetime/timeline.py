@@ -1,5 +1,4 @@
-"""From moments to heights: later is never higher, nothing lies on anything else, and long quiet
-stretches are cut."""
+"""From moments to heights: later is never higher, marks do not overlap, and long quiet periods are cut."""
 
 from __future__ import annotations
 
@@ -46,7 +45,7 @@ class Timeline:
         return self.heights[-1][1]
 
     def y(self, at_us: int) -> float:
-        """The height of any moment; what lies outside stands at the edge."""
+        """The height of any moment. Moments outside are placed at the edge."""
         if at_us < self.begin_us:
             return self.heights[0][0] - SLOPE
         if at_us > self.end_us:
@@ -60,7 +59,7 @@ class Timeline:
 
 
 def lay_out(beats: Sequence[Beat], links: Sequence[Link]) -> Timeline:
-    """The heights of beats (one at least) in the order of time, sources before what they led to."""
+    """The heights of beats (at least one) in the order of time, sources before what they led to."""
     places = {each: nth for nth, beat in enumerate(beats) for each in beat.ids}
     pairs = [(places[link.source], places[link.target]) for link in links]
     order = _ordered(beats, [pair for pair in pairs if pair[0] != pair[1]])
@@ -93,8 +92,8 @@ def _step(quiet_us: int) -> float:
 
 
 def _ordered(beats: Sequence[Beat], pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """(µs, depth, place) of each beat, sorted. Clocks of two layers differ a little: what was
-    caused is never before its cause."""
+    """(µs, depth, place) of each beat, sorted. Clocks of two layers differ a little, so an effect is moved after its
+    cause."""
     keys = [(beat.at_us, 0) for beat in beats]
     for _ in range(ROUNDS):
         late = [(source, target) for source, target in pairs if keys[target] <= keys[source]]
