@@ -107,15 +107,13 @@ class Apart:
 
 def deals_in(history: History, scope: Scope) -> list[Deal]:
     """Every deal of the scope, by the time its attempt began, but those whose list is not known (`undated`)."""
-    end_us = history.events[-1].at_us if history.events else 0
     subscriptions = _subscriptions(history)
     found = [
         deal
         for life in lives(history)
         for rebalance in life.rebalances
         for index, attempt in enumerate(rebalance.attempts)
-        if scope.holds(attempt.began)
-        and (deal := _deal(history, life, rebalance, index, subscriptions, end_us)) is not None
+        if scope.holds(attempt.began) and (deal := _deal(history, life, rebalance, index, subscriptions)) is not None
     ]
     return sorted(found, key=lambda deal: order(deal.attempt.began))
 
@@ -135,13 +133,10 @@ def _misnamed(history: History, scope: Scope, life: Life) -> Iterator[str]:
     """Decisions of a member that name a list which it did not read in that attempt, or leave open what it saw."""
     for attempt in (each for rebalance in life.rebalances for each in rebalance.attempts):
         decided = attempt.decided
-        zxid = None if decided is None else decided.of("members_zxid")
-        if (
-            decided is None
-            or not isinstance(zxid, int)
-            or not scope.holds(decided)
-            or life.actor in only_counted(history)
-        ):
+        if decided is None or not scope.holds(decided) or life.actor in only_counted(history):
+            continue
+        zxid = decided.of("members_zxid")
+        if not isinstance(zxid, int):
             continue
         if view_read(history, life.group, attempt.began, decided) is None:
             yield f"{life.member} decided, and what it had read in that attempt leaves open from which view"
@@ -180,12 +175,7 @@ def rounds_of(deals: Iterable[Deal]) -> list[Round]:
 
 
 def _deal(
-    history: History,
-    life: Life,
-    rebalance: Rebalance,
-    index: int,
-    subscriptions: Mapping[tuple[str, str], str],
-    end_us: int,
+    history: History, life: Life, rebalance: Rebalance, index: int, subscriptions: Mapping[tuple[str, str], str]
 ) -> Deal | None:
     attempt = rebalance.attempts[index]
     decided = attempt.decided
@@ -211,7 +201,7 @@ def _deal(
         members=members if isinstance(members, int) else 0,
         wants=partitions_in(decided.of("wants")),
         ended=ended,
-        end_us=end_us if ended is None else ended.at_us,
+        end_us=(ended or history.events[-1]).at_us,
         conflicts=tuple(each for each in course if each.failed is not None and each.failed.of("reason") == "conflict"),
         named=read is None or read.is_named(decided),
         partitions=None if read is None else tuple((topic, each) for topic, its in read.partitions for each in its),
@@ -239,10 +229,8 @@ def _subscriptions(history: History) -> dict[tuple[str, str], str]:
     """(group, member) -> its topics or filter, as text, from its registration."""
     found: dict[tuple[str, str], str] = {}
     for event in events_of(history, Kind.CREATED):
-        if event.member is None or event.partition is not None:
-            continue
         registration = registration_of(event)
-        if registration is not None:
+        if event.member is not None and registration is not None:
             how = f"~{registration.pattern}~" if registration.wildcard else ""  # never the name of a topic
             names = sorted(dict(registration.subscription))
             found[event.group or "", event.member] = how + " ".join(names)

@@ -30,11 +30,11 @@ def judge(history: History) -> Finding:
     intervals = effects(history)
     stops = {event.id for event in events_of(history, Kind.WORKED) if event.of("last") is True}
     every = [one for one in overlaps(intervals, closed=True) if not _hands_over(one, stops)]
-    doubts = [_doubt(history, one) for one in every]
-    found = [one for one, doubt in zip(every, doubts, strict=True) if doubt is None]
+    judged = [(one, _doubt(history, one)) for one in every]
+    found = [one for one, doubt in judged if doubt is None]
     numbers = measures(found)
     if not found:
-        doubt = next((doubt for doubt in doubts if doubt is not None), None)
+        doubt = next((doubt for _, doubt in judged if doubt is not None), None)
         nothing = doubt if intervals else "no member ever worked on a partition"
         return not_violated(history, "no two members worked on one partition at once", numbers, vacuous=nothing)
     worst = longest(found)

@@ -104,7 +104,7 @@ def measures(found: list[Overlap]) -> dict[str, int]:
 
 def reports_in(history: History, run: Interval) -> list[Event]:
     """A member's reports of work in an effect run, in order; the report at a stop, if it ended the run, is the last."""
-    told = _reports(history).get((run.actor, (*run.place, run.member)), ())
+    told = _reports(history)[run.actor, (*run.place, run.member)]
     return [event for event in told if run.begin_us <= event.at_us <= run.end_us]
 
 

@@ -124,7 +124,7 @@ def judge_reactions(history: History, found: Sequence[Reaction], *, clean: str, 
     """
     missing = lacking(history)
     if missing is not None:
-        return not_violated(history, "", {}, vacuous=missing)
+        return not_violated(history, clean, {}, vacuous=missing)
     missed = [] if clock_drifted(history) else [one for one in found if one.missed]
     known = [one for one in found if one.known]
     numbers = {

@@ -143,7 +143,7 @@ def _is(kind: str, event: Event) -> bool:
         return event.member is not None and event.kind is Kind.CREATED
     if kind in ("leave", "crash"):
         return event.member is not None and event.kind is Kind.DELETED
-    return str(event.of("path")).startswith(_PLACES.get(kind, "\0"))
+    return kind in _PLACES and str(event.of("path")).startswith(_PLACES[kind])
 
 
 def _why_not(history: History, phase: Event, rest: Event, event: Event | None, members: Sequence[Life]) -> str | None:

@@ -57,17 +57,17 @@ class _Beside:
 
     @property
     def length_us(self) -> int:
-        return max(0, self.overlap.end_us - self.begin_us)
+        return self.overlap.end_us - self.begin_us
 
 
 def judge(history: History) -> Finding:
     """Measures: `zombies`; `count` of overlaps of work; `longest_us` of these, and
     `longest_belief_us` of overlaps of belief; `total_belief_us` and `total_effect_us`, in partition-microseconds."""
     zombies = _zombies(history)
-    belief = _beside(zombies, overlaps(beliefs(history), closed=False), least_us=1)
-    every = _beside(zombies, overlaps(effects(history), closed=True), least_us=0)
-    doubts = [_doubt(history, one) for one in every]
-    effect = [one for one, doubt in zip(every, doubts, strict=True) if doubt is None]
+    belief = _beside(zombies, overlaps(beliefs(history), closed=False))
+    every = _beside(zombies, overlaps(effects(history), closed=True))
+    judged = [(one, _doubt(history, one)) for one in every]
+    effect = [one for one, doubt in judged if doubt is None]
     numbers = {
         "count": len(effect),
         "zombies": len(zombies),
@@ -79,7 +79,7 @@ def judge(history: History) -> Finding:
     if effect and not clock_drifted(history):
         return _violated(max(effect, key=lambda one: one.length_us), numbers)
     why = "no member that outlived its session worked on beside a successor"
-    first = next((doubt for doubt in doubts if doubt is not None), None)
+    first = next((doubt for _, doubt in judged if doubt is not None), None)
     nothing = first if effects(history) else "no member ever worked on a partition"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
 
@@ -189,8 +189,8 @@ def _fault(history: History, life: Life, closed: Event) -> Event | None:
     return next(reversed(own or others), None)
 
 
-def _beside(zombies: Sequence[_Zombie], found: Sequence[Overlap], *, least_us: int) -> list[_Beside]:
-    """The overlaps of zombies with others while they were zombies, of at least this length."""
+def _beside(zombies: Sequence[_Zombie], found: Sequence[Overlap]) -> list[_Beside]:
+    """The overlaps of zombies with others while they were zombies."""
     by_who: dict[tuple[str, str], list[Overlap]] = {}
     for overlap in found:
         for one in (overlap.first, overlap.second):
@@ -199,7 +199,7 @@ def _beside(zombies: Sequence[_Zombie], found: Sequence[Overlap], *, least_us: i
     for zombie in zombies:
         for overlap in by_who.get(zombie.life.who, ()):
             begin_us = max(overlap.begin_us, zombie.closed.at_us - TOLERANCE_US)
-            if overlap.end_us - begin_us >= least_us and (zombie.again_us is None or begin_us < zombie.again_us):
+            if overlap.end_us >= begin_us and (zombie.again_us is None or begin_us < zombie.again_us):
                 beside.append(_Beside(zombie, overlap, begin_us))
     return beside
 

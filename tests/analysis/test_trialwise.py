@@ -239,3 +239,17 @@ def test_what_the_registry_tells_of_2_ms_before_a_rest_came_after_it(
     first, *others = episodes(story.history())
     assert first.end_us == end_us
     assert [episode.begin_us for episode in others] == begins_us
+
+
+def test_what_the_registry_tells_of_just_before_a_member_s_step_stays_before_it() -> None:
+    story = Story()
+    story.started(0, "m1")
+    story.rest(1000)
+    story.created_id(1499, "m2", "0x2")  # the phase had begun, by the runner's clock
+    story.phase(1500, "one more")
+    story.rest(3000)
+    story.created_id(4000, "m3", "0x3")
+    story.member(4001, "m1", Kind.REBALANCE_BEGAN)
+    story.phase(5000, "closing")
+    found = [(episode.phase, episode.begin_us) for episode in episodes(story.history())]
+    assert found == [("one more", 1_499_000), ("one more", 4_000_000)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from deal_story import deals, settled
-from group_story import GroupStory
+from group_story import GroupStory, pairs
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.history.events import Kind
@@ -143,3 +143,21 @@ def test_a_member_may_deal_twice_from_one_view() -> None:
     deals(story, "m2", 2_500, 2_510, 2_550, wants=[1])
     deals(story, "m1", 3_000, 3_010, 3_050, wants=[0])
     assert judge(story).outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(("left", "outcome"), [(0, Outcome.CLEAN), (1, Outcome.VIOLATED)])
+def test_nothing_is_left_out_of_what_they_read(left: int, outcome: Outcome) -> None:
+    """They read topic t before it had a third partition. `left`: how many of the other two nobody wants."""
+    story = settled()
+    story.topic(1_500, "t", 3, Kind.CHANGED)  # zxid 6
+    for actor, wants in (("m1", [0]), ("m2", [1][left:])):
+        story.begins(2_000, actor)
+        story.asks(2_001, actor, "get", "/brokers/topics/t", zxid=5)
+        story.asks(2_002, actor, "children", "/consumers/g/ids", zxid=6)
+        detail = {"members_zxid": 4, "wants": pairs(wants)}
+        story.member(2_010, actor, Kind.DECIDED, detail=detail)
+        story.ends(2_050, actor)
+    finding = judge(story)
+    assert (finding.outcome, finding.measures) == (outcome, {"count": left, "views": 1})
+    if left:
+        assert finding.why == "all 2 members dealt from one view, and none of them wants t/1"

@@ -136,6 +136,15 @@ def test_the_bound_counts_from_the_end_of_what_disturbed_all(began_ms: float, ou
     assert MISSED.judge(ended(story).history()).outcome is outcome
 
 
+def test_a_fault_that_goes_on_lasts_until_the_last_event() -> None:
+    """Nothing is recorded from 2.03 s until the phase `closing`, which is the last event."""
+    story = two_at_rest(ended=False)
+    of_server(story, "lag", 1500, None)
+    third_joins(story, ("m1", 2010))
+    story.phase(10_000, "closing")
+    assert MISSED.judge(story.history()).outcome is Outcome.UNKNOWN
+
+
 def of_server(story: GroupStory, name: str, began_ms: float, ended_ms: float | None, target: str = "z1") -> None:
     began = story.fault(began_ms, name, target)
     story.bit(began_ms, name, target, began)
@@ -233,12 +242,43 @@ def test_a_group_that_never_rested_and_one_whose_members_were_all_disturbed_say_
     assert finding.why == "of no change it can be told whether a member noticed it"
 
 
-def test_a_history_that_ends_before_the_deadline_says_nothing() -> None:
+@pytest.mark.parametrize(("closing_ms", "known"), [(3999.999, False), (4000, True)])
+def test_a_history_that_ends_before_the_deadline_says_nothing(closing_ms: float, known: bool) -> None:
     story = two_at_rest()
     third_joins(story)
-    story.phase(3999, "closing")
+    story.phase(closing_ms, "closing")
     finding = MISSED.judge(story.history())
-    assert finding.why == "of no change it can be told whether a member noticed it"
+    assert (finding.outcome is Outcome.VIOLATED) is known
+    assert (finding.why == "of no change it can be told whether a member noticed it") is not known
+
+
+@pytest.mark.parametrize(("left_ms", "outcome"), [(4000, Outcome.CLEAN), (4000.001, Outcome.VIOLATED)])
+def test_who_leaves_by_the_deadline_leaves_nothing_open(left_ms: float, outcome: Outcome) -> None:
+    story = two_at_rest()
+    third_joins(story, ("m1", 2010))
+    story.member(left_ms, "m2", Kind.MEMBER_CLOSING)
+    assert MISSED.judge(ended(story).history()).outcome is outcome
+
+
+def test_who_leaves_later_had_to_react() -> None:
+    story = two_at_rest()
+    third_joins(story, ("m1", 2010))
+    story.rest(3100)
+    story.reacts(5010, 5020, "m1")
+    story.goes(5000, "m2")
+    story.closed(5000, "m2")
+    story.reacts(5010, 5020, "m3")
+    finding = MISSED.judge(ended(story).history())
+    assert finding.why == "g_m2 began no rebalance after /consumers/g/ids/g_m3 came"
+
+
+def test_an_owner_znode_is_no_registration() -> None:
+    story = two_at_rest()
+    story.comes(1900, "m3")
+    story.claims(1910, "m3", 0)
+    third_joins(story, ("m1", 2010), ("m2", 2010))
+    finding = MISSED.judge(ended(story).history())
+    assert (finding.measures["count"], finding.measures["reactions"]) == (0, 2)
 
 
 def test_without_settings_there_is_no_bound() -> None:

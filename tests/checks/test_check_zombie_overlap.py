@@ -39,6 +39,17 @@ def test_who_only_believes_on_is_fenced() -> None:
     assert (finding.measures["zombies"], finding.measures["longest_belief_us"]) == (1, 2_000_000)
 
 
+def test_a_belief_that_began_as_the_other_ended_adds_nothing() -> None:
+    for ended_ms, length_us in ((5_100, 0), (5_100.001, 1)):
+        story = two()
+        paused(story)
+        works(story, "m2", 3_200, 6_000)
+        story.owned(5_100, "m2")
+        story.disowned(ended_ms, "m1")
+        measures = judge(story).measures
+        assert (measures["longest_belief_us"], measures["total_belief_us"]) == (length_us, length_us)
+
+
 def test_the_report_of_its_stop_is_no_work() -> None:
     story = two()
     works(story, "m1", 500, 1_000)
@@ -234,17 +245,25 @@ def test_what_begins_as_it_owns_again_is_no_zombie_s() -> None:
 
 def test_its_word_alone_does_not_make_it_an_owner_again() -> None:
     """It reports OWNED, and has no new session, or the registry has no znode of it there."""
-    for backed in ("nothing", "its old session", "another partition", "the new session", "a claim 2 ms later"):
+    cases = (
+        "nothing",
+        "its old session",
+        "another partition",
+        "the new session",
+        "a claim 2 ms later",
+        "one later still",
+    )
+    for backed in cases:
         story = two()
         story.session_closed(3_000, "0x1")
         if backed != "nothing":
             story.add(3_100, "m1", Kind.CONNECTED, session="0x9")
             session = "0x1" if backed == "its old session" else "0x9"
-            later_ms = 2.001 if backed == "a claim 2 ms later" else 0
+            later_ms = {"a claim 2 ms later": 2, "one later still": 2.001}.get(backed, 0)
             story.created(3_150 + later_ms, "m1", 4 if backed == "another partition" else 3, session=session)
         story.owned(3_150, "m1", 3)
         zombie_of(story)
-        expected = Outcome.CLEAN if backed == "the new session" else Outcome.VIOLATED
+        expected = Outcome.CLEAN if backed in ("the new session", "a claim 2 ms later") else Outcome.VIOLATED
         assert judge(story).outcome is expected, backed
 
 
@@ -256,6 +275,19 @@ def test_a_session_that_it_reports_after_it_owned_does_not_back_that() -> None:
     story.add(3_160, "m1", Kind.CONNECTED, session="0x9")
     zombie_of(story)
     assert judge(story).outcome is Outcome.VIOLATED
+
+
+@pytest.mark.parametrize(("connected_ms", "outcome"), [(2_998, Outcome.VIOLATED), (2_998.001, Outcome.CLEAN)])
+def test_a_session_that_it_reports_within_2_ms_of_the_other_s_end_may_be_the_next(
+    connected_ms: float, outcome: Outcome
+) -> None:
+    story = two()
+    story.session_closed(3_000, "0x1")
+    story.add(connected_ms, "m1", Kind.CONNECTED, session="0x9")
+    story.created(3_050, "m1", 3, session="0x9")
+    story.owned(3_050, "m1", 3)
+    zombie_of(story)
+    assert judge(story).outcome is outcome
 
 
 def test_an_earlier_session_does_not_back_what_it_owns_later() -> None:

@@ -8,6 +8,7 @@ from group_story import GroupStory, Wants, pairs
 from rebalance_lab.checks.deals import Apart, Deal, Partition, View, apart, deals_in, partitions_in, rounds_of, undated
 from rebalance_lab.checks.scope import changes_scope
 from rebalance_lab.history.events import EventId, Kind
+from rebalance_lab.history.files import History
 
 
 class DealStory(GroupStory):
@@ -126,6 +127,28 @@ def test_one_that_is_under_way_at_the_end_lasts_until_then() -> None:
     story.dealt(2000, 2010, None, "m1")
     [deal] = story.deals()
     assert (deal.ended, deal.end_us, deal.succeeded) == (None, 20_000_000, False)
+    history = story.history()
+    scope = changes_scope(history)
+    assert scope is not None
+    [deal] = deals_in(History(history.trial, history.events[:-1]), scope)  # without TRIAL_ENDED, of the same moment
+    assert deal.end_us == 20_000_000
+
+
+def test_an_attempt_that_gave_up_its_claims_ends_where_it_failed() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, None, "m1")
+    story.fails(2050, "m1", "conflict", conflicts=[0])
+    story.attempts(2060, "m1")
+    story.fails(2080, "m1", "no-brokers")
+    assert [deal.end_us for deal in story.deals()] == [2_050_000]
+
+
+def test_a_decision_may_not_say_how_many_members_it_saw() -> None:
+    story = DealStory()
+    story.begins(2000, "m1")
+    story.counted(2000, "m1", children=1)
+    story.member(2010, "m1", Kind.DECIDED, detail={"members_zxid": 10, "view": "v", "wants": []})
+    assert [deal.members for deal in story.deals()] == [0]
 
 
 def test_of_a_member_that_was_shutting_down_nothing_followed() -> None:
@@ -145,6 +168,18 @@ def test_a_deal_whose_claims_are_kept_lasts_until_they_are_given_up() -> None:
     story.ends(2520, "m1")
     [deal] = story.deals()
     assert (deal.end_us, deal.succeeded, conflicts_of(deal)) == (2_520_000, True, [(("t", 1),)])
+
+
+def test_claims_that_are_kept_over_two_attempts_last_until_the_third() -> None:
+    story = DealStory()
+    story.dealt(2000, 2010, None, "m1")
+    for ms, lost in ((2020, 1), (2520, 2)):
+        told = {"reason": "conflict", "holds": [["t", 0]], "conflicts": [["t", lost]]}
+        story.member(ms, "m1", Kind.ATTEMPT_FAILED, detail=told)
+        story.attempts(ms + 10, "m1")
+    story.ends(2600, "m1")
+    [deal] = story.deals()
+    assert (deal.end_us, conflicts_of(deal)) == (2_600_000, [(("t", 1),), (("t", 2),)])
 
 
 def test_kept_claims_end_where_the_next_decision_begins() -> None:

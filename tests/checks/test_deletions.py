@@ -8,6 +8,8 @@ import pytest
 from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.checks.deletions import doubtful, unasked
+from rebalance_lab.checks.znodes import znodes_of
 from rebalance_lab.history.events import EventId, Kind
 
 CHECK = CHECKS["registration"]
@@ -27,16 +29,16 @@ def releasing(ask: Callable[[GroupStory], object]) -> Finding:
     return CHECK.judge(story.history())
 
 
-def _asks(ms: float, path: str = PATH, *, op: str = "delete", session: str = "0x1") -> Callable[[GroupStory], EventId]:
+def sends(ms: float, path: str = PATH, *, op: str = "delete", session: str = "0x1") -> Callable[[GroupStory], EventId]:
     """It sends a request, by default a `delete`, and gets no answer."""
     detail = {"op": op, "path": path}
     return lambda story: story.add(ms, "m1", Kind.INVOKED, group=None, session=session, detail=detail)
 
 
 def _refused(story: GroupStory) -> None:
-    asked = story.add(400, "m1", Kind.INVOKED, group=None, detail={"op": "delete", "path": PATH})
+    asked = sends(400)(story)
     detail = {"op": "delete", "path": PATH, "of": asked[1], "error": "NoNode"}
-    story.add(410, "m1", Kind.FAILED_OP, group=None, detail=detail)
+    story.add(410, "m1", Kind.FAILED_OP, group=None, session="0x1", detail=detail)
 
 
 def _others_first(story: GroupStory) -> None:
@@ -90,11 +92,11 @@ def _counted_and_refused(
         (lambda story: story.asks(505, "m1", "delete", PATH, zxid=2), Outcome.VIOLATED),
         (lambda story: story.asks(505, "m1", "delete", f"{PATH}1", zxid=3), Outcome.VIOLATED),
         (lambda story: story.asks(505, "m1", "get", PATH, zxid=3), Outcome.VIOLATED),
-        (_asks(502), Outcome.CLEAN),
-        (_asks(502.001), Outcome.VIOLATED),
-        (_asks(400, f"{PATH}1"), Outcome.VIOLATED),
-        (_asks(400, session="0x11"), Outcome.VIOLATED),
-        (_asks(400, op="exists"), Outcome.VIOLATED),
+        (sends(502), Outcome.CLEAN),
+        (sends(502.001), Outcome.VIOLATED),
+        (sends(400, f"{PATH}1"), Outcome.VIOLATED),
+        (sends(400, session="0x11"), Outcome.VIOLATED),
+        (sends(400, op="exists"), Outcome.VIOLATED),
         (_refused, Outcome.VIOLATED),
         (_others_first, Outcome.CLEAN),
         (_answered_only, Outcome.CLEAN),
@@ -154,16 +156,55 @@ def test_where_operations_are_counted_a_release_of_what_has_gone_is_a_doubt(
     finding = releasing(ask)
     assert finding.outcome is outcome
     if outcome is Outcome.UNKNOWN:
-        assert finding.why.startswith("m1 was to release what had gone already (refused at zxid ")
+        assert finding.why == "m1 was to release what had gone already (refused at zxid 0x3)"
 
 
 def test_a_refusal_of_another_session_is_no_doubt() -> None:
+    """m2's operations are recorded, or not at all."""
+
     def asks(story: GroupStory) -> None:
         _counted(400, 600)(story)
         story.joins(100, "m2")
+        story.begins(440, "m2")
         story.refused(450, "m2", code=-101)
+        story.ends(490, "m2")
 
     assert releasing(asks).outcome is Outcome.CLEAN
+
+
+def test_a_refusal_that_says_nothing_hides_no_later_one() -> None:
+    def asks(story: GroupStory) -> None:
+        _counted_and_refused(450)(story)
+        story.refused(300, "m1")
+
+    assert releasing(asks).outcome is Outcome.UNKNOWN
+
+
+def test_a_counted_process_without_a_member_was_in_no_attempt() -> None:
+    story = GroupStory()
+    story.add(0, "m1", Kind.CONNECTED, group=None, session="0x1")
+    story.counted(5, "m1", delete=1)
+    story.claims(50, "m1", 0)
+    story.refused(450, "m1", code=-101)
+    story.releases(500, "m1", 0)
+    history = story.history()
+    znodes, _ = znodes_of(history)
+    assert [each.witness for each in unasked(history, znodes)] == [(("zookeeper", 0), ("zookeeper", 2))]
+    assert doubtful(history, znodes) == []
+
+
+def test_a_session_that_ends_later_excuses_no_deletion() -> None:
+    story = GroupStory()
+    story.joins(0, "m1")
+    story.claims(50, "m1", 0)
+    sends(400, f"{PATH}1")(story)
+    story.releases(500, "m1", 0)
+    story.closed(1000, "m1")
+    story.session_closed(1000, "0x1")  # zxid 4
+    story.deleted_id(1000, "m1", "0x1", zxid=4)
+    story.rest(2000)
+    finding = CHECK.judge(story.history())
+    assert finding.why == f"{PATH} was deleted in its session 0x1, and g_m1 had not asked for it"
 
 
 def test_under_a_clock_that_drifted_a_deletion_outside_of_attempts_says_nothing() -> None:
@@ -210,7 +251,7 @@ def test_under_a_clock_that_drifted_a_request_may_have_come_before(wall_drift_us
     story = GroupStory(wall_drift_us=wall_drift_us)
     story.joins(0, "m1")
     story.claims(50, "m1", 0)
-    _asks(900)(story)
+    sends(900)(story)
     story.releases(500, "m1", 0)
     story.rest(2000)
     assert CHECK.judge(story.history()).outcome is outcome
@@ -227,68 +268,13 @@ def test_an_id_is_never_deleted_while_its_session_stands() -> None:
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 0), ("zookeeper", 1)))
 
 
-@pytest.mark.parametrize("closes", [False, True])
-def test_where_operations_are_counted_a_deletion_after_the_kill_is_a_doubt(closes: bool) -> None:
-    story = GroupStory()
-    story.joins(0, "m1")
-    story.counted(20, "m1", create=1)
-    if closes:  # an older session of the process
-        story.asks(30, "m1", "close", "")
-    story.claims(50, "m1", 0)
-    story.begins(390, "m1")
-    story.killed(400, "m1")
-    story.releases(500, "m1", 0)
-    story.session_closed(900, "0x1")  # zxid 4
-    story.deleted_id(900, "m1", "0x1", zxid=4)
-    story.rest(2000)
-    finding = CHECK.judge(story.history())
-    assert finding.outcome is Outcome.UNKNOWN
-    assert f"{PATH} was deleted after g_m1 was killed, and its operations were not recorded" in finding.why
-
-
-@pytest.mark.parametrize(("released_ms", "outcome"), [(402, Outcome.CLEAN), (402.001, Outcome.UNKNOWN)])
-def test_a_request_without_an_answer_leaves_a_deletion_after_the_kill_in_doubt(
-    released_ms: float, outcome: Outcome
-) -> None:
-    story = GroupStory()
-    story.joins(0, "m1")
-    story.claims(50, "m1", 0, 1)
-    story.observed(300, "m1")
-    story.observed_owners(300, {0: "m1", 1: "m1"})
-    _asks(399)(story)
-    story.killed(400, "m1")
-    story.releases(released_ms, "m1", 0)
-    story.session_closed(900, "0x1")  # zxid 5
-    story.deleted_id(900, "m1", "0x1", zxid=5)
-    story.deleted(900, "m1", 1, "0x1", zxid=5)
-    story.observed(1000)
-    story.observed_owners(1000, {})
-    story.rest(2000)
-    finding = CHECK.judge(story.history())
-    assert finding.outcome is outcome
-    doubt = f"{PATH} was deleted after g_m1 was killed, and its request to delete it had no answer"
-    assert (finding.why == doubt) is (outcome is Outcome.UNKNOWN)
-
-
-def test_an_answer_explains_a_deletion_after_the_kill() -> None:
-    """The registry's clock is 2.5 ms ahead."""
-    story = GroupStory()
-    story.joins(0, "m1")
-    story.claims(50, "m1", 0)
-    story.asks(399, "m1", "delete", PATH, zxid=3)
-    story.killed(400, "m1")
-    story.releases(402.5, "m1", 0)
-    story.rest(2000)
-    assert "after g_m1 was killed" not in CHECK.judge(story.history()).why
-
-
 def _twice(asked: int) -> Finding:
     """m1 claims t/0 twice, and it is deleted each time. `asked`: how often m1 asked before. No answer is recorded."""
     story = GroupStory()
     story.joins(0, "m1")
     story.claims(50, "m1", 0)
     for _ in range(asked):
-        _asks(400)(story)
+        sends(400)(story)
     story.releases(500, "m1", 0)
     story.claims(600, "m1", 0)
     story.releases(700, "m1", 0)
@@ -306,7 +292,7 @@ def _writes(zxid: int, op: str = "create") -> Callable[[GroupStory], object]:
     """It sends a `delete` without an answer, and then another request that is answered at `zxid`."""
 
     def asks(story: GroupStory) -> None:
-        _asks(300)(story)
+        sends(300)(story)
         story.asks(600, "m1", op, "/x", zxid=zxid)
 
     return asks
@@ -314,15 +300,15 @@ def _writes(zxid: int, op: str = "create") -> Callable[[GroupStory], object]:
 
 def _writes_before(story: GroupStory) -> None:
     """The other request is sent before, and answered after."""
-    sent = _asks(200, "/x", op="create")(story)
-    _asks(300)(story)
+    sent = sends(200, "/x", op="create")(story)
+    sends(300)(story)
     detail = {"op": "create", "path": "/x", "of": sent[1]}
     story.add(310, "m1", Kind.OK, group=None, session="0x1", zxid=2, detail=detail)
 
 
 def _writes_in_another_session(story: GroupStory) -> None:
-    _asks(300)(story)
-    sent = _asks(310, "/x", op="create", session="0x11")(story)
+    sends(300)(story)
+    sent = sends(310, "/x", op="create", session="0x11")(story)
     detail = {"op": "create", "path": "/x", "of": sent[1]}
     story.add(320, "m1", Kind.OK, group=None, session="0x11", zxid=2, detail=detail)
 

@@ -51,3 +51,26 @@ def test_who_is_shutting_down_may_keep_what_it_had(closing_ms: float, outcome: O
     story.member(closing_ms, "m1", Kind.MEMBER_CLOSING)
     story.ends(1100, "m1", "shutdown")
     assert judge(story).outcome is outcome
+
+
+@pytest.mark.parametrize(("kind", "outcome"), [(Kind.EXPIRED, Outcome.CLEAN), (Kind.CONNECTED, Outcome.UNKNOWN)])
+def test_an_attempt_may_fail_because_its_session_expired(kind: Kind, outcome: Outcome) -> None:
+    story = owner_of_two()
+    story.add(1010, "m1", kind, group=None, session="0x1")
+    story.fails(1020, "m1", "error")
+    story.ends(1100, "m1", "failed")
+    assert judge(story).outcome is outcome
+
+
+@pytest.mark.parametrize("witnessed", [True, False])
+def test_an_attempt_may_fail_on_a_conflict_that_the_registry_witnesses(witnessed: bool) -> None:
+    """m1 keeps t/0 and t/1 while its only attempt fails over t/2, which m2 owns."""
+    story = owner_of_two()
+    story.joins(200, "m2")
+    if witnessed:
+        story.begins(290, "m2")
+        story.claims(300, "m2", 2)
+        story.ends(310, "m2")
+    story.meets(1020, "m1", [2])
+    story.ends(1100, "m1", "failed")
+    assert judge(story).outcome is (Outcome.CLEAN if witnessed else Outcome.UNKNOWN)

@@ -171,3 +171,19 @@ def test_other_reads_show_no_partitions(op: str, path: str) -> None:
     story.asks(110, "m1", op, path, zxid=9)
     reads_ids(story, 120, joined)
     assert digest(story, joined) == view_digest(["g_m1"], {})
+
+
+def test_no_more_than_256_views_are_looked_at() -> None:
+    """Nine topics of which each was read twice, and had changed, are 512 views."""
+    story = GroupStory()
+    joined = zxid_of(story, story.joins(10, "m1"))  # zxid 1
+    names = [f"t{number}" for number in range(9)]
+    for partitions, kind in ((1, Kind.CREATED), (2, Kind.CHANGED)):
+        for name in names:
+            story.topic(20, name, partitions, kind)
+    story.begins(100, "m1")
+    for zxid in (10, 19):
+        for name in names:
+            story.asks(110, "m1", "get", f"/brokers/topics/{name}", zxid=zxid)
+    reads_ids(story, 120, 19)
+    assert len(views_read(story.history(), "g", *decided(story, joined))) == 256

@@ -6,7 +6,7 @@ import pytest
 from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.checks.deals import Deal, deals_in, undated
+from rebalance_lab.checks.deals import Deal, apart, deals_in, undated
 from rebalance_lab.checks.scope import changes_scope
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.wire.view_digest import view_digest
@@ -91,11 +91,27 @@ def test_the_digest_that_a_decision_reports_plays_no_part() -> None:
 def test_who_names_a_list_that_it_never_read_saw_the_one_that_it_read(named: int) -> None:
     story = ReadStory()
     story.decided(2500, "m1", story.lists[2], named)
-    assert [(deal.view.zxid, deal.members) for deal in story.deals()] == [(story.lists[2], 3)]
+    assert [(deal.view.zxid, deal.members, deal.named) for deal in story.deals()] == [(story.lists[2], 3, False)]
     assert story.doubt() == (
         f"g_m1 decided by a list of members of zxid {named:#x}, and had not read it in that attempt"
     )
     assert story.disagreement().outcome is Outcome.UNKNOWN
+
+
+def test_attempts_of_which_nothing_is_said_hide_no_later_one() -> None:
+    """One comes to no decision, and one names no list."""
+    story = ReadStory()
+    third = story.lists[2]
+    story.begins(2100, "m1")
+    story.fails(2150, "m1", "error")
+    story.begins(2200, "m1")
+    story.member(2210, "m1", Kind.DECIDED, detail={"members": 1, "view": "aa", "wants": []})
+    story.ends(2250, "m1")
+    story.decided(2500, "m1", third, 999)
+    assert story.doubt() == (
+        "of 1 decisions it is not known which list of members they were made from; "
+        "g_m1 decided by a list of members of zxid 0x3e7, and had not read it in that attempt"
+    )
 
 
 def test_a_member_that_recorded_no_list_read_none() -> None:
@@ -133,6 +149,8 @@ def test_partitions_are_those_that_were_read_in_the_attempt() -> None:
     one, other = story.deals()
     assert one.view.zxid == other.view.zxid
     assert one.view.apart(other.view)
+    assert (one.partitions, other.partitions) == ((("t", 0), ("t", 1)), (("t", 0), ("t", 1), ("t", 2)))
+    assert apart([one, other]) == []  # neither list is older, and the one had ended
 
 
 def test_a_topic_of_an_attempt_before_is_not_read_in_this() -> None:

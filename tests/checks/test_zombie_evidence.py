@@ -74,3 +74,24 @@ def test_a_server_s_fault_explains_it_beside_a_pause() -> None:
     story.ended(4_000, "server-kill", "z1", began)
     zombie_of(story)
     assert judge(story).outcome is Outcome.VIOLATED
+
+
+def test_the_zombie_s_own_reports_count_whether_or_not_it_began_first() -> None:
+    """m1 works from before its session's end; m2 reports once beside it."""
+    story = two()
+    story.session_closed(3_000, "0x1")
+    works(story, "m1", 2_900, 4_000)
+    story.worked("m2", 3_500)
+    assert judge(story).outcome is Outcome.VIOLATED
+
+
+@pytest.mark.parametrize(("first_ms", "outcome"), [(2_998, Outcome.VIOLATED), (2_997.999, Outcome.UNKNOWN)])
+def test_its_reports_count_from_2_ms_before_the_registry_says_that_its_session_ended(
+    first_ms: float, outcome: Outcome
+) -> None:
+    """Less than 2 ms before the end of a work period of 50 ms later it reports again."""
+    story = two()
+    story.session_closed(3_000, "0x1")
+    works(story, "m2", 2_000, 3_500)
+    story.worked("m1", first_ms, 3_046)
+    assert judge(story).outcome is outcome
