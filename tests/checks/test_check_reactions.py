@@ -274,9 +274,11 @@ def test_who_leaves_later_had_to_react() -> None:
 
 def test_an_owner_znode_is_no_registration() -> None:
     story = two_at_rest()
-    story.comes(1900, "m3")
-    story.claims(1910, "m3", 0)
-    third_joins(story, ("m1", 2010), ("m2", 2010))
+    story.comes(1900, "m3")  # it does not register
+    story.created(1910, "m3", detail={"ephemeral": True, "data": "g_m3-0"})
+    story.joins(2000, "m4")
+    for actor in ("m1", "m2"):
+        story.reacts(2010, 2020, actor)
     finding = MISSED.judge(ended(story).history())
     assert (finding.measures["count"], finding.measures["reactions"]) == (0, 2)
 
