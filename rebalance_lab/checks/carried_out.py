@@ -8,8 +8,8 @@ Kafka 0.8.2 (`ZookeeperConsumerConnector`, `rebalance`) does one of these things
   must have refused to create one.
 - All its attempts fail. At least one must have made a request before.
 
-Where operations are only counted, the attempt that decided must have made FEWEST_READS, and one for each member of its
-list. Where the history does not say what a member asks of ZooKeeper, reads and requests are not looked for.
+The attempt that decided must have made FEWEST_READS, and one for each member of its list. Where the history does not
+say what a member asks of ZooKeeper, reads and requests are not looked for.
 """
 
 from __future__ import annotations
@@ -50,15 +50,18 @@ def _tried(history: History, life: Life, attempt: Attempt) -> bool:
 
 
 def _read(history: History, life: Life, attempt: Attempt) -> bool:
-    """Whether an attempt read the list of members, as far as the history shows it, before it decided."""
+    """Whether an attempt read what it decides from, as far as the history shows it, before it decided."""
     assert attempt.decided is not None
     asked = _asked(history, life, attempt.began, attempt.decided)
     if asked is None:
         return True
-    if life.actor in only_counted(history):
-        members = attempt.decided.of("members")
-        return sum(requests(each)[0] for each in asked) >= FEWEST_READS + (members if isinstance(members, int) else 0)
-    return any(each.of("op") == "children" and each.of("path") == f"/consumers/{life.group}/ids" for each in asked)
+    ids = f"/consumers/{life.group}/ids"
+    listed = life.actor in only_counted(history) or any(
+        each.of("op") == "children" and each.of("path") == ids for each in asked
+    )
+    members = attempt.decided.of("members")
+    fewest = FEWEST_READS + (members if isinstance(members, int) else 0)
+    return listed and sum(requests(each)[0] for each in asked) >= fewest
 
 
 def _asked(history: History, life: Life, first: Event, last: Event) -> Sequence[Event] | None:

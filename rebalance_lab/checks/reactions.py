@@ -162,7 +162,8 @@ def _violated(first: Reaction, numbers: dict[str, int]) -> Finding:
 def _deadline_us(history: History, life: Life, change: Event, rests: Sequence[int]) -> int:
     bound = _from_us(history, life, change) + bound_us(history)
     index = bisect_right(rests, change.at_us + bounds(history).quiet_us - TOLERANCE_US)
-    return min(bound, rests[index]) if index < len(rests) else bound
+    # A simulated group may be closed in the microsecond of its last rest: members live until just before it.
+    return min(bound, rests[index] - 1) if index < len(rests) else bound
 
 
 def _registered(history: History) -> dict[tuple[str, str], list[Znode]]:

@@ -23,7 +23,7 @@ def nothing(_story: GroupStory) -> None:
 
 
 def reads(ms: float, path: str = IDS) -> Deed:
-    return lambda story: story.asks(ms, "m2", "children", path)
+    return lambda story: story.reads(ms, "m2", path)
 
 
 def decides(*wants: int, ms: float = 2020) -> Deed:
@@ -60,6 +60,7 @@ def carried_out(*deeds: Deed, outcome: str | None = "ok", counted: bool = False)
         ([reads(2015)], False),
         ([reads(2015), decides()], True),
         ([reads(2015, "/consumers/h/ids"), decides()], False),
+        ([lambda story: story.asks(2015, "m2", "children", IDS), decides()], False),
         ([decides(), reads(2025)], False),
         ([lambda story: story.asks(2015, "m2", "exists", IDS), decides()], False),
     ],

@@ -98,7 +98,7 @@ def test_the_first_reply_of_all_may_be_how_it_heard(heard: bool, outcome: Outcom
     story.told(1999, "m2")
     story.triggers(1999, "m2")
     story.begins(1999, "m2")
-    story.asks(2003, "m2", "children", "/consumers/g/ids", zxid=3)
+    story.reads(2003, "m2", zxid=3)
     story.decides(2004, "m2", [])
     story.ends(2020, "m2")
     assert MISSED.judge(ended(story).history()).outcome is outcome
@@ -112,9 +112,11 @@ def test_where_replies_name_no_zxid_a_rebalance_at_the_change_needs_a_trigger() 
         if triggered:
             story.triggers(2000, "m2")
         story.begins(2000, "m2")
-        detail = {"op": "children", "path": "/consumers/g/ids"}
-        story.add(2001, "m2", Kind.INVOKED, group=None, session="0x2", detail=detail)
-        story.add(2002, "m2", Kind.OK, group=None, session="0x2", detail=detail)
+        for number in range(9):
+            path = "/brokers/ids" if number else "/consumers/g/ids"
+            detail = {"op": "children", "path": path}
+            story.add(2001, "m2", Kind.INVOKED, group=None, session="0x2", detail=detail)
+            story.add(2002, "m2", Kind.OK, group=None, session="0x2", detail=detail)
         story.decides(2004, "m2", [])
         story.ends(2020, "m2")
         assert MISSED.judge(ended(story).history()).outcome is outcome

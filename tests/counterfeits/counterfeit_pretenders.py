@@ -30,11 +30,11 @@ async def same_topics(one: Rebalancer) -> list[str]:
 
 @contextmanager
 def pretending(
-    look: Callable[[Rebalancer], Awaitable[list[str]]], *, attempts: int, decides: bool = False
+    look: Callable[[Rebalancer], Awaitable[list[str]]], *, attempts: int, decides: bool = False, lists: bool = False
 ) -> Iterator[None]:
     """Where a watch asks for a rebalance, a member looks first. If it sees what it saw the last time it reports a
     rebalance with so many attempts of which the last succeeded, and does nothing. `decides`: it reports its former
-    decision in the last one."""
+    decision in the last one. `lists`: it lists the members before, and reports that list."""
     seen: dict[Rebalancer, list[str]] = {}
     decisions: dict[Report, dict[str, Any]] = {}
 
@@ -54,6 +54,9 @@ def pretending(
             if number:
                 report.step(Kind.ATTEMPT_FAILED, attempt=number - 1, why=_VANISHED, reason="error", conflicts=[])
             report.step(Kind.ATTEMPT_BEGAN, attempt=number)
+        if lists:
+            listed, zxid = await self._view._members()
+            decisions[report] = {**decisions[report], "members": len(listed), "members_zxid": zxid}
         if decides:
             report.step(Kind.DECIDED, **decisions[report])
         report.step(Kind.REBALANCE_ENDED, outcome="ok", attempts=attempts)

@@ -116,7 +116,7 @@ class GroupStory(Story):
         if Kind.OPERATIONS in told:
             self.counted(ms, actor, get=7)
         elif told & {Kind.INVOKED, Kind.OK, Kind.FAILED_OP}:
-            self.asks(ms, actor, "children", f"/consumers/{group}/ids")
+            self.reads(ms, actor, f"/consumers/{group}/ids")
         self._step(ms, actor, Kind.DECIDED, group)
         self.ends(until_ms, actor, outcome, group=group)
         return began
@@ -152,6 +152,15 @@ class GroupStory(Story):
         answer = {"op": op, "path": path, "of": asked[1]}
         self.add(ms, actor, Kind.OK, group=None, session=session_of(actor), zxid=zxid, detail=answer)
         return asked
+
+    def reads(self, ms: float, actor: str, ids: str = "/consumers/g/ids", *, zxid: int = 0) -> EventId:
+        """What an attempt with two members reads before it decides, the list of members first; returns its INVOKED."""
+        listed = self.asks(ms, actor, "children", ids, zxid=zxid)
+        for member in ("g_m1", "g_m2"):
+            self.asks(ms, actor, "get", f"{ids}/{member}")
+        for path in ("/brokers/ids", "/brokers/topics", "/brokers/ids", "/brokers/ids", "/brokers/ids", "/brokers/ids"):
+            self.asks(ms, actor, "exists", path)
+        return listed
 
     def counted(self, ms: float, actor: str, **counts: int) -> EventId:
         """With operations counted instead of each recorded."""
