@@ -149,7 +149,10 @@ def test_a_session_moves_with_its_ephemerals_and_watches(conform_ensemble):
             with pytest.raises(NodeExists):
                 await session.create(f"{base}/mine", b"", ephemeral=True)
             await session.close()
-            await caught_up(h, writer, written.zxid)
+            beside = await h.connected(servers=servers[1:])  # the server that has closed it
+            closed = await beside.exists(f"{base}/mine")
+            assert closed.value is None
+            await caught_up(h, writer, closed.zxid)
             assert (await writer.exists(f"{base}/mine")).value is None
 
     conform_ensemble(story)
