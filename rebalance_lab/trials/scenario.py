@@ -119,6 +119,10 @@ async def play(lab: Lab) -> None:
         raise
 
 
+#: Tables hold seeds as signed integers of 64 bits: one trial with a larger seed would make its store unreadable.
+MAX_SEED = 2**63 - 1
+
+
 def make_plan(
     name: str,
     *,
@@ -137,6 +141,8 @@ def make_plan(
     if world not in chosen.worlds:
         raise PlanError(f"scenario {name} cannot be played in world {world}; it needs {' or '.join(chosen.worlds)}")
     one_of("rule set", rules, RULES)
+    if not stored and not 0 <= seed <= MAX_SEED:
+        raise PlanError(f"seed {seed}: must be 0 to {MAX_SEED}")
     if plant is not None:
         one_of("planted bug", plant, tuple(PLANTS))
     at_once = {"fetcher_stop_ms": "0"} if rules in {REAL, MIXED} else {}  # on Java 17 an interrupt ends a fetch

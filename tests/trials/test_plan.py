@@ -194,3 +194,10 @@ def test_an_assignor_of_this_program_is_for_simulated_trials(monkeypatch: pytest
     register("range", ASSIGNORS["range"])
     with pytest.raises(ValueError, match="another assignor is named 'range'"):
         register("range", ASSIGNORS["ceil"])
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_a_seed_that_no_table_could_hold_is_refused(seed: int) -> None:
+    with pytest.raises(PlanError, match=f"seed {seed}: must be 0 to 9223372036854775807"):
+        api.make_plan("zombie", seed=seed)
+    assert api.make_plan("zombie", seed=2**63 - 1).seed == 2**63 - 1
