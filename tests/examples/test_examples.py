@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 #: What each prints, in this order; one that is missing here fails.
 PRINTED = {
     "fault": [r"red +gave up 2, 3|red +gave up 0, 1", r"For \d\.\d{3} s both believed that they owned"],
-    "herd": [r" 4 +5 +4 +127 +36$", r" 8 +9 +8 ", r" 16 +17 +16 "],
+    "herd": [r" 4 +5 +4 +127 +36$", r" 8 +9 +8 ", r" 16 +17 +16 ", r" 32 +33 +32 "],
     "own_assignor": [r"range: .* = 180  \(as expected\)", r"rendezvous: .* = \d+  \(as expected\)"],
     "spark_table": [r"\|scenario\|operation\|per_trial\|", r"\| +leave\| +get\| +\d+\|", r"\| +zombie\| +get\|"],
     "sweep_figure": [
