@@ -25,12 +25,14 @@ def consumer(name: str, connect: str) -> zkconsumer.Consumer:
 
 
 def share(*consumers: zkconsumer.Consumer) -> None:
-    """Wait until each owns two of the four partitions."""
-    give_up = time.monotonic() + 60
-    while any(len(each.owned.get("orders", ())) != 2 for each in consumers):
-        if time.monotonic() > give_up:
-            raise TimeoutError(f"they own {[each.owned for each in consumers]}")
-        time.sleep(0.05)
+    """Wait until each owns two of the four partitions at the same time."""
+
+    def half(owned: zkconsumer.Partitions) -> bool:
+        return len(owned.get("orders", ())) == 2
+
+    while not all(half(each.owned) for each in consumers):
+        for each in consumers:
+            each.wait_for(half)
 
 
 with rebalance_lab.zookeeper() as zookeeper:

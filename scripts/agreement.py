@@ -146,8 +146,8 @@ AFTER_CAUSES = """
 One cause has no size. Where operations take longer, more changes come between two reads of a list, and melt into one
 notification and one rebalance. So counts are lower if several members come and go at once, and only then. How much
 lower depends on the schedule. Where a count differs, the live trials are therefore compared once more: with as many
-simulated trials whose `latency_max_us` makes the average operation as long as in the median live trial. The verdict of
-that comparison is taken; if it agrees, the difference is explained by *slow operations*.
+simulated trials whose `latency_max_us` makes the average operation as long as in the median live trial. All counts then
+have the verdict of that comparison; where it agrees, the difference is explained by *slow operations*.
 
 *Command*, *tick* and *slow operations* were declared after a first comparison, when the histories had shown what
 happened: in `flapping`, in the second crash of `drill`, and in `storm`.

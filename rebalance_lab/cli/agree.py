@@ -116,7 +116,7 @@ def compared(world: Live, plan: Plan, live: int, simulated: int, store: Path, pr
     beside = agree_samples.simulated_sample(counterpart, simulated, processes)
     sample = agree_samples.live_sample(world, plan, live, store)
     rows = compare(sample.trials, beside, world, plan.parameters)
-    slowed = agree_samples.slowed_plan(counterpart, sample.trials)
+    slowed = agree_samples.slowed_plan(counterpart, sample.trials, beside)
     if slowed is None or not asks_for_slowed(rows):
         return Comparison(sample, beside, rows)
     trials = agree_samples.simulated_sample(slowed, simulated, processes)

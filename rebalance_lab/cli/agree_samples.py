@@ -40,15 +40,18 @@ def simulated_plan(live: Plan) -> Plan:
     return msgspec.structs.replace(live, world="simulated")
 
 
-def slowed_plan(plan: Plan, trials: Iterable[Measured]) -> Plan | None:
-    """A simulated plan whose latency makes the average operation as long as in the median live trial. None if live
-    operations are not longer, or were not recorded."""
-    took_us = [trial.operation_us for trial in trials if trial.operation_us is not None]
-    least_us, most_us = plan.number("latency_min_us"), plan.number("latency_max_us")
-    # An operation takes two messages, each with a mean latency of half this sum.
-    if not took_us or median(took_us) <= least_us + most_us:
+def slowed_plan(plan: Plan, live: Iterable[Measured], simulated: Iterable[Measured]) -> Plan | None:
+    """A simulated plan whose latency makes the average operation as long as in the median live trial. `simulated`:
+    trials of `plan`. None if live operations are not longer than theirs, or were not recorded."""
+    lived_us, simulated_us = (
+        [trial.operation_us for trial in trials if trial.operation_us is not None] for trials in (live, simulated)
+    )
+    # The difference, because a fault holds up operations in both worlds.
+    longer_us = round(median(lived_us) - median(simulated_us)) if lived_us and simulated_us else 0
+    if longer_us <= 0:
         return None
-    slowed = {**plan.parameters, "latency_max_us": round(median(took_us)) - least_us}
+    # An operation takes two messages, each with a mean latency of half of minimum and maximum.
+    slowed = {**plan.parameters, "latency_max_us": plan.number("latency_max_us") + longer_us}
     return msgspec.structs.replace(plan, parameters=slowed)
 
 

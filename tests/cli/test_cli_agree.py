@@ -164,11 +164,17 @@ def test_what_the_store_has_is_used_and_only_the_rest_is_run(tmp_path: Path, mon
 def test_the_slowed_plan_has_operations_as_slow_as_the_median_live_trial() -> None:
     plan = api.make_plan("storm")
     lived = [Measured(None, operation_us=each) for each in (None, 3_000, 4_000, 9_000)]
-    slowed = slowed_plan(plan, lived)
+    simulated = [Measured(None, operation_us=2_200)] * 3
+    slowed = slowed_plan(plan, lived, simulated)
     assert slowed is not None
     assert (slowed.number("latency_min_us"), slowed.number("latency_max_us")) == (200, 3_800)
-    assert slowed_plan(plan, [Measured(None, operation_us=2_200)]) is None, "no slower than simulated ones"
-    assert slowed_plan(plan, [Measured(None)]) is None, "not recorded"
+    assert slowed_plan(plan, simulated, simulated) is None, "no slower than simulated ones"
+    assert slowed_plan(plan, [Measured(None)], simulated) is None, "not recorded"
+
+
+def test_operations_that_a_fault_holds_up_in_both_worlds_do_not_slow_the_plan() -> None:
+    held_up = [Measured(None, operation_us=15_900)]
+    assert slowed_plan(api.make_plan("split-brain"), held_up, held_up) is None
 
 
 @pytest.mark.parametrize("plant", [None, "ignore-watch"])

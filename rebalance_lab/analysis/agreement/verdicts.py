@@ -72,7 +72,7 @@ class Compared:
     the median simulated one. `plain`: what lies beyond the margin; `beyond`: what lies beyond
     the margin and the causes. Both and `effect` are None where one world has no value. `p_value`: of
     `beyond`, corrected for the number of measures. `slowed`: the same measure beside simulated trials with operations
-    as slow as live ones, where it decides (`beside_slowed`).
+    as slow as live ones, where that decides (`beside_slowed`).
     """
 
     measure: Measure
@@ -126,27 +126,19 @@ def compare(
 
 def asks_for_slowed(rows: Iterable[Compared]) -> bool:
     """Whether a measure differs that slow operations may move (`causes.SLOWED`)."""
-    return any(_may_be_slow(row) for row in rows)
+    return any(row.verdict is Agreement.DIFFERS and row.measure.family in SLOWED for row in rows)
 
 
 def beside_slowed(rows: Sequence[Compared], slowed: Sequence[Compared]) -> tuple[Compared, ...]:
-    """The rows, where those that differ and that slow operations may move have the verdict beside simulated trials
-    with operations as slow as live ones. `slowed`: the rows of that comparison."""
-    verdicts = {row.measure: row for row in slowed}
-    return tuple(
-        replace(row, slowed=verdicts[row.measure], verdict=_explained_at_most(verdicts[row.measure].verdict))
-        if _may_be_slow(row) and row.measure in verdicts
-        else row
-        for row in rows
-    )
+    """The rows, where all that slow operations may move have the verdict beside simulated trials with operations as
+    slow as live ones: one simulator must fit all of them. `slowed`: the rows of that comparison."""
+    verdicts = {row.measure: row for row in slowed if row.measure.family in SLOWED}
+    return tuple(_slowed(row, verdicts[row.measure]) if row.measure in verdicts else row for row in rows)
 
 
-def _may_be_slow(row: Compared) -> bool:
-    return row.verdict is Agreement.DIFFERS and row.measure.family in SLOWED
-
-
-def _explained_at_most(verdict: Agreement) -> Agreement:
-    return Agreement.EXPLAINED if verdict is Agreement.AGREES else verdict
+def _slowed(row: Compared, slowed: Compared) -> Compared:
+    agrees = {Agreement.AGREES: row.verdict if row.verdict is Agreement.AGREES else Agreement.EXPLAINED}
+    return replace(row, slowed=slowed, verdict=agrees.get(slowed.verdict, slowed.verdict))
 
 
 def overall(rows: Iterable[Compared]) -> Agreement:
