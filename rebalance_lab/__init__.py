@@ -3,41 +3,14 @@
 What a program uses stands here: `rebalance_lab.run("zombie", seed=7)`, and so on (docs/python.md).
 """
 
+# ruff: noqa: F405 - the type checker takes the names from `api.__all__`
 from __future__ import annotations
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rebalance_lab.api import (
-        Analysis,
-        EmbeddedServerError,
-        FailedTrial,
-        Finding,
-        History,
-        HistoryError,
-        MissingLibrary,
-        Outcome,
-        PlanError,
-        Result,
-        Results,
-        SparkStartError,
-        Trial,
-        TrialError,
-        UnknownTable,
-        ZooKeeperEnsemble,
-        ZooKeeperFaults,
-        claims,
-        create_topic,
-        judge,
-        load,
-        load_store,
-        run,
-        scenario_names,
-        spark,
-        sweep,
-        zookeeper,
-    )
+    from rebalance_lab.api import *  # noqa: F403
 
 __all__ = [
     "Analysis",

@@ -2,10 +2,10 @@
 
 Looked at is what members say they decided (DECIDED) from the first rest until the phase `closing`. Of members that
 dealt from one view, two want the same partition, in any of their deals from it, or all of them together leave one of
-their topics' partitions out by their last deals from it (mixed assignors: S5). Who saw another view plays no part here:
-see `disagreement`. A member's view is what it had read in the attempt (`deals`), so that who deals from a list that it
-remembers from before contradicts the others. Where a decision names no list of members, or one that its member had not
-read in the attempt, nothing is clean.
+their topics' partitions out by their last deals from it (mixed assignors: S5). Members that saw another view play no
+part here: see `disagreement`. A member's view is what it had read in the attempt (`deals`); a member that deals from a
+list it remembers from before therefore contradicts the others. Where a decision names no list of members, or one that
+its member had not read in the attempt, nothing is clean.
 
 Witness: the two DECIDED; where something was left out, the DECIDED of all members of the view.
 """

@@ -1,9 +1,9 @@
 """Deals: what members decided in an attempt, and from which view; and rounds of deals that overlap.
 
 A decision (DECIDED) names the list of members that it was made from. What its member saw is what it had read in that
-attempt (`checks.reads`): who deals from a list that it remembers has seen another one, and a decision that names a
-list which its member had not read leaves the finding in doubt. A decision is left out if it names no list, or if the
-reads leave open what its member saw. Where operations are only counted, what the decision reports is taken.
+attempt (`checks.reads`), not what it remembers from an earlier one. A decision that names a list which its member had
+not read leaves the finding in doubt. A decision is left out if it names no list, or if the reads leave open what its
+member saw. Where operations are only counted, what the decision reports is taken.
 """
 
 from __future__ import annotations

@@ -12,9 +12,9 @@ these follows (`split_deals`): a *conflict*, an attempt that fails on an owner z
 by its own deal; a *wrong claim*, a deal from the older list that succeeds in claiming what is another's by the
 newer; a partition *left out*, which nobody owns when the round ends, and which no deal of the round wants. Members
 may see different lists and deal the same shares: then nothing follows, and that is counted. Claim Z8 stands on this.
-What a view held is taken from what its member had read in the attempt (`deals`): who deals from a list that it
-remembers from before has seen no other view, and is found by `contradiction`. Where a decision names no list, or one
-that its member had not read in the attempt, it is left out, and nothing is clean.
+What a view held is taken from what its member had read in the attempt (`deals`). A member that deals from a list it
+remembers from before has not seen another view; `contradiction` finds it. Where a decision names no list, or one that
+its member had not read in the attempt, it is left out, and nothing is clean.
 
 Witness: the two DECIDED and what followed: of a conflict the CREATED and the ATTEMPT_FAILED; of a wrong claim the
 CREATED and the DECIDED of the partition's owner by the newer list; where something was left out, the DECIDED of all.

@@ -10,6 +10,7 @@ import os
 import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 
@@ -24,6 +25,10 @@ SEAL_FIELD = "trial_sha256"
 
 class HistoryError(Exception):
     """A trial folder cannot be read. The message names the file and line, and what to do."""
+
+
+#: Tables hold seeds as signed integers of 64 bits.
+MAX_SEED = 2**63 - 1
 
 
 class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
@@ -45,7 +50,7 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
     world: str
     generation: str
     rules: str
-    seed: int
+    seed: Annotated[int, msgspec.Meta(ge=0, le=MAX_SEED)]
     control: bool
     parameters: dict[str, int | float | str | bool]
     plant: str | None = None

@@ -6,9 +6,11 @@ It stands here and not in `zkconsumer` because it knows a world: it opens socket
 from __future__ import annotations
 
 import logging
+import math
 import random
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from itertools import groupby
@@ -34,8 +36,11 @@ Partitions = dict[str, tuple[int, ...]]
 
 CONNECT, GROUP = "zookeeper.connect", "group.id"
 
-#: A member records the work on each partition this often. Nobody judges it here.
+#: A member records the work on each partition this often. No check reads it here.
 _WORK_PERIOD_MS = 1000
+
+#: A waiting thread looks for signals at least this often.
+_SIGNALS_S = 0.5
 
 #: So long may the thread take to drop its session; longer if a call-back does not return.
 _DROP_S = 2.0
@@ -135,8 +140,7 @@ class Consumer:
         """
         self._thread.start()
         try:
-            with self._changed:
-                self._changed.wait_for(lambda: self._connected or self._ended)
+            self._until(lambda: self._connected or self._ended, None)
         except BaseException:  # Ctrl-C
             with suppress(NotLeft):
                 self.close(timeout_s=0)
@@ -155,7 +159,7 @@ class Consumer:
             self._raise()
             return
         self._soon(lambda: self._closing.raise_() if self._closing is not None else None)
-        if not self._wait(timeout_s):
+        if not self._until(lambda: self._ended, timeout_s):
             late = NotLeft(f"{self._consumer_id} did not leave within {timeout_s:g} s; its session ends by its timeout")
             self._soon(lambda: self._live.kernel.failed("close", late) if self._live is not None else None)
             self._thread.join(_DROP_S)
@@ -166,21 +170,26 @@ class Consumer:
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait until the consumer has ended; without a timeout that takes `close` in another thread, or an
         error, which is raised. True if it has ended."""
-        ended = self._wait(timeout_s)
+        ended = self._until(lambda: self._ended, timeout_s)
         self._raise()
         return ended
 
     def wait_for(self, condition: Callable[[Partitions], object], timeout_s: float = 30.0) -> Partitions:
         """Wait until a condition holds of what the consumer owns: `consumer.wait_for(bool)` until it owns something.
         Returns what it owns. Raises TimeoutError, and the error of a consumer that has failed."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._ended or condition(self.owned), timeout_s)
-            owned = self.owned
+        seen: Partitions = {}
+
+        def decided() -> bool:
+            nonlocal seen
+            seen = self.owned  # it may change before the caller looks at it
+            return self._ended or bool(condition(seen))
+
+        self._until(decided, timeout_s)
         self._raise()
-        if not condition(owned):
+        if not condition(seen):
             how = "has ended" if self._ended else f"did not come to what was waited for within {timeout_s:g} s"
-            raise TimeoutError(f"{self._consumer_id} {how}; it owns {owned or 'nothing'}")
-        return owned
+            raise TimeoutError(f"{self._consumer_id} {how}; it owns {seen or 'nothing'}")
+        return seen
 
     def __enter__(self) -> Self:
         return self.start()
@@ -235,9 +244,17 @@ class Consumer:
         except RuntimeError:  # the loop is closed
             return
 
-    def _wait(self, timeout_s: float | None) -> bool:
+    def _until(self, condition: Callable[[], bool], timeout_s: float | None) -> bool:
+        """Wait for a condition, and wake now and then. A signal that arrives just before a thread begins to wait for
+        a lock does not wake it, and Python runs signal handlers only in the main thread, once that is awake."""
+        deadline_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
         with self._changed:
-            return self._changed.wait_for(lambda: self._ended, timeout_s)
+            while not condition():
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0:
+                    return False
+                self._changed.wait(min(left_s, _SIGNALS_S))
+        return True
 
     def _raise(self) -> None:
         if self._ended and self._error is not None:

@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping
 
-from rebalance_lab.kernel import TimedOut
-from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.wire.paths import broker_path, topic_path
 from rebalance_lab.wire.payloads import broker_payload, topic_payload
 from rebalance_lab.world.errors import NodeExists
-from rebalance_lab.world.live.environment import live_factory
-from rebalance_lab.world.ports import SessionEventKind, ZooKeeper
-from rebalance_lab.zkclient import ZkTimeoutException
+from rebalance_lab.world.ports import ZooKeeper
 
 #: The address in the znodes of the fixture's brokers; no process listens there.
 FIXTURE_HOST = "localhost"
 FIXTURE_PORT = 9092
-
-SESSION_TIMEOUT_MS = 10_000
-
-#: A ZooKeeper that does not answer within this is not there.
-LIMIT_US = 10_000_000
 
 
 class FixtureConflict(Exception):
@@ -90,26 +80,3 @@ async def _create(session: ZooKeeper, path: str, payload: bytes, *, same_content
             ) from None
         return []
     return [path]
-
-
-def create_topic(zookeeper: str, topic: str, partitions: int, *, brokers: int = 1) -> list[str]:
-    """Write a topic, and brokers 0…n-1, to the ZooKeeper at a connect string, as `write_fixture` does. There are no
-    brokers behind these znodes. Returns the paths created. Raises ValueError for a name that no topic can have,
-    FixtureConflict, BadConnectString, ZkTimeoutException."""
-    if not topic or "/" in topic:
-        raise ValueError(f"{topic!r}: a topic's name has no slash, and is not empty")
-    with LiveKernel() as live:
-        session = live_factory("topics", live, random.randrange(2**32)).open(zookeeper, SESSION_TIMEOUT_MS)
-
-        async def work() -> list[str]:
-            async with live.kernel.timeout(LIMIT_US, f"writing to {zookeeper}"):
-                while (await session.events.get()).kind is not SessionEventKind.CONNECTED:
-                    continue
-                created = await write_fixture(session, brokers=brokers, topics={topic: partitions})
-                await session.close()
-            return created
-
-        try:
-            return live.run(work())
-        except TimedOut as error:
-            raise ZkTimeoutException(f"no ZooKeeper answers at {zookeeper}: {error}") from error

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rebalance_lab.assignors import ASSIGNORS, BUILT_IN
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import About, Outcome
+from rebalance_lab.history.files import MAX_SEED
 from rebalance_lab.trials.plan import (
     MEMBER_PLANTS,
     MIXED,
@@ -119,10 +120,6 @@ async def play(lab: Lab) -> None:
         raise
 
 
-#: Tables hold seeds as signed integers of 64 bits: one trial with a larger seed would make its store unreadable.
-MAX_SEED = 2**63 - 1
-
-
 def make_plan(
     name: str,
     *,
@@ -141,7 +138,7 @@ def make_plan(
     if world not in chosen.worlds:
         raise PlanError(f"scenario {name} cannot be played in world {world}; it needs {' or '.join(chosen.worlds)}")
     one_of("rule set", rules, RULES)
-    if not stored and not 0 <= seed <= MAX_SEED:
+    if not 0 <= seed <= MAX_SEED:
         raise PlanError(f"seed {seed}: must be 0 to {MAX_SEED}")
     if plant is not None:
         one_of("planted bug", plant, tuple(PLANTS))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from rebalance_lab.history.events import LAYER_OF, Event, Kind, Layer, decode, encode, order, session_text
 from rebalance_lab.history.files import (
+    MAX_SEED,
     SCHEMA_VERSION,
     HistoryError,
     Trial,
@@ -215,6 +216,13 @@ def test_a_field_changed_after_it_was_sealed_is_an_error(tmp_path: Path, old: by
     path.write_bytes(text.replace(old, new))
     with pytest.raises(HistoryError, match=r"trial\.json was changed after it was sealed: its fields .* run the trial"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("seed", [-1, MAX_SEED + 1])
+def test_a_trial_whose_seed_no_table_could_hold_is_an_error(tmp_path: Path, seed: int) -> None:
+    seal(tmp_path, msgspec.structs.replace(TRIAL, seed=seed))
+    with pytest.raises(HistoryError, match=r"trial\.json cannot be read: .*\$\.seed"):
+        read_trial(tmp_path)
 
 
 def test_a_field_of_a_later_version_is_covered_too(tmp_path: Path) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
+import signal
 import socket
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -145,6 +148,40 @@ class TestSessionEnd:
             assert killed.wait(30)
             with pytest.raises(zkconsumer.NotLeft, match=r"did not leave within 0\.2 s; its session ends by"):
                 one.close(timeout_s=0.2)
+
+
+class TestSignals:
+    def test_a_signal_that_wakes_nobody_is_handled_soon(self, embedded_zookeeper: EmbeddedZooKeeper) -> None:
+        """As one that arrives between the last look at signals and the wait for a lock. Here another thread takes it:
+        the main thread does not notice it either, and handles it when it wakes."""
+
+        class Asked(Exception):
+            pass
+
+        def ask(_number: int, _frame: FrameType | None) -> None:
+            raise Asked
+
+        main, ready = threading.get_ident(), threading.Event()
+
+        def send() -> None:
+            ready.wait()
+            while sys._current_frames()[main].f_code is not threading.Condition.wait.__code__:
+                os.sched_yield()
+            os.kill(os.getpid(), signal.SIGUSR1)
+
+        before = signal.signal(signal.SIGUSR1, ask)
+        try:
+            with consumer(embedded_zookeeper, "signal") as one:
+                one.wait_for(bool)
+                threading.Thread(target=send, daemon=True).start()
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
+                ready.set()
+                with pytest.raises(Asked):
+                    one.wait()
+                assert one.owned
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGUSR1})
+            signal.signal(signal.SIGUSR1, before)
 
 
 class TestErrors:
