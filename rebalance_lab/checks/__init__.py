@@ -1,7 +1,6 @@
-"""Checks: pure functions of a history, found by registration.
+"""Checks: pure functions of a history.
 
-A check is one module of this package that holds a `CHECK`. To add one, add its file and a
-tiny history in `tests/checks/` that it calls violated; nothing else needs to know.
+A check is a module of this package that holds a `CHECK`, or a `Check` that another module registers.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from rebalance_lab.checks.disturbances import doubted
 from rebalance_lab.checks.model import Check, Finding, Outcome
 from rebalance_lab.history.files import History
 
-__all__ = ["CHECKS", "Check", "Finding", "Outcome", "discover", "judge"]
+__all__ = ["CHECKS", "Check", "Finding", "Outcome", "checks_of", "discover", "judge", "register"]
 
 
 def discover(package: str, path: Iterable[str]) -> dict[str, Check]:
@@ -33,13 +32,27 @@ def discover(package: str, path: Iterable[str]) -> dict[str, Check]:
     return found
 
 
-#: Every check by name, in alphabetical order.
+#: Every check by name: those of this package in alphabetical order, then those that others registered.
 CHECKS: dict[str, Check] = discover(__name__, __path__)
+
+
+def register(check: Check) -> Check:
+    """Add a check from outside this package. Raises ValueError if its name is taken."""
+    if check.name in CHECKS:
+        raise ValueError(f"two checks are named {check.name}; rename one of them")
+    CHECKS[check.name] = check
+    return check
+
+
+def checks_of(subject: str) -> dict[str, Check]:
+    """The checks for trials of a subject, by name, in the order of CHECKS."""
+    return {name: check for name, check in CHECKS.items() if subject in check.applies_to}
 
 
 def judge(history: History) -> dict[str, Finding]:
     """The finding of every check that applies, in the order of CHECKS; unknown where something else
     disturbed the trial (`disturbances`). Raises HistoryError for events that no recorder of this
     lab writes."""
-    found = {name: check.judge(history) for name, check in CHECKS.items() if check.applies(history)}
+    checks = checks_of(history.trial.generation)
+    found = {name: check.judge(history) for name, check in checks.items() if check.applies(history)}
     return doubted(history, found)

@@ -12,7 +12,7 @@ these three prove that both believed from the second OWNED to the third event.
 from __future__ import annotations
 
 from rebalance_lab.checks.faults import not_violated, violated
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.overlaps import longest, measures, overlaps
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Layer
@@ -46,4 +46,5 @@ CHECK = Check(
     meaning="Two members believed at the same time that they owned the same partition.",
     plants=("ignore-claim-conflict",),
     judge=judge,
+    applies_to=(ZK,),
 )

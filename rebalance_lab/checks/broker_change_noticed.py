@@ -12,7 +12,7 @@ Witness: the change, and the REBALANCE_BEGAN that was late or for another reason
 from __future__ import annotations
 
 from rebalance_lab.checks.groups import membership_changes
-from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.reactions import judge_reactions, reactions
 from rebalance_lab.checks.scope import changes_scope
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -48,6 +48,7 @@ CHECK = Check(
     meaning="A broker came or went, and a member that was alive and connected did not rebalance for it.",
     plants=("ignore-watch",),
     judge=judge,
+    applies_to=(ZK,),
     about=About.STATEMENT,
     applies=_applies,
 )

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from rebalance_lab.checks.faults import not_violated, violated
 from rebalance_lab.checks.groups import GroupsState, registration_of, state_at, topics_of
 from rebalance_lab.checks.lives import living_at
-from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.scope import next_rest
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
@@ -121,6 +121,7 @@ CHECK = Check(
     meaning="Members did not own N = ceil(P/C) partitions each, in order, although range deals differently.",
     plants=("never-claim-last",),
     judge=judge,
+    applies_to=(ZK,),
     about=About.STATEMENT,
     applies=_applies,
 )

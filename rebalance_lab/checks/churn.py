@@ -23,7 +23,7 @@ from itertools import pairwise
 
 from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
 from rebalance_lab.checks.groups import GroupsState, Place, membership_changes, states_at_rests, unrested
-from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.scope import NO_REST, Scope, changes_scope
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.events import Event, EventId, Layer
@@ -110,5 +110,6 @@ CHECK = Check(
     meaning="A change moved more partitions than necessary, or took some from their owner and gave them back.",
     plants=("rebalance-unasked",),
     judge=judge,
+    applies_to=(ZK,),
     about=About.STATEMENT,
 )

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from rebalance_lab.checks.bills import Bill, bills
 from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
-from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.spaced_changes import announced
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
@@ -82,6 +82,7 @@ CHECK = Check(
     meaning="A change of a group at rest cost more reads or writes than the formulas say, including conflicts.",
     plants=("rebalance-unasked",),
     judge=judge,
+    applies_to=(ZK,),
     about=About.STATEMENT,
     applies=_announced,
 )

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from rebalance_lab.checks.deals import Deal, Partition, View, deals_in, undated
 from rebalance_lab.checks.faults import TOLERANCE_US, not_violated, violated
 from rebalance_lab.checks.groups import partitions_of, topic_changes
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.scope import NO_REST, changes_scope
 from rebalance_lab.history.events import EventId, Kind, Layer
 from rebalance_lab.history.files import History
@@ -94,5 +94,6 @@ CHECK = Check(
     meaning="Members dealt partitions from the same view, but their results contradict each other.",
     plants=("never-claim-last", "deal-from-before"),
     judge=judge,
+    applies_to=(ZK,),
     applies=_decides,
 )

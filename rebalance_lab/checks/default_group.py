@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from rebalance_lab.checks.faults import not_violated, violated
 from rebalance_lab.checks.groups import registration_of
-from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once
@@ -116,6 +116,7 @@ CHECK = Check(
     meaning="Members that named no group were refused, or are not all in one group.",
     plants=("group-of-its-own",),
     judge=judge,
+    applies_to=(ZK,),
     about=About.STATEMENT,
     applies=_applies,
 )

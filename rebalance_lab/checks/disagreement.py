@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.deals import Apart, Deal, Round, apart, deals_in, rounds_of, undated
 from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.scope import NO_REST, changes_scope
 from rebalance_lab.checks.split_deals import (
     Consequence,
@@ -140,5 +140,6 @@ CHECK = Check(
     meaning="Members dealt partitions from different views, and harm came of it.",
     plants=("old-lists",),
     judge=judge,
+    applies_to=(ZK,),
     applies=_decides,
 )

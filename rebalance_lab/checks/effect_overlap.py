@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from rebalance_lab.checks.faults import not_violated, violated
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.overlaps import Overlap, longest, measures, overlaps, reports_in, worked_for_a_period
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import EventId, Kind, Layer
@@ -77,4 +77,5 @@ CHECK = Check(
     meaning="Two members worked on the same partition at the same time.",
     plants=("work-through-rebalance",),
     judge=judge,
+    applies_to=(ZK,),
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from rebalance_lab.checks.groups import registration_of, topic_changes, topics_of
 from rebalance_lab.checks.missed_watch import member_changes
-from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.reactions import Reaction, judge_reactions, reactions
 from rebalance_lab.checks.znodes import znodes_of
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -61,6 +61,7 @@ CHECK = Check(
     meaning="A member did not rebalance for another member of its group that reads other topics.",
     plants=("ignore-watch",),
     judge=judge,
+    applies_to=(ZK,),
     about=About.STATEMENT,
     applies=_applies,
 )

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 from rebalance_lab.checks.bills import OPERATIONS, ROUNDS, Bill, bills
 from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
-from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.spaced_changes import announced
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
@@ -100,6 +100,7 @@ CHECK = Check(
     meaning="A change of a group at rest did not cost the notifications, rebalances, reads and writes of the formulas.",
     plants=("ignore-watch",),
     judge=judge,
+    applies_to=(ZK,),
     about=About.STATEMENT,
     applies=_announced,
 )

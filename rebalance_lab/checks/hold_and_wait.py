@@ -11,7 +11,7 @@ Witness: the ATTEMPT_FAILED of each member of the circle.
 from __future__ import annotations
 
 from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.scope import closing_us
 from rebalance_lab.checks.waits import wait_cycles
 from rebalance_lab.history.events import Kind, Layer
@@ -39,4 +39,5 @@ CHECK = Check(
     meaning="Members waited for each other forever, each holding what another waited for.",
     plants=("keep-claims",),
     judge=judge,
+    applies_to=(ZK,),
 )

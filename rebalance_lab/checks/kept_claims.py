@@ -22,7 +22,7 @@ from rebalance_lab.checks.bounds import bounds
 from rebalance_lab.checks.conflicts import NODE_EXISTS
 from rebalance_lab.checks.faults import TOLERANCE_US, disturbed_until, not_violated, violated
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
-from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.znodes import sessions_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
@@ -126,6 +126,7 @@ CHECK = Check(
     meaning="A member kept what it had claimed while it waited for its next attempt.",
     plants=("keep-claims",),
     judge=judge,
+    applies_to=(ZK,),
     about=About.STATEMENT,
     applies=_applies,
 )

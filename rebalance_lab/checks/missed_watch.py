@@ -12,7 +12,7 @@ Witness: the change, and the REBALANCE_BEGAN that was late or for another reason
 from __future__ import annotations
 
 from rebalance_lab.checks.groups import membership_changes
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.reactions import judge_reactions, reactions
 from rebalance_lab.checks.scope import NO_REST, changes_scope
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -44,4 +44,5 @@ CHECK = Check(
     meaning="A member came or went, and another that was alive and connected did not rebalance for it.",
     plants=("ignore-watch",),
     judge=judge,
+    applies_to=(ZK,),
 )

@@ -13,6 +13,9 @@ from enum import StrEnum
 from rebalance_lab.history.events import EventId, Layer
 from rebalance_lab.history.files import History
 
+#: The subject of the ZooKeeper-era consumer groups, as stored trials name it (`Trial.generation`).
+ZK = "zk"
+
 
 class Outcome(StrEnum):
     CLEAN = "clean"
@@ -48,14 +51,18 @@ class About(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """`compares`: the layers it looks at; `meaning`: one sentence for people; `plants`: the
-    planted bugs that must make it say violated. `applies`: whether a history has what it looks
-    at; where it has not, the check gives no finding at all (never a clean one)."""
+    """One check. It gives a finding only for trials of the subjects in `applies_to`, and only if a history has what it
+    looks at (`applies`); otherwise none at all, never a clean one.
+
+    `compares`: the layers it looks at. `meaning`: one sentence for people. `plants`: the planted bugs that must make it
+    say violated.
+    """
 
     name: str
     compares: tuple[Layer, ...]
     meaning: str
     plants: tuple[str, ...]
     judge: Callable[[History], Finding]
+    applies_to: tuple[str, ...]
     about: About = About.ANOMALY
     applies: Callable[[History], bool] = _always

@@ -32,7 +32,7 @@ from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import TOLERANCE_US, not_violated, under_way, violated
 from rebalance_lab.checks.groups import membership_changes
 from rebalance_lab.checks.lives import Rebalance, lives
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.scope import closing_us, rests_of
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, EventId, Kind, Layer, order
@@ -193,4 +193,5 @@ CHECK = Check(
     meaning="The group did not reach agreement: a member gave up, or the group never came to rest.",
     plants=("ignore-watch",),
     judge=judge,
+    applies_to=(ZK,),
 )

@@ -26,7 +26,7 @@ from rebalance_lab.checks.groups import (
     unrested,
 )
 from rebalance_lab.checks.lives import lives
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import once
@@ -157,4 +157,5 @@ CHECK = Check(
     meaning="At rest a partition had no owner, or an owner that was not a living member subscribed to its topic.",
     plants=("never-claim-last",),
     judge=judge,
+    applies_to=(ZK,),
 )

@@ -44,7 +44,7 @@ from rebalance_lab.checks.excuses import Excuse, excuse
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, violated
 from rebalance_lab.checks.held_on import believed_on, worked_on
 from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
-from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.occasions import occasion
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
@@ -364,6 +364,7 @@ CHECK = Check(
     meaning="A member claimed partitions, or ended a rebalance, before it had given up all that it owned.",
     plants=("claim-before-release",),
     judge=judge,
+    applies_to=(ZK,),
     about=About.STATEMENT,
     applies=_rebalanced,
 )

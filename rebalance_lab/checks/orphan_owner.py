@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, unknown, violated
 from rebalance_lab.checks.lives import lives
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.scope import closing_us, rests_of
 from rebalance_lab.checks.stretches import Stretch, common, gaps, union
 from rebalance_lab.checks.znodes import Znode, znodes_of
@@ -138,4 +138,5 @@ CHECK = Check(
     meaning="An owner znode named a member that was gone, or that did not believe it owned the partition.",
     plants=("leave-orphan",),
     judge=judge,
+    applies_to=(ZK,),
 )

@@ -25,7 +25,7 @@ import msgspec
 
 from rebalance_lab.checks.faults import not_violated, violated
 from rebalance_lab.checks.lives import living_at
-from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.scope import next_rest
 from rebalance_lab.checks.znodes import Seen, znodes_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer, order
@@ -216,6 +216,7 @@ CHECK = Check(
     meaning="At rest the members did not own what the articles publish.",
     plants=("never-claim-last",),
     judge=judge,
+    applies_to=(ZK,),
     about=About.STATEMENT,
     applies=_published,
 )

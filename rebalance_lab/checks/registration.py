@@ -42,7 +42,7 @@ from __future__ import annotations
 
 from rebalance_lab.checks.deletions import doubtful, late_deletions, unasked
 from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.observer import disagreements, unseen_crashes, unseen_ends
 from rebalance_lab.checks.presence import unregistered
 from rebalance_lab.checks.znodes import Kill, Violation, Znode, idle_crashes, kills, sessions_of, znodes_of
@@ -157,4 +157,5 @@ CHECK = Check(
     meaning="A registration or its ownership did not live exactly as long as its member's session.",
     plants=("persistent-registration",),
     judge=judge,
+    applies_to=(ZK,),
 )

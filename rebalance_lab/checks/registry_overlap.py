@@ -11,7 +11,7 @@ although no deletion of the first stands between them.
 from __future__ import annotations
 
 from rebalance_lab.checks.faults import not_violated, violated
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.overlaps import longest, measures, overlaps
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
@@ -48,4 +48,5 @@ CHECK = Check(
     meaning="The registry held two owners of one partition at once. ZooKeeper cannot, so the recorder is wrong.",
     plants=("recorder-loses-releases", "two-owners"),
     judge=judge,
+    applies_to=(ZK,),
 )

@@ -27,7 +27,7 @@ from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import not_violated, undisturbed, violated
 from rebalance_lab.checks.groups import registration_of
 from rebalance_lab.checks.lives import Life, lives
-from rebalance_lab.checks.model import About, Check, Finding
+from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once
@@ -187,6 +187,7 @@ CHECK = Check(
     meaning="A member did not register, then watch ids, brokers and topics, then rebalance, in this order.",
     plants=("ignore-watch",),
     judge=judge,
+    applies_to=(ZK,),
     about=About.STATEMENT,
     applies=_watches_told,
 )

@@ -24,7 +24,7 @@ from rebalance_lab.checks.deals import partitions_in
 from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
 from rebalance_lab.checks.groups import Place, unrested
 from rebalance_lab.checks.lives import Rebalance, lives
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.omission import Breach, seen_at_rests
 from rebalance_lab.checks.scope import changes_scope
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -124,5 +124,6 @@ CHECK = Check(
     meaning="A member gave up on partitions that others owned, and they had no owner from then to the last rest.",
     plants=("leave-orphan",),
     judge=judge,
+    applies_to=(ZK,),
     applies=_applies,
 )

@@ -37,7 +37,7 @@ from rebalance_lab.checks.due import due
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, unknown, violated
 from rebalance_lab.checks.groups import Place
 from rebalance_lab.checks.lives import Life, Rebalance, lives
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.stretches import Stretch, gaps, union
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
@@ -216,4 +216,5 @@ CHECK = Check(
     meaning="A partition had no owner for longer than a rebalance may take, while a member was alive.",
     plants=("never-claim-last",),
     judge=judge,
+    applies_to=(ZK,),
 )

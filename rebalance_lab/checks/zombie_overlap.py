@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, faults, not_violated, violated
 from rebalance_lab.checks.lives import Life, lives
-from rebalance_lab.checks.model import Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.overlaps import Overlap, overlaps, worked_for_a_period
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -214,4 +214,5 @@ CHECK = Check(
     meaning="A member that outlived its session went on working beside its successor.",
     plants=("pause-that-overstays",),
     judge=judge,
+    applies_to=(ZK,),
 )

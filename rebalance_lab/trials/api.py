@@ -18,7 +18,7 @@ from typing import TypeVar
 
 import structlog
 
-from rebalance_lab.checks import CHECKS, judge
+from rebalance_lab.checks import checks_of, judge
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.files import History, Trial, load, read_trial, seal
 from rebalance_lab.history.views import gave_up
@@ -124,11 +124,10 @@ def plans(
 
 
 def expectation(trial: Trial) -> Mapping[str, Outcome | None]:
-    """The outcome that a trial's scenario expects of every check, by name. Raises ValueError if the scenario leaves
-    out a check or names one that does not exist."""
+    """The outcome that a trial's scenario expects of every check of its subject, by name. Raises ValueError if the
+    scenario leaves out such a check or names another."""
     expected = scenario(trial.scenario).expects(plan_of_trial(trial))
-    if set(expected) != set(CHECKS):
-        odd = ", ".join(sorted(set(expected) ^ set(CHECKS)))
+    if odd := ", ".join(sorted(set(expected) ^ set(checks_of(trial.generation)))):
         raise ValueError(f"scenario {trial.scenario} must expect something of every check; look at: {odd}")
     return expected
 

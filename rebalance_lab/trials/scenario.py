@@ -11,8 +11,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rebalance_lab.assignors import ASSIGNORS, BUILT_IN
-from rebalance_lab.checks import CHECKS
-from rebalance_lab.checks.model import About, Outcome
+from rebalance_lab.checks import checks_of
+from rebalance_lab.checks.model import ZK, About, Outcome
 from rebalance_lab.history.files import MAX_SEED
 from rebalance_lab.trials.plan import (
     MEMBER_PLANTS,
@@ -51,8 +51,8 @@ def any_settings(plan: Plan) -> None:
 class Scenario:
     """One experiment.
 
-    `script` plays it in a lab; it is the same in every world. `expects` gives the outcome of every check for a plan,
-    derived beforehand; any other outcome is reported as a surprise. None means that both outcomes are allowed.
+    `script` plays it in a lab; it is the same in every world. `expects` gives the outcome of every check of its subject
+    for a plan, derived beforehand; any other outcome is reported as a surprise. None means that both are allowed.
     `worlds`: where it can be played. `demands` raises PlanError for settings with which the scenario cannot do its
     work, and names what to change.
     """
@@ -67,13 +67,14 @@ class Scenario:
     demands: Callable[[Plan], None] = any_settings
 
 
-def usual(**otherwise: Outcome | None) -> dict[str, Outcome | None]:
-    """The usual expectation of every check: no anomaly, and any outcome of statements. `otherwise`: the checks for
-    which a plan expects something else. Raises ValueError for an unknown check."""
-    unknown = sorted(set(otherwise) - set(CHECKS))
+def usual(subject: str = ZK, /, **otherwise: Outcome | None) -> dict[str, Outcome | None]:
+    """The usual expectation of every check of a subject: no anomaly, and any outcome of statements. `otherwise`: the
+    checks for which a plan expects something else. Raises ValueError for an unknown check."""
+    checks = checks_of(subject)
+    unknown = sorted(set(otherwise) - set(checks))
     if unknown:
-        raise ValueError(f"there is no check {unknown[0]}; there are: {', '.join(CHECKS)}")
-    common = {name: Outcome.CLEAN if check.about is About.ANOMALY else None for name, check in CHECKS.items()}
+        raise ValueError(f"there is no check {unknown[0]} of {subject}; there are: {', '.join(checks)}")
+    common = {name: Outcome.CLEAN if check.about is About.ANOMALY else None for name, check in checks.items()}
     return {**common, **otherwise}
 
 

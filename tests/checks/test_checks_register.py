@@ -9,13 +9,13 @@ import pytest
 from history_story import Story
 
 from rebalance_lab import checks
-from rebalance_lab.checks import CHECKS, discover
+from rebalance_lab.checks import CHECKS, Check, Finding, Outcome, discover
 from rebalance_lab.trials.plan import PLANTS
 
 _FILE = """
 from rebalance_lab.checks.model import Check, Finding, Outcome
 
-CHECK = Check({name!r}, (), "m", (), lambda history: Finding(Outcome.CLEAN, "w"))
+CHECK = Check({name!r}, (), "m", (), lambda history: Finding(Outcome.CLEAN, "w"), ("toy",))
 """
 
 
@@ -36,6 +36,16 @@ def test_every_check_says_what_it_means_and_has_a_planted_bug(name: str) -> None
     assert check.compares
     assert check.plants
     assert set(check.plants) <= set(PLANTS)
+
+
+def test_a_check_of_another_subject_is_registered_and_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "CHECKS", dict(CHECKS))
+    other = Check("stopped_clock", (), "m", (), lambda _history: Finding(Outcome.CLEAN, "w"), ("toy",))
+    checks.register(other)
+    assert checks.checks_of("toy") == {"stopped_clock": other}
+    assert "stopped_clock" not in checks.judge(Story().history())
+    with pytest.raises(ValueError, match="two checks are named stopped_clock"):
+        checks.register(other)
 
 
 def _package(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> list[str]:
