@@ -19,8 +19,8 @@ from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.hosts.consumer import CONNECT, GROUP, Consumer, NotLeft, Partitions
 from rebalance_lab.wire.errors import InvalidFilter, UnsupportedFilter
-from rebalance_lab.world.live.connect_string import BadConnectString
 from rebalance_lab.world.live.security import BadSecurity
+from rebalance_lab.world.zk.connect_string import BadConnectString
 from rebalance_lab.zkclient import ZkTimeoutException
 from zkconsumer.errors import IllegalArgumentException, InvalidConfigException, NotSupported
 

@@ -10,7 +10,7 @@ from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption, ZooKeeperOption
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.trials.live_topics import create_topic
-from rebalance_lab.world.live.connect_string import BadConnectString
+from rebalance_lab.world.zk.connect_string import BadConnectString
 from rebalance_lab.zkclient import ZkTimeoutException
 
 

@@ -9,7 +9,7 @@ S is the session timeout, T the server's tick; times count from the start of the
   ends after 2S/3 at the earliest, and after S + T at the latest, T/2 later in an ensemble.
 - A client gives up its connection 2S/3 after it last heard something: after S/3 at the earliest, after
   2S/3 at the latest. With one server it waits for 1 to 2 s before the next, with several for up to 1 s
-  (`world.hosts`); it cannot learn of its session's end before that.
+  (`world.zk.server_list`); it cannot learn of its session's end before that.
 - TCP sends lost data again after 200 ms, then after twice as long each time. So data arrive after the cut
   within the cut's length plus 200 ms.
 - The others are notified of the session's end at once, and need at most the time of two attempts with the
@@ -21,7 +21,7 @@ S is the session timeout, T the server's tick; times count from the start of the
 from __future__ import annotations
 
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.world.hosts import JAVA_WAITS
+from rebalance_lab.world.zk.server_list import JAVA_WAITS
 
 #: TCP's first retransmission (Linux).
 RETRANSMISSION_MS = 200

@@ -23,8 +23,8 @@ from rebalance_lab.hosts.members import build_member, live_member, subscription_
 from rebalance_lab.hosts.spec import MemberSpec
 from rebalance_lab.kernel import Flag
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.world.live.connect_string import BadConnectString
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.world.zk.connect_string import BadConnectString
 from rebalance_lab.zkclient import ZkTimeoutException
 
 __all__ = ["BadConnectString", "Consumer", "NotLeft", "Partitions", "ZkTimeoutException"]

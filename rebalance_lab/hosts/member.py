@@ -26,7 +26,7 @@ from rebalance_lab.kernel import Flag, Future, Task
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.live.processes import identity
-from rebalance_lab.world.live.usurper import close_session
+from rebalance_lab.world.live.takeover import close_session
 
 STDIN = 0
 

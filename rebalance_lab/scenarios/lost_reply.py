@@ -16,7 +16,7 @@ from rebalance_lab.trials.members import MemberOptions
 from rebalance_lab.trials.plan import Plan, PlanError, common_parameters
 from rebalance_lab.trials.scenario import Scenario, register, usual
 from rebalance_lab.wire.paths import owners_path
-from rebalance_lab.world.hosts import JAVA_WAITS
+from rebalance_lab.world.zk.server_list import JAVA_WAITS
 
 
 async def lost_reply(lab: Lab) -> None:

@@ -12,7 +12,7 @@ from rebalance_lab.faults.server import kill_server, pause_server, restart_serve
 from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError, common_parameters
 from rebalance_lab.trials.scenario import SESSION_TICKS, Scenario, register, usual
-from rebalance_lab.world.hosts import JAVA_WAITS
+from rebalance_lab.world.zk.server_list import JAVA_WAITS
 
 
 async def servers(lab: Lab) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rebalance_lab.trials.scenario import one_of
-from rebalance_lab.world.live.connect_string import parse
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.processes import RunState
-from rebalance_lab.world.live.usurper import Credentials, end_session
+from rebalance_lab.world.live.takeover import Credentials, end_session
+from rebalance_lab.world.zk.connect_string import parse
 
 if TYPE_CHECKING:
     from rebalance_lab.world.containers.ensemble import ContainerEnsemble
@@ -138,7 +138,7 @@ class ZooKeeperFaults:
 
     def expire(self, session_id: int, password: bytes) -> None:
         """End a session while its client lives and is connected (kazoo: `client.client_id`).
-        Raises Usurped: it had ended before."""
+        Raises TakeoverFailed: it had ended before."""
         server = parse(self._of.connect_to(self._of.leader())).servers[0]
         end_session(Credentials(server.host, server.port, session_id, password, _SESSION_MS))
 

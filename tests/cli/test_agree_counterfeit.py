@@ -14,7 +14,7 @@ from rebalance_lab.analysis.agreement.measures import Measured
 from rebalance_lab.analysis.agreement.verdicts import Agreement, Compared, compare
 from rebalance_lab.cli.agree_samples import measure_simulated, with_seed
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.world.hosts import ConnectWaits, Hosts
+from rebalance_lab.world.zk.server_list import ConnectWaits, ServerList
 
 PLAN = make_plan("zombie")
 LIVE, SIMULATED = 30, 200
@@ -35,12 +35,12 @@ def rows(live: list[Measured], simulated: list[Measured]) -> dict[str, Compared]
 
 
 def test_an_early_reconnect_shows_in_the_zombies_work(as_live: list[Measured], monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Hosts.__init__
+    made = ServerList.__init__
 
-    def early(hosts: Hosts[Any], *given: Any) -> None:
-        made(hosts, *given[:2], ConnectWaits(round_us=0))
+    def early(server_list: ServerList[Any], *given: Any) -> None:
+        made(server_list, *given[:2], ConnectWaits(round_us=0))
 
-    monkeypatch.setattr(Hosts, "__init__", early)
+    monkeypatch.setattr(ServerList, "__init__", early)
     found = rows(as_live, sample(1, SIMULATED))
     work = found[ZOMBIES_WORK]
     assert work.verdict is Agreement.DIFFERS

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_lab.kernel import Future
-from rebalance_lab.world.client_watches import SET_WATCHES_LIMIT_BYTES, ClientWatches
 from rebalance_lab.world.errors import SessionExpired
 from rebalance_lab.world.ports import WatchEvent, WatchKind
+from rebalance_lab.world.zk.watches import SET_WATCHES_LIMIT_BYTES, ClientWatches
 
 #: Each table with the arguments of `add` that lead to it, in the order of a batch.
 TABLES: dict[str, dict[str, bool]] = {"data": {}, "exist": {"missing": True}, "child": {"children": True}}

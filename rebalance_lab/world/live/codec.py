@@ -14,8 +14,8 @@ from kazoo.protocol import serialization as wire
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from rebalance_lab.kernel import Future
-from rebalance_lab.world.live.connect_string import Chroot
 from rebalance_lab.world.ports import Children, Node, Reply, Stat
+from rebalance_lab.world.zk.connect_string import Chroot
 
 XID_WATCH_EVENT = -1
 XID_PING = -2

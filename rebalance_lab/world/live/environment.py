@@ -11,7 +11,7 @@ from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.live.security import NO_SECURITY, Security
 from rebalance_lab.world.ports import Environment
-from rebalance_lab.world.recording import ALL, MemberOf, RecordedFactory
+from rebalance_lab.world.zk.recording_factory import ALL, MemberOf, RecordingFactory
 
 
 class LiveClock:
@@ -50,7 +50,7 @@ def live_environment(
     """An environment on a live kernel, its sessions recorded to `sink`.
 
     `host`: the name that goes into consumer ids; left out, the machine's. `operations`: `all` or
-    `counts` (`world.recording`). `factory`: from `live_factory`, for who wants to hold it.
+    `counts` (`world.zk.recording_factory`). `factory`: from `live_factory`, for who wants to hold it.
     """
     kernel = live.kernel
     recorder = Recorder(actor, kernel, sink)
@@ -61,7 +61,7 @@ def live_environment(
         host=socket.gethostname() if host is None else host,
         tasks=kernel,
         clock=LiveClock(kernel),
-        zookeeper=RecordedFactory(factory, recorder, kernel, member_of, operations=operations),
+        zookeeper=RecordingFactory(factory, recorder, kernel, member_of, operations=operations),
         recorder=recorder,
         seed=seed,
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 
 from rebalance_lab.kernel import Kernel, RandomStream
-from rebalance_lab.world.hosts import JAVA_WAITS, ConnectWaits, Hosts
 from rebalance_lab.world.live.codec import REQUEST_LIMIT_BYTES
-from rebalance_lab.world.live.connect_string import parse
 from rebalance_lab.world.live.security import NO_SECURITY, Security
 from rebalance_lab.world.live.session import LiveSession
+from rebalance_lab.world.zk.connect_string import parse
+from rebalance_lab.world.zk.server_list import JAVA_WAITS, ConnectWaits, ServerList
 
 
 class LiveZooKeeperFactory:
@@ -49,7 +49,7 @@ class LiveZooKeeperFactory:
         session = LiveSession(
             self._kernel,
             self._loop,
-            Hosts(tuple(servers), self._random.below, self._waits),
+            ServerList(tuple(servers), self._random.below, self._waits),
             where.chroot,
             session_timeout_ms,
             self._request_limit_bytes,

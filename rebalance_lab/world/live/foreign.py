@@ -16,9 +16,9 @@ from kazoo.client import KazooClient
 
 from rebalance_lab.history.transactions import Transaction, TransactionKind
 from rebalance_lab.world.live import codec
-from rebalance_lab.world.live.connect_string import BadConnectString, Server, parse
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.java import EmbeddedServerError
+from rebalance_lab.world.zk.connect_string import BadConnectString, Server, parse
 
 #: The connect string of the ZooKeeper to use, and the log folders of all of its servers, by colons.
 CONNECT_VARIABLE = "REBALANCE_LAB_ZOOKEEPER"

@@ -28,8 +28,8 @@ from rebalance_lab.world.live.codec import (
     ProtocolViolation,
     unpack_length,
 )
-from rebalance_lab.world.live.connect_string import Server
 from rebalance_lab.world.live.security import NO_SECURITY, Security
+from rebalance_lab.world.zk.connect_string import Server
 
 
 class LinkState(Enum):

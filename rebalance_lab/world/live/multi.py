@@ -29,7 +29,6 @@ from rebalance_lab.world.live.codec import (
     read_text,
     short,
 )
-from rebalance_lab.world.live.connect_string import Chroot
 from rebalance_lab.world.ports import (
     Check,
     Create,
@@ -43,6 +42,7 @@ from rebalance_lab.world.ports import (
     Stat,
     WriteOperation,
 )
+from rebalance_lab.world.zk.connect_string import Chroot
 
 OPCODE_MULTI_READ = 22
 

@@ -23,14 +23,11 @@ import structlog
 from rebalance_lab.history.events import session_text
 from rebalance_lab.kernel import Future, IllegalTransition, Kernel, Mailbox, MailboxFull
 from rebalance_lab.world import errors
-from rebalance_lab.world.client_watches import ClientWatches
-from rebalance_lab.world.hosts import Hosts
 from rebalance_lab.world.live import codec, multi
 from rebalance_lab.world.live.codec import ProtocolViolation, Request
-from rebalance_lab.world.live.connect_string import Chroot, Server
 from rebalance_lab.world.live.link import Link
 from rebalance_lab.world.live.security import NO_SECURITY, XID_AUTH, Security
-from rebalance_lab.world.live.usurper import Credentials
+from rebalance_lab.world.live.takeover import Credentials
 from rebalance_lab.world.ports import (
     SESSION_TRANSITIONS,
     Children,
@@ -47,6 +44,9 @@ from rebalance_lab.world.ports import (
     WriteOperation,
     WriteResult,
 )
+from rebalance_lab.world.zk.connect_string import Chroot, Server
+from rebalance_lab.world.zk.server_list import ServerList
+from rebalance_lab.world.zk.watches import ClientWatches
 
 #: Session events nobody has read. A member reads them at once; more means it does not read.
 EVENTS_LIMIT = 10_000
@@ -70,14 +70,14 @@ class LiveSession:
         self,
         kernel: Kernel,
         loop: asyncio.AbstractEventLoop,
-        hosts: Hosts[Server],
+        server_list: ServerList[Server],
         chroot: Chroot,
         session_timeout_ms: int,
         request_limit_bytes: int,
         ended: Callable[[LiveSession], None],
         security: Security = NO_SECURITY,
     ) -> None:
-        self.hosts = hosts
+        self.server_list = server_list
         self.chroot = chroot
         self.state = SessionState.CONNECTING
         self.session_id = 0
@@ -98,7 +98,7 @@ class LiveSession:
         self._link: Link | None = None
         self._reconnect: asyncio.TimerHandle | None = None
         self._closing: Future[None] | None = None
-        server, _ = hosts.next()  # before the first attempt there is no wait
+        server, _ = server_list.next()  # before the first attempt there is no wait
         self._dial(server)
 
     # -- operations -------------------------------------------------------------------------
@@ -180,12 +180,12 @@ class LiveSession:
     def _dial(self, server: Server) -> None:
         self._reconnect = None
         timeout_ms = self.negotiated_timeout_ms or self._requested_timeout_ms
-        connect_timeout_s = timeout_ms / 1000 / len(self.hosts.servers)
+        connect_timeout_s = timeout_ms / 1000 / len(self.server_list.servers)
         self._link = Link(self._loop, self, server, connect_timeout_s, self._security)
 
     def link_opened(self) -> None:
         assert self._link is not None
-        self.hosts.opened()
+        self.server_list.opened()
         self._link.send(codec.connect_frame(self._zxid, self._requested_timeout_ms, self.session_id, self._password))
 
     def link_received(self, buffer: bytes, start: int, end: int) -> None:
@@ -203,7 +203,7 @@ class LiveSession:
         self.session_id, self._password = welcome.session_id, welcome.password
         self.negotiated_timeout_ms = welcome.timeout_ms
         self._change(SessionState.CONNECTED)
-        self.hosts.established()
+        self.server_list.established()
         link.established(welcome.timeout_ms)
         if self._security.greeting:  # before all else, as Java's client has it
             link.send(self._security.greeting)
@@ -288,7 +288,7 @@ class LiveSession:
         was_connected = self.state is SessionState.CONNECTED
         if was_connected:
             self._change(SessionState.CONNECTING)
-        server, wait_us = self.hosts.next()
+        server, wait_us = self.server_list.next()
         self._reconnect = self._loop.call_later(wait_us / 1e6, self._dial, server)
         self._fail_requests(errors.ConnectionLoss)
         if was_connected:

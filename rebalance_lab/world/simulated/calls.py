@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TypeVar, cast
 
 from rebalance_lab.world import errors
-from rebalance_lab.world.live.connect_string import Chroot
 from rebalance_lab.world.ports import ReadOperation, WriteOperation
 from rebalance_lab.world.simulated.messages import Answer, Done, Found, Operation, Refusal, Request
+from rebalance_lab.world.zk.connect_string import Chroot
 
 Part = TypeVar("Part", bound=WriteOperation | ReadOperation)
 

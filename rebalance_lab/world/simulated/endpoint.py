@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 from rebalance_lab.kernel import Kernel, Process, ProcessState, RandomStream
-from rebalance_lab.world.hosts import Hosts
-from rebalance_lab.world.live.connect_string import parse
 from rebalance_lab.world.ports import ZooKeeper
 from rebalance_lab.world.simulated.link import Link, Network, ServerEnd
 from rebalance_lab.world.simulated.messages import Connect
@@ -14,6 +12,8 @@ from rebalance_lab.world.simulated.server import Server
 from rebalance_lab.world.simulated.session import SimulatedSession
 from rebalance_lab.world.simulated.settings import SIMULATED_HOST
 from rebalance_lab.world.tcp import RETRY_SYN_US, retried_us
+from rebalance_lab.world.zk.connect_string import parse
+from rebalance_lab.world.zk.server_list import ServerList
 
 
 class Endpoint:
@@ -61,7 +61,7 @@ class Endpoint:
 
     # -- links ------------------------------------------------------------------------------
 
-    def hosts(self, names: tuple[str, ...]) -> Hosts[ServerEnd]:
+    def server_list(self, names: tuple[str, ...]) -> ServerList[ServerEnd]:
         """The servers of these names, in the order a session tries them. Raises ValueError for one
         that does not exist."""
         unknown = [name for name in names if name not in self._servers and not self._alone(name)]
@@ -73,7 +73,7 @@ class Endpoint:
             if self._orders is None:
                 self._orders = RandomStream(self._seed, self.process.name, "servers")
             self._orders.shuffle(found)
-        return Hosts(tuple(found), self._wait_us)
+        return ServerList(tuple(found), self._wait_us)
 
     @property
     def _only(self) -> str:
@@ -205,5 +205,5 @@ class SimulatedFactory:
         if session_timeout_ms <= 0:
             raise ValueError(f"a session timeout of {session_timeout_ms} ms: give a positive one")
         where = parse(connect)
-        hosts = self._endpoint.hosts(tuple([server.host for server in where.servers]))
-        return SimulatedSession(self._endpoint, hosts, where.chroot, session_timeout_ms)
+        server_list = self._endpoint.server_list(tuple([server.host for server in where.servers]))
+        return SimulatedSession(self._endpoint, server_list, where.chroot, session_timeout_ms)

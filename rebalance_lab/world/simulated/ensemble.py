@@ -229,7 +229,7 @@ class Ensemble:
         self._end(session, 0)
         self._replicate(server, partial(server.leave, session), before=partial(server.closes, session))
 
-    def usurp(self, session: ServerSession) -> None:
+    def take_over(self, session: ServerSession) -> None:
         """A second connection shows the session's id and password, and closes the session. Its server
         closes the client's connection before that (ZooKeeperServer.processConnectRequest, 3.9.3), so the
         client gets no event of the session's end."""

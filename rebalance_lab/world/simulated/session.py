@@ -9,9 +9,6 @@ from typing import Any, Protocol
 
 from rebalance_lab.kernel import Future, Kernel, Mailbox, Process
 from rebalance_lab.world import errors
-from rebalance_lab.world.client_watches import ClientWatches
-from rebalance_lab.world.hosts import Hosts
-from rebalance_lab.world.live.connect_string import Chroot
 from rebalance_lab.world.ports import (
     SESSION_TRANSITIONS,
     Children,
@@ -42,6 +39,9 @@ from rebalance_lab.world.simulated.messages import (
     ToClient,
 )
 from rebalance_lab.world.simulated.sizes import REQUEST_LIMIT_BYTES, request_bytes
+from rebalance_lab.world.zk.connect_string import Chroot
+from rebalance_lab.world.zk.server_list import ServerList
+from rebalance_lab.world.zk.watches import ClientWatches
 
 #: Unread session events. A session that reconnects makes two; its reader would be long gone.
 EVENTS_LIMIT = 10_000
@@ -85,10 +85,10 @@ class SimulatedSession:
         "_dialed_us",
         "_heartbeat",
         "_host",
-        "_hosts",
         "_link",
         "_pending",
         "_refusal",
+        "_server_list",
         "_timer",
         "_watches",
         "_xid",
@@ -99,13 +99,13 @@ class SimulatedSession:
         "state",
     )
 
-    def __init__(self, host: Host, hosts: Hosts[ServerEnd], chroot: Chroot, session_timeout_ms: int) -> None:
+    def __init__(self, host: Host, server_list: ServerList[ServerEnd], chroot: Chroot, session_timeout_ms: int) -> None:
         self.session_id = 0
         self.state = SessionState.CONNECTING
         self.negotiated_timeout_ms = 0
         self.events: Mailbox[SessionEvent] = Mailbox(f"session events of {host.name}", EVENTS_LIMIT)
         self._host = host
-        self._hosts = hosts
+        self._server_list = server_list
         self._chroot = chroot
         self._asked_timeout_ms = session_timeout_ms
         self._zxid = 0
@@ -118,7 +118,7 @@ class SimulatedSession:
         self._heartbeat: Heartbeat | None = None
         self._link: Link | None = None
         self._dialed_us = 0
-        server, _ = hosts.next()  # before the first attempt there is no wait
+        server, _ = server_list.next()  # before the first attempt there is no wait
         self._connect(server)
 
     # -- operations -------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class SimulatedSession:
     @property
     def _connect_timeout_us(self) -> int:
         """The session timeout divided by the number of servers."""
-        return (self.negotiated_timeout_ms or self._asked_timeout_ms) * 1000 // len(self._hosts.servers)
+        return (self.negotiated_timeout_ms or self._asked_timeout_ms) * 1000 // len(self._server_list.servers)
 
     def drop_connection(self) -> None:
         """Give the connection up from this side."""
@@ -247,9 +247,9 @@ class SimulatedSession:
                 self._end(SessionState.CLOSED, errors.SessionClosed)
             return
         if link.accepted:
-            self._hosts.opened()
+            self._server_list.opened()
         host = self._host
-        server, wait_us = self._hosts.next()
+        server, wait_us = self._server_list.next()
         due_us = host.kernel.now_us() + wait_us
         self._timer = host.kernel.call_at(due_us, partial(self._connect, server), process=host.process)
         if was_connected:
@@ -320,7 +320,7 @@ class SimulatedSession:
         if message.timeout_ms == 0:
             self._end(SessionState.EXPIRED, errors.SessionExpired)
             return
-        self._hosts.established()
+        self._server_list.established()
         self.session_id = message.session_id
         self.negotiated_timeout_ms = message.timeout_ms
         self._change(SessionState.CONNECTED)

@@ -1,7 +1,7 @@
 """The server's watches. A watch belongs to a connection, fires once, and goes with either.
 
 The server has two tables: data (which exists() arms too, on znodes that are not there yet)
-and child. The client has three, see `world.client_watches`.
+and child. The client has three, see `world.zk.watches`.
 """
 
 from __future__ import annotations

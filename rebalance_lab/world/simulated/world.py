@@ -8,11 +8,11 @@ from rebalance_lab.history.recorder import Recorder, Sink
 from rebalance_lab.kernel import Kernel, Process
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.world.ports import Environment
-from rebalance_lab.world.recording import ALL, RecordedFactory
 from rebalance_lab.world.simulated.authority import PLANTS
 from rebalance_lab.world.simulated.old_lists import OLD_LISTS, OldLists
 from rebalance_lab.world.simulated.settings import NetworkSettings, ServerSettings, wall_ms
 from rebalance_lab.world.simulated.zookeeper import SimulatedZooKeeper
+from rebalance_lab.world.zk.recording_factory import ALL, RecordingFactory
 
 
 class SimulatedClock:
@@ -30,7 +30,7 @@ class SimulatedWorld:
 
     `servers`: the names of its servers, one or several.
     `plant`: the trial's planted bug; it concerns the server only if it is one of the server's.
-    `operations`: `all` or `counts`, what is recorded of each session's (`world.recording`).
+    `operations`: `all` or `counts`, what is recorded of each session's (`world.zk.recording_factory`).
     Put `zookeeper.check` among the simulation's invariants.
     """
 
@@ -76,7 +76,7 @@ class SimulatedWorld:
             host=host,
             tasks=self.kernel,
             clock=self.clock,
-            zookeeper=RecordedFactory(
+            zookeeper=RecordingFactory(
                 OldLists(factory) if self._old_lists else factory,
                 recorder,
                 self.kernel,

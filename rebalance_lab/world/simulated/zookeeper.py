@@ -150,8 +150,8 @@ class SimulatedZooKeeper:
 
     def expire(self, session_id: int) -> None:
         """Somebody takes the session over on a second connection and closes it, though its client
-        lives, as `live.usurper` does. Raises NoSuchSession."""
-        self._ensemble.usurp(self._session(session_id))
+        lives, as `live.takeover` does. Raises NoSuchSession."""
+        self._ensemble.take_over(self._session(session_id))
 
     def hold_connections(self, process: Process) -> None:
         """From now no new connection of `process` gets through; attempts hang until they time

@@ -12,9 +12,9 @@ from rebalance_lab.history.transactions import Transaction
 from rebalance_lab.kernel import Process
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.world.ports import ZooKeeper
-from rebalance_lab.world.recording import RecordedFactory
 from rebalance_lab.world.simulated.settings import ServerSettings
 from rebalance_lab.world.simulated.zookeeper import SimulatedZooKeeper
+from rebalance_lab.world.zk.recording_factory import RecordingFactory
 
 
 class SimulatedHarness(Harness):
@@ -39,7 +39,7 @@ class SimulatedHarness(Harness):
         process = self.kernel.process(name)
         factory = self.server.factory(process, name)
         if self._recorded:
-            factory = RecordedFactory(factory, Recorder(name, self.kernel, self.sink), self.kernel)
+            factory = RecordingFactory(factory, Recorder(name, self.kernel, self.sink), self.kernel)
         hosts = ",".join(f"{server}:2181" for server in servers or self.servers)
         session = factory.open(hosts + chroot, timeout_ms)
         self._processes[session] = process

@@ -10,12 +10,12 @@ from scripted_server import ScriptedServer
 
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.world.hosts import ConnectWaits
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.live.session import LiveSession
 from rebalance_lab.world.ports import SessionEventKind
+from rebalance_lab.world.zk.server_list import ConnectWaits
 
 #: Waits before reconnects, where Java has one to two seconds: what they are is tested in test_hosts.
 QUICK_WAITS = ConnectWaits(random_us=10_000, round_us=0)

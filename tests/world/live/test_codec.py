@@ -13,8 +13,8 @@ from kazoo.protocol import serialization as wire
 
 from rebalance_lab.world.live import codec
 from rebalance_lab.world.live.codec import ProtocolViolation
-from rebalance_lab.world.live.connect_string import NO_CHROOT, Chroot
 from rebalance_lab.world.ports import Children, Node, Stat
+from rebalance_lab.world.zk.connect_string import NO_CHROOT, Chroot
 
 STAT = Stat(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 STAT_BYTES = struct.pack("!qqqqiiiqiiq", *range(1, 12))

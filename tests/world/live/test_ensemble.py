@@ -53,7 +53,7 @@ async def opened(bench: Any, connect: str, first: str) -> LiveSession:
     while True:
         session = bench.factory.open(connect, TIMEOUT_MS)
         await bench.seen(session, SessionEventKind.CONNECTED)
-        if str(session.hosts.servers[0]) == first:
+        if str(session.server_list.servers[0]) == first:
             return session
         await session.close()
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rebalance_lab.world.live.codec import FRAME_LIMIT_BYTES, PING_FRAME
-from rebalance_lab.world.live.connect_string import Server
 from rebalance_lab.world.live.link import Link, LinkState
+from rebalance_lab.world.zk.connect_string import Server
 
 
 class Call:

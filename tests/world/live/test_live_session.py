@@ -10,8 +10,8 @@ from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
 from rebalance_lab.world import errors
-from rebalance_lab.world.live.connect_string import BadConnectString
 from rebalance_lab.world.ports import SessionEventKind, SessionState, WatchKind
+from rebalance_lab.world.zk.connect_string import BadConnectString
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from kazoo.security import OPEN_ACL_UNSAFE
 from rebalance_lab.world import errors
 from rebalance_lab.world.live import multi
 from rebalance_lab.world.live.codec import ProtocolViolation
-from rebalance_lab.world.live.connect_string import NO_CHROOT, Chroot
 from rebalance_lab.world.live.multi import Failed, Refused
 from rebalance_lab.world.ports import Check, ChildrenRead, Create, Delete, GetRead, Node, Set, Stat
+from rebalance_lab.world.zk.connect_string import NO_CHROOT, Chroot
 
 STAT = Stat(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 STAT_BYTES = struct.pack("!qqqqiiiqiiq", *range(1, 12))

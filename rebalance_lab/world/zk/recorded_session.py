@@ -43,7 +43,7 @@ _SESSION_KINDS = {
 }
 
 
-class RecordedZooKeeper:
+class RecordedSession:
     """The port `ZooKeeper` around another session. Futures of this one complete right after
     their event is recorded, in the order of the inner ones."""
 

@@ -1,8 +1,8 @@
-"""Ending a session behind its client's back: expiry of a member that is alive and connected.
+"""End a session although its client lives and is connected, as the fault `expire` does.
 
-A second connection shows the session's id and password, so that the server moves the session to
-it, and closes it there. The client finds its connection closed, connects again and is told that
-its session has expired: just what a real expiry looks like from its side.
+A second connection presents the session's id and password, so the server moves the session to it and then closes it
+there. The client's own connection is closed. It reconnects and is told that its session has expired, as after a real
+expiry.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FRAME_LENGTH = struct.Struct(">i")
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What proves that a session is one's own, and the server it is connected to."""
+    """A session's id and password, which prove its ownership, and the server that it is connected to."""
 
     host: str
     port: int
@@ -30,24 +30,26 @@ class Credentials:
     timeout_ms: int
 
 
-class Usurped(Exception):
+class TakeoverFailed(Exception):
     """The session could not be closed from outside."""
 
 
 def close_session(loop: asyncio.AbstractEventLoop, credentials: Credentials) -> None:
-    """Close the session on a connection of our own, in a thread: the loop's own sessions go on.
-    A failure ends the kernel's run, through the loop's exception handler."""
+    """`end_session` in a thread, so that the sessions on `loop` go on. A failure ends the kernel's run, through the
+    loop's exception handler."""
     loop.run_in_executor(None, end_session, credentials).add_done_callback(lambda ended: ended.result())
 
 
 def end_session(credentials: Credentials) -> None:
-    """Close the session on a connection of our own, and wait for it. Raises Usurped, OSError."""
+    """Close the session on a second connection, and wait for the answer. Raises TakeoverFailed, OSError."""
     with socket.create_connection((credentials.host, credentials.port), timeout=TIMEOUT_S) as connection:
         connection.sendall(codec.connect_frame(0, credentials.timeout_ms, credentials.session_id, credentials.password))
         frame = _receive(connection)
         welcome = codec.read_welcome(frame, 0, len(frame))
         if welcome.session_id != credentials.session_id or welcome.timeout_ms <= 0:
-            raise Usurped(f"session {credentials.session_id:#x} had ended before it could be closed from outside")
+            raise TakeoverFailed(
+                f"session {credentials.session_id:#x} had ended before it could be closed from outside"
+            )
         connection.sendall(codec.close_session().frame(1))
         _receive(connection)
 
@@ -62,7 +64,7 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     while size:
         part = connection.recv(size)
         if not part:
-            raise Usurped("the server closed the second connection")
+            raise TakeoverFailed("the server closed the second connection")
         parts.append(part)
         size -= len(part)
     return b"".join(parts)

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from rebalance_lab.kernel import Kernel
-from rebalance_lab.world.counted import CountedZooKeeper
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper, ZooKeeperFactory
-from rebalance_lab.world.recorded import MemberOf, RecordedZooKeeper
+from rebalance_lab.world.zk.counted_session import CountedSession
+from rebalance_lab.world.zk.recorded_session import MemberOf, RecordedSession
 
 #: What is recorded of operations: each of them, or how many there were.
 ALL = "all"
 COUNTS = "counts"
 
-__all__ = ["ALL", "COUNTS", "MemberOf", "RecordedFactory"]
+__all__ = ["ALL", "COUNTS", "MemberOf", "RecordingFactory"]
 
 
 def _nobody() -> None:
     return None
 
 
-class RecordedFactory:
+class RecordingFactory:
     """The port `ZooKeeperFactory` around another.
 
     `member_of`: the consumer id that the events carry, asked each time; None: they carry none.
@@ -41,7 +41,7 @@ class RecordedFactory:
         self._recorder = recorder
         self._tasks = tasks
         self._member_of: MemberOf = member_of or _nobody
-        self._around = CountedZooKeeper if operations == COUNTS else RecordedZooKeeper
+        self._around = CountedSession if operations == COUNTS else RecordedSession
 
     def open(self, connect: str, session_timeout_ms: int) -> ZooKeeper:
         session = self._inner.open(connect, session_timeout_ms)

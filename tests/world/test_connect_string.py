@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rebalance_lab.world.live.connect_string import NO_CHROOT, BadConnectString, Chroot, Server, parse
+from rebalance_lab.world.zk.connect_string import NO_CHROOT, BadConnectString, Chroot, Server, parse
 
 
 @pytest.mark.parametrize(

@@ -12,14 +12,14 @@ import pytest
 
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.simulation import Simulation
-from rebalance_lab.world.hosts import JAVA_WAITS, ConnectWaits, Hosts
 from rebalance_lab.world.live import session as live_session
 from rebalance_lab.world.live.codec import Welcome
-from rebalance_lab.world.live.connect_string import NO_CHROOT, Server
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.ports import SessionState
 from rebalance_lab.world.simulated.messages import Connected
 from rebalance_lab.world.simulated.session import SimulatedSession
+from rebalance_lab.world.zk.connect_string import NO_CHROOT, Server
+from rebalance_lab.world.zk.server_list import JAVA_WAITS, ConnectWaits, ServerList
 
 #: What becomes of an attempt: no TCP connection; one that is closed without a session; a session.
 UNREACHABLE, CLOSED, SERVED = "unreachable", "closed", "served"
@@ -43,20 +43,20 @@ TABLE = [
 def test_the_server_and_the_waits_of_each_attempt(
     servers: int, outcomes: list[str], expected: list[tuple[int, bool, bool]]
 ) -> None:
-    hosts = Hosts(tuple(range(servers)), lambda limit_us: limit_us // 2)
-    assert hosts.next() == (0, 0)  # the very first attempt
+    server_list = ServerList(tuple(range(servers)), lambda limit_us: limit_us // 2)
+    assert server_list.next() == (0, 0)  # the very first attempt
     for outcome, (server, in_full, random) in zip(outcomes, expected, strict=True):
         if outcome is not UNREACHABLE:
-            hosts.opened()
+            server_list.opened()
         if outcome is SERVED:
-            hosts.established()
-        assert hosts.next() == (server, 1_000_000 * in_full + 500_000 * random)
+            server_list.established()
+        assert server_list.next() == (server, 1_000_000 * in_full + 500_000 * random)
 
 
 def test_the_random_wait_is_any_time_below_a_second() -> None:
-    hosts = Hosts(("z1", "z2", "z3"), RandomStream(1, "test", "hosts").below, JAVA_WAITS)
-    hosts.opened()
-    waits_us = [hosts.next()[1] for _ in range(300)][1::3]  # where no round ends
+    server_list = ServerList(("z1", "z2", "z3"), RandomStream(1, "test", "server_list").below, JAVA_WAITS)
+    server_list.opened()
+    waits_us = [server_list.next()[1] for _ in range(300)][1::3]  # where no round ends
     assert min(waits_us) < 50_000
     assert 950_000 < max(waits_us) < 1_000_000
 
@@ -65,9 +65,9 @@ def test_a_wait_of_nothing_draws_nothing() -> None:
     def below(limit_us: int) -> int:
         raise AssertionError(f"drew a number below {limit_us}")
 
-    hosts = Hosts(("z1",), below, ConnectWaits(random_us=0, round_us=7))
-    hosts.opened()
-    assert [hosts.next()[1] for _ in range(3)] == [0, 7, 7]
+    server_list = ServerList(("z1",), below, ConnectWaits(random_us=0, round_us=7))
+    server_list.opened()
+    assert [server_list.next()[1] for _ in range(3)] == [0, 7, 7]
 
 
 # -- the two worlds -----------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def live_waits_us(servers: int, outcomes: list[str], seed: int, monkeypatch: pyt
 def simulated_waits_us(servers: int, outcomes: list[str], seed: int) -> list[int]:
     loop: Any = FakeLoop()
     names: tuple[Any, ...] = tuple(f"z{number}" for number in range(servers))
-    session = SimulatedSession(loop, Hosts(names, RandomStream(seed, "test", "simulated").below), NO_CHROOT, 2000)
+    session = SimulatedSession(loop, ServerList(names, RandomStream(seed, "test", "simulated").below), NO_CHROOT, 2000)
     for outcome in outcomes:
         link = loop.links[-1]
         link.accepted = outcome is not UNREACHABLE

@@ -31,7 +31,7 @@ class ConnectWaits:
 JAVA_WAITS = ConnectWaits()
 
 
-class Hosts(Generic[ServerT]):
+class ServerList(Generic[ServerT]):
     """The servers of one session, in the order it tries them, and a cursor on them.
 
     `servers`: in that order; whoever makes this has shuffled them, as Java does. `below`: draws a

@@ -28,7 +28,7 @@ from rebalance_lab.world.ports import (
     WriteResult,
     ZooKeeper,
 )
-from rebalance_lab.world.recorded import MemberOf, RecordedZooKeeper
+from rebalance_lab.world.zk.recorded_session import MemberOf, RecordedSession
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ FLUSH_AFTER_US = 100_000
 _NAMES = ("get", "children", "exists", "create", "set", "delete", "multi", "multi_read", "reads")
 
 
-class CountedZooKeeper(RecordedZooKeeper):
+class CountedSession(RecordedSession):
     """The port `ZooKeeper` around another session. Futures are those of the inner session, but
     for reads that set a watch: the watch is recorded, so it is ours.
 
