@@ -11,7 +11,7 @@ these three prove that both believed from the second OWNED to the third event.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.faults import not_violated, violated
+from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.overlaps import longest, measures, overlaps
 from rebalance_lab.history.durations import seconds

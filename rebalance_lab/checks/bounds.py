@@ -34,7 +34,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import undisturbed
-from rebalance_lab.checks.lives import lives
+from rebalance_lab.checks.members import lives
 from rebalance_lab.checks.stretches import Stretch, union
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History

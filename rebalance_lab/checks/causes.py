@@ -1,22 +1,26 @@
-"""What set a rebalance off: a change that it follows, something else, or what the history does not show (Z7a, Z7b,
-Z15a).
+"""What triggered a rebalance: a change that it follows, something else, or unknown (Z7a, Z7b, Z15a).
 
-A timer, or another change, may make a member rebalance soon after a change. The change set it off only if
+A timer, or another change, may make a member rebalance soon after a change. The change triggered the rebalance only if
 
-- its watcher runs it (`by`), as a watch runs all others of 0.8.2 on other threads;
-- a REBALANCE_TRIGGERED for a touched path (the znode's, or its parent's) came after the watcher's former rebalance
-  began: that one spent the triggers before it;
-- before it began, the member's watch of a touched path fired, or a read that sets this watch was answered, at the
+- the watcher runs it (`by`); all other rebalances of 0.8.2 run on other threads;
+- a REBALANCE_TRIGGERED for an affected path (the znode's, or its parent's) came after the watcher's previous rebalance
+  began, which used up the triggers before it;
+- before it began, the member's watch of an affected path fired, or a read that sets this watch was answered, at the
   zxid of the change or later;
-- from then on the member was in no rebalance for no longer than `Bounds.prompt_us`. Its own rebalances delay a
-  reaction honestly: one lock keeps them apart, and some run on ZkClient's event thread, where notifications wait.
+- from then on the member was idle for at most `Bounds.prompt_us`. Its own rebalances may delay a reaction: one lock
+  serialises them, and some run on ZkClient's event thread, where notifications wait.
 
-A member's first rebalance is forced (Z6). It is the reaction to a change that came after the member's id and before
-its watch: `ZookeeperConsumerConnector.reinitializeConsumer` sets the watch later, and before the rebalance.
+A member's first rebalance is forced (Z6). It is the reaction to a change that came after the member's id and before its
+watch: `ZookeeperConsumerConnector.reinitializeConsumer` sets the watch later, and before the rebalance.
 
-Where operations are only counted, the answer to such a read is not recorded. If the watch fired before the change
-and the trigger came after it, the read may have been how the member heard: that is open. So is a reaction that was
-late in a live trial, or under a fault: the process or its server may have stood still.
+Where operations are only counted, the answer to such a read is not recorded. If the watch fired before the change and
+the trigger came after it, the read may have brought the news: the cause is open. It is also open if the reaction was
+late in a live trial or under a fault: the process or its server may have stood still.
+
+A missing notification is excused only if the watch was not set. A watch fires once, and ZkClient 0.3 sets it again when
+it handles the notification (event thread: exists, then getChildren or getData). If another change comes before that,
+ZooKeeper sends nothing, and the read that sets the watch again sees both changes: they are merged into one
+notification.
 """
 
 from __future__ import annotations
@@ -26,9 +30,9 @@ from enum import StrEnum
 
 from rebalance_lab.checks.bounds import bounds
 from rebalance_lab.checks.faults import TOLERANCE_US, undisturbed
-from rebalance_lab.checks.lives import Life
+from rebalance_lab.checks.members import Life
 from rebalance_lab.checks.operations import recorded_singly
-from rebalance_lab.checks.unheard import by_path, watch_answers
+from rebalance_lab.checks.spaced_changes import SpacedChange
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once
@@ -116,3 +120,58 @@ def _notices(history: History) -> dict[tuple[str, str], list[Event]]:
     """The watches that fired, and the answers to reads that set one."""
     watches_set = [event for events in watch_answers(history).values() for event in events]
     return by_path([*events_of(history, Kind.WATCH_FIRED), *watches_set])
+
+
+# -- notifications that were merged --------------------------------------------------------------
+
+#: (actor, path)
+_Watch = tuple[str, str]
+
+
+def merged_notification(history: History, change: SpacedChange, life: Life) -> str | None:
+    """Why `life` may have missed the notification of a change: an earlier one of the same path was
+    under way, and the watch was not set again. None where its watch was set, or should have been.
+
+    With operations recorded one by one, the read that sets the watch must have been answered at a zxid
+    before the change. With operations only counted it is the end of the former notification that must
+    have come before the change, by more than the tolerance between two clocks.
+    """
+    for path in change.watched:
+        fired = [event for event in _fired(history).get((life.actor, path), ()) if event.at_us < change.phase.at_us]
+        if fired and not _set_again(history, change, life, path, fired[-1]):
+            return f"{life.member} had not set its watch of {path} again"
+    return None
+
+
+def _set_again(history: History, change: SpacedChange, life: Life, path: str, fired: Event) -> bool:
+    assert change.event is not None
+    key, zxid = (life.actor, path), change.event.zxid or 0
+    if any(event.n > fired.n and (event.zxid or 0) < zxid for event in watch_answers(history).get(key, ())):
+        return True
+    handled = (event for event in _handled(history).get(key, ()) if event.n > fired.n)
+    return any(event.at_us < change.event.at_us - TOLERANCE_US for event in handled)
+
+
+@once
+def _fired(history: History) -> dict[_Watch, list[Event]]:
+    return by_path(events_of(history, Kind.WATCH_FIRED))
+
+
+@once
+def _handled(history: History) -> dict[_Watch, list[Event]]:
+    return by_path(events_of(history, Kind.NOTIFICATION_HANDLED))
+
+
+@once
+def watch_answers(history: History) -> dict[_Watch, list[Event]]:
+    """(actor, path) -> the answers to reads that set a watch."""
+    watching = {event.id for event in events_of(history, Kind.INVOKED) if event.of("watch") is True}
+    answers = events_of(history, Kind.OK)
+    return by_path([event for event in answers if (event.actor, event.of("of")) in watching])
+
+
+def by_path(events: list[Event]) -> dict[_Watch, list[Event]]:
+    found: dict[_Watch, list[Event]] = {}
+    for event in events:
+        found.setdefault((event.actor, str(event.of("path"))), []).append(event)
+    return found

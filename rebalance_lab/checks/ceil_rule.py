@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.faults import not_violated, violated
-from rebalance_lab.checks.groups import GroupsState, registration_of, state_at, topics_of
-from rebalance_lab.checks.lives import living_at
+from rebalance_lab.checks.findings import not_violated, violated
+from rebalance_lab.checks.members import living_at
 from rebalance_lab.checks.model import ZK, About, Check, Finding
-from rebalance_lab.checks.scope import next_rest
+from rebalance_lab.checks.phases import next_rest
+from rebalance_lab.checks.registry_state import GroupsState, registration_of, state_at, topics_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once

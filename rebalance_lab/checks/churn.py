@@ -21,10 +21,11 @@ from collections import Counter
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
-from rebalance_lab.checks.groups import GroupsState, Place, membership_changes, states_at_rests, unrested
+from rebalance_lab.checks.faults import clock_drifted
+from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.model import ZK, About, Check, Finding
-from rebalance_lab.checks.scope import NO_REST, Scope, changes_scope
+from rebalance_lab.checks.phases import NO_REST, Scope, changes_scope
+from rebalance_lab.checks.registry_state import GroupsState, Place, membership_changes, states_at_rests, unrested
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.events import Event, EventId, Layer
 from rebalance_lab.history.files import History

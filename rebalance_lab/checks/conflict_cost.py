@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rebalance_lab.checks.bills import Bill, bills
-from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
+from rebalance_lab.checks.change_costs import Bill, bills
+from rebalance_lab.checks.faults import clock_drifted
+from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.spaced_changes import announced
 from rebalance_lab.history.events import Layer

@@ -17,10 +17,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.deals import partitions_in
+from rebalance_lab.checks.decisions import partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US
-from rebalance_lab.checks.lives import Attempt, Life, lives
-from rebalance_lab.checks.scope import changes_scope
+from rebalance_lab.checks.members import Attempt, Life, lives
+from rebalance_lab.checks.phases import changes_scope
 from rebalance_lab.checks.spaced_changes import SpacedChange
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.events import Event, Kind

@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.deals import Deal, Partition, View, deals_in, undated
-from rebalance_lab.checks.faults import TOLERANCE_US, not_violated, violated
-from rebalance_lab.checks.groups import partitions_of, topic_changes
+from rebalance_lab.checks.decisions import Deal, Partition, View, deals_in, undated
+from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.model import ZK, Check, Finding
-from rebalance_lab.checks.scope import NO_REST, changes_scope
+from rebalance_lab.checks.phases import NO_REST, changes_scope
+from rebalance_lab.checks.registry_state import partitions_of, topic_changes
 from rebalance_lab.history.events import EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of

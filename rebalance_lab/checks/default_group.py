@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rebalance_lab.checks.faults import not_violated, violated
-from rebalance_lab.checks.groups import registration_of
+from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.model import ZK, About, Check, Finding
+from rebalance_lab.checks.registry_state import registration_of
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once

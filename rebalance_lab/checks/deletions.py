@@ -24,7 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
-from rebalance_lab.checks.lives import Attempt, lives
+from rebalance_lab.checks.members import Attempt, lives
 from rebalance_lab.checks.operations import WRITES, counted_deletes, only_counted, recorded_singly
 from rebalance_lab.checks.znodes import Kill, Violation, Znode, sessions_of
 from rebalance_lab.history.events import Event, EventId, Kind

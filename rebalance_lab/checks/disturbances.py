@@ -1,22 +1,32 @@
-"""Disturbances: connections and sessions that members of a live trial lost, and no fault of the trial explains.
+"""Why a whole trial proves nothing: a loss that no fault explains, or a history that contradicts itself.
 
-A machine that is too busy stops a member, or the server, for seconds. A connection breaks, a session ends, and
-what follows looks like what a cut or an expiry would have led to. Such a trial proves nothing, neither an anomaly nor
-its absence: every finding is unknown. When the stall began is not recorded (a process that stands still records
-nothing until it wakes), so no part of the trial is taken as evidence. A loss in the phase `closing` disturbs nothing,
-as no check looks there. A simulated machine is never too busy.
+*Disturbances* are connections and sessions that members of a live trial lost although no fault of the trial explains
+it. A machine that is too busy stops a member, or the server, for seconds. A connection breaks, a session ends, and what
+follows looks like the result of a cut or an expiry. When the stall began is not recorded (a process that stands still
+records nothing until it wakes), so no part of the trial is evidence. A loss in the phase `closing` does not matter: no
+check looks there. A simulated machine is never too busy.
+
+*Incoherence*: three things are reported twice. A process that a fault stopped records nothing (`faults.Fault.moved`).
+The period of work is a parameter of the trial, and each member reports it when it starts; effect runs depend on it. A
+rest that the runner reports follows from the events before it. Where the two reports differ, one of them is wrong, and
+nothing shows which.
+
+In both cases every finding is unknown: the trial proves neither an anomaly nor its absence.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rebalance_lab.checks.coherence import incoherence
+from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import TOLERANCE_US, Fault, faults
 from rebalance_lab.checks.model import Finding, Outcome
-from rebalance_lab.checks.scope import closing_us
+from rebalance_lab.checks.phases import closing_us
+from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import work_period_ms
+from rebalance_lab.history.rest import BEARING, RestTracker
 from rebalance_lab.history.views import actor_by_session, events_of, once
 
 #: Faults that never cost a member its connection. A lag delays a server's commits and keeps its sessions connected.
@@ -84,3 +94,52 @@ def _doubted(finding: Finding, doubt: str) -> Finding:
         return finding
     why = doubt if finding.outcome is Outcome.CLEAN else f"{finding.why}; but {doubt}"
     return Finding(Outcome.UNKNOWN, why, finding.witness, finding.measures)
+
+
+# -- incoherent reports --------------------------------------------------------------------------
+
+
+@once
+def incoherence(history: History) -> str | None:
+    """The first contradiction in a history; None where there is none."""
+    contradicted = next((fault for fault in faults(history) if fault.moved is not None), None)
+    if contradicted is not None:
+        return contradicted.why_not_bitten
+    return _other_period(history) or _false_rest(history)
+
+
+def _other_period(history: History) -> str | None:
+    """A member's period of work that is not the trial's."""
+    period_ms = work_period_ms(history.trial)
+    for event in events_of(history, Kind.MEMBER_STARTED):
+        reported_ms = event.of("work_period_ms")
+        if isinstance(reported_ms, int) and reported_ms != period_ms:
+            return f"{event.actor} reports work each {reported_ms} ms, and the trial's work_period_ms is {period_ms}"
+    return None
+
+
+def _false_rest(history: History) -> str | None:
+    """A REST_REACHED at which the group did not rest. Events of the last 2 ms before it do not count: two clocks
+    leave open what came first. If the wall clock drifted, it is that much longer."""
+    if lacking(history) is not None:
+        return None
+    open_us = TOLERANCE_US + abs(history.trial.wall_drift_us)
+    tracker = RestTracker()
+    ahead = list(reversed(events_of(history, *BEARING)))
+    for rest in events_of(history, Kind.REST_REACHED):
+        while ahead and ahead[-1].at_us <= rest.at_us - open_us:
+            tracker.feed(ahead.pop())
+        why = _unrest(history, tracker, rest, open_us)
+        if why is not None:
+            return f"the runner reports a rest ({rest.actor}/{rest.n}), and {why}"
+    return None
+
+
+def _unrest(history: History, tracker: RestTracker, rest: Event, open_us: int) -> str | None:
+    busy = tracker.busy()
+    if busy is not None:
+        return busy
+    quiet_us = rest.at_us - tracker.last_change_us
+    if quiet_us >= bounds(history).quiet_us - open_us:
+        return None
+    return f"something changed {seconds(quiet_us)} before"

@@ -1,22 +1,30 @@
 """O6w, hold and wait: members wait for each other, and each holds what another waits for (claim Z16).
 
-Looked at are attempts that failed on a conflict until the phase `closing`, while their members went on holding
-partitions by the registry. Such members wait in a circle if each waits for a partition that the next one holds. The
-circle must last until the group rests next, or until the runner gives up waiting for that: members that let go
-before then were only slow. As 0.8.2 deletes what it claimed before it waits, this takes members that do not.
+The check looks at attempts until the phase `closing` that failed on a conflict, while their members went on holding
+partitions in the registry. Such members form a cycle if each waits for a partition that the next one holds. The cycle
+must last until the next rest, or until the runner stops waiting for one: members that let go before then were only
+slow. Members of 0.8.2 delete what they claimed before they wait, so only other members can form a cycle.
 
-Witness: the ATTEMPT_FAILED of each member of the circle.
+Witness: the ATTEMPT_FAILED of each member of the cycle.
 """
 
 from __future__ import annotations
 
-from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+from rebalance_lab.checks.conflicts import met
+from rebalance_lab.checks.decisions import partitions_in
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
+from rebalance_lab.checks.findings import not_violated, violated
+from rebalance_lab.checks.members import Attempt, Life, lives
 from rebalance_lab.checks.model import ZK, Check, Finding
-from rebalance_lab.checks.scope import closing_us
-from rebalance_lab.checks.waits import wait_cycles
-from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.checks.phases import closing_us
+from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of
+from rebalance_lab.history.intervals import Interval
+from rebalance_lab.history.views import events_of, once, owners
 
 
 def judge(history: History) -> Finding:
@@ -31,6 +39,137 @@ def judge(history: History) -> Finding:
     nothing = None if events_of(history, Kind.REBALANCE_BEGAN) else "no member ever rebalanced"
     why = "no members waited for each other"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
+
+
+# -- members that wait for each other ------------------------------------------------------------
+
+#: (topic, partition) of the member's own group.
+_Partition = tuple[str, int]
+
+#: (group, member): groups may name their members alike.
+_Who = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """From `failed`, an ATTEMPT_FAILED, until the member's next attempt ends it has `held`, and
+    waits for `wanted`, partition -> who owns it."""
+
+    member: str
+    group: str
+    failed: Event
+    held: tuple[_Partition, ...]
+    wanted: Mapping[_Partition, str]
+
+    @property
+    def holds(self) -> str:
+        return ", ".join(f"{topic}/{partition}" for topic, partition in self.held)
+
+    @property
+    def waits_for(self) -> str:
+        return ", ".join(f"{topic}/{partition}" for topic, partition in self.wanted)
+
+
+def wait_cycles(history: History, until_us: int) -> list[tuple[Wait, ...]]:
+    """Each set of members that wait in a circle which lasts, once, as the waits that closed it.
+    A circle that one of them breaks, by letting go before the next rest, is none."""
+    found: dict[frozenset[_Who], tuple[Wait, ...]] = {}
+    waiting: dict[_Who, Wait] = {}
+    for ended, life, attempt in _ends_of_attempts(history):
+        if ended.at_us > until_us:
+            break
+        who = (life.group, life.member)
+        waiting.pop(who, None)
+        wait = _wait(history, life, attempt)
+        if wait is None:
+            continue
+        waiting[who] = wait
+        cycle = _cycle(wait, waiting)
+        if cycle and _lasts(history, cycle, until_us):
+            found.setdefault(frozenset((each.group, each.member) for each in cycle), cycle)
+    return list(found.values())
+
+
+def _ends_of_attempts(history: History) -> list[tuple[Event, Life, Attempt]]:
+    ends = [
+        (attempt.ended, life, attempt)
+        for life in lives(history)
+        for rebalance in life.rebalances
+        for attempt in rebalance.attempts
+        if attempt.ended is not None
+    ]
+    return sorted(ends, key=lambda row: (row[0].at_us, row[0].actor, row[0].n))
+
+
+def _wait(history: History, life: Life, attempt: Attempt) -> Wait | None:
+    """What the member holds beyond doubt when its attempt has failed for a conflict that the registry witnesses."""
+    failed = attempt.failed
+    if failed is None or not met(history, life, attempt):
+        return None
+    group, member = life.group, life.member
+    by_member, by_place = _owners(history)
+    mine = [one for one in by_member.get((group, member), ()) if _there(one, failed.at_us)]
+    if not mine:
+        return None
+    wanted = {}
+    for topic, partition in partitions_in(failed.of("conflicts")):
+        for one in by_place.get((group, topic, partition), ()):
+            if one.member != member and _there(one, failed.at_us):
+                wanted[one.topic, one.partition] = one.member
+    held = tuple((one.topic, one.partition) for one in mine)
+    return Wait(member, group, failed, held, wanted) if wanted else None
+
+
+def _there(one: Interval, moment_us: int) -> bool:
+    return one.begin_us <= moment_us and one.end_us > moment_us + TOLERANCE_US
+
+
+@once
+def _owners(history: History) -> tuple[Mapping[_Who, list[Interval]], Mapping[tuple[str, str, int], list[Interval]]]:
+    """The registry's owners by member, and by partition."""
+    by_member: dict[_Who, list[Interval]] = {}
+    by_place: dict[tuple[str, str, int], list[Interval]] = {}
+    for one in owners(history):
+        by_member.setdefault((one.group, one.member), []).append(one)
+        by_place.setdefault(one.place, []).append(one)
+    return by_member, by_place
+
+
+def _lasts(history: History, cycle: tuple[Wait, ...], until_us: int) -> bool:
+    """Whether each still holds what the one before it waits for when the group rests next, or the
+    runner gives up waiting for that; `until_us` where neither comes. The registry's times may be 2 ms early, and
+    a quiet time precedes a rest: what was given up within 2 ms before it was given up after it."""
+    closed_us = max(wait.failed.at_us for wait in cycle)
+    rests = events_of(history, Kind.REST_REACHED, Kind.REST_MISSED)
+    rest_us = min(next((rest.at_us for rest in rests if rest.at_us > closed_us), until_us), until_us)
+    by_place = _owners(history)[1]
+    return all(
+        any(
+            one.member == holder and one.begin_us <= closed_us and one.end_us > rest_us - TOLERANCE_US
+            for (topic, partition), holder in wait.wanted.items()
+            if holder == following.member
+            for one in by_place[wait.group, topic, partition]
+        )
+        for wait, following in pairwise((*cycle, cycle[0]))
+    )
+
+
+def _cycle(wait: Wait, waiting: Mapping[_Who, Wait]) -> tuple[Wait, ...]:
+    """The fewest waits that lead from `wait` round to itself; none where nobody waits for its
+    member in turn."""
+    trails: list[tuple[Wait, ...]] = [(wait,)]
+    seen = {wait.member}
+    for trail in trails:  # which grows meanwhile, by each member once
+        for partition, holder in trail[-1].wanted.items():
+            other = waiting.get((wait.group, holder))
+            if other is None or partition not in other.held:
+                continue
+            if other is wait:
+                return trail
+            if holder not in seen:
+                seen.add(holder)
+                trails.append((*trail, other))
+    return ()
 
 
 CHECK = Check(

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.bounds import bounds
 from rebalance_lab.checks.conflicts import NODE_EXISTS
-from rebalance_lab.checks.faults import TOLERANCE_US, disturbed_until, not_violated, violated
-from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
+from rebalance_lab.checks.faults import TOLERANCE_US, disturbed_until
+from rebalance_lab.checks.findings import not_violated, violated
+from rebalance_lab.checks.members import Attempt, Life, Rebalance, lives
 from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.znodes import sessions_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer

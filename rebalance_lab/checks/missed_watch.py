@@ -11,10 +11,10 @@ Witness: the change, and the REBALANCE_BEGAN that was late or for another reason
 
 from __future__ import annotations
 
-from rebalance_lab.checks.groups import membership_changes
 from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.phases import NO_REST, changes_scope
 from rebalance_lab.checks.reactions import judge_reactions, reactions
-from rebalance_lab.checks.scope import NO_REST, changes_scope
+from rebalance_lab.checks.registry_state import membership_changes
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import once

@@ -29,11 +29,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.bounds import bounds, lacking
-from rebalance_lab.checks.faults import TOLERANCE_US, not_violated, under_way, violated
-from rebalance_lab.checks.groups import membership_changes
-from rebalance_lab.checks.lives import Rebalance, lives
+from rebalance_lab.checks.faults import TOLERANCE_US, under_way
+from rebalance_lab.checks.findings import not_violated, violated
+from rebalance_lab.checks.members import Rebalance, lives
 from rebalance_lab.checks.model import ZK, Check, Finding
-from rebalance_lab.checks.scope import closing_us, rests_of
+from rebalance_lab.checks.phases import closing_us, rests_of
+from rebalance_lab.checks.registry_state import membership_changes
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, EventId, Kind, Layer, order
 from rebalance_lab.history.files import History

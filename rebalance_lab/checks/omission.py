@@ -16,8 +16,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
-from rebalance_lab.checks.groups import (
+from rebalance_lab.checks.faults import clock_drifted
+from rebalance_lab.checks.findings import not_violated, violated
+from rebalance_lab.checks.members import lives
+from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.registry_state import (
     GroupsState,
     Place,
     Registered,
@@ -25,8 +28,6 @@ from rebalance_lab.checks.groups import (
     topics_of,
     unrested,
 )
-from rebalance_lab.checks.lives import lives
-from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import once

@@ -1,13 +1,28 @@
-"""Operations of ZooKeeper: how many reads and writes an event stands for (the one count of checks and analysis),
-and of which processes each operation is recorded."""
+"""What operations cost: requests and payload bytes, which of them are recorded one by one, and which are commits.
+
+Bytes are what a read brought, by what the registry held when it was answered: a read of a znode brings its data, one of
+its children their names, and `exists` nothing. Protocol overhead is left out.
+
+Commits: Kafka's consumer commits the offset of each partition that it owns when it stops its fetchers
+(auto.commit.enable, on by default): one set, and none in a later attempt, because the offset is the same. If the znode
+does not exist yet, the set fails and two creates follow: of the topic's directory, which may exist, and of the znode.
+If /consumers/G/offsets does not exist either, two more follow: of this, and of the directory again. (A timer may also
+commit an offset that moved, each minute by default: the lab's real members read topics without messages.) Members of
+the lab commit nothing: what they write there is an ordinary write. Source: `ZookeeperConsumerConnector.commitOffsets`,
+`ZkUtils.updatePersistentPath` (Kafka 0.8.2.2) and `ZkClient.createPersistent` (ZkClient 0.3).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.checks.members import lives
+from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import events_of, once, registry
 
 #: Operations that read one znode, and those that are one write.
 READS = ("get", "children", "exists")
@@ -75,3 +90,112 @@ def counted_deletes(history: History) -> Mapping[str, int]:
 def _total(counts: Mapping[object, object], operations: tuple[str, ...]) -> int:
     found = (counts.get(operation) for operation in operations)
     return sum(count for count in found if isinstance(count, int))
+
+
+# -- commits of offsets --------------------------------------------------------------------------
+
+#: Writes of a partition's commit: of one, of the first, and beside these where no offsets are kept yet.
+_COMMIT, _FIRST, _WITH_PARENT = 1, 3, 2
+
+
+@once
+def committing(history: History) -> Mapping[str, str]:
+    """The groups of the actors whose members commit offsets: only Kafka's own consumer does."""
+    return {life.actor: life.group for life in lives(history) if life.started.of("rules") == "real"}
+
+
+def is_commit(event: Event, groups: Mapping[str, str]) -> bool:
+    """Whether the writes of an INVOKED are a commit: of the offsets of its member's group, or of their parents.
+    `groups`: of the actors that commit (`committing`)."""
+    group, path = groups.get(event.actor), str(event.of("path"))
+    return group is not None and (path == _root(group) or path.startswith(f"{_root(group)}/"))
+
+
+def most_commits(history: History, phase: Event, rest: Event, partitions: Mapping[str, Sequence[int]]) -> int:
+    """How many writes of offsets members make at most between a phase and the rest that ends it, in a group
+    that reads these partitions (by topic). A commit was the first if the registry has its znode's CREATED."""
+    group = str(phase.group)
+    made = {
+        str(event.of("path"))
+        for event in events_of(history, Kind.CREATED)
+        if phase.at_us - TOLERANCE_US <= event.at_us <= rest.at_us + TOLERANCE_US
+    }
+    first = _FIRST + _WITH_PARENT * (_root(group) in made)
+    places = [f"{_root(group)}/{topic}/{number}" for topic, numbers in partitions.items() for number in numbers]
+    return sum(first if place in made else _COMMIT for place in places)
+
+
+def _root(group: str) -> str:
+    return f"/consumers/{group}/offsets"
+
+
+# -- bytes of payload ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Sizes:
+    """Of one path: at each zxid from which on it is so, its bytes."""
+
+    zxids: list[int] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+
+    def put(self, zxid: int, size: int) -> None:
+        self.zxids.append(zxid)
+        self.sizes.append(size)
+
+    @property
+    def last(self) -> int:
+        return self.sizes[-1] if self.sizes else 0
+
+    def at(self, zxid: int) -> int:
+        index = bisect_right(self.zxids, zxid)
+        return self.sizes[index - 1] if index else 0
+
+
+def payload_bytes(history: History, answers: Iterable[Event]) -> int:
+    """What the reads among these OK events brought, in bytes."""
+    data, names = _sizes(history)
+    held = {"get": data, "children": names}
+    total = 0
+    for answer in answers:
+        for operation, path in _reads(history, answer):
+            sizes = held.get(operation, {}).get(path)
+            total += 0 if sizes is None or answer.zxid is None else sizes.at(answer.zxid)
+    return total
+
+
+def _reads(history: History, answer: Event) -> Sequence[tuple[str, str]]:
+    """(operation, path) of each read that it answers."""
+    operation = str(answer.of("op"))
+    if operation != "multi_read":
+        return [(operation, str(answer.of("path")))]
+    number = answer.of("of")
+    parts = _parts(history).get((answer.actor, number if isinstance(number, int) else -1))
+    return [(str(name), str(path)) for name, path in parts or ()]
+
+
+@once
+def _parts(history: History) -> dict[EventId, Sequence[Sequence[object]]]:
+    """The parts of each multi-read, by its INVOKED."""
+    asked = ((event.id, event.of("parts")) for event in events_of(history, Kind.INVOKED))
+    return {name: parts for name, parts in asked if isinstance(parts, list | tuple)}
+
+
+@once
+def _sizes(history: History) -> tuple[dict[str, _Sizes], dict[str, _Sizes]]:
+    """Path -> its data, and path -> the names of its children, through the history."""
+    data: dict[str, _Sizes] = {}
+    names: dict[str, _Sizes] = {}
+    for event in registry(history):
+        path = event.of("path")
+        if event.kind not in {Kind.CREATED, Kind.CHANGED, Kind.DELETED} or not isinstance(path, str):
+            continue
+        zxid = event.zxid or 0
+        content = "" if event.kind is Kind.DELETED else str(event.of("data") or "")
+        data.setdefault(path, _Sizes()).put(zxid, len(content.encode()))
+        parent, _, name = path.rpartition("/")
+        if event.kind is not Kind.CHANGED:
+            children = names.setdefault(parent or "/", _Sizes())
+            grown = len(name.encode()) if event.kind is Kind.CREATED else -len(name.encode())
+            children.put(zxid, children.last + grown)
+    return data, names

@@ -1,25 +1,25 @@
 """Z5a: in each attempt to rebalance, a member first gives up all that it owns, and then claims its share.
 
-A member owns the owner znodes that its session created and that nobody has deleted, in the order of zxids. It also owns
-those whose data name it, if no CONNECTED names their session. An attempt breaks the order if
+A member owns the owner znodes that its session created and that have not been deleted, in the order of zxids. It also
+owns those whose data name it, if no CONNECTED names their session. An attempt breaks the order if
 
 1. it claims (CREATED of an owner znode) while the member owns a znode that an earlier attempt created;
 2. it claims nothing, and the rebalance ends while the member owns such a znode: the member kept the znode instead of
    deleting and creating it again. A rebalance that ends without an attempt counts as one. Some rebalances are excused:
-   where no broker was found, or the member was shutting down, or every attempt failed (`excuses`). If an excuse is
-   possible and not shown, the check is unknown;
+   those that found no broker, or whose member was shutting down, or all of whose attempts failed
+   (`rebalance_evidence`). If an excuse is possible and not shown, the check is unknown;
 3. it claims, and then deletes an owner znode that it did not create itself;
-4. it claims while the member still believes in, or works on, what it had before the attempt.
+4. it claims while the member still believes that it owns, or works on, what it had before the attempt.
 
 A claim between two attempts, or before the first one, breaks the order as well: the member gave nothing up for it.
 
-It is unknown if no attempt both gave up a partition and claimed one, although members came or went while others owned
-partitions: the order was not tested.
+The check is unknown if no attempt both gave up a partition and claimed one, although members came or went while others
+owned partitions: then the order was not tested.
 
-In Kafka 0.8.2 each attempt releases before it claims (ZookeeperConsumerConnector.rebalance), and deletes what it has
-just created if one of its claims fails (reflectPartitionOwnershipDecision). What a member has forgotten (F7, F8) it has
-not given up, so that breaks the order too. Znodes of a session are no longer its own once that is closed. A member with
-`keep.claims.on.conflict` may keep what earlier attempts of the same rebalance claimed.
+In Kafka 0.8.2 each attempt releases before it claims (`ZookeeperConsumerConnector.rebalance`), and deletes what it has
+just created if one of its claims fails (`reflectPartitionOwnershipDecision`). A member has not given up what it has
+forgotten (F7, F8), so that breaks the order too. When a session has closed, its znodes no longer belong to the member.
+A member with `keep.claims.on.conflict` may keep what earlier attempts of the same rebalance claimed.
 
 A write belongs to the attempt in which the member received the reply with the write's zxid. Where operations are only
 counted, the time of the write decides. Within 2 ms of the beginning of an attempt it may belong to the attempt before;
@@ -40,15 +40,18 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from rebalance_lab.checks.excuses import Excuse, excuse
-from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, violated
-from rebalance_lab.checks.held_on import believed_on, worked_on
-from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
+from rebalance_lab.checks.findings import not_violated, violated
+from rebalance_lab.checks.members import Attempt, Life, Rebalance, lives
+from rebalance_lab.checks.missed_watch import member_changes
 from rebalance_lab.checks.model import ZK, About, Check, Finding
-from rebalance_lab.checks.occasions import occasion
+from rebalance_lab.checks.phases import next_rest
+from rebalance_lab.checks.rebalance_evidence import Excuse, excuse
+from rebalance_lab.checks.znodes import znodes_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, registry
+from rebalance_lab.history.intervals import Interval
+from rebalance_lab.history.views import actor_by_session, beliefs, effects, events_of, once, registry
 
 #: The setting of claim Z16, as MEMBER_STARTED names it (`lab`).
 _KEEP_CLAIMS = "keep.claims.on.conflict"
@@ -356,6 +359,74 @@ def _named(znode: _Znode) -> str:
 
 def _rebalanced(history: History) -> bool:
     return bool(events_of(history, Kind.REBALANCE_BEGAN))
+
+
+# -- belief and work that outlast a claim --------------------------------------------------------
+
+
+def believed_on(history: History, began: Event, claim: Event, reply: int | None) -> Interval | None:
+    """A belief from before the ATTEMPT_BEGAN that had not ended when the process heard of its `claim`.
+
+    `reply`: n of the process's event that says so. Without it the times decide: the belief ended more than 2 ms
+    after the claim.
+    """
+    for one in _by_actor(history)[0].get(began.actor, ()):
+        if one.begin[1] >= began.n:
+            continue
+        if one.end is not None and one.end[0] == began.actor and reply is not None:
+            later = one.end[1] > reply
+        else:
+            later = not clock_drifted(history) and one.end_us > claim.at_us + TOLERANCE_US
+        if later:
+            return one
+    return None
+
+
+def worked_on(history: History, claim: Event, actor: str) -> Interval | None:
+    """A run of work that began before a claim of the process and ended after it, each by more than 2 ms."""
+    if clock_drifted(history):
+        return None
+    runs = _by_actor(history)[1].get(actor, ())
+    return next(
+        (run for run in runs if run.begin_us + TOLERANCE_US < claim.at_us and claim.at_us < run.end_us - TOLERANCE_US),
+        None,
+    )
+
+
+@once
+def _by_actor(history: History) -> tuple[dict[str, list[Interval]], dict[str, list[Interval]]]:
+    """Beliefs and runs of work of each process."""
+    return _grouped(beliefs(history)), _grouped(effects(history))
+
+
+def _grouped(intervals: Sequence[Interval]) -> dict[str, list[Interval]]:
+    found: dict[str, list[Interval]] = {}
+    for one in intervals:
+        found.setdefault(one.begin[0], []).append(one)
+    return found
+
+
+# -- whether the trial tests the order -----------------------------------------------------------
+
+
+def occasion(history: History) -> Event | None:
+    """The first id that came or went from the first rest on while another member of the group owned a partition,
+    and was there, connected and undisturbed until the next rest. None where there is no such change."""
+    owners = [znode for znode in znodes_of(history)[0] if not znode.is_id]
+    actors = actor_by_session(history)
+    for change in member_changes(history):
+        rest = next_rest(history, change)
+        there = {
+            life.actor
+            for life in lives(history)
+            if rest is not None
+            and life.group == change.group
+            and life.member != change.member
+            and life.undisturbed(change.at_us, rest.at_us)
+        }
+        if any(znode.surely_there_at(change) and actors.get(znode.created.session) in there for znode in owners):
+            return change
+    return None
 
 
 CHECK = Check(

@@ -19,10 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.bounds import bounds, lacking
-from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, unknown, violated
-from rebalance_lab.checks.lives import lives
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
+from rebalance_lab.checks.findings import not_violated, unknown, violated
+from rebalance_lab.checks.members import lives
 from rebalance_lab.checks.model import ZK, Check, Finding
-from rebalance_lab.checks.scope import closing_us, rests_of
+from rebalance_lab.checks.phases import closing_us, rests_of
 from rebalance_lab.checks.stretches import Stretch, common, gaps, union
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.durations import seconds

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from rebalance_lab.checks.faults import not_violated, violated
-from rebalance_lab.checks.lives import living_at
+from rebalance_lab.checks.findings import not_violated, violated
+from rebalance_lab.checks.members import living_at
 from rebalance_lab.checks.model import ZK, About, Check, Finding
-from rebalance_lab.checks.scope import next_rest
+from rebalance_lab.checks.phases import next_rest
 from rebalance_lab.checks.znodes import Seen, znodes_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer, order
 from rebalance_lab.history.files import History

@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from itertools import islice
 
 from rebalance_lab.checks.bounds import bounds, lacking
-from rebalance_lab.checks.carried_out import carried_out
 from rebalance_lab.checks.causes import Cause, cause, triggered_since
-from rebalance_lab.checks.faults import DEEDS, TOLERANCE_US, clock_drifted, faults, not_violated, under_way, violated
-from rebalance_lab.checks.lives import Life, lives
+from rebalance_lab.checks.faults import DEEDS, TOLERANCE_US, clock_drifted, faults, under_way
+from rebalance_lab.checks.findings import not_violated, violated
+from rebalance_lab.checks.members import Life, lives
 from rebalance_lab.checks.model import Finding
 from rebalance_lab.checks.operations import recorded_singly
-from rebalance_lab.checks.scope import closing_us, rests_of
+from rebalance_lab.checks.phases import closing_us, rests_of
+from rebalance_lab.checks.rebalance_evidence import carried_out
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind

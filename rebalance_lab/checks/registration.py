@@ -1,53 +1,54 @@
 """Z1: a member's registration and its ownership live exactly as long as its session.
 
-The registry's events are compared by zxid, and by the znodes' paths:
+The registry's events are compared by zxid and path:
 
-1. The id znode `/consumers/<group>/ids/<member>` and the member's owner znodes are ephemeral. They
-   are created by a session that the member had (its CONNECTED events, where there are any). An owner
-   znode (each below `/consumers/<group>/owners/<topic>`) is the member's that its data name. One that names no
-   member of the trial, and is made in a session of a recorded process, is nobody's: it cannot go with its owner.
-2. A session's SESSION_CLOSED takes all of these with it, at the same zxid.
-3. Before that nobody but that session deletes them: ids never, and owners only because the member
-   asked for it (its `delete`; where its operations are only counted, its attempts: see `deletions`).
+1. The id znode `/consumers/<group>/ids/<member>` and the member's owner znodes are ephemeral. A session that the member
+   had creates them (its CONNECTED events, if there are any). An owner znode (each below
+   `/consumers/<group>/owners/<topic>`) belongs to the member that its data names. If it names no member of the trial,
+   but the session of a recorded process created it, that is a violation: it cannot go with its owner.
+2. The SESSION_CLOSED of a session removes all of them, at the same zxid.
+3. Before that, only that session deletes them: ids never, and owners only because the member asked for it (its
+   `delete`; where its operations are only counted, its attempts: see `deletions`).
 4. No znode of a killed member is left at the last REST_REACHED after the kill.
-5. The outside observer (OBSERVED of `/consumers/<group>/ids` and `/consumers/<group>/owners/<topic>`)
-   sees what the registry says, no less and no more; of owners also the session and the data (see
-   `observer`). The zxid of its reply decides; without one, 2 ms either way have no order. It must
-   have looked at a killed member's id and at what it owned while they were there and before the
-   kill, and again after they had gone.
-6. A member that lives and is connected at a REST_REACHED before the phase `closing` is registered,
-   by that session. With a `consumer.id` that another member has it is not: its create meets
-   NodeExists, it takes the znode for one of its own last session, and waits for that to go, for ever
-   (ZkUtils.createEphemeralPathExpectConflictHandleZKBug, Kafka 0.8.2.2).
+5. The outside observer (OBSERVED of `/consumers/<group>/ids` and `/consumers/<group>/owners/<topic>`) sees exactly what
+   the registry holds; of owners also the session and the data (see `observer`). The zxid of its reply decides. Without
+   one, moments within 2 ms have no order. It must have seen a killed member's id and owner znodes before the kill, and
+   must have looked again after they had gone.
+6. A member that is alive and connected at a REST_REACHED before the phase `closing` is registered by that session. A
+   rest follows a quiet time, so no registration is still under way. A member with the `consumer.id` of another member
+   is not registered: its create meets NodeExists, it takes the znode for one of its own former session, and waits
+   forever for it to go (`ZkUtils.createEphemeralPathExpectConflictHandleZKBug`, Kafka 0.8.2.2).
 
-*Sampled*: a server's log lists what goes with a session from ZooKeeper 3.6 on (CloseSessionTxn),
-unless it is disabled. Where SESSION_CLOSED says `sampled`, or does not say (histories of older labs),
-the DELETED events that come with it are the recorder's inference. They are no evidence for rule 2: the
-outcome is unknown unless an observation after the session's end shows each of these znodes absent, or
-in another session. The moment at which they went is not known then.
+*Sampled*: from ZooKeeper 3.6 on, a server's log lists what goes with a session (CloseSessionTxn), unless that is
+disabled. Where SESSION_CLOSED has `sampled`, or does not say (histories of older labs), the recorder inferred the
+DELETED events that come with it. They are no evidence for rule 2: the outcome is unknown unless an observation after
+the session's end shows that each of these znodes is absent or belongs to another session. When they went is not known.
 
-Unknown, too: no registration at all; a kill without a later rest; a kill of a member that did not
-surely own a partition (of it "all it owned vanishes" is not shown). Rules 4 and 6, and 5 where a reply
-has no zxid, compare the registry's times with the runner's: if the wall clock drifted by more than
-2 ms, what breaks them says nothing, and the trial is unknown. Two processes may go by one member's
-name: their sessions tell them apart.
+Also unknown: a trial without any registration; a kill without a later rest; and a kill of a member that did not surely
+own a partition, because nothing that it owned could vanish. Rules 4 and 6 compare the registry's times with the
+runner's, and so does rule 5 if a reply has no zxid: if the wall clock drifted by more than 2 ms, the trial is unknown.
+Two processes may use one member's name: their sessions distinguish them.
 
-Witness: the CREATED of the znode, and beside it what contradicts: nothing (not ephemeral), the
-SESSION_CLOSED it outlived, the DELETED that is not its member's, the kill and the rest it outlived, or the
-OBSERVED (with the DELETED, if it was gone by then). Of a member without registration its
-MEMBER_STARTED, the CREATED of the znode that stands in its way, and the rest.
+Witness: the CREATED of the znode, and what contradicts it: nothing (not ephemeral), the SESSION_CLOSED that it
+outlived, the DELETED that its member did not ask for, the kill and the rest that it outlived, or the OBSERVED (with the
+DELETED, if it had gone by then). For a member without registration: its MEMBER_STARTED, the CREATED of the znode in its
+way, and the rest.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
+
 from rebalance_lab.checks.deletions import doubtful, late_deletions, unasked
-from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
+from rebalance_lab.checks.faults import clock_drifted
+from rebalance_lab.checks.findings import not_violated, violated
+from rebalance_lab.checks.members import Life, lives
 from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.observer import disagreements, unseen_crashes, unseen_ends
-from rebalance_lab.checks.presence import unregistered
+from rebalance_lab.checks.phases import rests_of
 from rebalance_lab.checks.znodes import Kill, Violation, Znode, idle_crashes, kills, sessions_of, znodes_of
 from rebalance_lab.history.durations import seconds
-from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
 
@@ -149,6 +150,50 @@ def _survivors(crash: Kill) -> list[Violation]:
         for znode in crash.znodes
         if znode.surely_there_at(rest)
     ]
+
+
+# -- members without a registration --------------------------------------------------------------
+
+
+def unregistered(history: History, ids: Sequence[Znode]) -> list[Violation]:
+    """Each living member once that was connected at a rest, before the phase `closing`, while its
+    session held no id of it in its group. A rest follows a quiet time: a registration is no longer under way."""
+    sessions = {event.id: event.session for event in events_of(history, Kind.CONNECTED)}
+    by_member: dict[tuple[str, str], list[Znode]] = {}
+    for znode in ids:
+        by_member.setdefault((znode.group, znode.member), []).append(znode)
+    found = []
+    for life in lives(history):
+        for rest in rests_of(history):
+            session = _session_at(life, rest, sessions)
+            own = by_member.get((life.group, life.member), ())
+            if session is None or _holds(own, session, rest):
+                continue
+            found.append(_violation(life, rest, session, own))
+            break
+    return found
+
+
+def _session_at(life: Life, rest: Event, sessions: Mapping[EventId, str | None]) -> str | None:
+    """The session in which it was connected at the rest; None where it was not, or had left."""
+    if life.left_us is not None and life.left_us < rest.at_us:  # what is as late as the rest follows it
+        return None
+    begins = [one.begin for one in life.connected if one.begin_us <= rest.at_us <= one.end_us]
+    return next((sessions.get(begin) for begin in begins if begin is not None), None)
+
+
+def _holds(ids: Iterable[Znode], session: str, rest: Event) -> bool:
+    return any(one.created.session == session and one.maybe_there_at(rest) for one in ids)
+
+
+def _violation(life: Life, rest: Event, session: str, ids: Iterable[Znode]) -> Violation:
+    """Names what stands in its way, if anything does (defect F4)."""
+    other = next((one for one in ids if one.maybe_there_at(rest)), None)
+    why = f"{life.member} ({life.actor}, session {session}) lived at rest, and was not registered"
+    if other is None:
+        return Violation(why, (life.started.id, rest.id), 0, by_time=True)
+    why += f": its id is held by session {other.created.session}"
+    return Violation(why, (life.started.id, other.created.id, rest.id), other.rank, by_time=True)
 
 
 CHECK = Check(

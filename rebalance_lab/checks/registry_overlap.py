@@ -10,7 +10,7 @@ although no deletion of the first stands between them.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.faults import not_violated, violated
+from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.overlaps import longest, measures, overlaps
 from rebalance_lab.history.events import Layer

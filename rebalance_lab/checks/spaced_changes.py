@@ -12,13 +12,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.commits import committing, is_commit
 from rebalance_lab.checks.faults import TOLERANCE_US
-from rebalance_lab.checks.groups import membership_changes
-from rebalance_lab.checks.lives import Attempt, Life, Rebalance, lives
-from rebalance_lab.checks.operations import only_counted, recorded_singly, requests, uncounted
-from rebalance_lab.checks.payloads import payload_bytes
-from rebalance_lab.checks.scope import next_rest
+from rebalance_lab.checks.members import Attempt, Life, Rebalance, lives
+from rebalance_lab.checks.operations import (
+    committing,
+    is_commit,
+    only_counted,
+    payload_bytes,
+    recorded_singly,
+    requests,
+    uncounted,
+)
+from rebalance_lab.checks.phases import next_rest
+from rebalance_lab.checks.registry_state import membership_changes
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once

@@ -20,13 +20,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_lab.checks.conflicts import met, met_in_changes
-from rebalance_lab.checks.deals import partitions_in
-from rebalance_lab.checks.faults import clock_drifted, not_violated, violated
-from rebalance_lab.checks.groups import Place, unrested
-from rebalance_lab.checks.lives import Rebalance, lives
+from rebalance_lab.checks.decisions import partitions_in
+from rebalance_lab.checks.faults import clock_drifted
+from rebalance_lab.checks.findings import not_violated, violated
+from rebalance_lab.checks.members import Rebalance, lives
 from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.omission import Breach, seen_at_rests
-from rebalance_lab.checks.scope import changes_scope
+from rebalance_lab.checks.phases import changes_scope
+from rebalance_lab.checks.registry_state import Place, unrested
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of

@@ -1,49 +1,50 @@
-"""O3, unowned window: nobody owns a partition for longer than a rebalance may take.
+"""O3, unowned window: a partition has no owner for longer than a rebalance may take.
 
-The check looks at each partition while it is due (`checks.due`): a topic's znode has it, and a member that subscribes
-to the topic is alive. A member is alive from its first REBALANCE_ENDED with outcome ok until its MEMBER_CLOSED or the
-FAULT_BEGAN of its kill, also while it is paused. Windows after the phase `closing` do not count. There are two vantage
-points, each with its bound:
+A partition is *due*, and so must have an owner, while its topic's znode lists it and at least one live member of a
+group subscribes to the topic, according to its registration. A member is live from its first REBALANCE_ENDED with
+outcome ok until its MEMBER_CLOSED or the FAULT_BEGAN of its kill, also while it is paused; it keeps its last
+registration for so long, even if its session has ended. Windows after the phase `closing` do not count. There are two
+vantage points, each with its bound:
 
-- *registry*: no owner znode; bound: a rebalance (`bounds`), which is what 0.8.2 spends on one
-  before it gives up;
-- *belief*: no member believes that it owns the partition; bound: expiry (a dead member's session
-  lives that long) and a rebalance.
+- *registry*: there is no owner znode; bound: a rebalance (`bounds`), which is what 0.8.2 spends on one before it gives
+  up;
+- *belief*: no member believes that it owns the partition; bound: expiry (a dead member's session lives that long) and
+  a rebalance.
 
-A bound takes the settings of the members that the window is about. The rebalance is that of the members that wanted the
+A bound uses the settings of the members that the window is about. The rebalance is that of the members that wanted the
 partition in a rebalance during the window, or claimed it at its end; if there are none, of all members of the group.
-The expiry is also that of members that were not there, or disturbed, at some time in the window.
+The expiry also covers members that were absent or disturbed at some time in the window.
 
-A registry window that is open at a REST_REACHED is too long at any length: nothing is under way
-that could end it. Both bounds allow 2 ms more, as moments of two layers are compared. Where the wall clock drifted
-by more than that, the registry's windows are measured but none is called too long, and the
-trial is unknown unless belief shows one: belief and life are told by the host's one clock.
-Claim Z9 stands on this. A group that lived no longer than the registry's bound could show nothing,
-unless it came to rest with all of them owned: unknown.
+A registry window that is open at a REST_REACHED is too long whatever its length: nothing is under way that could end
+it. Both bounds allow 2 ms more, because moments of two layers are compared. If the wall clock drifted by more than
+that, the registry's windows are measured but none is called too long, and the trial is unknown unless belief shows one:
+belief and life are both recorded by the host's one clock. Claim Z9 depends on this check. A group that lived no longer
+than the registry's bound shows nothing, unless it came to rest with all partitions owned: unknown.
 
-Witness: the event that left the partition without owner (or that made it due: the end of a rebalance, or the change
-of a topic or a registration), the event that ended the window (or the phase `closing`), and the event from which on
-it was due.
+Witness: the event that left the partition without owner (or that made it due: the end of a rebalance, or the change of
+a topic or a registration), the event that ended the window (or the phase `closing`), and the event from which it was
+due.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.bounds import bounds, bounds_of, lacking
-from rebalance_lab.checks.deals import partitions_in
-from rebalance_lab.checks.due import due
-from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, not_violated, unknown, violated
-from rebalance_lab.checks.groups import Place
-from rebalance_lab.checks.lives import Life, Rebalance, lives
+from rebalance_lab.checks.decisions import partitions_in
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
+from rebalance_lab.checks.findings import not_violated, unknown, violated
+from rebalance_lab.checks.members import Life, Rebalance, lives
 from rebalance_lab.checks.model import ZK, Check, Finding
-from rebalance_lab.checks.stretches import Stretch, gaps, union
+from rebalance_lab.checks.phases import closing_us
+from rebalance_lab.checks.registry_state import Place, Registered, partitions_of, topic_changes, topics_of
+from rebalance_lab.checks.stretches import Stretch, common, gaps, union
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
-from rebalance_lab.history.views import beliefs, events_of, once, owners
+from rebalance_lab.history.views import beliefs, events_of, once, owners, registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +209,101 @@ def _wants(history: History) -> dict[tuple[str, str, Place], list[Rebalance]]:
             for wanted in dict.fromkeys(pair for event in decided for pair in partitions_in(event.of("wants"))):
                 found.setdefault((*life.who, (life.group, *wanted)), []).append(rebalance)
     return found
+
+
+# -- which partitions must have an owner, and when -----------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """`places`: when each partition was due, until the phase `closing`; a stretch begins with the event that made
+    it due. `doubts`: why these may not be all."""
+
+    places: Mapping[Place, Sequence[Stretch]]
+    doubts: Sequence[str]
+
+
+@once
+def due(history: History) -> Due:
+    """The partitions that were due in a history."""
+    alive = _alive(history)
+    if not alive:
+        return Due({}, ["no rebalance ever succeeded, so no window was looked at"])
+    existed = _partitions(history)
+    topics = sorted({topic for topic, _ in existed})
+    found: dict[Place, list[Stretch]] = {}
+    registrations = _registrations(history)
+    known = {(event.group or "", event.member or "") for event, _ in registrations}
+    doubts = [f"{name} lived and never registered" for group, name in alive if (group, name) not in known]
+    for event, registered in registrations:
+        group = event.group or ""
+        there = _parts(union(alive.get((group, event.member or ""), ())), [registered])
+        wanted = topics_of(event, topics)
+        if wanted is None and there:
+            doubts.append(f"what {event.member} subscribes to cannot be read from {event.of('path')}")
+        for (topic, partition), existence in existed.items():
+            if topic in (wanted or ()):
+                found.setdefault((group, topic, partition), []).extend(_parts(there, existence))
+    places = {place: union(stretches) for place, stretches in sorted(found.items()) if stretches}
+    if not places and not doubts:
+        doubts.append("no member that lived was registered for a topic that existed")
+    return Due(places, doubts)
+
+
+def _parts(ones: Sequence[Stretch], others: Sequence[Stretch]) -> list[Stretch]:
+    return [part for one in ones for other in others if (part := common(one, other)) is not None]
+
+
+def _alive(history: History) -> dict[Registered, list[Stretch]]:
+    """When each member of a group was alive; begins with the REBALANCE_ENDED that made it so."""
+    end_us, end = closing_us(history)
+    found: dict[Registered, list[Stretch]] = {}
+    for life in lives(history):
+        begin = life.settled
+        gone = life.gone if life.gone is not None and life.gone.at_us <= end_us else None
+        until_us = end_us if gone is None else gone.at_us
+        if begin is not None and begin.at_us < end_us and begin.at_us <= until_us:
+            stretch = Stretch(begin.at_us, until_us, begin.id, end if gone is None else gone.id)
+            found.setdefault((life.group, life.member), []).append(stretch)
+    return found
+
+
+def _registrations(history: History) -> list[tuple[Event, Stretch]]:
+    """Each registration with the time until its member's next CREATED. A member says what it reads when it registers:
+    an id that it changes later (which 0.8.2 never does) takes nothing back."""
+    end_us, end = closing_us(history)
+    of_member: dict[Registered, list[Event]] = {}
+    for event in registry(history):
+        if event.kind in (Kind.CREATED, Kind.CHANGED) and event.member is not None and event.partition is None:
+            of_member.setdefault((event.group or "", event.member), []).append(event)
+    found = []
+    for events in of_member.values():
+        for index, event in enumerate(events):
+            later = next((each for each in events[index + 1 :] if each.kind is Kind.CREATED), None)
+            until = Stretch(event.at_us, end_us, event.id, end) if later is None else _until(event, later)
+            found.append((event, until))
+    return found
+
+
+def _partitions(history: History) -> dict[tuple[str, int], list[Stretch]]:
+    """When each partition existed, by (topic, partition)."""
+    end_us, end = closing_us(history)
+    since: dict[tuple[str, int], Event] = {}
+    found: dict[tuple[str, int], list[Stretch]] = {}
+    for topic, event in topic_changes(history):
+        listed = () if event.kind is Kind.DELETED else partitions_of(event)
+        for place in [place for place in since if place[0] == topic and place[1] not in listed]:
+            found.setdefault(place, []).append(_until(since.pop(place), event))
+        for partition in listed:
+            since.setdefault((topic, partition), event)
+    for place, begin in since.items():
+        found.setdefault(place, []).append(Stretch(begin.at_us, max(begin.at_us, end_us), begin.id, end))
+    return found
+
+
+def _until(begin: Event, end: Event) -> Stretch:
+    """From one event to another of the registry, whose clock may step back."""
+    return Stretch(begin.at_us, max(begin.at_us, end.at_us), begin.id, end.id)
 
 
 CHECK = Check(

@@ -25,8 +25,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, faults, not_violated, violated
-from rebalance_lab.checks.lives import Life, lives
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, faults
+from rebalance_lab.checks.findings import not_violated, violated
+from rebalance_lab.checks.members import Life, lives
 from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.overlaps import Overlap, overlaps, worked_for_a_period
 from rebalance_lab.history.durations import seconds

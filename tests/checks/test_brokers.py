@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from group_story import GroupStory
 
-from rebalance_lab.checks.brokers import may_lack_brokers
+from rebalance_lab.checks.rebalance_evidence import may_lack_brokers
 from rebalance_lab.history.events import Kind
 
 

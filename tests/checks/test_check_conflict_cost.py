@@ -7,7 +7,7 @@ from group_story import GroupStory
 from test_check_herd_cost import READS, WRITES, one_at_rest
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.checks.bills import bills
+from rebalance_lab.checks.change_costs import bills
 from rebalance_lab.history.events import Kind
 
 HERD, CONFLICT = CHECKS["herd_cost"], CHECKS["conflict_cost"]

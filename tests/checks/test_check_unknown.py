@@ -8,7 +8,8 @@ from group_story import GroupStory
 from history_story import Story
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome, judge
-from rebalance_lab.checks.faults import Fault, faults, unknown, unknown_causes
+from rebalance_lab.checks.faults import Fault, faults
+from rebalance_lab.checks.findings import unknown, unknown_causes
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 

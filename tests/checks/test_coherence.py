@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from group_story import GroupStory
 
-from rebalance_lab.checks.coherence import incoherence
+from rebalance_lab.checks.disturbances import incoherence
 from rebalance_lab.history.events import Kind
 
 

@@ -5,8 +5,18 @@ from __future__ import annotations
 import pytest
 from group_story import GroupStory, Wants, pairs
 
-from rebalance_lab.checks.deals import Apart, Deal, Partition, View, apart, deals_in, partitions_in, rounds_of, undated
-from rebalance_lab.checks.scope import changes_scope
+from rebalance_lab.checks.decisions import (
+    Apart,
+    Deal,
+    Partition,
+    View,
+    apart,
+    deals_in,
+    partitions_in,
+    rounds_of,
+    undated,
+)
+from rebalance_lab.checks.phases import changes_scope
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.history.files import History
 

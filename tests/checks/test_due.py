@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from group_story import GroupStory
 
-from rebalance_lab.checks.due import due
+from rebalance_lab.checks.unowned_window import due
 from rebalance_lab.history.events import Kind
 
 #: (topic, partition) -> [(from, until)] in ms.

@@ -6,7 +6,7 @@ import json
 
 from group_story import GroupStory
 
-from rebalance_lab.checks.groups import GroupsState, states_at_rests, topic_changes, unrested
+from rebalance_lab.checks.registry_state import GroupsState, states_at_rests, topic_changes, unrested
 from rebalance_lab.history.events import Kind
 
 

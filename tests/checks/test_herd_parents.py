@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from group_story import GroupStory
 
-from rebalance_lab.checks.bills import Bill, bills
+from rebalance_lab.checks.change_costs import Bill, bills
 from rebalance_lab.history.events import Kind
 
 

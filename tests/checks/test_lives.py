@@ -5,7 +5,7 @@ from __future__ import annotations
 from group_story import GroupStory
 
 from rebalance_lab.checks.faults import under_way, undisturbed
-from rebalance_lab.checks.lives import Life, lives
+from rebalance_lab.checks.members import Life, lives
 from rebalance_lab.checks.stretches import Stretch
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.history.files import History

@@ -6,7 +6,7 @@ import pytest
 from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Outcome
-from rebalance_lab.checks.occasions import occasion
+from rebalance_lab.checks.order_in_rebalance import occasion
 
 
 @pytest.mark.parametrize(("came_ms", "tested"), [(1500, True), (2500, False)])

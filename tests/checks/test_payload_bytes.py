@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from group_story import GroupStory
 
-from rebalance_lab.checks.payloads import payload_bytes
+from rebalance_lab.checks.operations import payload_bytes
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from group_story import GroupStory
 
-from rebalance_lab.checks.presence import unregistered
+from rebalance_lab.checks.registration import unregistered
 from rebalance_lab.checks.znodes import Violation, znodes_of
 from rebalance_lab.history.events import Kind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from group_story import GroupStory
 
-from rebalance_lab.checks.reads import Read, view_read, views_read
+from rebalance_lab.checks.decisions import Read, view_read, views_read
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.wire.view_digest import view_digest
 

@@ -6,8 +6,8 @@ import pytest
 from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.checks.deals import Deal, apart, deals_in, undated
-from rebalance_lab.checks.scope import changes_scope
+from rebalance_lab.checks.decisions import Deal, apart, deals_in, undated
+from rebalance_lab.checks.phases import changes_scope
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.wire.view_digest import view_digest
 

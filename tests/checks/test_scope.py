@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from history_story import Story
 
-from rebalance_lab.checks.scope import changes_scope, closing_us, next_rest, rests_of
+from rebalance_lab.checks.phases import changes_scope, closing_us, next_rest, rests_of
 from rebalance_lab.history.events import Event, EventId
 from rebalance_lab.history.files import History
 

@@ -6,8 +6,7 @@ import pytest
 from group_story import GroupStory
 from test_check_herd_cost import join, one_at_rest
 
-from rebalance_lab.checks.bills import Bill, bills
-from rebalance_lab.checks.herd_formulas import Expected
+from rebalance_lab.checks.change_costs import Bill, Expected, bills
 from rebalance_lab.checks.spaced_changes import SpacedChange, spaced_changes
 from rebalance_lab.history.events import Kind
 

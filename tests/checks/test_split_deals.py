@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from test_deals import DealStory
 
-from rebalance_lab.checks.deals import apart, deals_in
-from rebalance_lab.checks.scope import changes_scope
-from rebalance_lab.checks.split_deals import split_conflicts_of, wrong_claims_of
+from rebalance_lab.checks.decisions import apart, deals_in
+from rebalance_lab.checks.disagreement import split_conflicts_of, wrong_claims_of
+from rebalance_lab.checks.phases import changes_scope
 from rebalance_lab.history.events import EventId
 
 

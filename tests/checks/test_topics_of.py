@@ -8,7 +8,7 @@ import pytest
 from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Outcome
-from rebalance_lab.checks.groups import registration_of, topics_of
+from rebalance_lab.checks.registry_state import registration_of, topics_of
 from rebalance_lab.history.events import Event, Kind, Layer
 
 EXISTING = ("t1", "t2", "__consumer_offsets", "u")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from group_story import GroupStory, Wants
 
-from rebalance_lab.checks.waits import wait_cycles
+from rebalance_lab.checks.hold_and_wait import wait_cycles
 from rebalance_lab.history.events import Kind
 
 #: When the circles of these stories are looked at, where the group does not rest before.

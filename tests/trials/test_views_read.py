@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rebalance_lab.checks.lives import lives
-from rebalance_lab.checks.reads import view_read
+from rebalance_lab.checks.decisions import view_read
+from rebalance_lab.checks.members import lives
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
 

@@ -17,10 +17,11 @@ from statistics import mean
 from rebalance_lab.analysis.results import Episode
 from rebalance_lab.analysis.trialwise.episodes import CHANGE, episodes
 from rebalance_lab.checks.disturbances import disturbance
-from rebalance_lab.checks.faults import TOLERANCE_US, faults, unknown_causes
+from rebalance_lab.checks.faults import TOLERANCE_US, faults
+from rebalance_lab.checks.findings import unknown_causes
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.checks.operations import recorded_singly
-from rebalance_lab.checks.scope import closing_us, rests_of
+from rebalance_lab.checks.phases import closing_us, rests_of
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import CLOSING, events_of

@@ -22,9 +22,8 @@ from rebalance_lab.analysis.results import Episode
 from rebalance_lab.analysis.trialwise.operations import groups_of_actors
 from rebalance_lab.analysis.trialwise.ownership_sums import Window, add_ownership
 from rebalance_lab.analysis.trialwise.registry_view import RegistryView
-from rebalance_lab.checks.commits import committing, is_commit
 from rebalance_lab.checks.faults import TOLERANCE_US
-from rebalance_lab.checks.operations import requests
+from rebalance_lab.checks.operations import committing, is_commit, requests
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rebalance_lab.analysis.results import HerdCost
-from rebalance_lab.checks.bills import Bill, bills
+from rebalance_lab.checks.change_costs import Bill, bills
 from rebalance_lab.history.files import History, Trial
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rebalance_lab.checks.groups import partitions_of, topic_of
+from rebalance_lab.checks.registry_state import partitions_of, topic_of
 from rebalance_lab.history.events import Event, Kind
 
 

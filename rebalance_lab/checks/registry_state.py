@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import TOLERANCE_US
-from rebalance_lab.checks.scope import changes_scope, rests_of
+from rebalance_lab.checks.phases import changes_scope, rests_of
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import owner_claim

@@ -1,0 +1,194 @@
+"""What the history shows of a rebalance: whether its member carried it out, and why it may have released nothing.
+
+A member may report a rebalance and do nothing in it. Kafka 0.8.2 (`ZookeeperConsumerConnector`, `rebalance`) does one
+of these things in each rebalance:
+
+- It finds no broker: the attempt ends with a warning, and the registry had no broker.
+- It reads the list of members, decides, and claims what it wants. So the attempt that decided last must have read that
+  list. For each partition that it wants, an owner znode that names it must stand during the rebalance, or ZooKeeper
+  must have refused to create one.
+- All its attempts fail. At least one must have made a request before.
+
+The attempt that decided must have made FEWEST_READS, and one for each member of its list. Where the history does not
+record a member's requests to ZooKeeper, reads and requests are not required.
+
+A rebalance may end without a release (Z5a) for three reasons (`rebalance` and `syncedRebalance`):
+
+- An attempt found no broker.
+- The member was shutting down: it reported that it began to close before the rebalance ended.
+- Every attempt failed. For each of them the history shows why: a conflict that the registry witnesses (`conflicts`), a
+  request that was answered with an error, or a request that a lost connection left without an answer. An attempt that
+  failed for another reason may have failed before its release; so may a rebalance that failed and reports no attempt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from rebalance_lab.checks.conflicts import met, owners_at, refused
+from rebalance_lab.checks.decisions import partitions_in
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
+from rebalance_lab.checks.members import Attempt, Life, Rebalance
+from rebalance_lab.checks.operations import only_counted, recorded_singly, requests
+from rebalance_lab.checks.registry_state import membership_changes
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of, once
+from rebalance_lab.wire.warnings import NO_BROKERS
+
+#: An attempt that decides makes 2B + C + T + 6 reads at least, for B brokers, C members and T topics.
+FEWEST_READS = 7
+
+
+def carried_out(history: History, life: Life, rebalance: Rebalance) -> bool:
+    """Whether a member did what its rebalance reports. True of one in which the history ends."""
+    ended, attempts = rebalance.ended, rebalance.attempts
+    if ended is None:
+        return True
+    if ended.of("outcome") != "ok":
+        return any(_tried(history, life, each) for each in attempts)
+    if attempts and found_no_broker(history, attempts[-1], ended):
+        return True
+    dealt = next((each for each in reversed(attempts) if each.decided is not None), None)
+    return dealt is not None and _read(history, life, dealt) and _claimed(history, life, rebalance, dealt)
+
+
+def _tried(history: History, life: Life, attempt: Attempt) -> bool:
+    """Whether an attempt failed after a request."""
+    failed = attempt.failed
+    return failed is not None and _asked(history, life, attempt.began, failed) != []
+
+
+def _read(history: History, life: Life, attempt: Attempt) -> bool:
+    """Whether an attempt read what it decides from, as far as the history shows it, before it decided."""
+    assert attempt.decided is not None
+    asked = _asked(history, life, attempt.began, attempt.decided)
+    if asked is None:
+        return True
+    ids = f"/consumers/{life.group}/ids"
+    listed = life.actor in only_counted(history) or any(
+        each.of("op") == "children" and each.of("path") == ids for each in asked
+    )
+    members = attempt.decided.of("members")
+    fewest = FEWEST_READS + (members if isinstance(members, int) else 0)
+    return listed and sum(requests(each)[0] for each in asked) >= fewest
+
+
+def _asked(history: History, life: Life, first: Event, last: Event) -> Sequence[Event] | None:
+    """What its process asked of ZooKeeper between two of its events: each INVOKED, and each OPERATIONS that may count
+    a request of then. None where the history does not say what it asks."""
+    if life.actor not in recorded_singly(history) | only_counted(history):
+        return None
+    return [each for each in _requests(history).get(life.actor, ()) if _between(each, first, last)]
+
+
+def _between(asked: Event, first: Event, last: Event) -> bool:
+    since_us = asked.of("since_us")
+    if isinstance(since_us, int):
+        return first.at_us <= asked.at_us and since_us <= last.at_us
+    return first.n < asked.n < last.n
+
+
+@once
+def _requests(history: History) -> dict[str, list[Event]]:
+    found: dict[str, list[Event]] = {}
+    for event in events_of(history, Kind.INVOKED, Kind.OPERATIONS):
+        found.setdefault(event.actor, []).append(event)
+    return found
+
+
+def _claimed(history: History, life: Life, rebalance: Rebalance, attempt: Attempt) -> bool:
+    """Whether it owned, or tried to claim, each partition that an attempt wanted."""
+    assert attempt.decided is not None and rebalance.ended is not None
+    begin_us, end_us = rebalance.began.at_us - TOLERANCE_US, rebalance.ended.at_us + TOLERANCE_US
+    missing = [
+        place
+        for place in partitions_in(attempt.decided.of("wants"))
+        if not any(
+            each.member == life.member and each.stood(begin_us, end_us)
+            for each in owners_at(history, life.group, *place)
+        )
+    ]
+    return not missing or refused(history, life, begin_us, end_us) >= len(missing)
+
+
+# -- rebalances without a release ----------------------------------------------------------------
+
+
+class Excuse(Enum):
+    """`POSSIBLE`: the history does not show it, and does not contradict it."""
+
+    SHOWN = "shown"
+    POSSIBLE = "possible"
+    NONE = "none"
+
+
+def excuse(history: History, life: Life, rebalance: Rebalance, attempt: Attempt, ended: Event) -> Excuse:
+    """Whether a rebalance, ended with `ended`, may have given up nothing. `attempt`: its last one."""
+    if ended.of("outcome") == "shutdown":
+        closing = life.closing
+        return Excuse.SHOWN if closing is not None and closing.at_us <= ended.at_us else Excuse.NONE
+    if ended.of("outcome") == "failed":
+        tried = rebalance.attempts
+        shown = bool(tried) and all(_failed(history, life, each) for each in tried)
+        return Excuse.SHOWN if shown else Excuse.POSSIBLE
+    return Excuse.SHOWN if found_no_broker(history, attempt, ended) else Excuse.NONE
+
+
+def _failed(history: History, life: Life, attempt: Attempt) -> bool:
+    """Whether the history shows why an attempt failed."""
+    failed = attempt.failed
+    if failed is None:
+        return False
+    return met(history, life, attempt) or any(
+        event.actor == life.actor and attempt.began.n < event.n < failed.n
+        for event in events_of(history, Kind.FAILED_OP, Kind.DISCONNECTED, Kind.EXPIRED)
+    )
+
+
+def found_no_broker(history: History, attempt: Attempt, ended: Event) -> bool:
+    """Whether an attempt warned that it found no broker, and the registry may have had none."""
+    warned = any(
+        event.actor == ended.actor
+        and attempt.began.n < event.n < ended.n
+        and str(event.of("message")).endswith(NO_BROKERS)  # real ones name the member before
+        for event in events_of(history, Kind.WARNED)
+    )
+    return warned and may_lack_brokers(history, attempt.began.at_us, ended.at_us)
+
+
+# -- times without brokers -----------------------------------------------------------------------
+
+
+def may_lack_brokers(history: History, begin_us: int, end_us: int) -> bool:
+    """Whether the registry may have had no broker at some moment of a stretch, 2 ms either way. Before the first
+    broker came there was none; under a clock that drifted any time without brokers may be the stretch's."""
+    drifted = clock_drifted(history)
+    return any(
+        drifted or (begin_us <= until_us + TOLERANCE_US and from_us - TOLERANCE_US <= end_us)
+        for from_us, until_us in _without(history)
+    )
+
+
+@once
+def _without(history: History) -> list[tuple[int, int]]:
+    """The stretches without a broker: from, until (us)."""
+    end_us = history.events[-1].at_us if history.events else 0
+    standing: set[str] = set()
+    found: list[tuple[int, int]] = []
+    since_us: int | None = 0
+    for event in membership_changes(history):
+        path = str(event.of("path"))
+        if not path.startswith("/brokers/ids/"):
+            continue
+        if event.kind is Kind.DELETED:
+            standing.discard(path)
+        else:
+            standing.add(path)
+        if standing and since_us is not None:
+            found.append((since_us, event.at_us))
+            since_us = None
+        elif not standing and since_us is None:
+            since_us = event.at_us
+    return found if since_us is None else [*found, (since_us, end_us)]
