@@ -18,8 +18,7 @@ from rebalance_lab.analysis.results import Analysis, Episode, HerdCost, Interval
 from rebalance_lab.analysis.store import read_store
 from rebalance_lab.analysis.tabular import MissingLibrary, Tabular, UnknownTable, needed_for
 from rebalance_lab.analysis.trialwise.episodes import episodes
-from rebalance_lab.analysis.trialwise.herd_costs import herd_costs
-from rebalance_lab.analysis.trialwise.rows import intervals_of, outcomes_of
+from rebalance_lab.analysis.trialwise.rows import herd_costs_of, intervals_of, outcomes_of
 from rebalance_lab.checks import Finding, Outcome, judge
 from rebalance_lab.history import files
 from rebalance_lab.history.files import History, HistoryError, Trial
@@ -75,7 +74,7 @@ _ROWS: Mapping[str, tuple[type, Callable[[Result], Iterable[Any]]]] = {
     "outcomes": (TrialOutcome, lambda result: outcomes_of(result.trial, result.findings)),
     "intervals": (Interval, lambda result: intervals_of(result.history)),
     "episodes": (Episode, lambda result: episodes(result.history)),
-    "herd_costs": (HerdCost, lambda result: herd_costs(result.history)),
+    "herd_costs": (HerdCost, lambda result: herd_costs_of(result.history)),
 }
 
 TRIALS, EVENTS = "trials", "events"

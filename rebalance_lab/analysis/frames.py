@@ -1,10 +1,11 @@
-"""Between Spark's schemas, Arrow's and the classes of `results`."""
+"""Conversions between Spark's schemas and rows, Arrow's, and the classes of `results`."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, get_args, get_type_hints
+from functools import cache
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +24,8 @@ from pyspark.sql.types import (
 from rebalance_lab.analysis.tables.schemas import EVENT_ID
 from rebalance_lab.history.events import EventId
 
+T = TypeVar("T")
+
 #: Of a field's type: Spark's, and whether the column may be null.
 _TYPES: dict[Any, tuple[DataType, bool]] = {
     str: (StringType(), False),
@@ -38,12 +41,18 @@ _TYPES: dict[Any, tuple[DataType, bool]] = {
 }
 
 
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    """The types of a dataclass's fields, in their order."""
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+
+
 def schema_of(rows: type) -> StructType:
     """The schema of a table whose rows become this dataclass: its fields, in their order."""
-    hints = get_type_hints(rows)
     schema = StructType()
-    for field in dataclasses.fields(rows):
-        schema.add(field.name, *_type(hints[field.name]))
+    for name, hint in _hints(rows).items():
+        schema.add(name, *_type(hint))
     return schema
 
 
@@ -81,6 +90,22 @@ def _plain(value: Any, kind: DataType) -> Any:
     if kind == EVENT_ID:
         return None if value is None else {"actor": value[0], "n": value[1]}
     return plain_row(value, kind) if isinstance(kind, StructType) else value
+
+
+def object_of(kind: type[T], row: Mapping[str, Any]) -> T:
+    """The dataclass `kind` from the fields that it has in a row of Spark's: the reverse of `plain_row`."""
+    return kind(**{name: _object(row[name], hint) for name, hint in _hints(kind).items()})  # type: ignore[arg-type]
+
+
+def _object(value: Any, hint: Any) -> Any:
+    if value is None:
+        return None
+    if hint in (EventId, EventId | None, tuple[str, str]):
+        return tuple(value.values())
+    if isinstance(value, list):
+        item, _ = get_args(hint)  # of tuple[item, ...]
+        return tuple(_object(each, item) for each in value)
+    return object_of(hint, value) if isinstance(value, dict) else value
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:

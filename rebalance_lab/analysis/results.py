@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from rebalance_lab.analysis.tabular import Tabular
 from rebalance_lab.history.events import EventId
@@ -33,8 +33,8 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialOutcome:
-    """One check's finding on one trial, beside what the trial was."""
+class OfTrial:
+    """The leading columns of tables whose rows are told apart by what their trial was. `trial`: its id."""
 
     trial: str
     scenario: str
@@ -43,6 +43,17 @@ class TrialOutcome:
     seed: int
     control: bool
     plant: str | None
+
+
+def of_trial(trial: Trial) -> dict[str, Any]:
+    """The columns of OfTrial, of a trial."""
+    return {"trial": trial.id, **{each.name: getattr(trial, each.name) for each in fields(OfTrial)[1:]}}
+
+
+@dataclass(frozen=True, slots=True)
+class TrialOutcome(OfTrial):
+    """One check's finding on one trial."""
+
     check: str
     outcome: str
     why: str
@@ -122,22 +133,15 @@ class Episode:
 
 
 @dataclass(frozen=True, slots=True)
-class HerdCost:
-    """What one spaced change cost a group, beside the formulas (`checks.herd_formulas`).
+class HerdCost(OfTrial):
+    """What one spaced change cost a group, beside the formulas (`checks.change_costs`).
 
     - `change`: join | leave | crash | broker | topic. `before`: members before it, `members` after.
-    - `doubt`: why the cost says nothing (`checks.bills`); None where it does.
+    - `doubt`: why the cost says nothing (`checks.change_costs`); None where it does.
     - `retries`: attempts that failed on others' claims; the formulas know none.
     - `expected_…` by the formulas; None where they give nothing. `added_…`: what was counted above them.
     """
 
-    trial: str
-    scenario: str
-    world: str
-    rules: str
-    seed: int
-    control: bool
-    plant: str | None
     group: str
     change: str
     begin_us: int
@@ -292,5 +296,4 @@ class Analysis(Tabular):
 
 def trial_facts(trial: Trial) -> dict[str, object]:
     """What a trial was, as a row: its settings are columns, too."""
-    names = ("scenario", "world", "rules", "seed", "control", "plant")
-    return {"trial": trial.id, **{name: getattr(trial, name) for name in names}, **trial.parameters}
+    return of_trial(trial) | trial.parameters

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from rebalance_lab.analysis.results import of_trial
 from rebalance_lab.history.files import TRIAL_FILE, HistoryError, Trial, read_trial, trial_folders
 
 
@@ -57,14 +58,8 @@ def _cut_off(path: Path) -> tuple[str, ...]:
 def trial_row(trial: Trial) -> dict[str, object]:
     """A trial as a row of TRIALS."""
     return {
-        "trial": trial.id,
-        "scenario": trial.scenario,
-        "world": trial.world,
+        **of_trial(trial),
         "generation": trial.generation,
-        "rules": trial.rules,
-        "seed": trial.seed,
-        "control": trial.control,
-        "plant": trial.plant,
         "parameters": [(name, _text(value)) for name, value in trial.parameters.items()],
         "document": msgspec.json.encode(trial).decode(),
     }

@@ -1,7 +1,7 @@
 """What each spaced change of a group cost, and what it must cost by protocol (claims Z7a, Z7c).
 
 The one computation of herd costs: the checks `herd_cost` and `conflict_cost` judge it, and the analysis lists it
-(`analysis.trialwise.herd_costs`). The formulas hold when every attempt succeeds, with C members registered after the
+(`analysis.trialwise.rows`). The formulas hold when every attempt succeeds, with C members registered after the
 change, W of them with a topic filter, and B brokers:
 
 - join to n members: n notifications, n + 1 rebalances; leave or crash of one of n: n - 1 of each; a broker: one of each

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.analysis.results import HerdCost, Interval, TrialOutcome
-from rebalance_lab.analysis.trialwise.herd_costs import herd_costs
+from rebalance_lab.analysis.trialwise.rows import herd_costs_of
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History, Trial
 from rebalance_lab.report.cards import Card, cards_of, overlap_layer
@@ -102,7 +102,7 @@ def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcom
         if not portrait.brief:
             census = census_of(scene, portrait.prefix, focus)
             spacetime = None if subject is None else draw_spacetime(scene, subject, portrait.prefix)
-            costs = tuple(herd_costs(History(portrait.trial, scene.events)))
+            costs = tuple(herd_costs_of(History(portrait.trial, scene.events)))
             cards = cards_of(scene, gantt, spacetime, wrong, portrait.replay)
         story = tell(scene, [finding.outcome for finding in wrong])
     return Shown(

@@ -11,8 +11,8 @@ from stored_trials import results_of
 
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.session import LocalSpark
-from rebalance_lab.analysis.tables.herd_costs import HERD_COSTS, herd_costs
-from rebalance_lab.analysis.trialwise.herd_costs import herd_costs as costs_of
+from rebalance_lab.analysis.tables.trial_results import HERD_COSTS, herd_costs
+from rebalance_lab.analysis.trialwise.rows import herd_costs_of as costs_of
 from rebalance_lab.history.files import load
 from rebalance_lab.trials.api import TrialResult, run
 from rebalance_lab.trials.scenario import make_plan

@@ -5,7 +5,7 @@ from collections import Counter
 from conftest import RandomTrials
 
 from rebalance_lab.analysis.frames import rows_of
-from rebalance_lab.analysis.tables.ownership_intervals import INTERVALS, ownership_intervals
+from rebalance_lab.analysis.tables.trial_results import INTERVALS, ownership_intervals
 from rebalance_lab.history.intervals import ownership_intervals as oracle
 
 

@@ -10,8 +10,7 @@ from conftest import RandomTrials
 
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.results import MEASURES
-from rebalance_lab.analysis.tables.rebalance_episodes import EPISODES, rebalance_episodes
-from rebalance_lab.analysis.tables.trial_measures import TRIAL_MEASURES, trial_measures
+from rebalance_lab.analysis.tables.trial_results import EPISODES, TRIAL_MEASURES, rebalance_episodes, trial_measures
 from rebalance_lab.analysis.trialwise.episodes import episodes
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History

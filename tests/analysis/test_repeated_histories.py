@@ -15,9 +15,8 @@ from rebalance_lab.analysis.ledger import Claim, Expected, Ledger, Minimum, Quan
 from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.analysis.store import read_store
 from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
-from rebalance_lab.analysis.tables.herd_costs import herd_costs
 from rebalance_lab.analysis.tables.readings import readings_table
-from rebalance_lab.analysis.tables.trial_outcomes import trial_outcomes
+from rebalance_lab.analysis.tables.trial_results import herd_costs, trial_outcomes
 from rebalance_lab.history.files import read_trial, seal
 from rebalance_lab.trials.api import run
 from rebalance_lab.trials.scenario import make_plan

@@ -12,7 +12,7 @@ from conftest import RandomTrials
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.results import MEASURES
 from rebalance_lab.analysis.tables.scenario_summaries import SUMMARIES, scenario_summaries
-from rebalance_lab.analysis.tables.trial_measures import trial_measures
+from rebalance_lab.analysis.tables.trial_results import trial_measures
 from rebalance_lab.checks import judge
 
 NUMBERS = ("trials", "least", "p50", "p90", "p99", "most", "mean")

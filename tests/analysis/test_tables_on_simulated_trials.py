@@ -13,8 +13,7 @@ from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.parquet import parquet_of
 from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.analysis.store import read_store
-from rebalance_lab.analysis.tables.ownership_intervals import ownership_intervals
-from rebalance_lab.analysis.tables.trial_outcomes import trial_outcomes
+from rebalance_lab.analysis.tables.trial_results import ownership_intervals, trial_outcomes
 from rebalance_lab.history.files import load
 from rebalance_lab.history.intervals import ownership_intervals as oracle
 from rebalance_lab.trials.api import TrialResult, run

@@ -13,9 +13,8 @@ from rebalance_lab.analysis.frames import rows_of, table
 from rebalance_lab.analysis.ledger import Claim, Expected, Ledger, Minimum, Quantifier, Reading, Run, Trend
 from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
-from rebalance_lab.analysis.tables.herd_costs import HERD_COSTS
 from rebalance_lab.analysis.tables.readings import readings_table
-from rebalance_lab.analysis.tables.trial_outcomes import OUTCOMES
+from rebalance_lab.analysis.tables.trial_results import HERD_COSTS, OUTCOMES
 
 Row = dict[str, Any]
 SIZES = (5, 10, 20, 40)

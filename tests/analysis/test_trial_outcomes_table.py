@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from stored_trials import results_of, store_history, trial
 
 from rebalance_lab.analysis.frames import rows_of
-from rebalance_lab.analysis.tables.trial_outcomes import OUTCOMES, trial_outcomes
+from rebalance_lab.analysis.tables.trial_results import OUTCOMES, trial_outcomes
 from rebalance_lab.checks import judge
 from rebalance_lab.checks.faults import faults
 from rebalance_lab.history.events import Event, Kind, Layer

@@ -14,9 +14,8 @@ from stored_trials import random_history
 from test_rebalance_episodes_table import oracle
 
 from rebalance_lab.analysis.results import HerdCost
-from rebalance_lab.analysis.trialwise.episodes import episodes
-from rebalance_lab.analysis.trialwise.herd_costs import herd_costs
-from rebalance_lab.analysis.trialwise.ownership_sums import Window, add_ownership
+from rebalance_lab.analysis.trialwise.episodes import Window, add_ownership, episodes
+from rebalance_lab.analysis.trialwise.rows import herd_costs_of
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.files import History
@@ -148,7 +147,7 @@ NUMBERS = ("reads", "writes", "notifications", "rebalances")
 @pytest.mark.parametrize("rules", ["described", "shipped"])
 def test_each_row_of_a_trial_says_what_the_check_measured(rules: str, stop_ms: str) -> None:
     history, _ = simulate(make_plan("walkthrough", rules=rules, settings={"fetcher_stop_ms": stop_ms}))
-    trial, measures, rows = history.trial, CHECKS["herd_cost"].judge(history).measures, herd_costs(history)
+    trial, measures, rows = history.trial, CHECKS["herd_cost"].judge(history).measures, herd_costs_of(history)
     assert measures["changes"] == len(rows) > 0
     for number, row in enumerate(rows, 1):
         name = f"{row.change}_{number}"
@@ -184,7 +183,7 @@ def test_the_costs_of_a_change_of_which_nothing_can_be_said() -> None:
     story.rest(3000)
     history = story.history()
     trial = msgspec.structs.replace(history.trial, plant="ignore-watch")
-    (row,) = herd_costs(History(trial, history.events))
+    (row,) = herd_costs_of(History(trial, history.events))
     assert row == HerdCost(
         trial="story",
         scenario="story",
@@ -220,7 +219,7 @@ def test_a_change_that_no_group_announced_is_of_none() -> None:
     story.add(1000, "runner", Kind.PHASE, group=None, detail={"name": "a broker", "change": "broker", "members": 0})
     story.broker(1100, 1)
     story.rest(3000)
-    assert [row.group for row in herd_costs(story.history())] == [""]
+    assert [row.group for row in herd_costs_of(story.history())] == [""]
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,8 @@ from rebalance_lab.analysis.frames import rows_of, table
 from rebalance_lab.analysis.ledger import Ledger, read_ledger
 from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
-from rebalance_lab.analysis.tables.herd_costs import HERD_COSTS
 from rebalance_lab.analysis.tables.readings import readings_table
-from rebalance_lab.analysis.tables.trial_outcomes import OUTCOMES
+from rebalance_lab.analysis.tables.trial_results import HERD_COSTS, OUTCOMES
 
 Z1 = read_ledger().claims["Z1"]
 Row = dict[str, object]

@@ -11,9 +11,8 @@ from rebalance_lab.analysis.frames import rows_of, table
 from rebalance_lab.analysis.ledger import Claim, Expected, Ledger, Quantifier, Reading, Run
 from rebalance_lab.analysis.tables import claim_verdicts as claim_verdicts_module
 from rebalance_lab.analysis.tables.claim_verdicts import VERDICTS, claim_verdicts
-from rebalance_lab.analysis.tables.herd_costs import HERD_COSTS
 from rebalance_lab.analysis.tables.readings import readings_table
-from rebalance_lab.analysis.tables.trial_outcomes import OUTCOMES
+from rebalance_lab.analysis.tables.trial_results import HERD_COSTS, OUTCOMES
 
 #: The last looks for no anomaly, but tells whether a statement holds.
 STATEMENT = "a_statement"

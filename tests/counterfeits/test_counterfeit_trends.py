@@ -10,7 +10,7 @@ from z7c_members_share_a_cache import herd, sharing
 
 from rebalance_lab.analysis.fitting import Fitted, Model, fit
 from rebalance_lab.analysis.ledger import Trend, read_ledger
-from rebalance_lab.analysis.trialwise.herd_costs import herd_costs
+from rebalance_lab.analysis.trialwise.rows import herd_costs_of
 from rebalance_lab.history.files import History
 
 #: Whichever sizes are run, the verdict is the same.
@@ -26,7 +26,7 @@ def trend_of(name: str) -> Trend:
 
 def fitted(trend: Trend, world: Callable[[int, int], History], chosen: Iterable[int]) -> Fitted:
     """The trend's fit over a trial of each size, chosen and fitted as `analysis.tables.trend_fits` does."""
-    costs = [cost for size in chosen for cost in herd_costs(world(0, size))]
+    costs = [cost for size in chosen for cost in herd_costs_of(world(0, size))]
     points = [cost for cost in costs if cost.doubt is None and cost.retries == 0 and cost.change == trend.change]
     values: dict[int, list[int]] = {}
     for each in points:

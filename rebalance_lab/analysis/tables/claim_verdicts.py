@@ -1,13 +1,13 @@
-"""Claim verdicts: what all trials of a store say of each reading in the ledger.
+"""Claim verdicts: what all trials of a store show about each reading in the ledger.
 
-The rules are those of `ledger` (Run, and its module for trends and premises), for live (every world
-but `simulated`) and simulated trials apart. A verdict is *reproduced* or *refuted*; of a reading with a
-premise *does not apply* or *applies*; *unknown* (there were trials, but they do not decide: `why` says
-what is missing); or *not run* (no trial, or the reading waits for something).
+The rules are those of `ledger` (Run; the module's text for trends and premises). Live trials (those of every world but
+`simulated`) and simulated ones are counted separately. A verdict is *reproduced* or *refuted*; for a reading with a
+premise *does not apply* or *applies*; *unknown* if there were trials but they do not decide (`why` says what is
+missing); or *not run* if there was no trial, or the reading waits for something.
 
-Trials of one history count once: a copy of a folder proves nothing anew. So do simulated trials of one seed that
-say the same, whatever their settings: only a seed draws anew what chance decides. A live trial that does not
-show that it ran live (`trialwise.credentials`) is undecided; such a control is unclear.
+Trials of one history count once, because a copied folder proves nothing new. So do simulated trials of one seed with
+the same result, whatever their settings: what chance decides is drawn anew only with another seed. A live trial
+without proof that it ran live (`trialwise.credentials`) is undecided; such a control is unclear.
 """
 
 from __future__ import annotations
@@ -17,59 +17,32 @@ from functools import reduce
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
-from pyspark.sql.types import ArrayType, BooleanType, DoubleType, LongType, StringType, StructType
+from pyspark.sql import functions as F  # noqa: N812  # the usual name
+from pyspark.sql.types import ArrayType, LongType, StringType, StructType
 
-from rebalance_lab.analysis.frames import arrow_schema
+from rebalance_lab.analysis.frames import arrow_schema, schema_of
 from rebalance_lab.analysis.ledger import Quantifier
-from rebalance_lab.analysis.tables.cost_fits import FITS
+from rebalance_lab.analysis.results import Verdict
 from rebalance_lab.analysis.tables.schemas import column
 from rebalance_lab.analysis.tables.trend_fits import trend_fits
 from rebalance_lab.analysis.verdicts import verdict_row
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import About
 
-#: How many of the decided trials of a world showed it, with Wilson's 95 % interval; and how many were undecided.
-FREQUENCY = StructType(
-    [
-        column("world", StringType()),
-        column("shown", LongType()),
-        column("decided", LongType()),
-        column("low", DoubleType(), null=True),
-        column("high", DoubleType(), null=True),
-        column("undecided", LongType()),
-    ]
-)
-
-#: One row per reading. `by_construction`: it is no evidence, whatever its verdict. `live`,
-#: `simulated`: trials that were decided (they show or deny it), of them `shows_…` show it.
-#: `witness`: a trial that shows (exists) or denies it (else), or null. `examples`: trials worth a
-#: picture: the first that decided in each world, and a control of each. `frequencies`: live,
-#: simulated. `fits`: of a trend, one for each world that has trials.
+#: One row per reading: the fields of `results.Verdict`, without its command, and some that only tables need.
+#: `position`: in the ledger. `shows_…`: of the decided trials of a world (`live`, `simulated`), those that show it.
+#: `examples`: trials worth a picture: the first that decided in each world, and a control of each.
 VERDICTS = StructType(
     [
         column("position", LongType()),
-        column("claim", StringType()),
-        column("reading", StringType()),
-        column("statement", StringType()),
-        column("quantifier", StringType()),
-        column("expected", StringType()),
-        column("by_construction", BooleanType()),
-        column("verdict", StringType()),
-        column("status", StringType()),
-        column("live", LongType()),
-        column("simulated", LongType()),
+        *(field for field in schema_of(Verdict) if field.name != "replay"),
         column("shows_live", LongType()),
         column("shows_simulated", LongType()),
-        column("witness", StringType(), null=True),
         column("examples", ArrayType(StringType(), False)),
-        column("why", StringType()),
-        column("frequencies", ArrayType(FREQUENCY, False)),
-        column("fits", ArrayType(FITS, False)),
     ]
 )
 
-#: Checks of statements. All others look for anomalies, also those no longer known by name.
+#: Checks of statements. All others look for anomalies, including checks that this lab no longer has.
 _STATEMENTS = sorted(name for name, check in CHECKS.items() if check.about is About.STATEMENT)
 
 _OF_TRIAL = (
@@ -77,7 +50,7 @@ _OF_TRIAL = (
     *("faults", "bitten", "history_sha256", "unproved"),
 )
 
-#: What trials share that say the same of a reading.
+#: The columns that trials with the same result for a reading share.
 _SAME = ("position", "world", "role")
 
 
@@ -85,7 +58,7 @@ def claim_verdicts(outcomes: DataFrame, readings: DataFrame, costs: DataFrame) -
     """OUTCOMES, READINGS and HERD_COSTS to VERDICTS: one row for each reading, in no order."""
     histories = _histories(_judged(_trials(outcomes), readings))
     counted = _counts(_distinct(histories), readings).join(trend_fits(histories, readings, costs), "position", "left")
-    # What is left are some hundred readings with their counts: plain Python says what they mean.
+    # Some hundred readings with their counts are left: plain Python decides what they mean.
     return counted.mapInArrow(_verdicts, VERDICTS)
 
 
@@ -100,7 +73,7 @@ def _verdicts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _trials(outcomes: DataFrame) -> DataFrame:
-    """One row a trial that may count (no plant): `found` maps check to outcome."""
+    """One row for each trial without a planted bug: `found` maps check to outcome."""
     return (
         outcomes.where(F.col("plant").isNull())
         .groupBy("trial")
@@ -114,8 +87,8 @@ def _trials(outcomes: DataFrame) -> DataFrame:
 
 
 def _judged(trials: DataFrame, readings: DataFrame) -> DataFrame:
-    """A row for each reading and each trial that counts for it, with what the trial says:
-    `role` is shows, denies or undecided, and for controls clean, dirty or unclear."""
+    """A row for each reading and each trial that counts for it. `role` is what the trial shows: shows, denies or
+    undecided; of a control: clean, dirty or unclear."""
     sought = readings.where(F.col("scenario").isNotNull()).select(
         "position",
         "quantifier",
@@ -139,16 +112,16 @@ def _judged(trials: DataFrame, readings: DataFrame) -> DataFrame:
 
 
 def _histories(judged: DataFrame) -> DataFrame:
-    """Of the trials that say the same of a reading by the same history, the `first` (seed, trial), and how
-    many `trials` there are."""
+    """Of the trials with the same history and the same role in a reading: the `first` (seed, trial), and the number of
+    `trials`."""
     return judged.groupBy(*_SAME, "history_sha256").agg(
         F.min(F.struct("seed", "trial")).alias("first"), F.count("*").alias("trials")
     )
 
 
 def _distinct(histories: DataFrame) -> DataFrame:
-    """Of the simulated histories of one seed that say the same of a reading, the `first`, and how many
-    `repeats` of it there are; of live ones each."""
+    """Of the simulated histories with the same seed and the same role in a reading: the `first`, and the number of
+    its `repeats`. Live histories are all kept."""
     seed = F.col("first.seed").cast("string")
     same = F.when(F.col("world") == "simulated", seed).otherwise(F.col("history_sha256"))
     return histories.groupBy(*_SAME, same.alias("same")).agg(
@@ -175,7 +148,7 @@ def _holds(condition: Column) -> Column:
 
 
 def _having(outcome: str) -> Column:
-    """How many of the reading's checks found `outcome`."""
+    """The number of the reading's checks with this outcome."""
     return F.size(F.filter("checks", lambda check: F.try_element_at("found", check) == outcome))
 
 
@@ -189,8 +162,7 @@ def _trial_role() -> Column:
 
 
 def _control_role() -> Column:
-    """Of every check that looks for an anomaly, and of the reading's own: a control is a run in
-    which nothing may go wrong."""
+    """By every check that looks for an anomaly, and the reading's own: nothing may go wrong in a control."""
     statement = F.array(*map(F.lit, _STATEMENTS)) if _STATEMENTS else F.array().cast("array<string>")
     asked = F.map_filter(
         "found", lambda check, _: F.array_contains("checks", check) | ~F.array_contains(statement, check)
@@ -203,8 +175,8 @@ def _control_role() -> Column:
 
 
 def _counts(distinct: DataFrame, readings: DataFrame) -> DataFrame:
-    """Readings with `roles`: how many distinct trials of each world have each role, the first of
-    them (by seed, then name), and the repeats that were not counted."""
+    """Readings with `roles`: for each world and role the number of distinct trials, the first of them (by seed, then
+    name), and the number of repeats, which do not count."""
     of_role = distinct.groupBy("position", "role", "world").agg(
         F.count("*").alias("trials"), F.min("first")["trial"].alias("first"), F.sum("repeats").alias("repeats")
     )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
+from pyspark.sql import functions as F  # noqa: N812  # the usual name
 from pyspark.sql.types import StructType
 
 from rebalance_lab.analysis.fitting import Model, fit

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
-from pyspark.sql.types import ArrayType, BooleanType, DoubleType, LongType, StringType, StructType
+from pyspark.sql import functions as F  # noqa: N812  # the usual name
+from pyspark.sql.types import ArrayType, StringType, StructType
 
-from rebalance_lab.analysis.results import MEASURES
+from rebalance_lab.analysis.frames import schema_of
+from rebalance_lab.analysis.results import MEASURES, Summary
 from rebalance_lab.analysis.tables.schemas import column
 
 _SETTING = StructType([column("name", StringType()), column("value", StringType())])
@@ -14,15 +15,8 @@ _SETTING = StructType([column("name", StringType()), column("value", StringType(
 #: One row a kind of trial and measure; the fields are those of `results.Summary`.
 SUMMARIES = StructType(
     [
-        column("scenario", StringType()),
-        column("world", StringType()),
-        column("rules", StringType()),
-        column("control", BooleanType()),
-        column("plant", StringType(), null=True),
-        column("settings", ArrayType(_SETTING, False)),
-        column("measure", StringType()),
-        column("trials", LongType()),
-        *(column(name, DoubleType()) for name in ("least", "p50", "p90", "p99", "most", "mean")),
+        column("settings", ArrayType(_SETTING, False)) if field.name == "settings" else field
+        for field in schema_of(Summary)
     ]
 )
 
@@ -33,10 +27,10 @@ _SHARES = (0.5, 0.9, 0.99)
 def scenario_summaries(results: DataFrame, measures: DataFrame) -> DataFrame:
     """RESULTS and TRIAL_MEASURES to SUMMARIES, in no order.
 
-    Trials are of one kind when scenario, world, rules, control, plant and `settings` agree:
-    settings are the parameters that are not the same in all trials of their scenario. Percentiles
-    are exact, between two trials by straight line. CHECK_longest_us is there for each check that
-    measured a length in any trial, over the trials to which it applies.
+    Trials are of one kind if scenario, world, rules, control, plant and `settings` are equal. Settings are the
+    parameters that are not the same in all trials of their scenario. Percentiles are exact, interpolated linearly
+    between two trials. There is a CHECK_longest_us for each check that measured a length in any trial, over the
+    trials to which the check applies.
     """
     kinds = _kinds(results)
     values = _of_trials(measures).unionByName(_of_checks(results))
@@ -58,16 +52,16 @@ def scenario_summaries(results: DataFrame, measures: DataFrame) -> DataFrame:
 
 
 def _kinds(results: DataFrame) -> DataFrame:
-    """trial, and the columns that make its kind."""
-    told = results.select("trial", "scenario", F.explode("parameters").alias("name", "value"))
-    counted = told.groupBy("scenario", "name").agg(
+    """trial, and the columns of _KIND."""
+    named = results.select("trial", "scenario", F.explode("parameters").alias("name", "value"))
+    counted = named.groupBy("scenario", "name").agg(
         F.count_distinct("value").alias("values"), F.count("*").alias("having")
     )
     size = results.groupBy("scenario").agg(F.count("*").alias("size"))
-    # One that only some of the trials have tells them apart as well.
+    # A parameter that only some of the trials have counts as varied, too.
     varied = counted.join(size, "scenario").where((F.col("values") > 1) | (F.col("having") < F.col("size")))
     settings = (
-        told.join(F.broadcast(varied.select("scenario", "name")), ["scenario", "name"])
+        named.join(F.broadcast(varied.select("scenario", "name")), ["scenario", "name"])
         .groupBy("trial")
         .agg(F.array_sort(F.collect_list(F.struct("name", "value"))).alias("settings"))
     )

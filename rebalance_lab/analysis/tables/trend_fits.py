@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812  # as all the world writes it
+from pyspark.sql import functions as F  # noqa: N812  # the usual name
 
 from rebalance_lab.analysis.ledger import TREND_MEASURES, TREND_SIZES
 from rebalance_lab.analysis.tables.cost_fits import FITS, fitted

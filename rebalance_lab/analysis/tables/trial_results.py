@@ -1,50 +1,70 @@
-"""All that is said of each trial by itself: the one pass over the events of a store.
+"""The tables with rows of single trials: one pass over the events of a store makes all of them.
 
-Only the place of a trial travels through Spark; a worker reads its events there, one trial at a
-time. As a row for each event, their way takes five times as long as judging them.
+Only the place of a trial travels through Spark; a worker reads its events there, one trial at a time. With a row for
+each event, transporting the events would take five times as long as judging them.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
-from pyspark.sql.types import ArrayType, LongType, StringType, StructType
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812  # the usual name
+from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, StructType
 
 from rebalance_lab.analysis.arrow_events import events_of
-from rebalance_lab.analysis.frames import arrow_schema, plain_row
-from rebalance_lab.analysis.tables.herd_costs import HERD_COSTS
-from rebalance_lab.analysis.tables.rebalance_episodes import EPISODES
-from rebalance_lab.analysis.tables.schemas import HISTORIES, column
-from rebalance_lab.analysis.tables.trial_outcomes import FINDINGS
+from rebalance_lab.analysis.frames import arrow_schema, plain_row, schema_of
+from rebalance_lab.analysis.results import MEASURES, Episode, HerdCost, Interval, OfTrial, TrialMeasures, TrialOutcome
+from rebalance_lab.analysis.tables.schemas import HISTORIES, TRIALS, column
 from rebalance_lab.analysis.trialwise.credentials import unproved
-from rebalance_lab.analysis.trialwise.episodes import episodes
-from rebalance_lab.analysis.trialwise.herd_costs import herd_costs
-from rebalance_lab.analysis.trialwise.rows import outcomes_of
+from rebalance_lab.analysis.trialwise.episodes import CHANGE, episodes
+from rebalance_lab.analysis.trialwise.rows import herd_costs_of, intervals_of, outcomes_of
 from rebalance_lab.analysis.workers import settle_worker
 from rebalance_lab.checks import judge
 from rebalance_lab.checks.faults import faults
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History, HistoryError, Trial
 
-#: One row a trial: HISTORIES without its place; `faults`, how many it had, of them `bitten` are
-#: shown to have bitten; what a live one has `unproved` (see `trialwise.credentials`); and
-#: the rows that it has in three tables.
+Row = dict[str, Any]
+
+#: One row an interval, an episode, a spaced change, a trial. The fields are those of the classes.
+INTERVALS, EPISODES, HERD_COSTS, TRIAL_MEASURES = map(schema_of, (Interval, Episode, HerdCost, TrialMeasures))
+
+#: What one check reports of a trial: the fields of `results.TrialOutcome` but those of the trial.
+FINDINGS = StructType([field for field in schema_of(TrialOutcome) if field.name not in OfTrial.__dataclass_fields__])
+
+#: `faults`: how many the trial had. `unproved`: see `trialwise.credentials`.
+_FAULTS, _UNPROVED = column("faults", LongType()), column("unproved", StringType(), null=True)
+
+#: One row a trial: HISTORIES without the place of its events; how many faults it had and how many of them are shown
+#: to have bitten; and the rows that it has in three tables.
 RESULTS = StructType(
     [
         *(field for field in HISTORIES.fields if field.name not in ("document", "part", "first_group", "groups")),
-        column("faults", LongType()),
+        _FAULTS,
         column("bitten", LongType()),
-        column("unproved", StringType(), null=True),
+        _UNPROVED,
         column("findings", ArrayType(FINDINGS, False)),
         column("episodes", ArrayType(EPISODES, False)),
         column("herd_costs", ArrayType(HERD_COSTS, False)),
+    ]
+)
+
+#: One row a trial and check that applies to it. `bitten`: the trial had faults, and each is shown to have bitten.
+#: `history_sha256` is of the events themselves, as `history.files.digest` computes it, whatever `trial.json` says.
+OUTCOMES = StructType(
+    [
+        *(field for field in TRIALS.fields if field.name != "document"),
+        column("history_sha256", StringType()),
+        _FAULTS,
+        column("bitten", BooleanType()),
+        _UNPROVED,
+        *FINDINGS.fields,
     ]
 )
 
@@ -54,26 +74,77 @@ _AS_GIVEN = [field.name for field in RESULTS.fields if field.name in HISTORIES.f
 def trial_results(histories: DataFrame) -> DataFrame:
     """HISTORIES to RESULTS, one row a trial.
 
-    A trial without events is judged too: nothing happened, so nothing is proved. Raises, when
-    Spark runs it, HistoryError with the trial's name.
+    A trial without events is judged too: nothing happened, so nothing is proved. Raises HistoryError with the trial's
+    name, when Spark runs it.
     """
-    return histories.mapInArrow(_results, RESULTS)
+    return _of_each(histories, RESULTS, lambda row, history: [result_row(row, history)])
 
 
-def _results(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a worker: batches of HISTORIES to rows of RESULTS."""
-    settle_worker()
-    schema = arrow_schema(RESULTS)
-    with PartReader() as parts:
-        for batch in batches:
-            for row in batch.to_pylist():
-                history = History(msgspec.json.decode(row["document"], type=Trial), parts.events(row))
-                yield pa.RecordBatch.from_pylist([result_row(row, history)], schema=schema)
+def ownership_intervals(histories: DataFrame) -> DataFrame:
+    """HISTORIES to INTERVALS, in no order: all three layers. Raises HistoryError with the trial's name, when Spark
+    runs it."""
+    return _of_each(histories, INTERVALS, lambda _, history: _plain(intervals_of(history), INTERVALS))
+
+
+def trial_outcomes(results: DataFrame) -> DataFrame:
+    """RESULTS to OUTCOMES: a row for each trial and each check that applies to it."""
+    rows = results.withColumn("bitten", (F.col("faults") > 0) & (F.col("bitten") == F.col("faults")))
+    own = [name for name in OUTCOMES.fieldNames() if name not in FINDINGS.fieldNames()]
+    return rows.select(*own, F.inline("findings"))
+
+
+def rebalance_episodes(results: DataFrame) -> DataFrame:
+    """RESULTS to EPISODES, in no order."""
+    return results.select(F.inline("episodes"))
+
+
+def herd_costs(results: DataFrame) -> DataFrame:
+    """RESULTS to HERD_COSTS, in no order."""
+    return results.select(F.inline("herd_costs"))
+
+
+def trial_measures(results: DataFrame) -> DataFrame:
+    """RESULTS to TRIAL_MEASURES: the sums over the episodes of each trial's changes, or 0 if it had none. Its assembly
+    and its closing are not part of the experiment."""
+    changes = F.filter("episodes", lambda episode: episode["part"] == CHANGE)
+    found = results.select("trial", changes.alias("changes"))
+    return found.select("trial", *(_sum(name).alias(name) for name in MEASURES))
+
+
+def _sum(name: str) -> Column:
+    if name == "episodes":
+        return F.size("changes").cast("long")
+    return F.aggregate("changes", F.lit(0).cast("long"), lambda total, each: total + _value(name, each))
+
+
+def _value(name: str, episode: Column) -> Column:
+    return episode["end_us"] - episode["begin_us"] if name == "rebalance_us" else episode[name]
+
+
+# -- in Spark's workers ---------------------------------------------------------------------------
+
+
+def _of_each(histories: DataFrame, schema: StructType, rows_of: Callable[[Row, History], list[Row]]) -> DataFrame:
+    """The rows of each trial, one batch a trial. `rows_of` is called with the row of HISTORIES and the history."""
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_worker()
+        with PartReader() as parts:
+            for batch in batches:
+                for row in batch.to_pylist():
+                    history = History(msgspec.json.decode(row["document"], type=Trial), parts.events(row))
+                    try:
+                        found = rows_of(row, history)
+                    except HistoryError as error:
+                        raise HistoryError(f"trial {row['trial']}: {error}") from error
+                    yield pa.RecordBatch.from_pylist(found, schema=arrow_schema(schema))
+
+    return histories.mapInArrow(work, schema)
 
 
 class PartReader:
-    """Reads trials from Parquet. One file is open at a time: opening reads the places of all its
-    row groups, and a task's trials lie side by side."""
+    """Reads trials from Parquet. One file is open at a time: opening it reads the places of all its row groups, and
+    the trials of a task lie side by side."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -86,7 +157,7 @@ class PartReader:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def events(self, place: dict[str, Any]) -> tuple[Event, ...]:
+    def events(self, place: Row) -> tuple[Event, ...]:
         """The events of a row of HISTORIES."""
         if place["groups"] == 0:
             return ()
@@ -98,19 +169,20 @@ class PartReader:
         return tuple(events_of(self._file.read_row_groups(list(groups), use_threads=False)))
 
 
-def result_row(given: dict[str, Any], history: History) -> dict[str, Any]:
-    """The row of RESULTS of one trial. Raises HistoryError with the trial's name."""
-    try:
-        findings = judge(history)
-        found = faults(history)
-        told: dict[str, list[Any]] = {"episodes": episodes(history), "herd_costs": herd_costs(history)}
-    except HistoryError as error:
-        raise HistoryError(f"trial {history.trial.id}: {error}") from error
+def result_row(given: Row, history: History) -> Row:
+    """The row of RESULTS of one trial. Raises HistoryError."""
+    findings = judge(history)
+    found = faults(history)
     return {
         **{name: given[name] for name in _AS_GIVEN},
         "faults": len(found),
         "bitten": sum(fault.why_not_bitten is None for fault in found),
         "unproved": unproved(history),
-        "findings": [plain_row(each, FINDINGS) for each in outcomes_of(history.trial, findings)],
-        **{name: [dataclasses.asdict(row) for row in rows] for name, rows in told.items()},
+        "findings": _plain(outcomes_of(history.trial, findings), FINDINGS),
+        "episodes": _plain(episodes(history), EPISODES),
+        "herd_costs": _plain(herd_costs_of(history), HERD_COSTS),
     }
+
+
+def _plain(rows: Iterable[Any], schema: StructType) -> list[Row]:
+    return [plain_row(row, schema) for row in rows]

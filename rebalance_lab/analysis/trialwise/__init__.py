@@ -1,4 +1,2 @@
-"""What is said of one history, in plain Python: Spark's workers call these for each trial.
-
-They are where the order of events matters. Everything about many trials is Spark's (`tables`).
-"""
+"""What is reported of one history, in plain Python: Spark's workers call it for each trial, because the order of its
+events matters. Everything about many trials is Spark's (`tables`)."""

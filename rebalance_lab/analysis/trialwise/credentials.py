@@ -1,4 +1,4 @@
-"""What proves that a live trial ran live."""
+"""The proof that a live trial ran live."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
 
-#: Trials are live in every other world.
+#: Trials of every other world are live.
 SIMULATED = "simulated"
 
 
 def unproved(history: History) -> str | None:
-    """What a live trial lacks of the proof that it ran live; None where nothing, and of a simulated one."""
+    """What is missing from the proof that a live trial ran live; None if nothing is, or if the trial is simulated."""
     trial = history.trial
     if trial.world == SIMULATED:
         return None

@@ -1,10 +1,12 @@
-"""What the checks and the intervals of one trial are as rows of tables."""
+"""What one history gives to tables of many: rows of the checks' findings, of ownership, and of what changes cost."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 
-from rebalance_lab.analysis.results import Interval, TrialOutcome
+from rebalance_lab.analysis.results import HerdCost, Interval, TrialOutcome, of_trial
+from rebalance_lab.checks.change_costs import Bill, bills
 from rebalance_lab.checks.model import Finding
 from rebalance_lab.history.files import History, Trial
 from rebalance_lab.history.intervals import ownership_intervals
@@ -14,13 +16,7 @@ def outcomes_of(trial: Trial, findings: Mapping[str, Finding]) -> tuple[TrialOut
     """What every check reports of the trial. `findings`: from `checks.judge`."""
     return tuple(
         TrialOutcome(
-            trial=trial.id,
-            scenario=trial.scenario,
-            world=trial.world,
-            rules=trial.rules,
-            seed=trial.seed,
-            control=trial.control,
-            plant=trial.plant,
+            **of_trial(trial),
             check=check,
             outcome=finding.outcome.value,
             why=finding.why,
@@ -35,17 +31,41 @@ def outcomes_of(trial: Trial, findings: Mapping[str, Finding]) -> tuple[TrialOut
 def intervals_of(history: History) -> tuple[Interval, ...]:
     """Who had which partition when, in all three layers. Raises HistoryError (`history.intervals`)."""
     return tuple(
-        Interval(
-            trial=history.trial.id,
-            layer=each.layer.value,
-            member=each.member,
-            group=each.group,
-            topic=each.topic,
-            partition=each.partition,
-            begin_us=each.begin_us,
-            end_us=each.end_us,
-            begin=each.begin,
-            end=each.end,
-        )
+        Interval(trial=history.trial.id, **asdict(each) | {"layer": each.layer.value})
         for each in ownership_intervals(history)
+    )
+
+
+def herd_costs_of(history: History) -> tuple[HerdCost, ...]:
+    """The cost of each spaced change of a trial that came to rest, in their order.
+
+    The numbers are those by which the checks `herd_cost` and `conflict_cost` judge the trial (`checks.change_costs`):
+    nothing is computed here. The measures of the checks could not carry them, because they leave out the changes in
+    doubt, which the table lists with the reason.
+    """
+    return tuple(_herd_cost(history.trial, bill) for bill in bills(history))
+
+
+def _herd_cost(trial: Trial, bill: Bill) -> HerdCost:
+    change, paid, told, known = bill.change, bill.cost, bill.expected, bill.doubt is None
+    return HerdCost(
+        **of_trial(trial),
+        group=change.phase.group or "",
+        change=change.kind,
+        begin_us=change.phase.at_us,
+        end_us=change.rest.at_us,
+        doubt=bill.doubt,
+        before=change.before,
+        members=told.members,
+        retries=len(bill.conflicts),
+        reads=paid.reads,
+        writes=paid.writes,
+        notifications=paid.notifications,
+        rebalances=paid.rebalances,
+        expected_reads=None if bill.silent else told.reads,
+        expected_writes=None if bill.silent else told.writes,
+        expected_notifications=told.notifications if known else None,
+        expected_rebalances=told.rebalances if known else None,
+        added_reads=bill.added_reads,
+        added_writes=bill.added_writes,
     )
