@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -11,6 +12,10 @@ from hypothesis import HealthCheck, settings
 
 from rebalance_lab.world.containers.engine import IMAGE_VARIABLES, ContainersError, Engine
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+
+# Tests start hundreds of Python processes. Where none may write bytecode, each would compile all of the lab again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # The same examples in every run, however slow the machine: a red test is red again.
 settings.register_profile(

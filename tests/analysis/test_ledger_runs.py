@@ -91,6 +91,7 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory, local_spark: LocalSpark) 
     return {(each.claim, each.reading): each for each in found.verdicts}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", list(SIMULATED), ids=str)
 def test_simulated_trials_give_the_verdict_that_is_expected(
     which: tuple[str, str], verdicts: dict[tuple[str, str], Verdict]

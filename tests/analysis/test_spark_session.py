@@ -51,6 +51,7 @@ sys.stdin.read()
 """
 
 
+@pytest.mark.slow
 def test_it_is_quiet_starts_again_and_dies_with_its_starter(tmp_path: Path) -> None:
     foreign = {"SPARK_HOME": "/nowhere", "SPARK_REMOTE": "sc://nowhere", "PYSPARK_PYTHON": "/nowhere/python"}
     process = subprocess.Popen(

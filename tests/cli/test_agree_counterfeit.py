@@ -16,6 +16,8 @@ from rebalance_lab.cli.agree_samples import measure_simulated, with_seed
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.world.zk.server_list import ConnectWaits, ServerList
 
+pytestmark = pytest.mark.slow
+
 PLAN = make_plan("zombie")
 LIVE, SIMULATED = 30, 200
 ZOMBIES_WORK = "zombie_overlap.longest_us"

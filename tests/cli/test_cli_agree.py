@@ -177,6 +177,7 @@ def test_operations_that_a_fault_holds_up_in_both_worlds_do_not_slow_the_plan() 
     assert slowed_plan(api.make_plan("split-brain"), held_up, held_up) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("plant", [None, "ignore-watch"])
 def test_slow_operations_do_not_excuse_members_that_ignore_watches(
     plant: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import pytest
 from counterfeit import Counterfeit, counterfeits
 
 from rebalance_lab.analysis.ledger import read_ledger, run_of
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.history.events import Kind
+from rebalance_lab.history.files import History
 from rebalance_lab.world import errors as zookeeper_errors
 
 ALL = dict(counterfeits())
 
 
-@pytest.fixture(params=list(ALL))
+# One of a module: its tests run one after the other, and share what `forged` makes.
+@pytest.fixture(scope="module", params=list(ALL))
 def counterfeit(request: pytest.FixtureRequest) -> Counterfeit:
     return ALL[request.param]
 
 
-def test_the_counterfeit_is_convicted(counterfeit: Counterfeit) -> None:
+@pytest.fixture(scope="module")
+def forged(counterfeit: Counterfeit) -> Callable[[int], History]:
+    """The counterfeit's history with a seed, made once."""
+    return cache(counterfeit.false)
+
+
+def test_the_counterfeit_is_convicted(counterfeit: Counterfeit, forged: Callable[[int], History]) -> None:
     for seed in range(counterfeit.seeds):
-        assert counterfeit.outcome(counterfeit.false(seed)) is counterfeit.convicted, f"seed {seed}"
+        assert counterfeit.outcome(forged(seed)) is counterfeit.convicted, f"seed {seed}"
 
 
-def test_the_counterfeit_is_no_wreck(counterfeit: Counterfeit) -> None:
+def test_the_counterfeit_is_no_wreck(forged: Callable[[int], History]) -> None:
     """A mistake in what was forged would be convicted too, for the wrong reason. What ZooKeeper answers is none."""
-    failed = [event for event in counterfeit.false(0).events if event.kind is Kind.ATTEMPT_FAILED]
+    failed = [event for event in forged(0).events if event.kind is Kind.ATTEMPT_FAILED]
     errors = [str(event.of("why")) for event in failed if event.of("reason") == "error"]
     assert [why for why in errors if not hasattr(zookeeper_errors, why.partition(":")[0])] == []
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 def test_the_page_is_up_to_date() -> None:
     spec = importlib.util.spec_from_file_location("counterfeits_page", ROOT / "scripts" / "counterfeits.py")
     assert spec is not None and spec.loader is not None

@@ -33,6 +33,7 @@ def test_every_example_is_tried_and_named_on_the_page() -> None:
     assert {name for name in names if f"examples/{name}.py" in page} == names
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(PRINTED))
 def test_it_runs_as_it_stands(name: str, tmp_path: Path) -> None:
     script = EXAMPLES / f"{name}.py"

@@ -26,6 +26,7 @@ def run_example(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(420)
 def test_it_passes_on_child_processes() -> None:
     done = run_example()

@@ -20,7 +20,7 @@ from rebalance_lab.history.files import load
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 
-pytestmark = pytest.mark.timeout(580)
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(580)]
 
 #: Fetchers that take long to stop: joins surely meet owners that have not let go, on any machine.
 SLOW = {"fetcher_stop_ms": "1000"}

@@ -170,12 +170,12 @@ def test_a_member_with_a_filter_starts_in_its_own_order(rules: str, outcome: Out
 
 def test_flapping_costs_attempts_on_members_that_vanished() -> None:
     """In a third of the trials. Where members start at once (`start_max_us` 0) it is nearly every one."""
-    histories = [simulate(make_plan("flapping", rules="shipped", seed=seed))[0] for seed in range(1, 21)]
-    failed = [event for history in histories for event in history.events if event.kind is Kind.ATTEMPT_FAILED]
+    histories = (simulate(make_plan("flapping", rules="shipped", seed=seed))[0] for seed in range(1, 21))
+    failed = (event for history in histories for event in history.events if event.kind is Kind.ATTEMPT_FAILED)
     assert any(str(event.of("why")).startswith("NoNode") for event in failed)
 
 
 def test_a_storm_shows_members_different_lists() -> None:
     """In one of eight trials. Where members start at once (`start_max_us` 0) it is nearly every one."""
-    found = [judge(simulate(make_plan("storm", seed=seed))[0])["disagreement"].outcome for seed in range(1, 31)]
+    found = (judge(simulate(make_plan("storm", seed=seed))[0])["disagreement"].outcome for seed in range(1, 31))
     assert Outcome.VIOLATED in found

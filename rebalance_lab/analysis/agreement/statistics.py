@@ -30,8 +30,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv
-from scipy.stats import ks_2samp
 
 #: The share of trials that may lie beyond a band. 30 live trials bound a share that is 0 to 16 percentage
 #: points (Clopper and Pearson, 15 of 30 on either side of a value), and the sampling error of the rest comes on
@@ -124,6 +122,8 @@ def beyond(live: Values, simulated: Values, band: Band, excused: Values | None =
 
 def _one_side(live: Values, limit: Values) -> Beyond:
     """How much of `live` lies above `limit`: the simulated values, moved to the band's upper end."""
+    from scipy.stats import ks_2samp  # noqa: PLC0415 - every command would import it: a second
+
     at = np.unique(np.concatenate([live, limit]))
     at = np.concatenate([at[:1] - 1, at])  # below every value, too: no value was seen there, of so many
     count_live = np.searchsorted(live, at, side="right")
@@ -141,6 +141,8 @@ def _one_side(live: Values, limit: Values) -> Beyond:
 
 def _clopper_pearson_low(count: NDArray[np.int64], number: int) -> NDArray[np.float64]:
     """The lower limit, one-sided, of the share of which `count` of `number` were seen."""
+    from scipy.special import betaincinv  # noqa: PLC0415 - as above
+
     low: NDArray[np.float64] = betaincinv(np.maximum(count, 1), number - count + 1, 1 - CONFIDENCE)
     return np.where(count == 0, 0.0, low)
 

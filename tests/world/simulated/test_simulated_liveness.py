@@ -5,6 +5,8 @@ Source: Learner.ping, LearnerSessionTracker and Leader.lead of ZooKeeper 3.4.6 a
 
 from __future__ import annotations
 
+from functools import cache
+
 from simulated_bench import SECOND, Bench
 
 from rebalance_lab.history.transactions import TransactionKind
@@ -15,6 +17,7 @@ TICK_US, HALF_TICK_US = 500_000, 250_000
 AT_ONCE = ServerSettings(replication_us=(0, 0))
 
 
+@cache
 def ended_us(seed: int, server: str, *, kill_server: bool = False) -> int:
     """How long after it was last heard the session of a client of `server` ended, which asked it
     for something and was killed in the same instant. `kill_server`: the server too."""
