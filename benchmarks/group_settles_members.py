@@ -19,7 +19,8 @@ from typing import Any, Protocol
 import pyspark
 from py4j.java_gateway import GatewayParameters, JavaGateway
 
-from rebalance_lab.hosts.spec import Leave, MemberSpec
+from rebalance_lab.roles.member import MemberSpec
+from rebalance_lab.roles.spec import Leave
 from rebalance_lab.trials.live_processes import HostProcess
 from rebalance_lab.world.kafka.jars import Role, class_path
 from rebalance_lab.world.live.java import java_command

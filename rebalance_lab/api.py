@@ -22,10 +22,10 @@ from rebalance_lab.analysis.trialwise.rows import herd_costs_of, intervals_of, o
 from rebalance_lab.checks import Finding, Outcome, judge
 from rebalance_lab.history import files
 from rebalance_lab.history.files import History, HistoryError, Trial
+from rebalance_lab.subjects.zk_group.live_topics import create_topic
 from rebalance_lab.testing.ensemble import EMBEDDED, ZooKeeperEnsemble, ZooKeeperFaults, running
 from rebalance_lab.trials import api
 from rebalance_lab.trials.api import Ended, FailedTrial, TrialResult, scenario_names
-from rebalance_lab.trials.live_topics import create_topic
 from rebalance_lab.trials.plan import Plan, PlanError, Value, value_text
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.live.java import EmbeddedServerError

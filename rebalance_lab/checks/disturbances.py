@@ -26,7 +26,7 @@ from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import work_period_ms
-from rebalance_lab.history.rest import BEARING, RestTracker
+from rebalance_lab.history.rest import BEARING_ON_GROUP, RestTracker
 from rebalance_lab.history.views import actor_by_session, events_of, once
 
 #: Faults that never cost a member its connection. A lag delays a server's commits and keeps its sessions connected.
@@ -125,7 +125,7 @@ def _false_rest(history: History) -> str | None:
         return None
     open_us = TOLERANCE_US + abs(history.trial.wall_drift_us)
     tracker = RestTracker()
-    ahead = list(reversed(events_of(history, *BEARING)))
+    ahead = list(reversed(events_of(history, *BEARING_ON_GROUP)))
     for rest in events_of(history, Kind.REST_REACHED):
         while ahead and ahead[-1].at_us <= rest.at_us - open_us:
             tracker.feed(ahead.pop())

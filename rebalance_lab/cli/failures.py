@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.history.files import HistoryError
-from rebalance_lab.trials.fixture import FixtureConflict
+from rebalance_lab.subjects.zk_group.fixture import FixtureConflict
 from rebalance_lab.trials.lab import TrialError
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.world.errors import ZooKeeperError

@@ -17,7 +17,7 @@ from rebalance_lab.cli.failures import UNKNOWN, Failure, spoken
 from rebalance_lab.cli.options import Rules, RulesOption, ZooKeeperOption, key_values
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.history.events import Event, Kind
-from rebalance_lab.hosts.consumer import CONNECT, GROUP, Consumer, NotLeft, Partitions
+from rebalance_lab.roles.consumer import CONNECT, GROUP, Consumer, NotLeft, Partitions
 from rebalance_lab.wire.errors import InvalidFilter, UnsupportedFilter
 from rebalance_lab.world.live.security import BadSecurity
 from rebalance_lab.world.zk.connect_string import BadConnectString

@@ -9,7 +9,7 @@ import typer
 from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption, ZooKeeperOption
 from rebalance_lab.cli.terminal import print_json
-from rebalance_lab.trials.live_topics import create_topic
+from rebalance_lab.subjects.zk_group.live_topics import create_topic
 from rebalance_lab.world.zk.connect_string import BadConnectString
 from rebalance_lab.zkclient import ZkTimeoutException
 

@@ -5,14 +5,14 @@ Each is one write of the runner. Its zxid proves that it happened.
 
 from __future__ import annotations
 
+from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import Lab
 
 TOPIC = "topic"
 BROKER = "broker"
 
 
-async def set_topic(lab: Lab, topic: str, partitions: int) -> None:
+async def set_topic(lab: GroupLab, topic: str, partitions: int) -> None:
     """Create a topic, or let it grow to `partitions`."""
     before = lab.cluster.topics.get(topic, 0)
     fault = Injection(lab, TOPIC, topic, before=before, partitions=partitions)
@@ -21,14 +21,14 @@ async def set_topic(lab: Lab, topic: str, partitions: int) -> None:
     fault.ended()
 
 
-async def add_broker(lab: Lab, broker: int) -> None:
+async def add_broker(lab: GroupLab, broker: int) -> None:
     """Create a broker's znode."""
     fault = Injection(lab, BROKER, f"broker {broker}", comes=True)
     fault.bit(f"zxid {await lab.cluster.add_broker(broker)}: broker {broker} created")
     fault.ended()
 
 
-async def remove_broker(lab: Lab, broker: int) -> None:
+async def remove_broker(lab: GroupLab, broker: int) -> None:
     """Delete a broker's znode."""
     fault = Injection(lab, BROKER, f"broker {broker}", comes=False)
     fault.bit(f"zxid {await lab.cluster.remove_broker(broker)}: broker {broker} deleted")

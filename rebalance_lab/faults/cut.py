@@ -11,27 +11,25 @@ from __future__ import annotations
 
 from rebalance_lab.faults.silence import latest_end_ms
 from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import Lab, MemberHandle
+from rebalance_lab.trials.lab import AnyLab, AnyNode
 
 NAME = "cut"
 
 
-async def cut(
-    lab: Lab, member: MemberHandle, duration_ms: int, *, to_server: bool = True, to_client: bool = True
-) -> None:
-    """Cut off `member` for `duration_ms`, and record the proof. If one way is cut, the other keeps working."""
+async def cut(lab: AnyLab, node: AnyNode, duration_ms: int, *, to_server: bool = True, to_client: bool = True) -> None:
+    """Cut off `node` for `duration_ms`, and record the proof. If one way is cut, the other keeps working."""
     fault = Injection(
         lab,
         NAME,
-        member,
+        node,
         planned_ms=duration_ms,
         must_outlast_session=duration_ms > latest_end_ms(lab.plan, to_server=to_server),
         to_server=to_server,
         to_client=to_client,
     )
-    what = await member.process.cut(to_server=to_server, to_client=to_client)
+    what = await node.process.cut(to_server=to_server, to_client=to_client)
     await lab.sleep_ms(duration_ms)
-    lost = await member.process.heal()
+    lost = await node.process.heal()
     if lost is not None:
         fault.bit(f"{what}; {lost}")
     fault.ended()

@@ -5,14 +5,15 @@ The proof is that the second has started. What its registration meets, and when,
 
 from __future__ import annotations
 
+from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
+from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import Lab, MemberHandle, TrialError
-from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.trials.stage import TrialError
 
 NAME = "duplicate-id"
 
 
-async def join_as(lab: Lab, first: MemberHandle, options: MemberOptions) -> MemberHandle:
+async def join_as(lab: GroupLab, first: MemberHandle, options: MemberOptions) -> MemberHandle:
     """Start one more member with `options`, which give it the id of `first`. Raises TrialError if the ids differ."""
     fault = Injection(lab, NAME, first)
     second = await lab.start_member(options, wait=False)

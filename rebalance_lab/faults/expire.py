@@ -7,15 +7,15 @@ the session's end in the registry.
 from __future__ import annotations
 
 from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import Lab, MemberHandle
+from rebalance_lab.trials.lab import AnyLab, AnyNode
 
 NAME = "expire"
 
 
-async def expire(lab: Lab, member: MemberHandle) -> None:
-    """End the session of `member` without its knowledge, and record the proof."""
-    fault = Injection(lab, NAME, member, must_outlast_session=True)
-    how = await member.process.expire()
+async def expire(lab: AnyLab, node: AnyNode) -> None:
+    """End the session of `node` without its knowledge, and record the proof."""
+    fault = Injection(lab, NAME, node, must_outlast_session=True)
+    how = await node.process.expire()
     await lab.until(lambda: lab.closed(fault.session) is not None, f"the end of session {fault.session}")
     closed = lab.closed(fault.session)
     assert closed is not None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
+from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import Lab, MemberHandle
-from rebalance_lab.trials.members import AS_PLANNED, MemberOptions
 
 NAME = "join"
 
 
-async def join(lab: Lab, options: MemberOptions = AS_PLANNED) -> MemberHandle:
+async def join(lab: GroupLab, options: MemberOptions = AS_PLANNED) -> MemberHandle:
     """Start the next member, wait for its first rebalance, and record the proof that it came."""
     fault = Injection(lab, NAME, f"m{len(lab.members) + 1}")
     member = await lab.start_member(options)

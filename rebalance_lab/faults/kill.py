@@ -6,13 +6,13 @@ Its session stays at the server until it expires. The proof is that the process 
 from __future__ import annotations
 
 from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import Lab, MemberHandle
+from rebalance_lab.trials.lab import AnyLab, AnyNode
 
 NAME = "kill"
 
 
-async def kill(lab: Lab, member: MemberHandle) -> None:
-    """Kill `member`, and record the proof."""
-    fault = Injection(lab, NAME, member)
-    fault.bit(await member.process.kill())
+async def kill(lab: AnyLab, node: AnyNode) -> None:
+    """Kill `node`, and record the proof."""
+    fault = Injection(lab, NAME, node)
+    fault.bit(await node.process.kill())
     fault.ended()

@@ -6,8 +6,8 @@ behind the zxid of that write.
 
 from __future__ import annotations
 
+from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.plan import Plan, PlanError
 
 NAME = "lag"
@@ -34,7 +34,7 @@ def lag_possible(plan: Plan) -> None:
 class Lag:
     """A server that lags, from `begin` to `end`."""
 
-    def __init__(self, lab: Lab, server: str, delay_ms: int) -> None:
+    def __init__(self, lab: GroupLab, server: str, delay_ms: int) -> None:
         self._lab = lab
         self._server = server
         self._delay_ms = delay_ms

@@ -7,15 +7,15 @@ dropped.
 from __future__ import annotations
 
 from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import Lab, MemberHandle
+from rebalance_lab.trials.lab import AnyLab, AnyNode
 
 NAME = "lose-reply"
 
 
-async def lose_reply(lab: Lab, member: MemberHandle, created: str = "") -> None:
+async def lose_reply(lab: AnyLab, node: AnyNode, created: str = "") -> None:
     """Lose the reply to the member's next request, or, with `created`, to its next create of a znode whose path
     contains this. Returns when that has happened: the member must have something to request meanwhile."""
-    fault = Injection(lab, NAME, member)
-    proof = await member.process.lose_next_reply(created)
+    fault = Injection(lab, NAME, node)
+    proof = await node.process.lose_next_reply(created)
     fault.bit(f"{proof}; it told of a znode created in {created}" if created else proof)
     fault.ended()

@@ -6,8 +6,8 @@ than a conflict (defect F7). The proof is the zxids of its create and delete.
 
 from __future__ import annotations
 
+from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import Lab
 
 NAME = "obstacle"
 
@@ -15,7 +15,7 @@ NAME = "obstacle"
 class Obstacle:
     """`begin` it before the topic's first claim; `end` removes it."""
 
-    def __init__(self, lab: Lab, topic: str) -> None:
+    def __init__(self, lab: GroupLab, topic: str) -> None:
         self._lab = lab
         self._topic = topic
         self._fault: Injection | None = None

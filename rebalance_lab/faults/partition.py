@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.lab import AnyLab
 from rebalance_lab.trials.stage import TrialError
 
 NAME = "partition"
@@ -25,7 +25,7 @@ class PartitionableServers(Protocol):
     async def serving(self, name: str) -> bool: ...
 
 
-async def partition(lab: Lab, server: str, duration_ms: int) -> None:
+async def partition(lab: AnyLab, server: str, duration_ms: int) -> None:
     """Cut off `server` from its peers for `duration_ms`, and record the proof."""
     servers = lab.servers
     if not isinstance(servers, PartitionableServers):

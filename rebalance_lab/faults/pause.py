@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from rebalance_lab.faults.silence import latest_end_ms
 from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import Lab, MemberHandle
+from rebalance_lab.trials.lab import AnyLab, AnyNode
 
 NAME = "pause"
 
 
-async def pause(lab: Lab, member: MemberHandle, duration_ms: int) -> None:
-    """Pause `member` for `duration_ms`, and record the proof."""
+async def pause(lab: AnyLab, node: AnyNode, duration_ms: int) -> None:
+    """Pause `node` for `duration_ms`, and record the proof."""
     outlasts = duration_ms > latest_end_ms(lab.plan)
-    fault = Injection(lab, NAME, member, planned_ms=duration_ms, must_outlast_session=outlasts)
+    fault = Injection(lab, NAME, node, planned_ms=duration_ms, must_outlast_session=outlasts)
     bites = lab.plan.plant != "pause-that-does-not-bite"
-    fault.bit(await member.process.pause() if bites else "planted: nothing was stopped")
+    fault.bit(await node.process.pause() if bites else "planted: nothing was stopped")
     await lab.sleep_ms(10 * duration_ms if lab.plan.plant == "pause-that-overstays" else duration_ms)
     fault.ended()
     if bites:
         await lab.tasks.sleep(1)  # histories are ordered by time: the end stands before what follows it
-        await member.process.resume()
+        await node.process.resume()

@@ -8,13 +8,13 @@ was seen dead, or stopped.
 from __future__ import annotations
 
 from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.lab import AnyLab
 
 KILL = "server-kill"
 PAUSE = "server-pause"
 
 
-async def kill_server(lab: Lab, name: str, down_ms: int) -> None:
+async def kill_server(lab: AnyLab, name: str, down_ms: int) -> None:
     """Kill a server, and start it again after `down_ms`. Returns when it serves and there is a leader."""
     fault = Injection(lab, KILL, name, planned_ms=down_ms, leads=await lab.servers.leader() == name)
     fault.bit(await lab.servers.kill(name))
@@ -24,7 +24,7 @@ async def kill_server(lab: Lab, name: str, down_ms: int) -> None:
     fault.ended()
 
 
-async def pause_server(lab: Lab, name: str, duration_ms: int) -> None:
+async def pause_server(lab: AnyLab, name: str, duration_ms: int) -> None:
     """Pause a server for `duration_ms`. Returns when there is a leader again."""
     fault = Injection(lab, PAUSE, name, planned_ms=duration_ms, leads=await lab.servers.leader() == name)
     fault.bit(await lab.servers.pause(name))
@@ -34,7 +34,7 @@ async def pause_server(lab: Lab, name: str, duration_ms: int) -> None:
     fault.ended()
 
 
-async def restart_servers(lab: Lab, down_ms: int) -> None:
+async def restart_servers(lab: AnyLab, down_ms: int) -> None:
     """Kill and start every server, one after another, as an upgrade does."""
     for name in lab.servers.names:
         await kill_server(lab, name, down_ms)

@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.trials.lab import Lab, MemberHandle
-from rebalance_lab.trials.members import AS_PLANNED, MemberOptions
+from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
+from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
 
 
 async def storm(
-    lab: Lab,
+    lab: GroupLab,
     joins: int,
     leaving: Sequence[MemberHandle],
     spread_ms: int = 0,
@@ -39,7 +39,7 @@ async def storm(
     return [comer.result() for comer in comers]
 
 
-async def flap(lab: Lab, times: int, up_ms: int, down_ms: int, options: MemberOptions = AS_PLANNED) -> None:
+async def flap(lab: GroupLab, times: int, up_ms: int, down_ms: int, options: MemberOptions = AS_PLANNED) -> None:
     """A member comes and leaves `times` times; it stays and is away for the given times."""
     for _ in range(times):
         member = await join(lab, options)

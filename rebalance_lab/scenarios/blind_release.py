@@ -17,14 +17,15 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.silence import latest_end_ms, pause_keeps_session, pause_outlives_session
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.shares import attempt_ms, retries_end_ms, shares_of
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
-from rebalance_lab.trials.shares import attempt_ms, retries_end_ms, shares_of
 
 
-async def blind_release(lab: Lab) -> None:
+async def blind_release(lab: GroupLab) -> None:
     checks = {"check.owner.before.delete": "true"} if lab.plan.parameters["check_owner"] else {}
     await lab.prepare()
     lab.phase("joining")
@@ -84,6 +85,7 @@ def stops_by_then(plan: Plan) -> bool:
 SCENARIO = register(
     Scenario(
         name="blind-release",
+        subject=ZK_GROUP,
         summary="a member wakes in the middle of a release and deletes owner znodes that belong to others by now",
         claims=(),
         parameters=(

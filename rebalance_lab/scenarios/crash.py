@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
-async def crash(lab: Lab) -> None:
+async def crash(lab: GroupLab) -> None:
     await lab.prepare()
     lab.phase("joining")
     first, *_ = await lab.start_members(lab.plan.number("members"))
@@ -39,6 +40,7 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="crash",
+        subject=ZK_GROUP,
         summary="a member's process is killed; its registration and owner znodes vanish with its session",
         claims=("Z1",),
         parameters=common_parameters(),

@@ -13,15 +13,16 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.cut import cut
 from rebalance_lab.faults.silence import cut_keeps_session, cut_outlives_session
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 WAYS = {"both": (True, True), "to_server": (True, False), "to_client": (False, True)}
 
 
-async def cut_off(lab: Lab) -> None:
+async def cut_off(lab: GroupLab) -> None:
     to_server, to_client = WAYS[lab.plan.text("way")]
     cut_ms = lab.plan.number("cut_ms")
     await lab.prepare()
@@ -63,6 +64,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="cut",
+        subject=ZK_GROUP,
         summary="a member is cut off from ZooKeeper past its session, and keeps working beside its successor",
         claims=(),
         parameters=(

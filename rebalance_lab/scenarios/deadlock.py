@@ -19,11 +19,13 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.lag import Lag, lag_possible
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.trials.lab import START_LIMIT_MS, Lab
-from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, PlanError, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.shares import attempt_ms, shares_of
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.lab import START_LIMIT_MS
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, register, usual
-from rebalance_lab.trials.shares import attempt_ms, shares_of
 from rebalance_lab.trials.stage import LAGGARD
 
 #: Both members share a process: a join at a given moment cannot wait for an interpreter to start.
@@ -37,7 +39,7 @@ CURES = {
 }
 
 
-async def deadlock(lab: Lab) -> None:
+async def deadlock(lab: GroupLab) -> None:
     properties = {"keep.claims.on.conflict": lab.plan.text("keep").lower(), **CURES[lab.plan.text("cure")]}
     prompt = tuple(name for name in lab.servers.names if name != LAGGARD)
     slow = MemberOptions(servers=(LAGGARD,), properties=properties, shares_process=COMERS)
@@ -60,7 +62,7 @@ async def deadlock(lab: Lab) -> None:
     await lab.close()
 
 
-async def collide(lab: Lab, slow: MemberOptions, quick: MemberOptions) -> None:
+async def collide(lab: GroupLab, slow: MemberOptions, quick: MemberOptions) -> None:
     """The second member joins when the first has only its last partition left to claim, and takes it."""
     last, lag_ms = lab.plan.number("partitions") - 1, lab.plan.number("lag_ms")
     limit_ms = START_LIMIT_MS + lag_ms * lab.plan.number("partitions")
@@ -123,6 +125,7 @@ def claims_are_soon_made(plan: Plan) -> bool:
 SCENARIO = register(
     Scenario(
         name="deadlock",
+        subject=ZK_GROUP,
         summary="two members that keep their claims on a conflict wait for each other forever",
         claims=("Z16",),
         parameters=(

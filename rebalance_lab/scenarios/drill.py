@@ -17,8 +17,9 @@ from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.silence import pause_outlives_session
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Parameter, Plan, PlanError, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 #: A short pause is the session divided by this: a pause of up to a third never ends the session (`zombie`).
@@ -28,7 +29,7 @@ SHORT = 4
 GO = 4
 
 
-async def drill(lab: Lab) -> None:
+async def drill(lab: GroupLab) -> None:
     members = lab.plan.number("members")
     await lab.prepare()
     for number in range(members):
@@ -45,7 +46,7 @@ async def drill(lab: Lab) -> None:
     await lab.close()
 
 
-async def pauses(lab: Lab) -> None:
+async def pauses(lab: GroupLab) -> None:
     """Two members are paused, for less than the session and then for longer."""
     short_ms = lab.plan.number("session_timeout_ms") // SHORT
     for duration_ms in (short_ms, lab.plan.number("pause_ms")):
@@ -55,7 +56,7 @@ async def pauses(lab: Lab) -> None:
             await lab.rest(f"{member.actor} is back")
 
 
-async def goings(lab: Lab, members: int) -> None:
+async def goings(lab: GroupLab, members: int) -> None:
     """Two members leave and two are killed; each gets a successor."""
     first, second, *others = lab.members
     for member, go, change in (
@@ -95,6 +96,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="drill",
+        subject=ZK_GROUP,
         summary="one after another, members are paused, leave and are killed, two of each; real members may take part",
         claims=(),
         parameters=(

@@ -13,13 +13,14 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.duplicate_id import join_as
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
-async def duplicate_id(lab: Lab) -> None:
+async def duplicate_id(lab: GroupLab) -> None:
     plan = lab.plan
     properties = {"consumer.id": "same", "check.session.of.own.node": plan.text("check_session").lower()}
     named = MemberOptions(properties=properties)
@@ -53,6 +54,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="duplicate-id",
+        subject=ZK_GROUP,
         summary="two consumers have the same consumer.id: the second waits forever, without an error",
         claims=(),
         parameters=(

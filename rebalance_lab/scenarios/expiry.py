@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.expire import expire
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
-async def expiry(lab: Lab) -> None:
+async def expiry(lab: GroupLab) -> None:
     await lab.prepare()
     lab.phase("joining")
     victim, *_ = await lab.start_members(lab.plan.number("members"))
@@ -41,6 +42,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="expiry",
+        subject=ZK_GROUP,
         summary="the server ends the session of a member that is alive and connected",
         claims=(),
         parameters=common_parameters(),

@@ -14,13 +14,14 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.shares import attempt_ms, retries_end_ms, shares_of
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
-from rebalance_lab.trials.shares import attempt_ms, retries_end_ms, shares_of
 
 
-async def fast_restart(lab: Lab) -> None:
+async def fast_restart(lab: GroupLab) -> None:
     await lab.prepare()
     lab.phase("joining")
     old = await lab.start_member()
@@ -60,6 +61,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="fast-restart",
+        subject=ZK_GROUP,
         summary="a killed consumer is restarted at once, meets the znodes of its old session, and gives up",
         claims=(),
         parameters=(

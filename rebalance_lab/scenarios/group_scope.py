@@ -12,18 +12,19 @@ from __future__ import annotations
 
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.shares import topics_may_differ
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
-from rebalance_lab.trials.shares import topics_may_differ
 
 READS_A = MemberOptions(streams={"a": 1})
 READS_B = MemberOptions(streams={"b": 1})
 NAME_NO_GROUP = (MemberOptions(streams={"a": 1}, group=""), MemberOptions(streams={"b": 1}, group=""))
 
 
-async def group_scope(lab: Lab) -> None:
+async def group_scope(lab: GroupLab) -> None:
     partitions = lab.plan.number("partitions")
     await lab.prepare({"a": partitions, "b": partitions})
     lab.phase("joining")
@@ -54,6 +55,7 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="group-scope",
+        subject=ZK_GROUP,
         summary="readers of one topic stop for a member that reads another topic; two members name no group",
         claims=("Z14", "Z15a"),
         parameters=common_parameters(members=3, topic="a"),

@@ -11,12 +11,13 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.cluster import set_topic
 from rebalance_lab.faults.join import join
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
-async def growth(lab: Lab) -> None:
+async def growth(lab: GroupLab) -> None:
     topic, partitions = lab.plan.text("topic"), lab.plan.number("partitions") + lab.plan.number("more")
     await lab.prepare()
     lab.phase("joining")
@@ -48,6 +49,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="growth",
+        subject=ZK_GROUP,
         summary="a topic gets more partitions in the middle of a rebalance",
         claims=(),
         parameters=(

@@ -25,13 +25,14 @@ from rebalance_lab.faults.cluster import add_broker, remove_broker
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
-async def herd(lab: Lab) -> None:
+async def herd(lab: GroupLab) -> None:
     members, per_process = lab.plan.number("members"), lab.plan.number("per_process")
     await lab.prepare()
     lab.phase("joining")
@@ -55,7 +56,7 @@ async def herd(lab: Lab) -> None:
     await lab.close()
 
 
-async def changes(lab: Lab, members: int, cure: dict[str, str]) -> None:
+async def changes(lab: GroupLab, members: int, cure: dict[str, str]) -> None:
     """Every kind of change once. The group is at rest before each."""
     lab.phase("one joins", change="join", members=members)
     comer = await join(lab, MemberOptions(properties=cure))
@@ -89,6 +90,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="herd",
+        subject=ZK_GROUP,
         summary="one member or broker comes or goes; every member stops and reads everything",
         claims=("Z7a", "Z7b", "Z7c"),
         parameters=(

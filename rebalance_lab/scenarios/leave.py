@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
-async def clean_leave(lab: Lab) -> None:
+async def clean_leave(lab: GroupLab) -> None:
     await lab.prepare()
     lab.phase("joining")
     first, *_ = await lab.start_members(lab.plan.number("members"))
@@ -39,6 +40,7 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="leave",
+        subject=ZK_GROUP,
         summary="a member leaves cleanly; the others take its partitions at once",
         claims=(),
         parameters=(

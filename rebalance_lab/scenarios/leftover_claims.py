@@ -13,14 +13,15 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.obstacle import Obstacle
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.shares import topics_may_differ
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
-from rebalance_lab.trials.shares import topics_may_differ
 
 
-async def leftover_claims(lab: Lab) -> None:
+async def leftover_claims(lab: GroupLab) -> None:
     plan = lab.plan
     topics = {"t1": plan.number("partitions"), "t2": 1}
     undo = {"undo.failed.claims": plan.text("undo").lower()}
@@ -57,6 +58,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="leftover-claims",
+        subject=ZK_GROUP,
         summary="an error interrupts a member's claims; their owner znodes stay, and no member works on them",
         claims=(),
         parameters=(

@@ -11,15 +11,16 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.lose_reply import lose_reply
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Plan, PlanError, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, register, usual
 from rebalance_lab.wire.paths import owners_path
 from rebalance_lab.world.zk.server_list import JAVA_WAITS
 
 
-async def lost_reply(lab: Lab) -> None:
+async def lost_reply(lab: GroupLab) -> None:
     await lab.prepare()
     lab.phase("joining")
     victim = await lab.start_member(MemberOptions(proxied=True))
@@ -64,6 +65,7 @@ def _reconnect_ms() -> int:
 SCENARIO = register(
     Scenario(
         name="lost-reply",
+        subject=ZK_GROUP,
         summary="the reply to a member's claim is lost after the server has created the owner znode",
         claims=(),
         parameters=common_parameters(),

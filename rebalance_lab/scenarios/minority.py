@@ -11,14 +11,15 @@ from __future__ import annotations
 
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.partition import partition
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 from rebalance_lab.trials.stage import LAGGARD
 
 
-async def minority(lab: Lab) -> None:
+async def minority(lab: GroupLab) -> None:
     cut_ms = lab.plan.number("cut_ms")
     await lab.prepare()
     lab.phase("joining")
@@ -49,6 +50,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="minority",
+        subject=ZK_GROUP,
         summary="a ZooKeeper server is cut off from the others; its member keeps working beside its successor",
         claims=(),
         parameters=(

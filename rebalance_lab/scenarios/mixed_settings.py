@@ -12,14 +12,15 @@ from __future__ import annotations
 from rebalance_lab.assignors import ASSIGNORS
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.shares import shares_of
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
-from rebalance_lab.trials.shares import shares_of
 
 
-async def mixed_settings(lab: Lab) -> None:
+async def mixed_settings(lab: GroupLab) -> None:
     second = "range" if lab.plan.control else lab.plan.text("second")
     await lab.prepare()
     lab.phase("joining")
@@ -49,6 +50,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="mixed-settings",
+        subject=ZK_GROUP,
         summary="one member deals by range, another by round robin: their shares collide and leave a gap",
         claims=(),
         parameters=(

@@ -9,12 +9,13 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
-async def rolling_restart(lab: Lab) -> None:
+async def rolling_restart(lab: GroupLab) -> None:
     members = lab.plan.number("members")
     await lab.prepare()
     lab.phase("joining")
@@ -44,6 +45,7 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="rolling-restart",
+        subject=ZK_GROUP,
         summary="every member is restarted once: 2n(n-1) notifications and n(2n-1) rebalances",
         claims=(),
         parameters=common_parameters(rebalance_max_retries=10),

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
-async def rule(lab: Lab) -> None:
+async def rule(lab: GroupLab) -> None:
     members = 1 if lab.plan.control else lab.plan.number("members")
     await lab.prepare()
     for number in range(members):
@@ -27,7 +28,7 @@ async def rule(lab: Lab) -> None:
     await lab.close()
 
 
-def by_rule(lab: Lab, members: int) -> list[list[tuple[str, int]]]:
+def by_rule(lab: GroupLab, members: int) -> list[list[tuple[str, int]]]:
     """The partitions of each member by N = ceil(P/C), in the order of the members' ids."""
     partitions, topic = lab.plan.number("partitions"), lab.plan.text("topic")
     size = -(-partitions // members)
@@ -43,6 +44,7 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="rule",
+        subject=ZK_GROUP,
         summary="which member owns what by N = ceil(P/C), and by range as shipped",
         claims=("Z5b",),
         parameters=common_parameters(partitions=10),

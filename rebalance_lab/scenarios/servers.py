@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.server import kill_server, pause_server, restart_servers
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Parameter, Plan, PlanError, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import SESSION_TICKS, Scenario, register, usual
 from rebalance_lab.world.zk.server_list import JAVA_WAITS
 
 
-async def servers(lab: Lab) -> None:
+async def servers(lab: GroupLab) -> None:
     down_ms = lab.plan.number("down_ms")
     await lab.prepare()
     lab.phase("joining")
@@ -37,7 +38,7 @@ async def servers(lab: Lab) -> None:
     await lab.close()
 
 
-async def target(lab: Lab) -> str:
+async def target(lab: GroupLab) -> str:
     """The server to which the fault happens."""
     leader = await lab.servers.leader()
     if lab.plan.text("target") == "leader":
@@ -71,6 +72,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="servers",
+        subject=ZK_GROUP,
         summary="a ZooKeeper server is killed or paused, or all servers are restarted in turn",
         claims=(),
         parameters=(

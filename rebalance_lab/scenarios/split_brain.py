@@ -19,18 +19,19 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.lag import Lag, lag_possible
-from rebalance_lab.trials.lab import Lab, MemberHandle
-from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.shares import retries_end_ms, shares_of
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
-from rebalance_lab.trials.shares import retries_end_ms, shares_of
 from rebalance_lab.trials.stage import LAGGARD
 
 #: The others share a process: a join at a given moment cannot wait for an interpreter to start.
 QUICK = "quick"
 
 
-async def split_brain(lab: Lab) -> None:
+async def split_brain(lab: GroupLab) -> None:
     await lab.prepare()
     prompt = tuple(name for name in lab.servers.names if name != LAGGARD)
     quick = MemberOptions(servers=prompt, shares_process=QUICK)
@@ -53,7 +54,7 @@ async def split_brain(lab: Lab) -> None:
     await lab.close()
 
 
-async def two_joins(lab: Lab, late: MemberHandle, quick: MemberOptions) -> None:
+async def two_joins(lab: GroupLab, late: MemberHandle, quick: MemberOptions) -> None:
     """The second member comes a while after `late` has begun to rebalance for the first one. If its server lags,
     `late` learns of the first join when that is long over, and of the second too late."""
     async with lab.tasks.scope("joins") as scope:
@@ -100,6 +101,7 @@ def past_shown_until_ms(plan: Plan) -> int:
 SCENARIO = register(
     Scenario(
         name="split-brain",
+        subject=ZK_GROUP,
         summary="a lagging ZooKeeper server shows one member an old list, so it deals differently from the others",
         claims=("Z8",),
         parameters=(

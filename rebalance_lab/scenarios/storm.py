@@ -11,12 +11,13 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.storm import storm
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
-async def storm_over(lab: Lab) -> None:
+async def storm_over(lab: GroupLab) -> None:
     await lab.prepare()
     lab.phase("joining")
     await lab.start_members(lab.plan.number("members"))
@@ -44,6 +45,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="storm",
+        subject=ZK_GROUP,
         summary="many members come and go within a moment",
         claims=(),
         parameters=(

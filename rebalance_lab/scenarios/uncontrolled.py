@@ -20,18 +20,19 @@ from __future__ import annotations
 
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.shares import attempt_ms, retries_end_ms, shares_of
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
-from rebalance_lab.trials.shares import attempt_ms, retries_end_ms, shares_of
 
 #: The longest time of one attempt: 22 requests of 4 ms at the default latencies. It allows for live trials on a
 #: machine that is not idle.
 ATTEMPT_MS, LIVE_ATTEMPT_MS = 100, 200
 
 
-async def uncontrolled(lab: Lab) -> None:
+async def uncontrolled(lab: GroupLab) -> None:
     stop_ms = 0 if lab.plan.control else lab.plan.number("slow_stop_ms")
     await lab.prepare()
     lab.phase("joining")
@@ -66,6 +67,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="uncontrolled",
+        subject=ZK_GROUP,
         summary="a member uses up its retries before another lets go; its share stays unowned, unnoticed",
         claims=("Z9",),
         parameters=(

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import MemberOptions
-from rebalance_lab.trials.plan import Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
-async def unequal_topics(lab: Lab) -> None:
+async def unequal_topics(lab: GroupLab) -> None:
     partitions, topic = lab.plan.number("partitions"), lab.plan.text("topic")
     await lab.prepare({topic: partitions, "another": partitions})
     lab.phase("joining")
@@ -39,6 +40,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="unequal-topics",
+        subject=ZK_GROUP,
         summary="a member with one topic more joins under round robin, and the whole group stops",
         claims=(),
         parameters=common_parameters(assignor="roundrobin"),

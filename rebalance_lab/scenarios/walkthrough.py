@@ -11,9 +11,10 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import AS_PLANNED, MemberOptions
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 #: The partitions of the living members after each step according to the article, in the order of their joins.
@@ -21,7 +22,7 @@ JOINS = ("0,1,2", "0,1|2", "0|1|2", "0|1|2|")
 LEAVES = ("0|1|2", "0,1|2", "0,1,2")
 
 
-async def walkthrough(lab: Lab) -> None:
+async def walkthrough(lab: GroupLab) -> None:
     by_filter = MemberOptions(whitelist=lab.plan.text("topic"))
     options = by_filter if lab.plan.parameters["filter"] else AS_PLANNED
     await lab.prepare()
@@ -40,7 +41,7 @@ async def walkthrough(lab: Lab) -> None:
     await lab.close()
 
 
-def published(lab: Lab, row: str) -> list[list[tuple[str, int]]]:
+def published(lab: GroupLab, row: str) -> list[list[tuple[str, int]]]:
     """A row as checks read it: the partitions that each living member owns."""
     topic = lab.plan.text("topic")
     return [[(topic, int(number)) for number in owned.split(",") if number] for owned in row.split("|")]
@@ -54,6 +55,7 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="walkthrough",
+        subject=ZK_GROUP,
         summary="members join one by one and leave again; the article states the owners after each step",
         claims=("Z3", "Z5a", "Z6"),
         parameters=(

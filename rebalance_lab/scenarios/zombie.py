@@ -16,12 +16,13 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.silence import pause_keeps_session, pause_outlives_session
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
 
 
-async def zombie(lab: Lab) -> None:
+async def zombie(lab: GroupLab) -> None:
     pause_ms = lab.plan.number("pause_ms")
     await lab.prepare()
     lab.phase("joining")
@@ -69,6 +70,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 SCENARIO = register(
     Scenario(
         name="zombie",
+        subject=ZK_GROUP,
         summary="a member is paused past its session, wakes, and works beside its successor",
         claims=("Z10",),
         parameters=(

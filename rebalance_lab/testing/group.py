@@ -10,15 +10,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rebalance_lab.hosts.spec import MemberSpec
+from rebalance_lab.roles.member import MemberSpec
+from rebalance_lab.subjects.zk_group.fixture import broker_znode
+from rebalance_lab.subjects.zk_group.subject import common_parameters, legal_name
 from rebalance_lab.testing.ensemble import LIMIT_S, POLL_S, ZooKeeperEnsemble
 from rebalance_lab.testing.registry import Registry
 from rebalance_lab.testing.settling import Told, gave_up, in_registry, unsettled
-from rebalance_lab.trials.fixture import broker_znode
 from rebalance_lab.trials.lab import QUIET_LEAST_MS
 from rebalance_lab.trials.live_processes import EventFile, HostProcess
-from rebalance_lab.trials.plan import PlanError, Settings, common_parameters, value_text
-from rebalance_lab.trials.scenario import legal_name, one_of, within_ticks
+from rebalance_lab.trials.plan import PlanError, Settings, value_text
+from rebalance_lab.trials.scenario import one_of, within_ticks
 from rebalance_lab.wire.paths import broker_path, topic_path
 from rebalance_lab.wire.payloads import topic_payload
 from rebalance_lab.world.live.processes import RunState, run_state, wait_for_state

@@ -66,7 +66,7 @@ class Told:
 
     def unrest(self) -> str | None:
         """Why it has something to do yet, by itself; None when it has not."""
-        state = self.tracker.members.get(self.actor)
+        state = self.tracker.nodes.get(self.actor)
         if state is None:
             return "it has not come yet"
         busy = state.busy({})

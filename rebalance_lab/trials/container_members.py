@@ -1,4 +1,4 @@
-"""Members in containers of their own, with docker as the means of faults."""
+"""Nodes in containers of their own, with docker as the means of faults."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from rebalance_lab.hosts.spec import Command, Expire, Leave, MemberSpec, Start
 from rebalance_lab.kernel import Future
+from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, Start
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.containers.contained import KILLED
 from rebalance_lab.world.containers.member import TRIAL_DIR, ProcessContainer
@@ -17,7 +17,7 @@ from rebalance_lab.world.live.processes import RunState
 
 T = TypeVar("T")
 
-#: Members that left have closed their sessions; their interpreters end a moment later.
+#: Nodes that left have closed their sessions; their interpreters end a moment later.
 END_LIMIT_S = 30.0
 
 #: Runs a blocking call in a thread, and returns a future of the kernel.
@@ -25,22 +25,22 @@ Threads = Callable[[Callable[[], Any], str], Future[Any]]
 
 
 class ContainerHost:
-    """A container with the members in it (`hosts.member`)."""
+    """A container with the nodes in it (`roles.main`)."""
 
     def __init__(
-        self, name: str, specs: list[MemberSpec], folder: Path, make: Callable[[str, list[str]], ProcessContainer]
+        self, name: str, specs: list[NodeSpec], folder: Path, make: Callable[[str, list[str]], ProcessContainer]
     ) -> None:
         self.name = name
-        self.members = [spec.actor for spec in specs]
+        self.nodes = [spec.actor for spec in specs]
         self.may_end = False
         self._log = folder / f"{name}.stderr"
         (folder / f"{name}.spec").write_bytes(msgspec.json.encode(specs))
-        self.container = make(name, ["python", "-m", "rebalance_lab.hosts.member", str(TRIAL_DIR / f"{name}.spec")])
+        self.container = make(name, ["python", "-m", "rebalance_lab.roles.main", str(TRIAL_DIR / f"{name}.spec")])
 
-    def start(self, spec: MemberSpec) -> None:
-        """Start a further member in it."""
-        self.members.append(spec.actor)
-        self.tell(Start(spec))
+    def start(self, spec: NodeSpec) -> None:
+        """Start a further node in it."""
+        self.nodes.append(spec.actor)
+        self.tell(Start(msgspec.Raw(msgspec.json.encode(spec))))
 
     def tell(self, command: Command) -> None:
         """Write a command to its standard input. Raises TrialError if it has ended."""
@@ -68,8 +68,8 @@ class ContainerHost:
             self.container.remove()
 
 
-class ContainerMember:
-    """The faults' handle on a member (`trials.stage.ProcessHandle`). Docker cuts both ways or none, and cannot lose a
+class ContainerNode:
+    """The faults' handle on a node (`trials.stage.ProcessHandle`). Docker cuts both ways or none, and cannot lose a
     single reply."""
 
     def __init__(self, actor: str, host: ContainerHost, threads: Threads) -> None:
@@ -108,7 +108,7 @@ class ContainerMember:
 
     def ask_to_leave(self) -> None:
         self.host.may_end = True
-        if len(self.host.members) > 1:
+        if len(self.host.nodes) > 1:
             self.host.tell(Leave(self.actor))
         else:
             self.host.container.signal("SIGTERM")
@@ -118,8 +118,8 @@ class ContainerMember:
         return f"container {self.host.name} was told to close the session of {self.actor} on a second connection"
 
     def _own_container(self) -> ProcessContainer:
-        if len(self.host.members) > 1:
-            others = ", ".join(each for each in self.host.members if each != self.actor)
+        if len(self.host.nodes) > 1:
+            others = ", ".join(each for each in self.host.nodes if each != self.actor)
             raise TrialError(f"{self.actor} shares container {self.host.name} with {others}: give it one of its own")
         return self.host.container
 

@@ -1,4 +1,4 @@
-"""A stage in containers: servers and members in containers of their own, on networks that docker can
+"""A stage in containers: servers and nodes in containers of their own, on networks that docker can
 cut."""
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import structlog
 
 from rebalance_lab.kernel import Future
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.trials.container_members import ContainerHost, ContainerMember
+from rebalance_lab.trials.container_members import ContainerHost, ContainerNode
 from rebalance_lab.trials.container_servers import ContainerServers
 from rebalance_lab.trials.live_processes import EventFile
 from rebalance_lab.trials.live_stage import FOLLOW_PERIOD_US, LiveStage
-from rebalance_lab.trials.members import MemberOptions, member_spec
 from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.stage import NodeOptions
 from rebalance_lab.trials.versions import source_digest
 from rebalance_lab.world.containers.engine import LAB_IMAGE, ZOOKEEPER_IMAGE, Engine
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
@@ -69,13 +69,13 @@ class ContainerStage(LiveStage):
 
     def _let_refused_end(self) -> None:
         for host in self._hosts.values():
-            host.may_end = host.may_end or self.tracker.refused(host.members)
+            host.may_end = host.may_end or self.tracker.refused(host.nodes)
 
-    def start_member(self, actor: str, options: MemberOptions) -> ContainerMember:
-        """Start a member, in a container of its own or in a shared one. Raises TrialError, ContainersError."""
+    def start(self, actor: str, options: NodeOptions) -> ContainerNode:
+        """Start a node, in a container of its own or in a shared one. Raises TrialError, ContainersError."""
         connect = self._connect(options.servers or self.servers.names)
         events = f"{actor}.jsonl"
-        spec = member_spec(self.plan, actor, options, connect=connect, events=str(TRIAL_DIR / events))
+        spec = options.spec(self.plan, actor, connect=connect, events=str(TRIAL_DIR / events))
         name = options.shares_process or actor
         host = self._hosts.get(name)
         if host is None:
@@ -83,19 +83,19 @@ class ContainerStage(LiveStage):
         else:
             host.start(spec)
         self._files.append(EventFile(self.folder / events))
-        return ContainerMember(actor, host, self._in_thread)
+        return ContainerNode(actor, host, self._in_thread)
 
     def _container(self, name: str, command: list[str]) -> ProcessContainer:
         return ProcessContainer(self._engine, name, self._network, self.folder, command)
 
     def wait_for_processes(self) -> None:
-        """Wait until the containers of members that left have ended. Raises TrialError for one that ended badly."""
+        """Wait until the containers of nodes that left have ended. Raises TrialError for one that ended badly."""
         self._let_refused_end()
         for host in self._hosts.values():
             host.wait()
 
     def end_processes(self) -> None:
-        """Remove every member's container; its output stays."""
+        """Remove every node's container; its output stays."""
         super().end_processes()
         for host in self._hosts.values():
             host.end()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rebalance_lab.history.events import Kind, Layer
-from rebalance_lab.trials.lab import Lab, MemberHandle
+from rebalance_lab.trials.lab import AnyLab, AnyNode, NodeHandle
 
 
 class Injection:
@@ -15,17 +15,17 @@ class Injection:
 
     def __init__(
         self,
-        lab: Lab,
+        lab: AnyLab,
         fault: str,
-        target: str | MemberHandle,
+        target: str | AnyNode,
         *,
         planned_ms: int = 0,
         must_outlast_session: bool = False,
         **detail: object,
     ) -> None:
         self._recorder = lab.recorder
-        victim = target.state if isinstance(target, MemberHandle) and target.started else None
-        actor = target.actor if isinstance(target, MemberHandle) else target
+        victim = target.state if isinstance(target, NodeHandle) and target.started else None
+        actor = target.actor if isinstance(target, NodeHandle) else target
         self._fault: dict[str, object] = {"fault": fault, "target": actor}
         self.session = victim.session if victim is not None else None
         _, self._began = self._recorder.emit(

@@ -20,7 +20,6 @@ from rebalance_lab.history.files import Trial, digest, merge, read_events, seal
 from rebalance_lab.history.recorder import RecorderFailed
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.trials.foreign import foreign_stage
-from rebalance_lab.trials.lab import Lab
 from rebalance_lab.trials.live_servers import LiveServers
 from rebalance_lab.trials.live_stage import LiveStage
 from rebalance_lab.trials.plan import Plan
@@ -71,7 +70,7 @@ def _play(plan: Plan, live: LiveKernel, stage: LiveStage) -> None:
     try:
         follower = live.kernel.host(stage.follow(), "follow")
         with suppress(GaveUp):
-            live.run(play(Lab(plan, stage)), f"scenario {plan.scenario}")
+            live.run(play(plan, stage), f"scenario {plan.scenario}")
             stage.wait_for_processes()
         follower.cancel("the trial has ended")
     finally:

@@ -1,4 +1,4 @@
-"""Members' OS processes, and the files that they write, as the runner sees them."""
+"""Nodes' OS processes, and the files that they write, as the runner sees them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from typing import Protocol
 import msgspec
 
 from rebalance_lab.history.events import Event, decode
-from rebalance_lab.hosts.spec import Command, Expire, Leave, MemberSpec, Start
 from rebalance_lab.kernel import Kernel
+from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, Start
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.live.processes import RunState, die_with_parent, run_state
 from rebalance_lab.world.live.proxy import TcpProxy
@@ -29,8 +29,18 @@ END_LIMIT_S = 60.0
 SIGNAL_POLL_US = 1000
 
 
+class EventSource(Protocol):
+    """The events of one node, as they are written."""
+
+    def poll(self) -> list[Event]:
+        """The events since the last call."""
+        ...
+
+    def close(self) -> None: ...
+
+
 class EventFile:
-    """The growing end of one member's event file."""
+    """The growing end of one node's event file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -53,16 +63,16 @@ class EventFile:
 
 
 class Host(Protocol):
-    """An OS process with members in it: one of ours (`HostProcess`), or a real consumer."""
+    """An OS process with nodes in it: one of ours (`HostProcess`), or another program."""
 
     name: str
-    members: list[str]
+    nodes: list[str]
     may_end: bool
     popen: subprocess.Popen[bytes]
 
     @property
     def pid(self) -> int: ...
-    def start(self, spec: MemberSpec) -> None: ...
+    def start(self, spec: NodeSpec) -> None: ...
     def tell(self, command: Command) -> None: ...
     def check(self) -> None: ...
     def wait(self) -> None: ...
@@ -70,18 +80,18 @@ class Host(Protocol):
 
 
 class HostProcess:
-    """One OS process with the members in it (`hosts.member`)."""
+    """One OS process with the nodes in it (`roles.main`)."""
 
-    def __init__(self, name: str, specs: list[MemberSpec], folder: Path) -> None:
+    def __init__(self, name: str, specs: list[NodeSpec], folder: Path) -> None:
         self.name = name
-        self.members = [spec.actor for spec in specs]
+        self.nodes = [spec.actor for spec in specs]
         self.may_end = False
         spec_file = folder / f"{name}.spec"
         spec_file.write_bytes(msgspec.json.encode(specs))
         self._stderr = folder / f"{name}.stderr"
         with self._stderr.open("wb") as errors:
             self.popen = subprocess.Popen(
-                [sys.executable, "-m", "rebalance_lab.hosts.member", str(spec_file.resolve())],
+                [sys.executable, "-m", "rebalance_lab.roles.main", str(spec_file.resolve())],
                 stdin=subprocess.PIPE,
                 stdout=errors,
                 stderr=errors,
@@ -93,10 +103,10 @@ class HostProcess:
     def pid(self) -> int:
         return self.popen.pid
 
-    def start(self, spec: MemberSpec) -> None:
-        """Start a further member in it."""
-        self.members.append(spec.actor)
-        self.tell(Start(spec))
+    def start(self, spec: NodeSpec) -> None:
+        """Start a further node in it."""
+        self.nodes.append(spec.actor)
+        self.tell(Start(msgspec.Raw(msgspec.json.encode(spec))))
 
     def tell(self, command: Command) -> None:
         """Write a command to its standard input. Raises TrialError if it has ended."""
@@ -115,11 +125,11 @@ class HostProcess:
             raise TrialError(f"{self.name} (pid {self.pid}) ended with {code}; {self._stderr} ends:\n{tail}")
 
     def wait(self) -> None:
-        """Wait until the process ends, a moment after its members have left and closed their sessions."""
+        """Wait until the process ends, a moment after its nodes have left and closed their sessions."""
         try:
             self.popen.wait(timeout=END_LIMIT_S)
         except subprocess.TimeoutExpired:
-            raise TrialError(f"{', '.join(self.members)} left, and process {self.name} did not end") from None
+            raise TrialError(f"{', '.join(self.nodes)} left, and process {self.name} did not end") from None
         self.check()
 
     def end(self) -> None:
@@ -131,8 +141,8 @@ class HostProcess:
             self.popen.stdin.close()
 
 
-class LiveMember:
-    """The faults' handle on a live member (`trials.stage.ProcessHandle`). `proxies`: those that its connections go
+class LiveNode:
+    """The faults' handle on a live node (`trials.stage.ProcessHandle`). `proxies`: those that its connections go
     through, one for each server in its connect string; empty if it is not proxied."""
 
     def __init__(self, actor: str, host: Host, kernel: Kernel, proxies: list[TcpProxy]) -> None:
@@ -163,7 +173,7 @@ class LiveMember:
 
     def ask_to_leave(self) -> None:
         self.host.may_end = True
-        if len(self.host.members) > 1:
+        if len(self.host.nodes) > 1:
             self.host.tell(Leave(self.actor))
         else:
             self.host.popen.terminate()
@@ -173,8 +183,8 @@ class LiveMember:
         return f"process {self.host.pid} was told to close the session of {self.actor} on a second connection"
 
     def _own_process(self) -> Host:
-        if len(self.host.members) > 1:
-            others = ", ".join(each for each in self.host.members if each != self.actor)
+        if len(self.host.nodes) > 1:
+            others = ", ".join(each for each in self.host.nodes if each != self.actor)
             raise TrialError(f"{self.actor} shares process {self.host.pid} with {others}: give it one of its own")
         return self.host
 
@@ -217,5 +227,5 @@ class LiveMember:
 
     def _ways(self) -> list[TcpProxy]:
         if not self._proxies:
-            raise TrialError(f"{self.actor} is not proxied: start it with MemberOptions(proxied=True)")
+            raise TrialError(f"{self.actor} is not proxied: start it with proxied=True among its options")
         return self._proxies

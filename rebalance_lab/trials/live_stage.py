@@ -1,23 +1,23 @@
-"""A live stage: servers, members' processes, and what the runner reads of both."""
+"""A live stage: servers, nodes' processes, and what the runner reads of both."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.recorder import FileSink
-from rebalance_lab.history.rest import RestTracker
+from rebalance_lab.history.rest import StateTracker
 from rebalance_lab.history.transactions import RegistryTracker, Transaction
-from rebalance_lab.hosts.spec import MemberSpec
 from rebalance_lab.kernel import Flag
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.trials.live_processes import EventFile, Host, HostProcess, LiveMember
-from rebalance_lab.trials.live_real import MembersLists, RealBrokers, RealEvents, RealHost
-from rebalance_lab.trials.members import MemberOptions, member_spec
-from rebalance_lab.trials.plan import REAL, Plan
+from rebalance_lab.roles.spec import NodeSpec
+from rebalance_lab.trials.live_processes import EventFile, EventSource, Host, HostProcess, LiveNode
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.rest import TrackedSink
-from rebalance_lab.trials.stage import ProcessHandle, Servers, TrialError, prompt_servers
+from rebalance_lab.trials.scenario import scenario
+from rebalance_lab.trials.stage import RUNNER_SESSION_TICKS, NodeOptions, ProcessHandle, Servers, prompt_servers
+from rebalance_lab.trials.subject import Outsiders
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.ensemble_node import server_version
@@ -46,10 +46,6 @@ class Log(Protocol):
     def poll(self) -> list[Transaction]: ...
 
 
-#: The runner's own session: the longest a server of this tick grants.
-RUNNER_SESSION_TICKS = 20
-
-
 class LiveStage:
     """Processes and servers for one trial (`trials.stage.Stage`). `log` and `chroot`: for servers that the trial
     shares with others."""
@@ -68,7 +64,8 @@ class LiveStage:
         self.plan = plan
         self.folder = folder
         self.kernel = live.kernel
-        self.tracker = RestTracker()
+        subject = scenario(plan.scenario).subject
+        self.tracker: StateTracker[Any] = subject.tracker()
         self.changed = Flag("trial changed")
         self.boot_ids: set[str] = {clock_of(identity())}
         self.wall_offset_us = measure_wall_offset().offset_us
@@ -83,9 +80,8 @@ class LiveStage:
         self._own_files = [FileSink(folder / "zookeeper.jsonl"), FileSink(folder / "runner.jsonl")]
         registry_sink, runner_sink = (TrackedSink(each, self.tracker, self.changed) for each in self._own_files)
         self._registry_sink = registry_sink
-        self._files: list[EventFile | RealEvents] = []
-        self._lists = MembersLists()
-        self._brokers = RealBrokers(folder / "kafka", RUNNER_SESSION_TICKS * plan.number("tick_ms"))
+        self._files: list[EventSource] = []
+        self._outsiders = None if subject.outsiders is None else subject.outsiders(plan, folder, live.kernel)
         runner = live_environment("runner", live, runner_sink, plan.seed, operations=plan.operations)
         self.recorder: RecorderPort = runner.recorder
         connect = self._connect(prompt_servers(self.servers.names))
@@ -104,13 +100,14 @@ class LiveStage:
             self._let_refused_end()
             for process in ended:
                 process.check()
-            self._brokers.check()
+            if self._outsiders is not None:
+                self._outsiders.check()
             await self.kernel.sleep(FOLLOW_PERIOD_US)
 
     def _let_refused_end(self) -> None:
-        """A process in which all members were refused ends by itself, and may take its time."""
+        """A process in which all nodes were refused ends by itself, and may take its time."""
         for process in self.processes.values():
-            process.may_end = process.may_end or self.tracker.refused(process.members)
+            process.may_end = process.may_end or self.tracker.refused(process.nodes)
 
     def poll(self) -> None:
         """Read what has been written by now."""
@@ -125,51 +122,50 @@ class LiveStage:
     def _poll_registry(self) -> None:
         for transaction in self._log.poll():
             for event in self._registry.feed(transaction):
-                self._lists.feed(event)
+                if self._outsiders is not None:
+                    self._outsiders.feed(event)
                 self._registry_sink.write(event)
-
-    def _members_zxid(self, group: str, reached: int) -> int:
-        """Up to where the registry must be read: a server logs a write before it answers."""
-        self._poll_registry()
-        return self._lists.zxid(group, reached)
 
     def _seen(self, event: Event) -> bool:
         if event.kind is Kind.HOST_STARTED:
             self.boot_ids.add(clock_of(event.detail or {}))
         return self.tracker.feed(event)
 
-    def start_member(self, actor: str, options: MemberOptions) -> ProcessHandle:
-        """Start a member, in a process of its own or in a shared one. Raises TrialError."""
+    def start(self, actor: str, options: NodeOptions) -> ProcessHandle:
+        """Start a node, in a process of its own or in a shared one. Raises TrialError."""
         events = self.folder / f"{actor}.jsonl"
         servers = options.servers or self.servers.names
         proxies = [self._proxy(name) for name in servers] if options.proxied else []
         proxied = ",".join(proxy.connect_string for proxy in proxies)
         connect = proxied + self._chroot if proxied else self._connect(servers)
-        spec = member_spec(self.plan, actor, options, connect=connect, events=str(events.resolve()))
-        if spec.rules == REAL:
-            return LiveMember(actor, self._start_real(spec), self.kernel, proxies)
-        name = options.shares_process or actor
+        spec = options.spec(self.plan, actor, connect=connect, events=str(events.resolve()))
+        outsider = None if self._outsiders is None else self._start_outsider(self._outsiders, spec)
+        return LiveNode(actor, outsider or self._start_ours(spec, options.shares_process), self.kernel, proxies)
+
+    def _start_outsider(self, outsiders: Outsiders, spec: NodeSpec) -> Host | None:
+        started = outsiders.start(spec, wall_offset_us=self.wall_offset_us, poll_registry=self._poll_registry)
+        if started is None:
+            return None
+        host, events = started
+        self.processes[spec.actor] = host
+        self._files.append(events)
+        return host
+
+    def _start_ours(self, spec: NodeSpec, shares_process: str | None) -> Host:
+        name = shares_process or spec.actor
         process = self.processes.get(name)
         if process is None:
             process = self.processes[name] = HostProcess(name, [spec], self.folder)
         else:
             process.start(spec)
-        self._files.append(EventFile(events))
-        return LiveMember(actor, process, self.kernel, proxies)
-
-    def _start_real(self, spec: MemberSpec) -> RealHost:
-        if not self.plan.has_real_members:
-            raise TrialError(f"{spec.actor} cannot be a real member, as there are no brokers: run with --members mixed")
-        host = self.processes[spec.actor] = RealHost(spec, self.folder / "kafka")
-        zxid = self._members_zxid
-        self._files.append(RealEvents(spec, host, wall_offset_us=self.wall_offset_us, members_zxid=zxid))
-        return host
+        self._files.append(EventFile(Path(spec.events)))
+        return process
 
     async def start_brokers(self, count: int) -> bool:
         """Start real brokers if real members are to come, which fetch from them."""
-        if self.plan.has_real_members:
-            await self._brokers.start(count, self._connect(prompt_servers(self.servers.names)), self.kernel)
-        return self.plan.has_real_members
+        if self._outsiders is None:
+            return False
+        return await self._outsiders.start_brokers(count, self._connect(prompt_servers(self.servers.names)))
 
     def _connect(self, names: tuple[str, ...]) -> str:
         return ",".join(self._reach.connect_to(name) for name in names) + self._chroot
@@ -190,10 +186,13 @@ class LiveStage:
         """Kill what still runs (only after a failure) and reap everything."""
         for process in self.processes.values():
             process.end()
-        self._brokers.end()
+        if self._outsiders is not None:
+            self._outsiders.end()
         for proxy in self._proxies:
             proxy.close()
 
     def close(self) -> None:
-        for file in (*self._own_files, *self._files):
+        for file in self._own_files:
             file.close()
+        for source in self._files:
+            source.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shlex
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal
@@ -27,7 +27,7 @@ MANY_MEMBERS = 100
 WORLDS = ("simulated", "processes", "containers")
 
 #: Members that are not ours: Kafka 0.8.2.2's own consumers. In the simulator our members stand in for them
-#: (`trials.console.stand_in`). Only `agree` runs such trials, and does not store them: they are no evidence on Kafka.
+#: (`subjects.zk_group.console`). Only `agree` runs such trials, and does not store them: they are no evidence on Kafka.
 REAL = "real"
 #: Our members, as shipped, and real ones in turn. With an odd seed the first is ours, with an even seed real.
 MIXED = "mixed"
@@ -175,7 +175,8 @@ class Plan(msgspec.Struct, frozen=True):
         """Whether each ZooKeeper operation is recorded, or only the number of each kind."""
         ops = self.text("ops")
         if ops == "auto":
-            return "counts" if self.number("members") > MANY_MEMBERS else "all"
+            members = self.parameters.get("members", 0)
+            return "counts" if isinstance(members, int) and members > MANY_MEMBERS else "all"
         return "all" if ops == "all" else "counts"
 
     def text(self, name: str) -> str:
@@ -242,28 +243,14 @@ class Settings:
         return values, changed
 
 
-def common_parameters(*, least_brokers: int = 1, **defaults: Value) -> tuple[Parameter, ...]:
-    """The settings of every scenario of the ZooKeeper generation. `defaults`: other defaults, by name. Without a broker
-    members own nothing, so a scenario needs one unless it is about the first broker (`least_brokers`=0)."""
-    parameters = (
-        Parameter("group", "g1", "", "the consumer group"),
-        Parameter("topic", "t1", "", "the topic"),
-        Parameter("partitions", 6, "partitions", "partitions of the topic", 1),
-        Parameter("brokers", 1, "brokers", "broker znodes in the fixture", least_brokers),
-        Parameter("members", 3, "members", "members of the group", 1),
+#: Settings of the world in which a trial runs, by name: they mean the same for every subject.
+WORLD_PARAMETERS = {
+    each.name: each
+    for each in (
         Parameter("servers", 1, "servers", "ZooKeeper servers: 1, or an ensemble of 3 or 5", 1),
-        Parameter("together", False, "", "start all members at once instead of one after another"),
-        Parameter("streams", 1, "streams", "streams of each member", 1),
         Parameter("session_timeout_ms", 2000, "ms", "zookeeper.session.timeout.ms", 1),
         Parameter("tick_ms", 500, "ms", "the server's tickTime", 10),
-        Parameter("rebalance_backoff_ms", 500, "ms", "rebalance.backoff.ms", 1),
-        Parameter("rebalance_max_retries", 4, "attempts", "rebalance.max.retries", 0),
-        Parameter(
-            "assignor", "", "", "the partition assignor (range, roundrobin, ceil); if empty, that of the rule set"
-        ),
-        Parameter("work_period_ms", 50, "ms", "how often a member reports work on each partition", 1),
-        Parameter("fetcher_stop_ms", 0, "ms", "how long a member's fetchers take to stop", 0),
-        Parameter("rest_timeout_ms", 30_000, "ms", "how long the runner waits until the group is at rest", 1),
+        Parameter("rest_timeout_ms", 30_000, "ms", "how long the runner waits until all nodes are at rest", 1),
         Parameter(
             "ops",
             "auto",
@@ -271,9 +258,9 @@ def common_parameters(*, least_brokers: int = 1, **defaults: Value) -> tuple[Par
             "ZooKeeper operations in the history; auto only counts them above 100 members",
             choices=OPS,
         ),
-        Parameter("latency_min_us", 200, "µs", "simulated: shortest latency between member and server, one way", 0),
-        Parameter("latency_max_us", 2000, "µs", "simulated: longest latency between member and server, one way", 0),
-        Parameter("start_min_us", 250_000, "µs", "simulated: shortest time to start a member's process", 0),
-        Parameter("start_max_us", 550_000, "µs", "simulated: longest time to start a member's process", 0),
+        Parameter("latency_min_us", 200, "µs", "simulated: shortest latency between node and server, one way", 0),
+        Parameter("latency_max_us", 2000, "µs", "simulated: longest latency between node and server, one way", 0),
+        Parameter("start_min_us", 250_000, "µs", "simulated: shortest time to start a node's process", 0),
+        Parameter("start_max_us", 550_000, "µs", "simulated: longest time to start a node's process", 0),
     )
-    return tuple(replace(each, default=defaults[each.name]) if each.name in defaults else each for each in parameters)
+}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.recorder import Sink
-from rebalance_lab.history.rest import RestTracker
+from rebalance_lab.history.rest import StateTracker
 from rebalance_lab.kernel import Flag
 
 
@@ -12,7 +14,7 @@ class TrackedSink:
     """A sink that shows every event to a tracker as it is written, so that a runner never judges rest without its own
     faults."""
 
-    def __init__(self, sink: Sink, tracker: RestTracker, changed: Flag) -> None:
+    def __init__(self, sink: Sink, tracker: StateTracker[Any], changed: Flag) -> None:
         self._sink = sink
         self._tracker = tracker
         self._changed = changed

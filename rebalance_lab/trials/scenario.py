@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-import re
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rebalance_lab.assignors import ASSIGNORS, BUILT_IN
 from rebalance_lab.checks import checks_of
 from rebalance_lab.checks.model import ZK, About, Outcome
 from rebalance_lab.history.files import MAX_SEED
 from rebalance_lab.trials.plan import (
-    MEMBER_PLANTS,
     MIXED,
     PLANTS,
     REAL,
-    RULES,
     SERVERS,
     WORLDS,
     Parameter,
@@ -28,16 +24,11 @@ from rebalance_lab.trials.plan import (
     Settings,
     not_known,
 )
-from rebalance_lab.trials.stage import GaveUp
-
-if TYPE_CHECKING:
-    from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.stage import GaveUp, Stage
+from rebalance_lab.trials.subject import Subject
 
 #: The package whose modules register scenarios. It is imported by name, because scenarios import this module.
 SCENARIO_PACKAGE = "rebalance_lab.scenarios"
-
-#: Names of groups and topics (`kafka.common.Topic`, `kafka.consumer.ConsumerConfig`, 0.8.2).
-LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 #: The shortest and the longest session timeout that a ZooKeeper server grants, in ticks.
 SESSION_TICKS = (2, 20)
@@ -51,17 +42,18 @@ def any_settings(plan: Plan) -> None:
 class Scenario:
     """One experiment.
 
-    `script` plays it in a lab; it is the same in every world. `expects` gives the outcome of every check of its subject
-    for a plan, derived beforehand; any other outcome is reported as a surprise. None means that both are allowed.
-    `worlds`: where it can be played. `demands` raises PlanError for settings with which the scenario cannot do its
-    work, and names what to change.
+    `script` plays it in the lab of its `subject`; it is the same in every world. `expects` gives the outcome of every
+    check of the subject for a plan, derived beforehand; any other outcome is reported as a surprise. None means that
+    both are allowed. `worlds`: where it can be played. `demands` raises PlanError for settings with which the scenario
+    cannot do its work, and names what to change.
     """
 
     name: str
+    subject: Subject
     summary: str
     claims: tuple[str, ...]
     parameters: tuple[Parameter, ...]
-    script: Callable[[Lab], Coroutine[Any, Any, None]]
+    script: Callable[[Any], Coroutine[Any, Any, None]]
     expects: Callable[[Plan], Mapping[str, Outcome | None]]
     worlds: tuple[str, ...] = WORLDS
     demands: Callable[[Plan], None] = any_settings
@@ -111,11 +103,13 @@ def scenario(name: str) -> Scenario:
     return _SCENARIOS[name]
 
 
-async def play(lab: Lab) -> None:
-    """Play the plan's scenario in a lab. Raises GaveUp after recording it."""
+async def play(plan: Plan, stage: Stage) -> None:
+    """Play the plan's scenario on a stage. Raises GaveUp after recording it."""
+    found = scenario(plan.scenario)
+    lab = found.subject.lab(plan, stage)
     lab.begin()
     try:
-        await scenario(lab.plan.scenario).script(lab)
+        await found.script(lab)
     except GaveUp as late:
         lab.give_up(late)
         raise
@@ -138,7 +132,7 @@ def make_plan(
     one_of("world", world, WORLDS)
     if world not in chosen.worlds:
         raise PlanError(f"scenario {name} cannot be played in world {world}; it needs {' or '.join(chosen.worlds)}")
-    one_of("rule set", rules, RULES)
+    one_of("rule set", rules, chosen.subject.rules)
     if not 0 <= seed <= MAX_SEED:
         raise PlanError(f"seed {seed}: must be 0 to {MAX_SEED}")
     if plant is not None:
@@ -159,49 +153,12 @@ def make_plan(
         if plan.number(f"{what}_min_us") > plan.number(f"{what}_max_us"):
             raise PlanError(f"{what}_min_us is above {what}_max_us; set it to at most that")
     within_ticks(plan.number("tick_ms"), plan.number("session_timeout_ms"))
-    _names(plan)
-    _real_members(plan)
     one_of("size of an ensemble (servers)", plan.text("servers"), tuple(str(each) for each in SERVERS))
     if plant == "two-owners" and world != "simulated":
         raise PlanError("plant two-owners is a bug of the simulated server: use --world simulated")
+    chosen.subject.demands(plan)
     chosen.demands(plan)
     return plan
-
-
-def _names(plan: Plan) -> None:
-    """Check the names of group and topic against Kafka's rules, and that the assignor exists."""
-    for parameter in ("group", "topic"):
-        legal_name(parameter, plan.text(parameter))
-    if assignor := plan.text("assignor"):
-        one_of("assignor", assignor, tuple(sorted(ASSIGNORS)))
-        if plan.world != "simulated" and assignor not in BUILT_IN:
-            raise PlanError(
-                f"assignor {assignor} is this program's; members of world {plan.world} have processes of their own, "
-                f"which know {', '.join(BUILT_IN)}: use world simulated"
-            )
-
-
-def _real_members(plan: Plan) -> None:
-    """Refuse what a ConsoleConsumer cannot do, and settings that a trial with real brokers does not support."""
-    if not plan.has_real_members:
-        return
-    if plan.world != "processes":
-        raise PlanError(f"real members need real processes: --world processes, not {plan.world}")
-    if plan.plant in MEMBER_PLANTS:
-        raise PlanError(f"plant {plan.plant} is a bug of our members; real members do not have it")
-    for name, least in (("streams", 1), ("brokers", 1)):
-        if plan.number(name) != least:
-            raise PlanError(f"{name}={plan.number(name)}: with real members it must be {least}")
-    if plan.operations != "all":
-        raise PlanError("each operation of real members is recorded: use --set ops=all")
-    if plan.text("assignor") not in {"", "range", "roundrobin"}:
-        raise PlanError(f"assignor={plan.text('assignor')}: real members of 0.8.2.2 have only range and roundrobin")
-
-
-def legal_name(parameter: str, name: str) -> None:
-    """Raises PlanError for a name that Kafka does not accept for a group or topic."""
-    if not LEGAL_NAME.fullmatch(name):
-        raise PlanError(f"{parameter}={name}: use only letters, digits, '.', '_' and '-'")
 
 
 def within_ticks(tick_ms: int, session_ms: int) -> None:

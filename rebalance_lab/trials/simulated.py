@@ -6,24 +6,22 @@ import hashlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import Any
 
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History, canonical, merge
 from rebalance_lab.history.recorder import MemorySink, Sink
-from rebalance_lab.history.rest import RestTracker
+from rebalance_lab.history.rest import StateTracker
 from rebalance_lab.history.transactions import RegistryTracker, Transaction
-from rebalance_lab.hosts.members import run_member
 from rebalance_lab.kernel import Flag, Kernel, RandomStream
 from rebalance_lab.kernel.simulation import Simulation
-from rebalance_lab.trials.console import stand_in
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import MemberOptions, member_spec
+from rebalance_lab.roles.spec import role_of
 from rebalance_lab.trials.plan import Plan, run_command
 from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.rest import TrackedSink
-from rebalance_lab.trials.scenario import play
-from rebalance_lab.trials.simulated_handles import SimulatedMember, SimulatedServers
-from rebalance_lab.trials.stage import GaveUp, Servers, prompt_servers
+from rebalance_lab.trials.scenario import play, scenario
+from rebalance_lab.trials.simulated_handles import SimulatedNode, SimulatedServers
+from rebalance_lab.trials.stage import RUNNER_SESSION_TICKS, GaveUp, NodeOptions, Servers, prompt_servers
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 from rebalance_lab.world.simulated.settings import (
@@ -35,9 +33,6 @@ from rebalance_lab.world.simulated.world import SimulatedWorld
 
 #: The kernel that a simulated process reports.
 SIMULATED_BOOT_ID = "simulated"
-
-#: The runner's own session: the longest a server of this tick grants.
-RUNNER_SESSION_TICKS = 20
 
 #: Called with each event as soon as it is recorded, and the kernel. It can end the trial by raising a
 #: BaseException that is not an Exception, as members survive Exceptions (see `trials.halting`).
@@ -62,7 +57,7 @@ class SimulatedStage:
     def __init__(self, plan: Plan, simulation: Simulation, on_event: OnEvent | None = None) -> None:
         self.plan = plan
         self.kernel: Kernel = simulation.kernel
-        self.tracker = RestTracker()
+        self.tracker: StateTracker[Any] = scenario(plan.scenario).subject.tracker()
         self.changed = Flag("trial changed")
         self._memory = MemorySink()
         self.sink: Sink = TrackedSink(self._memory, self.tracker, self.changed)
@@ -79,7 +74,7 @@ class SimulatedStage:
             operations=plan.operations,
             servers=names,
         )
-        #: When each process with members is or was ready, by its name.
+        #: When each process with nodes is or was ready, by its name.
         self._ready: dict[str, int] = {}
         self.servers: Servers = SimulatedServers(self._world.zookeeper, self.kernel)
         self._registry = RegistryTracker(wall_offset_us=SIMULATED_EPOCH_MS * 1000, describe=describe, plant=plan.plant)
@@ -98,23 +93,26 @@ class SimulatedStage:
         for event in self._registry.feed(transaction):
             self.sink.write(event)
 
-    def start_member(self, actor: str, options: MemberOptions) -> SimulatedMember:
+    def start(self, actor: str, options: NodeOptions) -> SimulatedNode:
+        """Start a node in a process of its own, which takes time to be ready."""
         process = self.kernel.process(actor)
         environment = self._world.environment(actor, process)
         closing = self.kernel.flag(f"close {actor}")
         ready_us = self._ready_us(options.shares_process or actor)
         connect = connect_string(options.servers or self.servers.names)
-        spec = stand_in(member_spec(self.plan, actor, options, connect=connect, events=""))
+        spec = options.spec(self.plan, actor, connect=connect, events="")
+
+        role = role_of(spec)
 
         async def life() -> None:
             await self.kernel.sleep(ready_us - self.kernel.now_us())
-            await run_member(environment, spec, closing)
+            await role.run(environment, spec, closing)
 
-        self.kernel.host(life(), f"member {actor}", process=process)
-        return SimulatedMember(actor, process, closing, self._world.zookeeper, self.tracker, self.kernel)
+        self.kernel.host(life(), f"{role.name} {actor}", process=process)
+        return SimulatedNode(actor, process, closing, self._world.zookeeper, self.tracker, self.kernel)
 
     def _ready_us(self, name: str) -> int:
-        """When the process of this name is ready to run members: an interpreter takes time to start. A member that
+        """When the process of this name is ready to run nodes: an interpreter takes time to start. A node that
         joins a running process does not wait."""
         if name not in self._ready:
             low, high = self.plan.number("start_min_us"), self.plan.number("start_max_us")
@@ -138,9 +136,8 @@ def simulate(plan: Plan, on_event: OnEvent | None = None) -> tuple[History, byte
     simulation = Simulation(plan.seed)
     try:
         stage = SimulatedStage(plan, simulation, on_event)
-        lab = Lab(plan, stage)
         with suppress(GaveUp):
-            simulation.run(play(lab), f"scenario {plan.scenario}")
+            simulation.run(play(plan, stage), f"scenario {plan.scenario}")
         events = merge(stage.events)
     except Exception as error:
         # No command runs stand-ins for real members, so the plan is shown instead.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from rebalance_lab.history.rest import RestTracker
+from typing import Any
+
+from rebalance_lab.history.rest import StateTracker
 from rebalance_lab.kernel import Flag, Kernel, Process
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.simulated.zookeeper import NoSuchSession, SimulatedZooKeeper
@@ -14,8 +16,8 @@ POLL_US = 1000
 LIMIT_US = 60_000_000
 
 
-class SimulatedMember:
-    """A member in a simulated process of its own."""
+class SimulatedNode:
+    """A node in a simulated process of its own."""
 
     def __init__(
         self,
@@ -23,7 +25,7 @@ class SimulatedMember:
         process: Process,
         closing: Flag,
         zookeeper: SimulatedZooKeeper,
-        tracker: RestTracker,
+        tracker: StateTracker[Any],
         kernel: Kernel,
     ) -> None:
         self.actor = actor
@@ -80,7 +82,7 @@ class SimulatedMember:
         return f"session {session:#x} was closed on a second connection"
 
     def _session(self) -> int:
-        state = self._tracker.members.get(self.actor)
+        state = self._tracker.nodes.get(self.actor)
         if state is None or state.session is None:
             raise TrialError(f"{self.actor} has no session yet")
         return int(state.session, 16)

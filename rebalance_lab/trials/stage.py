@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Protocol
 
-from rebalance_lab.history.rest import RestTracker
+from rebalance_lab.history.rest import StateTracker
 from rebalance_lab.kernel import Flag, Kernel
-from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.roles.spec import NodeSpec
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 
 #: The server that can be made to lag: the lowest id, which a fresh ensemble does not elect. The
 #: runner's own session keeps away from it.
 LAGGARD = "z1"
+
+#: The runner's own session: the longest a server of this tick grants.
+RUNNER_SESSION_TICKS = 20
 
 
 def prompt_servers(names: tuple[str, ...]) -> tuple[str, ...]:
@@ -28,11 +34,30 @@ class GaveUp(TrialError):
     `history.views.gave_up`)."""
 
 
-class ProcessHandle(Protocol):
-    """The faults' handle on a member: its process, its connections, its session.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeOptions(ABC):
+    """How a node is started. Each subject adds what its nodes need.
 
-    Each method returns the proof that it worked, as text for the history, or raises TrialError, also if the member's
-    options do not allow it (see `MemberOptions`).
+    - `servers`: names of the ZooKeeper servers in its connect string; empty: all of them.
+    - `proxied`: whether its connections can be cut (in live trials, each goes through a proxy of its own).
+    - `shares_process`: in live trials, nodes with the same name here share one OS process. Such a process cannot be
+      paused or killed for one of them.
+    """
+
+    servers: tuple[str, ...] = ()
+    proxied: bool = False
+    shares_process: str | None = None
+
+    @abstractmethod
+    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> NodeSpec:
+        """The start data of the plan's node `actor`. `events`: the path of its event file; "" in the simulator."""
+
+
+class ProcessHandle(Protocol):
+    """The faults' handle on a node: its process, its connections, its session.
+
+    Each method returns the proof that it worked, as text for the history, or raises TrialError, also if the node's
+    options do not allow it (see `NodeOptions`).
     """
 
     async def pause(self) -> str: ...
@@ -96,7 +121,7 @@ class Stage(Protocol):
     @property
     def recorder(self) -> RecorderPort: ...
     @property
-    def tracker(self) -> RestTracker: ...
+    def tracker(self) -> StateTracker[Any]: ...
     @property
     def changed(self) -> Flag: ...
     @property
@@ -104,7 +129,9 @@ class Stage(Protocol):
     @property
     def servers(self) -> Servers: ...
 
-    def start_member(self, actor: str, options: MemberOptions) -> ProcessHandle: ...
+    def start(self, actor: str, options: NodeOptions) -> ProcessHandle:
+        """Start a node, in a process of its own or in a shared one. Raises TrialError."""
+        ...
 
     async def start_brokers(self, count: int) -> bool:
         """Start real brokers if members need them. Returns False if znodes are enough."""

@@ -17,7 +17,7 @@ from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import registry
 from rebalance_lab.scenarios import zombie
-from rebalance_lab.trials.lab import Lab
+from rebalance_lab.subjects.zk_group.lab import GroupLab
 from zkconsumer.claims import Claims
 from zkconsumer.fetchers import Fetchers
 from zkconsumer.group_view import Snapshot
@@ -75,7 +75,7 @@ def one_late_report(seed: int) -> History:
         return trial("zombie", seed)
 
 
-async def _ends_another(lab: Lab, member: Any, duration_ms: int) -> None:
+async def _ends_another(lab: GroupLab, member: Any, duration_ms: int) -> None:
     await _PAUSE(lab, member, duration_ms)
     await lab.sleep_ms(200)
     await lab.members[1].process.expire()  # of this no fault tells

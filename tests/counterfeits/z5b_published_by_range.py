@@ -7,10 +7,10 @@ from counterfeit import Counterfeit, trial
 
 from rebalance_lab.history.files import History
 from rebalance_lab.scenarios import rule
-from rebalance_lab.trials.lab import Lab
+from rebalance_lab.subjects.zk_group.lab import GroupLab
 
 
-def by_range(lab: Lab, members: int) -> list[list[tuple[str, int]]]:
+def by_range(lab: GroupLab, members: int) -> list[list[tuple[str, int]]]:
     each, more = divmod(lab.plan.number("partitions"), members)
     ends = [number * each + min(number, more) for number in range(members + 1)]
     return [[("t1", number) for number in range(*pair)] for pair in pairwise(ends)]

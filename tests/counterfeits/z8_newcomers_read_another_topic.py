@@ -9,13 +9,13 @@ from counterfeit import Counterfeit, trial
 
 from rebalance_lab.history.files import History
 from rebalance_lab.scenarios import split_brain
-from rebalance_lab.trials.lab import Lab, MemberHandle
-from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
+from rebalance_lab.subjects.zk_group.options import MemberOptions
 
 _two_joins = split_brain.two_joins
 
 
-async def _of_others(lab: Lab, late: MemberHandle, quick: MemberOptions) -> None:
+async def _of_others(lab: GroupLab, late: MemberHandle, quick: MemberOptions) -> None:
     await _two_joins(lab, late, replace(quick, streams={"another": 1}))
 
 

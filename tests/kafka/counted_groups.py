@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from rebalance_lab.hosts.spec import Leave, MemberSpec
+from rebalance_lab.roles.member import MemberSpec
+from rebalance_lab.roles.spec import Leave
 from rebalance_lab.trials.live_processes import HostProcess
 from rebalance_lab.world.kafka.consumer import ConsoleConsumer
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper

@@ -8,12 +8,12 @@ from typing import Any
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import merge
 from rebalance_lab.kernel.simulation import Simulation
-from rebalance_lab.trials.lab import Lab
+from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import SimulatedStage
 
-Script = Callable[[Lab], Coroutine[Any, Any, None]]
+Script = Callable[[GroupLab], Coroutine[Any, Any, None]]
 
 
 def played(script: Script, seed: int = 1, rules: str = "described", **settings: str) -> tuple[Event, ...]:
@@ -22,7 +22,7 @@ def played(script: Script, seed: int = 1, rules: str = "described", **settings: 
     simulation = Simulation(seed)
     try:
         stage = SimulatedStage(plan, simulation)
-        simulation.run(script(Lab(plan, stage)), "story")
+        simulation.run(script(GroupLab(plan, stage)), "story")
         return merge(stage.events)
     finally:
         simulation.close()

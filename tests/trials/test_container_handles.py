@@ -10,7 +10,7 @@ import pytest
 
 from rebalance_lab.kernel import Future
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.trials.container_members import ContainerMember
+from rebalance_lab.trials.container_members import ContainerNode
 from rebalance_lab.trials.container_servers import ContainerServers
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.containers.contained import Contained
@@ -116,10 +116,10 @@ class One(Contained):
         self._handle.start()
 
 
-def member(**after: tuple[str, int]) -> ContainerMember:
+def member(**after: tuple[str, int]) -> ContainerNode:
     looks = Looks()
-    host: Any = SimpleNamespace(name="m1", members=["m1"], may_end=False, container=One(looks, **after))
-    return ContainerMember("m1", host, looks)
+    host: Any = SimpleNamespace(name="m1", nodes=["m1"], may_end=False, container=One(looks, **after))
+    return ContainerNode("m1", host, looks)
 
 
 def servers(*, partitions: bool = True, **after: tuple[str, int]) -> ContainerServers:

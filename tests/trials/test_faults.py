@@ -19,12 +19,13 @@ from rebalance_lab.faults.storm import flap, storm
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, Trial
 from rebalance_lab.history.intervals import belief_intervals
-from rebalance_lab.trials.lab import Lab, TrialError
-from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.trials.stage import TrialError
 
 
 def story(do: Script, members: int = 2) -> Script:
-    async def script(lab: Lab) -> None:
+    async def script(lab: GroupLab) -> None:
         lab.begin()
         await lab.prepare()
         for _ in range(members):
@@ -37,50 +38,50 @@ def story(do: Script, members: int = 2) -> Script:
     return script
 
 
-async def one_paused(lab: Lab) -> None:
+async def one_paused(lab: GroupLab) -> None:
     await pause(lab, lab.members[0], 5000)
 
 
-async def one_killed(lab: Lab) -> None:
+async def one_killed(lab: GroupLab) -> None:
     await kill(lab, lab.members[0])
 
 
-async def one_left(lab: Lab) -> None:
+async def one_left(lab: GroupLab) -> None:
     await leave(lab, lab.members[0])
 
 
-async def one_joined(lab: Lab) -> None:
+async def one_joined(lab: GroupLab) -> None:
     await join(lab)
 
 
-async def one_expired(lab: Lab) -> None:
+async def one_expired(lab: GroupLab) -> None:
     await expire(lab, lab.members[0])
 
 
-async def one_doubled(lab: Lab) -> None:
+async def one_doubled(lab: GroupLab) -> None:
     same = MemberOptions(properties={"consumer.id": "same"})
     first = await lab.start_member(same)
     await lab.rest("named")
     await join_as(lab, first, same)
 
 
-async def stormy(lab: Lab) -> None:
+async def stormy(lab: GroupLab) -> None:
     await storm(lab, 2, lab.members[:1])
 
 
-async def flapping(lab: Lab) -> None:
+async def flapping(lab: GroupLab) -> None:
     await flap(lab, 2, 300, 300)
 
 
-async def grown(lab: Lab) -> None:
+async def grown(lab: GroupLab) -> None:
     await set_topic(lab, "t1", 9)
 
 
-async def new_topic(lab: Lab) -> None:
+async def new_topic(lab: GroupLab) -> None:
     await set_topic(lab, "t2", 3)
 
 
-async def brokers_changed(lab: Lab) -> None:
+async def brokers_changed(lab: GroupLab) -> None:
     await add_broker(lab, 7)
     await remove_broker(lab, 7)
 
@@ -116,7 +117,7 @@ def test_a_fault_bites_and_ends(do: Script, names: list[str]) -> None:
 
 
 def test_a_pause_inside_a_session_is_not_said_to_outlast_it() -> None:
-    async def short(lab: Lab) -> None:
+    async def short(lab: GroupLab) -> None:
         await pause(lab, lab.members[0], 500)
 
     (fault,) = faults(history(played(story(short))))
@@ -140,7 +141,7 @@ def test_a_grown_topic_is_owned_whole() -> None:
 
 
 def test_who_comes_with_an_id_of_its_own_is_no_double() -> None:
-    async def two(lab: Lab) -> None:
+    async def two(lab: GroupLab) -> None:
         await join_as(lab, lab.members[0], MemberOptions())
 
     with pytest.raises(TrialError, match="give both one"):
@@ -149,7 +150,7 @@ def test_who_comes_with_an_id_of_its_own_is_no_double() -> None:
 
 @pytest.mark.parametrize("rules", ["described", "shipped"])
 def test_of_two_members_with_one_id_the_second_waits_unregistered_until_the_first_has_left(rules: str) -> None:
-    async def then_it_leaves(lab: Lab) -> None:
+    async def then_it_leaves(lab: GroupLab) -> None:
         await one_doubled(lab)
         await lab.rest("doubled")
         first, second = lab.members[-2:]
@@ -170,7 +171,7 @@ def test_two_of_one_id_that_register_in_one_millisecond_both_own_everything() ->
     """Their payloads are equal, so the second takes the first's id and owner znodes for its own
     (0.8.2 does not ask whose session made them)."""
 
-    async def at_once(lab: Lab) -> None:
+    async def at_once(lab: GroupLab) -> None:
         lab.begin()
         await lab.prepare()
         same = MemberOptions(properties={"consumer.id": "same"})

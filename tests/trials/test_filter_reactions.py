@@ -14,19 +14,19 @@ from rebalance_lab.faults.cluster import set_topic
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import MemberOptions
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
 
 
-async def topics_come(lab: Lab, gaps_ms: Sequence[int]) -> None:
+async def topics_come(lab: GroupLab, gaps_ms: Sequence[int]) -> None:
     for number, gap_ms in enumerate(gaps_ms, 2):
         await set_topic(lab, f"t{number}", 2)
         await lab.sleep_ms(gap_ms)
 
 
-async def members_come(lab: Lab, gaps_ms: Sequence[int]) -> None:
+async def members_come(lab: GroupLab, gaps_ms: Sequence[int]) -> None:
     for gap_ms in gaps_ms:
         await lab.sleep_ms(gap_ms)
         await lab.start_member(MemberOptions(whitelist="t.*"), wait=False)
@@ -39,7 +39,7 @@ def trial(seed: int, rules: str) -> History:
     topics = [chosen.randrange(50) for _ in range(8)]
     joins = [chosen.randrange(200) for _ in range(2)]
 
-    async def play(lab: Lab) -> None:
+    async def play(lab: GroupLab) -> None:
         lab.begin()
         await lab.prepare()
         lab.phase("joining")

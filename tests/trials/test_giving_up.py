@@ -83,10 +83,9 @@ def no_world(plan: Plan, folder: Path) -> Iterator[tuple[SimpleNamespace, Simple
 
 @pytest.fixture
 def _no_world(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def play(_lab: object) -> None: ...
+    async def play(_plan: object, _stage: object) -> None: ...
 
     monkeypatch.setattr(live, "_set_up", no_world)
-    monkeypatch.setattr(live, "Lab", lambda _plan, _stage: None)
     monkeypatch.setattr(live, "play", play)
 
 

@@ -11,8 +11,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from rebalance_lab.history.events import Kind
-from rebalance_lab.trials.live_real import RealBrokers, RealEvents, RealHost
-from rebalance_lab.trials.members import AS_PLANNED, MemberOptions, member_spec
+from rebalance_lab.kernel import Kernel
+from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
+from rebalance_lab.subjects.zk_group.real import RealEvents, RealHost, RealMembers
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.kafka.broker import KafkaBroker
@@ -23,7 +24,7 @@ STOPPED = Path(__file__).parents[1] / "vectors" / "console_consumer_stopped.log"
 
 def test_a_process_may_end_once_its_log_says_that_its_consumer_stops(tmp_path: Path) -> None:
     plan = make_plan("fast-restart", world="processes", rules="real")
-    spec = member_spec(plan, "m2", AS_PLANNED, connect="here", events=str(tmp_path / "m2.jsonl"))
+    spec = AS_PLANNED.spec(plan, "m2", connect="here", events=str(tmp_path / "m2.jsonl"))
     host = SimpleNamespace(log=tmp_path / "m2.log", pid=os.getpid(), may_end=False)
     events = RealEvents(spec, cast("RealHost", host), wall_offset_us=0, members_zxid=lambda _group, _reached: -1)
     before, stopping, after = STOPPED.read_text().partition("Error processing message, stopping consumer: \n")
@@ -40,15 +41,15 @@ def test_a_process_may_end_once_its_log_says_that_its_consumer_stops(tmp_path: P
 
 def test_a_real_member_is_not_told_how_slowly_to_stop(tmp_path: Path) -> None:
     plan = make_plan("uncontrolled", world="processes", rules="real")
-    spec = member_spec(plan, "m1", MemberOptions(fetcher_stop_ms=4000), connect="here", events="")
+    spec = MemberOptions(fetcher_stop_ms=4000).spec(plan, "m1", connect="here", events="")
     with pytest.raises(TrialError, match=r"^m1: .* as fast as it can, not in 4000 ms"):
         RealHost(spec, tmp_path)
     assert list(tmp_path.iterdir()) == []  # nothing was started
 
 
-def brokers(folder: Path) -> RealBrokers:
+def brokers(folder: Path) -> RealMembers:
     """One broker that has no process any more, and keeps its data in `folder`."""
-    stage = RealBrokers(folder, session_timeout_ms=2000)
+    stage = RealMembers(make_plan("leave", world="processes", rules="real"), folder, cast("Kernel", None))
     gone = SimpleNamespace(broker_id=0, data_dir=folder / "broker-0", kill=lambda: None)
     stage._brokers.append(cast("KafkaBroker", gone))
     return stage
@@ -72,7 +73,7 @@ def test_data_that_cannot_be_removed_are_told_of(tmp_path: Path, monkeypatch: py
     def refuse(_folder: object) -> None:
         raise PermissionError(13, "Permission denied", str(data / "t1-0"))
 
-    monkeypatch.setattr("rebalance_lab.trials.live_real.shutil.rmtree", refuse)
+    monkeypatch.setattr("rebalance_lab.subjects.zk_group.real.shutil.rmtree", refuse)
     with capture_logs() as told:
         brokers(tmp_path).end()
     (line,) = told

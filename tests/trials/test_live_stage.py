@@ -20,7 +20,7 @@ def stage_of(members: list[str], told: dict[str, Kind]) -> tuple[LiveStage, Simp
     stage.tracker = RestTracker()
     for actor, kind in told.items():
         stage.tracker.feed(Event(actor=actor, n=0, at_us=0, layer=LAYER_OF[kind], kind=kind))
-    process = SimpleNamespace(members=members, may_end=False, seen=None)
+    process = SimpleNamespace(nodes=members, may_end=False, seen=None)
     process.wait = lambda: setattr(process, "seen", process.may_end)
     stage.processes = {"p": cast("Host", process)}
     return stage, process

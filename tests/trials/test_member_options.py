@@ -6,13 +6,13 @@ import pytest
 from lab_stories import of_kind, played
 
 from rebalance_lab.history.events import Kind
-from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.members import AS_PLANNED, MemberOptions, member_spec
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.scenario import make_plan
 
 
 def spec(options: MemberOptions):  # type: ignore[no-untyped-def]
-    return member_spec(make_plan("leave"), "m1", options, connect="z:2181", events="")
+    return options.spec(make_plan("leave"), "m1", connect="z:2181", events="")
 
 
 def test_left_out_is_as_planned() -> None:
@@ -64,7 +64,7 @@ def test_many_members_are_counted_not_recorded_one_by_one() -> None:
 
 
 def test_a_filter_finds_its_topics() -> None:
-    async def script(lab: Lab) -> None:
+    async def script(lab: GroupLab) -> None:
         lab.begin()
         await lab.prepare({"orders": 2, "audit": 1})
         await lab.start_member(MemberOptions(whitelist="or.*"))
@@ -79,7 +79,7 @@ def test_a_filter_finds_its_topics() -> None:
 def test_a_member_without_a_group_is_taken_or_refused(rules: str, refused: list[str]) -> None:
     """Claim Z14."""
 
-    async def script(lab: Lab) -> None:
+    async def script(lab: GroupLab) -> None:
         lab.begin()
         await lab.prepare()
         await lab.start_member()

@@ -9,8 +9,8 @@ import pytest
 from rebalance_lab.cli.failures import Failure
 from rebalance_lab.cli.options import Members, Rules, rules_of
 from rebalance_lab.history.events import Event, Kind, Layer
-from rebalance_lab.trials.live_real import MembersLists
-from rebalance_lab.trials.members import MemberOptions, member_spec
+from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.real import MembersLists
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.trials.scenario import make_plan
 
@@ -26,9 +26,9 @@ def test_mixed_members_are_ours_and_real_in_turn_and_the_seed_says_who_is_first(
 
 def test_one_member_may_be_real_by_its_options() -> None:
     plan = make_plan("drill", world="processes", rules="mixed")
-    spec = member_spec(plan, "m1", MemberOptions(rules="real"), connect="here", events="")
+    spec = MemberOptions(rules="real").spec(plan, "m1", connect="here", events="")
     assert spec.rules == "real"
-    assert member_spec(plan, "m1", MemberOptions(), connect="here", events="").rules == "shipped"
+    assert MemberOptions().spec(plan, "m1", connect="here", events="").rules == "shipped"
 
 
 @pytest.mark.parametrize("rules", ["real", "mixed"])

@@ -12,12 +12,14 @@ import pytest
 from rebalance_lab.checks import judge
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.files import load, seal
+from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials import api, shrink, targets
 from rebalance_lab.trials import scenario as scenarios
-from rebalance_lab.trials.lab import Lab, TrialError
-from rebalance_lab.trials.plan import Parameter, Plan, common_parameters
+from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, usual
 from rebalance_lab.trials.shrink import Shrunk
+from rebalance_lab.trials.stage import TrialError
 
 LARGE = {"members": "5", "partitions": "9", "streams": "2"}
 
@@ -110,7 +112,7 @@ def test_the_command_runs_the_smaller_plan(tmp_path: Path) -> None:
 # -- scenarios that have faults, names and switches as parameters ----------------------------
 
 
-async def noisy(lab: Lab) -> None:
+async def noisy(lab: GroupLab) -> None:
     """A control that talks: each name and the switch cost an event."""
     await lab.prepare()
     names = lab.plan.text("faults").split(",")
@@ -133,7 +135,7 @@ def noise(monkeypatch: pytest.MonkeyPatch) -> str:
         Parameter("loud", False, "", "talk more"),
         Parameter("quota", 7, "", "a number that has no minimum", maximum=1000),
     )
-    noise = Scenario("noise", "talks", (), parameters, noisy, lambda _plan: usual())
+    noise = Scenario("noise", ZK_GROUP, "talks", (), parameters, noisy, lambda _plan: usual())
     monkeypatch.setitem(scenarios._SCENARIOS, "noise", noise)
     return "noise"
 

@@ -9,8 +9,8 @@ from rebalance_lab.analysis.agreement.measures import Measured
 from rebalance_lab.cli.agree_samples import measure_simulated, simulated_plan
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.views import events_of
-from rebalance_lab.trials.console import stand_in
-from rebalance_lab.trials.members import AS_PLANNED, MemberOptions, member_spec
+from rebalance_lab.subjects.zk_group.console import stand_in
+from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
@@ -53,15 +53,16 @@ def test_members_that_name_their_topic_ask_less() -> None:
 def test_a_stand_in_is_one_of_ours_as_shipped_with_the_white_list_of_a_real_member() -> None:
     plan = real_plan("leave")
     for options, white_list in ((AS_PLANNED, "t1"), (MemberOptions(whitelist="t.*"), "t.*")):
-        spec = member_spec(plan, "m1", options, connect="z", events="")
+        live = msgspec.structs.replace(plan, world="processes")
+        spec = options.spec(live, "m1", connect="z", events="")
         assert spec.rules == "real"
         expected = msgspec.structs.replace(spec, rules="shipped", streams={}, whitelist=white_list)
-        assert stand_in(spec) == expected
+        assert options.spec(plan, "m1", connect="z", events="") == expected
 
 
 @pytest.mark.parametrize("rules", ["described", "shipped"])
 def test_members_of_ours_play_themselves(rules: str) -> None:
-    spec = member_spec(make_plan("leave", rules=rules), "m1", AS_PLANNED, connect="z", events="")
+    spec = AS_PLANNED.spec(make_plan("leave", rules=rules), "m1", connect="z", events="")
     assert stand_in(spec) is spec
 
 
@@ -75,9 +76,8 @@ def test_members_of_ours_play_themselves(rules: str) -> None:
     ],
 )
 def test_nobody_stands_in_for_what_no_real_member_can_be(options: MemberOptions) -> None:
-    spec = member_spec(real_plan("leave"), "m1", options, connect="z", events="")
     with pytest.raises(TrialError, match=r"^m1: a real member .* has one stream, of one topic or white list"):
-        stand_in(spec)
+        options.spec(real_plan("leave"), "m1", connect="z", events="")
 
 
 def test_a_trial_shows_that_its_members_stand_in() -> None:
@@ -107,7 +107,7 @@ def test_the_script_is_that_of_real_members() -> None:
 
 def test_a_failing_trial_of_stand_ins_is_told_with_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """No command runs it: `run --world simulated --members real` is refused."""
-    monkeypatch.setattr("rebalance_lab.trials.simulated.stand_in", lambda _spec: 1 / 0)
+    monkeypatch.setattr("rebalance_lab.subjects.zk_group.options.stand_in", lambda _spec: 1 / 0)
     plan = real_plan("leave", seed=7)
     with pytest.raises(ZeroDivisionError) as failed:
         simulate(plan)

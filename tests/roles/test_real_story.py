@@ -11,7 +11,7 @@ import pytest
 from rebalance_lab.history.events import LAYER_OF, Event, Kind
 from rebalance_lab.history.intervals import belief_intervals, effect_intervals
 from rebalance_lab.history.recorder import MemorySink
-from rebalance_lab.hosts.real.story import Setting, Story
+from rebalance_lab.roles.real.story import Setting, Story
 from rebalance_lab.world.kafka.log_file import LogFile, LogLine
 
 VECTORS = Path(__file__).parents[1] / "vectors"

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from rebalance_lab.hosts.spec import MemberSpec
+from rebalance_lab.roles.member import MemberSpec
 from rebalance_lab.trials.plan import REAL
 from rebalance_lab.trials.stage import TrialError
 

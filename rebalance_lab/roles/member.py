@@ -1,24 +1,35 @@
-"""Building a member of the chosen generation from its start data: the same in every world."""
+"""The role of a member of a consumer group: the same in every world."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rebalance_lab.history.events import Kind, Layer
-from rebalance_lab.history.recorder import Sink
-from rebalance_lab.hosts.spec import MemberSpec
 from rebalance_lab.kernel import Flag
-from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.roles.spec import NodeSpec, Role
 from rebalance_lab.world.errors import NodeExists
-from rebalance_lab.world.live.environment import live_environment, live_factory
-from rebalance_lab.world.live.factory import LiveZooKeeperFactory
-from rebalance_lab.world.live.security import NO_SECURITY, read_security
 from rebalance_lab.world.ports import Environment
 from zkconsumer.errors import IllegalArgumentException, InvalidConfigException
 from zkconsumer.fetchers import LeaseSettings
 from zkconsumer.member import Member
 from zkconsumer.rules import rule_set
 from zkconsumer.subscription import BlackList, Static, Subscription, WhiteList
+
+
+class MemberSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
+    """Start data of a member.
+
+    `properties`: consumer settings under their own names, as text. `streams`: topic -> stream count; or `whitelist` or
+    `blacklist`: a filter, with `filter_streams` streams. `assignor`: the assignor to use in place of the rule set's.
+    """
+
+    rules: str
+    assignor: str | None
+    properties: dict[str, str]
+    streams: dict[str, int]
+    whitelist: str | None = None
+    blacklist: str | None = None
+    filter_streams: int = 1
+    work_period_ms: int = 50
+    fetcher_stop_ms: int = 0
 
 
 def build_member(environment: Environment, spec: MemberSpec) -> Member:
@@ -34,21 +45,9 @@ def build_member(environment: Environment, spec: MemberSpec) -> Member:
     )
 
 
-def live_member(live: LiveKernel, spec: MemberSpec, sink: Sink) -> tuple[LiveZooKeeperFactory, Environment]:
-    """Where a member on a real ZooKeeper opens its sessions, and its environment, recorded to `sink`. Raises
-    BadSecurity."""
-    security = NO_SECURITY if spec.security is None else read_security(Path(spec.security))
-    factory = live_factory(spec.actor, live, spec.seed, security)
-    environment = live_environment(
-        spec.actor, live, sink, spec.seed, host=spec.host, operations=spec.operations, factory=factory
-    )
-    return factory, environment
-
-
 async def run_member(environment: Environment, spec: MemberSpec, closing: Flag) -> None:
-    """A member's whole life. Settings that Kafka refuses are a result, told in the history, and
-    so is an id that another session holds (with check.session.of.own.node); all else that goes
-    wrong is raised."""
+    """A member's whole life. Settings that Kafka refuses are a result, and so is an id that another session holds
+    (with check.session.of.own.node): both are recorded. Every other error is raised."""
     try:
         member = build_member(environment, spec)
         await member.run(subscription_of(spec), closing)
@@ -64,3 +63,6 @@ def subscription_of(spec: MemberSpec) -> Subscription:
     if spec.blacklist is not None:
         return BlackList(spec.blacklist, spec.filter_streams)
     return Static(spec.streams)
+
+
+ROLE = Role("member", MemberSpec, run_member)

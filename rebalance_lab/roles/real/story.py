@@ -23,10 +23,10 @@ from dataclasses import dataclass
 
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.recorder import Sink
-from rebalance_lab.hosts.real.attempts import Attempt, MembersZxid
-from rebalance_lab.hosts.real.fetches import Fetches
-from rebalance_lab.hosts.real.packets import Packet, fired, opened, packet
-from rebalance_lab.hosts.real.teller import Teller
+from rebalance_lab.roles.real.attempts import Attempt, MembersZxid
+from rebalance_lab.roles.real.fetches import Fetches
+from rebalance_lab.roles.real.packets import Packet, fired, opened, packet
+from rebalance_lab.roles.real.teller import Teller
 from rebalance_lab.wire.warnings import NO_BROKERS
 from rebalance_lab.world.kafka.log_file import LogLine
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from rebalance_lab.history.events import Kind
-from rebalance_lab.hosts.real.teller import Teller
+from rebalance_lab.roles.real.teller import Teller
 from rebalance_lab.world.kafka.log_file import LogLine
 
 _FETCH = re.compile(r"\[(\S+)\], Issuing to broker \d+ of fetch request .*?RequestInfo: (.*)$")

@@ -6,20 +6,22 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import structlog
 
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.recorder import FileSink
-from rebalance_lab.hosts.real.attempts import MembersZxid
-from rebalance_lab.hosts.real.story import Setting, Story
-from rebalance_lab.hosts.spec import Command, MemberSpec
 from rebalance_lab.kernel import Kernel
-from rebalance_lab.trials.console import whitelist_of
+from rebalance_lab.roles.member import MemberSpec
+from rebalance_lab.roles.real.attempts import MembersZxid
+from rebalance_lab.roles.real.story import Setting, Story
+from rebalance_lab.roles.spec import Command, NodeSpec
+from rebalance_lab.subjects.zk_group.console import whitelist_of
 from rebalance_lab.trials.live_processes import END_LIMIT_S
-from rebalance_lab.trials.plan import REAL
-from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.trials.plan import REAL, Plan
+from rebalance_lab.trials.stage import RUNNER_SESSION_TICKS, TrialError
 from rebalance_lab.wire.paths import members_path
 from rebalance_lab.world.kafka.broker import START_TIMEOUT_S, KafkaBroker
 from rebalance_lab.world.kafka.consumer import ConsoleConsumer
@@ -42,7 +44,7 @@ class RealHost:
 
     def __init__(self, spec: MemberSpec, folder: Path) -> None:
         self.name = spec.actor
-        self.members = [spec.actor]
+        self.nodes = [spec.actor]
         self.may_end = False
         if spec.fetcher_stop_ms:
             raise TrialError(
@@ -61,7 +63,7 @@ class RealHost:
     def pid(self) -> int:
         return self._program.pid
 
-    def start(self, spec: MemberSpec) -> None:
+    def start(self, spec: NodeSpec) -> None:
         raise TrialError(f"{spec.actor} cannot share the process of {self.name}, a real consumer")
 
     def tell(self, command: Command) -> None:
@@ -131,25 +133,53 @@ class MembersLists:
         return max((zxid for zxid in self._changes.get(group, ()) if zxid <= reached), default=-1)
 
 
-class RealBrokers:
-    """The brokers of one trial with real members. Their data are deleted at the trial's end; their logs stay."""
+class RealMembers:
+    """Real consumers and brokers of one live trial (`trials.subject.Outsiders`). `_brokers`: their data are deleted at
+    the trial's end; their logs stay."""
 
-    def __init__(self, folder: Path, session_timeout_ms: int) -> None:
-        self._folder = folder
-        self._session_timeout_ms = session_timeout_ms
+    def __init__(self, plan: Plan, folder: Path, kernel: Kernel) -> None:
+        self._plan = plan
+        self._folder = folder / "kafka"
+        self._kernel = kernel
+        self._lists = MembersLists()
         self._brokers: list[KafkaBroker] = []
 
-    async def start(self, count: int, connect: str, kernel: Kernel) -> None:
-        """Start brokers 0…count-1, and wait until all serve. Raises EmbeddedServerError, TrialError."""
+    def start(
+        self, spec: NodeSpec, *, wall_offset_us: int, poll_registry: Callable[[], None]
+    ) -> tuple[RealHost, RealEvents] | None:
+        """Start a real consumer; None for one of our members. Raises TrialError."""
+        if not isinstance(spec, MemberSpec) or spec.rules != REAL:
+            return None
+        if not self._plan.has_real_members:
+            raise TrialError(f"{spec.actor} cannot be a real member, as there are no brokers: run with --members mixed")
+
+        def members_zxid(group: str, reached: int) -> int:
+            poll_registry()  # a server logs a write before it answers
+            return self._lists.zxid(group, reached)
+
+        host = RealHost(spec, self._folder)
+        return host, RealEvents(spec, host, wall_offset_us=wall_offset_us, members_zxid=members_zxid)
+
+    def feed(self, event: Event) -> None:
+        """Process an event of the registry."""
+        self._lists.feed(event)
+
+    async def start_brokers(self, count: int, connect: str) -> bool:
+        """Start brokers 0…count-1 if real members are to come, which fetch from them, and wait until all serve. Raises
+        EmbeddedServerError, TrialError."""
+        if not self._plan.has_real_members:
+            return False
+        session_timeout_ms = RUNNER_SESSION_TICKS * self._plan.number("tick_ms")
         for number in range(count):
-            broker = KafkaBroker(number, connect, self._folder, session_timeout_ms=self._session_timeout_ms)
+            broker = KafkaBroker(number, connect, self._folder, session_timeout_ms=session_timeout_ms)
             self._brokers.append(broker)
-        give_up_us = kernel.now_us() + int(START_TIMEOUT_S * 1e6)
+        give_up_us = self._kernel.now_us() + int(START_TIMEOUT_S * 1e6)
         for broker in self._brokers:
             while not broker.started():
-                if kernel.now_us() > give_up_us:
+                if self._kernel.now_us() > give_up_us:
                     raise TrialError(f"broker {broker.broker_id} does not serve after {START_TIMEOUT_S:g} s")
-                await kernel.sleep(_POLL_US)
+                await self._kernel.sleep(_POLL_US)
+        return True
 
     def check(self) -> None:
         """Raise TrialError if one has ended."""

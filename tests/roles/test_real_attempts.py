@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from rebalance_lab.hosts.real.attempts import Attempt
-from rebalance_lab.hosts.real.packets import packet
+from rebalance_lab.roles.real.attempts import Attempt
+from rebalance_lab.roles.real.packets import packet
 from rebalance_lab.wire.view_digest import view_digest
 
 IDS = "/consumers/g1/ids"

@@ -1,10 +1,9 @@
-"""The main of members' processes: `python -m rebalance_lab.hosts.member SPEC-FILE`.
+"""The main of nodes' processes: `python -m rebalance_lab.roles.main SPEC-FILE`.
 
-One process holds one member or several: the file lists those it starts with, and commands on
-standard input (`hosts.spec.Command`, a JSON object a line) start more, let one leave, or end a
-session. The process ends with its last member. SIGTERM and SIGINT ask all for a clean leave.
-SIGUSR1 writes every task and what it waits for to stderr. It dies with its parent, also when
-that is killed.
+One process holds one node or several: the file lists those it starts with, and commands on standard input
+(`roles.spec.Command`, a JSON object a line) start more, let one leave, or end a session. The process ends with its last
+node. SIGTERM and SIGINT ask all for a clean leave. SIGUSR1 writes every task and what it waits for to stderr. The
+process dies with its parent, also when that is killed.
 """
 
 from __future__ import annotations
@@ -19,20 +18,33 @@ from typing import assert_never
 import msgspec
 
 from rebalance_lab.history.events import Kind, Layer
-from rebalance_lab.history.recorder import FileSink
-from rebalance_lab.hosts.members import live_member, run_member
-from rebalance_lab.hosts.spec import Command, Expire, Leave, MemberSpec, Start
+from rebalance_lab.history.recorder import FileSink, Sink
 from rebalance_lab.kernel import Flag, Future, Task
 from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, Start, decode_spec, role_of
+from rebalance_lab.world.live.environment import live_environment, live_factory
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.live.processes import identity
+from rebalance_lab.world.live.security import NO_SECURITY, read_security
 from rebalance_lab.world.live.takeover import close_session
+from rebalance_lab.world.ports import Environment
 
 STDIN = 0
 
 _READ_BYTES = 65536
 
 _commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
+
+
+def live_node(live: LiveKernel, spec: NodeSpec, sink: Sink) -> tuple[LiveZooKeeperFactory, Environment]:
+    """Where a node on a real ZooKeeper opens its sessions, and its environment, recorded to `sink`. Raises
+    BadSecurity."""
+    security = NO_SECURITY if spec.security is None else read_security(Path(spec.security))
+    factory = live_factory(spec.actor, live, spec.seed, security)
+    environment = live_environment(
+        spec.actor, live, sink, spec.seed, host=spec.host, operations=spec.operations, factory=factory
+    )
+    return factory, environment
 
 
 class CommandLines:
@@ -55,25 +67,26 @@ class CommandLines:
             self._obey(_commands.decode(line))
 
 
-class MemberHost:
-    """The members of this process. `ended` is done when the last of them has ended."""
+class NodeProcess:
+    """The nodes of this process. `ended` is done when the last of them has ended."""
 
     def __init__(self, live: LiveKernel) -> None:
-        self.ended: Future[None] = Future("the last member of the process")
+        self.ended: Future[None] = Future("the last node of the process")
         self._live = live
         self._closing: dict[str, Flag] = {}
         self._factories: dict[str, LiveZooKeeperFactory] = {}
 
-    def start(self, spec: MemberSpec) -> None:
-        """Start a member."""
+    def start(self, spec: NodeSpec) -> None:
+        """Start a node."""
         kernel = self._live.kernel
         sink = FileSink(Path(spec.events))
-        factory, environment = live_member(self._live, spec, sink)
+        factory, environment = live_node(self._live, spec, sink)
         environment.recorder.emit(Layer.OP, Kind.HOST_STARTED, detail=identity())
         self._factories[spec.actor] = factory
         self._closing[spec.actor] = kernel.flag(f"close {spec.actor}")
-        run = run_member(environment, spec, self._closing[spec.actor])
-        task: Task[None] = kernel.host(run, f"member {spec.actor}")
+        role = role_of(spec)
+        run = role.run(environment, spec, self._closing[spec.actor])
+        task: Task[None] = kernel.host(run, f"{role.name} {spec.actor}")
         task.on(lambda _done: self._left(spec.actor, sink))
 
     def _left(self, actor: str, sink: FileSink) -> None:
@@ -89,7 +102,7 @@ class MemberHost:
     def obey(self, command: Command) -> None:
         match command:
             case Start():
-                self.start(command.member)
+                self.start(decode_spec(command.node))
             case Leave():
                 self._closing[command.actor].raise_()
             case Expire():
@@ -104,20 +117,20 @@ class MemberHost:
 
 
 def main(arguments: list[str]) -> int:
-    """Run members to their end. Returns the exit code."""
+    """Run nodes to their end. Returns the exit code."""
     if len(arguments) != 1:
-        print("usage: python -m rebalance_lab.hosts.member SPEC-FILE", file=sys.stderr)
+        print("usage: python -m rebalance_lab.roles.main SPEC-FILE", file=sys.stderr)
         return 2
-    specs = msgspec.json.decode(Path(arguments[0]).read_bytes(), type=list[MemberSpec])
+    specs = [decode_spec(each) for each in msgspec.json.decode(Path(arguments[0]).read_bytes(), type=list[msgspec.Raw])]
     with LiveKernel() as live:
-        host = MemberHost(live)
+        nodes = NodeProcess(live)
         for number in (signal.SIGTERM, signal.SIGINT):
-            live.loop.add_signal_handler(number, host.all_leave)
+            live.loop.add_signal_handler(number, nodes.all_leave)
         live.loop.add_signal_handler(signal.SIGUSR1, lambda: print(live.kernel.story(), file=sys.stderr, flush=True))
         for spec in specs:
-            host.start(spec)
-        CommandLines(live, host.obey)
-        live.run(host.wait(), "the members of this process")
+            nodes.start(spec)
+        CommandLines(live, nodes.obey)
+        live.run(nodes.wait(), "the nodes of this process")
     return 0
 
 

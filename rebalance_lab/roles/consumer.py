@@ -19,10 +19,10 @@ from typing import Self, TypeVar
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.events import Event, Kind
-from rebalance_lab.hosts.members import build_member, live_member, subscription_of
-from rebalance_lab.hosts.spec import MemberSpec
 from rebalance_lab.kernel import Flag
 from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.roles.main import live_node
+from rebalance_lab.roles.member import MemberSpec, build_member, subscription_of
 from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.zk.connect_string import BadConnectString
 from rebalance_lab.zkclient import ZkTimeoutException
@@ -223,7 +223,7 @@ class Consumer:
         try:
             with LiveKernel() as live:
                 self._live, self._closing = live, live.kernel.flag("asked to leave")
-                self._factory, environment = live_member(live, self._spec, self)
+                self._factory, environment = live_node(live, self._spec, self)
                 member = build_member(environment, self._spec)
                 live.run(member.run(subscription_of(self._spec), self._closing), "consumer")
         except ZkTimeoutException as error:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from rebalance_lab.hosts.real.packets import Packet
+from rebalance_lab.roles.real.packets import Packet
 from rebalance_lab.wire.paths import members_path
 from rebalance_lab.wire.view_digest import view_digest
 

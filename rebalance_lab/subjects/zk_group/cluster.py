@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from rebalance_lab.history.events import Kind, Layer, session_text
 from rebalance_lab.kernel import Future
-from rebalance_lab.trials.fixture import add_topic, broker_znode, ensure_path, write_fixture
+from rebalance_lab.subjects.zk_group.fixture import add_topic, broker_znode, ensure_path, write_fixture
 from rebalance_lab.wire.paths import broker_path, members_path, owner_path, owners_path, topic_path
 from rebalance_lab.world.errors import ConnectionLoss, NoNode
 from rebalance_lab.world.ports import GetRead, Node, ReadResult, RecorderPort, Reply, ZooKeeper

@@ -1,0 +1,85 @@
+"""Start data of nodes, and commands to their processes: JSON objects, one in the start file for each node, and one a
+line on the process's standard input while it runs."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from rebalance_lab.kernel import Flag
+from rebalance_lab.world.ports import Environment
+
+S = TypeVar("S", bound="NodeSpec")
+
+ROLE = "role"
+
+
+class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, tag_field=ROLE):
+    """What every node is started with. A role adds its own settings in a subclass, whose tag is the role's module.
+
+    `actor`: its name in the trial. `host`: the host name that it reports. `events`: path of the JSON-lines file that it
+    appends its events to. `operations`: whether each ZooKeeper operation is recorded there, or only the number of each
+    kind. `security`: path of a file with authentication, ACLs and TLS (`world.live.security`).
+    """
+
+    actor: str
+    host: str
+    seed: int
+    events: str
+    operations: Literal["all", "counts"] = "all"
+    security: str | None = None
+    plant: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What a node can be. `name`: in one word. `run`: a node's whole life, in any world, until it has ended after
+    `closing` was raised."""
+
+    name: str
+    spec: type[NodeSpec]
+    run: Callable[[Environment, Any, Flag], Coroutine[Any, Any, None]]
+
+
+def role_of(spec: NodeSpec) -> Role:
+    """The role of a node: the `ROLE` of the module that its tag names."""
+    return _role(str(type(spec).__struct_config__.tag))
+
+
+def _role(module: str) -> Role:
+    found = getattr(importlib.import_module(module), "ROLE", None)
+    if not isinstance(found, Role):
+        raise TypeError(f"module {module} has no ROLE: a node's role is the module that defines it")
+    return found
+
+
+def decode_spec(data: bytes | msgspec.Raw) -> NodeSpec:
+    """The start data of one node. Raises msgspec.DecodeError, and ImportError or TypeError for an unknown role."""
+    role = _role(str(msgspec.json.decode(data)[ROLE]))
+    return msgspec.json.decode(data, type=role.spec)
+
+
+class Start(msgspec.Struct, frozen=True, tag="start"):
+    """A further node starts in this process. `node`: its start data."""
+
+    node: msgspec.Raw
+
+
+class Leave(msgspec.Struct, frozen=True, tag="leave"):
+    """The node `actor` shuts down cleanly."""
+
+    actor: str
+
+
+class Expire(msgspec.Struct, frozen=True, tag="expire"):
+    """The ZooKeeper session of `actor` is closed without its knowledge: a second connection presents the session's id
+    and password, and closes it."""
+
+    actor: str
+
+
+Command = Start | Leave | Expire

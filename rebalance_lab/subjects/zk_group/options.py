@@ -1,0 +1,74 @@
+"""From a plan to its members: the same settings in every world."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from rebalance_lab.roles.member import MemberSpec
+from rebalance_lab.subjects.zk_group.console import stand_in
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.stage import NodeOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberOptions(NodeOptions):
+    """How one member differs from the plan's settings for all members. None and empty mean: as in the plan.
+
+    - `group`: "" means that the member names no group; the rule set decides what follows (claim Z14).
+    - `streams`: topic -> stream count of a static subscription; or `whitelist`, `blacklist`: a filter, with
+      `filter_streams` streams.
+    - `fetcher_stop_ms`: how long its fetchers take to stop.
+    - `properties`: settings under Kafka's own names, or the lab's. They override the plan's.
+    """
+
+    group: str | None = None
+    rules: str | None = None
+    assignor: str | None = None
+    streams: Mapping[str, int] | None = None
+    whitelist: str | None = None
+    blacklist: str | None = None
+    filter_streams: int = 1
+    fetcher_stop_ms: int | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        given = [each for each in (self.streams, self.whitelist, self.blacklist) if each is not None]
+        if len(given) > 1:
+            raise ValueError("a member subscribes by topics, or by a white list, or by a black list")
+
+    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> MemberSpec:
+        """The start data of the plan's member `actor`. Raises TrialError for what a real member cannot do."""
+        group = plan.text("group") if self.group is None else self.group
+        properties = {
+            **({"group.id": group} if group else {}),
+            "zookeeper.connect": connect,
+            "zookeeper.session.timeout.ms": plan.text("session_timeout_ms"),
+            "rebalance.backoff.ms": plan.text("rebalance_backoff_ms"),
+            "rebalance.max.retries": plan.text("rebalance_max_retries"),
+            **self.properties,
+        }
+        filtered = self.whitelist is not None or self.blacklist is not None
+        planned = {} if filtered else {plan.text("topic"): plan.number("streams")}
+        stop_ms = plan.number("fetcher_stop_ms") if self.fetcher_stop_ms is None else self.fetcher_stop_ms
+        spec = MemberSpec(
+            actor=actor,
+            host=f"host-{actor}",
+            seed=plan.seed,
+            rules=self.rules or plan.rules_of(actor),
+            assignor=self.assignor or plan.text("assignor") or None,
+            properties=properties,
+            streams=dict(planned if self.streams is None else self.streams),
+            whitelist=self.whitelist,
+            blacklist=self.blacklist,
+            filter_streams=self.filter_streams,
+            work_period_ms=plan.number("work_period_ms"),
+            fetcher_stop_ms=stop_ms,
+            operations=plan.operations,
+            plant=plan.plant,
+            events=events,
+        )
+        return stand_in(spec) if plan.world == "simulated" else spec
+
+
+AS_PLANNED = MemberOptions()

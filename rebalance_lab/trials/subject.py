@@ -1,0 +1,72 @@
+"""What a trial is about: one declaration for each kind of system that the lab studies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from rebalance_lab.history.events import Event
+from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import Interval
+from rebalance_lab.history.rest import NodeTracker, StateTracker
+from rebalance_lab.kernel import Kernel
+from rebalance_lab.roles.spec import NodeSpec
+from rebalance_lab.trials.lab import Lab
+from rebalance_lab.trials.live_processes import EventSource, Host
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.stage import Stage
+
+
+class Outsiders(Protocol):
+    """Programs that are not the lab's and take part in a live trial."""
+
+    async def start_brokers(self, count: int, connect: str) -> bool:
+        """Start brokers if the trial's nodes need them. Returns False if znodes are enough."""
+        ...
+
+    def start(
+        self, spec: NodeSpec, *, wall_offset_us: int, poll_registry: Callable[[], None]
+    ) -> tuple[Host, EventSource] | None:
+        """Start a node that is such a program; None if it is one of ours. Raises TrialError."""
+        ...
+
+    def feed(self, event: Event) -> None:
+        """Process an event of the registry."""
+        ...
+
+    def check(self) -> None:
+        """Raise TrialError if one of them has ended."""
+        ...
+
+    def end(self) -> None: ...
+
+
+def _no_demands(_plan: Plan) -> None:
+    pass
+
+
+def _no_rows(_history: History) -> Iterable[Interval]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """One kind of system.
+
+    - `name`: as stored trials name it (`Trial.generation`), and checks in `applies_to`.
+    - `rules`: the rule sets that its plans may name; the first is the default.
+    - `lab`: the interface for its scripts. `tracker`: when its nodes are at rest.
+    - `demands`: raises PlanError for a plan that cannot be carried out.
+    - `outsiders`: programs that are not the lab's, for a live trial in a folder; None if it has none.
+    - `rows`: what rows of the picture show beside the partitions that members own: who held what, and when.
+    """
+
+    name: str
+    rules: tuple[str, ...]
+    lab: Callable[[Plan, Stage], Lab[Any, Any]]
+    tracker: Callable[[], StateTracker[Any]] = NodeTracker
+    demands: Callable[[Plan], None] = _no_demands
+    outsiders: Callable[[Plan, Path, Kernel], Outsiders] | None = None
+    rows: Callable[[History], Iterable[Interval]] = _no_rows
