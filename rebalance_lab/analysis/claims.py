@@ -73,6 +73,18 @@ def as_it_came(verdicts: Iterable[Verdict]) -> str:
     return f" ({counts['reproduced']:,} reproduced, {counts['refuted']:,} refuted)" if counts["refuted"] else ""
 
 
+def not_run(verdicts: Sequence[Verdict]) -> list[str]:
+    """The claims without any reading that was run, and the single readings of others: `Z2`, `Z7c (the write bound)`."""
+    readings: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        readings.setdefault(verdict.claim, []).append(verdict)
+    found = []
+    for claim, its in readings.items():
+        waiting = [each.reading for each in its if each.status == NOT_RUN]
+        found += [claim] if len(waiting) == len(its) else [f"{claim} ({reading})" for reading in waiting]
+    return found
+
+
 def claims_json(analysis: Analysis) -> dict[str, Any]:
     """What `claims --json` prints: `{id: {"status": …, "readings": {name: {…}}}}`, in the
     ledger's order (see `claim_status`)."""

@@ -187,6 +187,7 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `premise`: checks that are violated where the claim's premise is present; for readings that
       expect *does not apply*, and only for those. They take the place of the run's checks.
     - `by_construction`: the members were built from the sentence that this reading tests.
+    - `statement`: what this reading tests, if it is only a part of the claim's statement.
     - `waits_for`: what it cannot be judged without yet, where there is a run.
     """
 
@@ -201,6 +202,7 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     waits_for: str | None = None
     premise: tuple[str, ...] = ()
     by_construction: bool = False
+    statement: str | None = None
 
     def __post_init__(self) -> None:
         if self.under and self.rules is not None:

@@ -1,4 +1,4 @@
-"""What the counts of a reading mean: verdict, status, witness and why, in plain Python.
+"""From the counts of a reading to its verdict, status, witness and reason, in plain Python.
 
 A *counted reading* is a row of READINGS with `roles`: for each role (shows, denies, undecided; of
 controls clean, dirty, unclear) and world (live, simulated) that any trial has, how many have it,
@@ -22,7 +22,7 @@ WORLDS = ("live", "simulated")
 _EARNEST = ("shows", "denies", "undecided")
 _ROLES = (*_EARNEST, "clean", "dirty", "unclear")
 
-#: Of a two-sided interval of 95 %.
+#: The quantile for a two-sided interval of 95 %.
 _Z = NormalDist().inv_cdf(0.975)
 
 
@@ -32,7 +32,7 @@ def wilson(shown: int, decided: int) -> tuple[float, float] | None:
         return None
     middle = (shown + _Z * _Z / 2) / (decided + _Z * _Z)
     half = _Z / (decided + _Z * _Z) * sqrt(shown * (decided - shown) / decided + _Z * _Z / 4)
-    return max(0.0, middle - half), min(1.0, middle + half)  # rounding must not leave what a share can be
+    return max(0.0, middle - half), min(1.0, middle + half)  # against rounding errors
 
 
 def verdict_row(counted: Row) -> Row:
@@ -70,7 +70,7 @@ def _exists(row: Row) -> bool:
 
 
 def _of_premise(row: Row) -> bool:
-    """Whether its trials are asked for the claim's premise, not for the claim."""
+    """Whether its checks look for the claim's premise instead of the claim."""
     return bool(row["expected"] == Expected.DOES_NOT_APPLY)
 
 
@@ -113,7 +113,7 @@ def _denied(row: Row) -> bool:
 
 
 def _settled(row: Row, world: str) -> bool:
-    """Whether enough of a world's trials are decided to say what always holds."""
+    """Whether enough of a world's trials are decided to conclude what always holds."""
     return _enough(_decided(row, world), row[f"undecided_{world}"], world)
 
 
@@ -132,14 +132,14 @@ def _controlled(row: Row) -> bool:
 
 
 def _witness(row: Row) -> str | None:
-    """Simulated before live: that one is replayed exactly."""
+    """A simulated trial if there is one, because it can be replayed exactly; else a live one."""
     role = "shows" if _exists(row) else "denies"
     first: str | None = row[f"{role}_simulated_first"] or row[f"{role}_live_first"]
     return first
 
 
 def _examples(row: Row) -> list[str]:
-    """In each world the trial that decides, and what its control did."""
+    """For each world the trial that decides, and a control."""
     chosen = []
     roles = ("shows", "denies") if _exists(row) else ("denies", "shows")
     for world in WORLDS:
@@ -161,7 +161,7 @@ _WHY_UNDECIDED = "no fault bit, a check is unknown or does not apply, or nothing
 
 
 def why(row: Row) -> str:
-    """The verdict's reason, or all that keeps it from being one; and what is undecided."""
+    """The reason of the verdict, or everything that is missing for one; and what is undecided."""
     return _reason(row) + _undecided(row)
 
 
@@ -170,7 +170,7 @@ def _reason(row: Row) -> str:
         case "not run":
             return _why_not_run(row)
         case "reproduced":
-            return f"{_seen(row)}{_trend_in_words(row)}; their controls are clean"
+            return f"{_seen(row)}{_trend_in_words(row)}; the controls are clean"
         case "does not apply":
             return f"no trial has what the claim is about: {_seen(row)}"
         case "applies":
@@ -196,7 +196,7 @@ def _why_not_run(row: Row) -> str:
 
 
 def _bound(condition: Row) -> str:
-    """As the ledger has it: text in quotes, but true and false."""
+    """As in the ledger: text in quotes, except true and false."""
     text = condition["text"]
     return str(condition["bound"]) if text is None else text if text in ("true", "false") else f"'{text}'"
 
@@ -210,21 +210,18 @@ def _undecided(row: Row) -> str:
     return "".join(pieces)
 
 
-def _counts(row: Row, role: str) -> str:
-    bit = " whose faults bit" if row["needs_fault"] else ""
-    return f"{row[f'{role}_live']} live and {row[f'{role}_simulated']} simulated trials{bit}"
-
-
 def _seen(row: Row) -> str:
-    """How often the checks came out as they did, in each world."""
-    if not _exists(row) and _total(row, "denies") == 0:
-        return f"{_checks(row)} clean in all {_counts(row, 'shows')}"
-    role = "shows" if _exists(row) else "denies"
-    return f"{_checks(row)} violated in {' and '.join(_share(row, role, world) for world in WORLDS)}"
+    """How often the checks came out as they did, in each world with decided trials."""
+    role = "shows" if _exists(row) or _total(row, "denies") == 0 else "denies"
+    came_out = "violated" if _exists(row) or role == "denies" else "clean"
+    shares = [_share(row, role, world) for world in WORLDS if _decided(row, world)]
+    return f"{_checks(row)} {came_out} in {' and '.join(shares)}"
 
 
 def _never_seen(row: Row) -> str:
-    return f"{_checks(row)} never violated together in {_counts(row, 'denies')}"
+    together = " together" if len(row["checks"]) > 1 else ""
+    tried = " and ".join(f"{row[f'denies_{world}']} {world}" for world in WORLDS if row[f"denies_{world}"])
+    return f"{_checks(row)} violated{together} in none of {tried} trials"
 
 
 def _share(row: Row, role: str, world: str) -> str:
@@ -245,7 +242,7 @@ def _range(trend: Row) -> str:
 
 
 def _trend_in_words(row: Row) -> str:
-    """`; exponent of reads against members 1.91 (1.88 to 1.94) simulated, expected between …`."""
+    """`; exponent of reads against members 1.91 (1.88 to 1.94) in simulated trials, expected between …`."""
     if not _is_trend(row) or not row["fits"]:
         return ""
     fits = ", ".join(_fit_in_words(fit) for fit in row["fits"])
@@ -254,12 +251,12 @@ def _trend_in_words(row: Row) -> str:
 
 def _fit_in_words(fit: Row) -> str:
     if fit["estimate"] is None:
-        return f"not known {fit['world']}"
-    return f"{fit['estimate']:.2f} ({fit['low']:.2f} to {fit['high']:.2f}) {fit['world']}"
+        return f"not known in {fit['world']} trials"
+    return f"{fit['estimate']:.2f} ({fit['low']:.2f} to {fit['high']:.2f}) in {fit['world']} trials"
 
 
 def _missing(row: Row) -> str:
-    """All that keeps an unknown verdict from being one."""
+    """Everything that an unknown verdict lacks."""
     pieces = [
         f"a {world} control is violated: {row[f'dirty_{world}_first']}" for world in WORLDS if row[f"dirty_{world}"]
     ]
@@ -282,7 +279,7 @@ def _missing(row: Row) -> str:
 def _not_enough_to_refute(row: Row) -> str:
     enough = " and ".join(f"{row[f'refute_{world}']} {world}" for world in WORLDS)
     beside = "".join(_not_counted(row, world) for world in WORLDS)
-    return f"{_never_seen(row)}{beside}; refuted when it is {enough}"
+    return f"{_never_seen(row)}{beside}; to refute it takes {enough}"
 
 
 def _too_few_decided(row: Row) -> list[str]:
@@ -304,17 +301,17 @@ def _needs(row: Row, world: str) -> str:
 
 
 def _not_counted(row: Row, world: str) -> str:
-    """A world's trials that repeat others."""
+    """The number of a world's trials that are not counted because they repeat others."""
     repeats, again = row[f"repeats_{world}"], "seed or history" if world == "simulated" else "history"
-    return f" ({repeats} not counted: another's {again} again)" if repeats else ""
+    return f" ({repeats} not counted: same {again} as another trial)" if repeats else ""
 
 
 def _needs_fit(row: Row, world: str) -> str:
-    """What keeps a world's fit from deciding: too few sizes, or an interval that is too wide."""
+    """Why the fit in a world decides nothing: too few sizes, or an interval that is too wide."""
     trend = row["trend"]
     fit = next((each for each in row["fits"] if each["world"] == world), None)
     sizes = 0 if fit is None else fit["sizes"]
     if fit is None or fit["estimate"] is None or sizes < trend["sizes"]:
         return f"needs {trend['sizes']} sizes in {world} trials (so far {sizes})"
     interval = f"{fit['low']:.2f} to {fit['high']:.2f}"
-    return f"the {world} {_what_is_fitted(trend)}, {interval}, is neither all {_range(trend)} nor all outside"
+    return f"the {world} {_what_is_fitted(trend)}, {interval}, is neither wholly {_range(trend)} nor wholly outside"

@@ -7,18 +7,19 @@ from collections.abc import Sequence
 import typer
 from rich.markup import escape
 
-from rebalance_lab.analysis.claims import BY_CONSTRUCTION, NOT_RUN, claims_json, counted, sort, statuses
-from rebalance_lab.analysis.ledger import Expected
+from rebalance_lab.analysis.claims import BY_CONSTRUCTION, claims_json, counted, not_run, sort, statuses
+from rebalance_lab.analysis.ledger import Expected, Quantifier
 from rebalance_lab.analysis.results import Verdict
 from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.failures import exit_code
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption
 from rebalance_lab.cli.terminal import answer, print_json, say, styled
+from rebalance_lab.report.text import count
 
 HOW_TO_READ = (
-    "Each reading has its verdict and status; for each world, how many of the decided trials show it, with the 95 % "
-    "interval of that share; and how many trials are undecided (no fault took effect, or a check is unknown or does "
-    "not apply)."
+    "Each reading has its verdict and status. For each world follow the number of decided trials that show the claim "
+    "or contradict it, the 95 % interval of that share, and the number of undecided trials (no fault took effect, or a "
+    "check is unknown or does not apply)."
 )
 
 
@@ -33,20 +34,27 @@ def claims(*, store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -
 
 
 def seen(verdict: Verdict, world: str) -> str:
-    """How many of a world's decided trials show the claim, with the interval, and how many were undecided: `8 of 8
-    (68–100 %), 2 undecided`. Empty if the world has no trials."""
+    """How many of a world's decided trials show the claim, with the interval, and how many were undecided: `8 of 8 show
+    it (68–100 %), 2 undecided`. Where they refute the claim, those that do are counted. Empty if the world has no
+    trials."""
     found = next((each for each in verdict.frequencies if each.world == world), None)
     if found is None or not found.decided + found.undecided:
         return ""
-    told = f"{found.shown} of {found.decided}"
+    pieces = [f"{found.undecided} undecided"] if found.undecided else []
     if found.low is not None and found.high is not None:
-        told += f" ({100 * found.low:.0f}–{100 * found.high:.0f} %)"
-    return f"{told}, {found.undecided} undecided" if found.undecided else told
+        number, low, high, do = found.shown, found.low, found.high, "show it"
+        if verdict.verdict == Expected.REFUTED and found.shown < found.decided:
+            number, low, high = found.decided - found.shown, 1 - found.high, 1 - found.low
+            do = "do not show it" if verdict.quantifier == Quantifier.EXISTS else "contradict it"
+        elif verdict.expected == Expected.DOES_NOT_APPLY:
+            do = "lack what the claim is about"
+        pieces.insert(0, f"{number} of {found.decided} {do} ({100 * low:.0f}–{100 * high:.0f} %)")
+    return ", ".join(pieces)
 
 
 def show(verdicts: Sequence[Verdict]) -> None:
-    """Each tested claim with its readings, surprises first; then readings that hold by construction; then the names
-    of those that were not run."""
+    """Show each tested claim with its readings, surprises first; then readings that hold by construction; then the
+    names of those that were not run."""
     found = sort(verdicts)
     if found.tested:
         say(HOW_TO_READ)
@@ -58,26 +66,24 @@ def show(verdicts: Sequence[Verdict]) -> None:
         _show_claims(found.constructed)
     if told := counted(verdicts):
         say(f"\n{told}.")
-    waiting = _not_run(verdicts)
-    if waiting:
-        say(f"\nNot run: {escape(', '.join(waiting))} (why: rebalance-lab claims --json)")
+    if found.not_run:
+        names = escape(", ".join(not_run(verdicts)))
+        say(f"\nNot run: {count(len(found.not_run), 'reading')}: {names} (why: rebalance-lab claims --json)")
 
 
 def _show_claims(verdicts: Sequence[Verdict]) -> None:
-    claim = None
+    shown = None
     for verdict in verdicts:
-        if verdict.claim != claim:
-            claim = verdict.claim
+        if shown != (verdict.claim, verdict.statement):
+            shown = (verdict.claim, verdict.statement)
             say("")
-            say(escape(verdict.statement), lead=f"[bold]{claim}[/] ")
+            say(escape(verdict.statement), lead=f"[bold]{verdict.claim}[/] ")
         _show_reading(verdict)
 
 
 def _show_reading(verdict: Verdict) -> None:
     """The verdict of a reading, the number of trials, and how to replay one; the reason, if it is not as expected."""
-    counts = [f"{world} {seen(verdict, world)}" for world in ("live", "simulated") if seen(verdict, world)]
-    if verdict.expected == Expected.DOES_NOT_APPLY and counts:
-        counts[0] = f"trials without what the claim is about: {counts[0]}"
+    counts = [f"{world}: {seen(verdict, world)}" for world in ("live", "simulated") if seen(verdict, world)]
     came_out = dict.fromkeys((verdict.verdict, verdict.status))  # both may be one word
     if not verdict.counts:
         came_out = dict.fromkeys((verdict.verdict, "by construction"))
@@ -87,18 +93,3 @@ def _show_reading(verdict: Verdict) -> None:
         say(f"expected: {verdict.expected}. {escape(verdict.why)}", lead="    ")
     if verdict.replay:
         answer().print(f"    {verdict.replay}", soft_wrap=True, markup=False)
-
-
-def _not_run(verdicts: Sequence[Verdict]) -> list[str]:
-    """Claims without any reading that was run, and single readings of others."""
-    readings: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        readings.setdefault(verdict.claim, []).append(verdict)
-    found = []
-    for claim, those in readings.items():
-        waiting = [each.reading for each in those if each.status == NOT_RUN]
-        if len(waiting) == len(those):
-            found.append(claim)
-        else:
-            found += [f"{claim} ({reading})" for reading in waiting]
-    return found

@@ -14,15 +14,17 @@ import typer
 
 from rebalance_lab.analysis.claims import NOT_RUN, claim_status
 from rebalance_lab.analysis.results import Analysis
-from rebalance_lab.checks import CHECKS
-from rebalance_lab.checks.model import About, Outcome
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.cli.analysing import analysed
 from rebalance_lab.cli.claims import show
+from rebalance_lab.cli.event_lines import id_text
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
+from rebalance_lab.cli.results import with_actors
 from rebalance_lab.cli.terminal import answer, progress, say, watched
 from rebalance_lab.history.files import Trial, replay_command
 from rebalance_lab.report import shown_trials, write
+from rebalance_lab.report.findings import is_statement
 from rebalance_lab.report.text import count
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
@@ -164,9 +166,8 @@ def verdicts(demo: Demo) -> None:
     analysis = analysed(demo.store, shown_trials)
     page = write(analysis, demo.store, demo.store / "report.html")
     readings = [verdict for verdict in analysis.verdicts if verdict.claim in CLAIMS]
-    show(readings)
-    for line in witnesses(analysis, demo.store):
-        answer().print(line, soft_wrap=True, markup=False)
+    show(analysis.verdicts)
+    show_witnesses(analysis, demo.store)
     answer().print(f"\nThe picture: {page.resolve()}", soft_wrap=True, markup=False)
     if shutil.which("rebalance-lab") is None:
         activate = shlex.quote(str(Path(sys.executable).with_name("activate")))
@@ -175,9 +176,8 @@ def verdicts(demo: Demo) -> None:
     demo.statuses = [claim_status(each for each in readings if each.claim == claim) for claim in CLAIMS]
 
 
-def witnesses(analysis: Analysis, store: Path) -> list[str]:
-    """For the first live trial of each failure: what was found, and how to replay it."""
-    lines = []
+def show_witnesses(analysis: Analysis, store: Path) -> None:
+    """For the first live trial of each failure: how to replay it, and what was found."""
     for scenario in FAILURES:
         found = [
             each
@@ -187,13 +187,12 @@ def witnesses(analysis: Analysis, store: Path) -> list[str]:
         if not found:
             continue
         trial = min(found, key=lambda each: (each.seed, each.id))
-        lines.append(f"\n{scenario}, live: {replay_command(store / trial.id)}")
+        say(f"\n[bold]{scenario}[/], live:")
+        answer().print(f"  {replay_command(store / trial.id)}", soft_wrap=True, markup=False)
         for outcome in analysis.outcomes:
-            anomaly = outcome.check in CHECKS and CHECKS[outcome.check].about is About.ANOMALY
-            if outcome.trial == trial.id and outcome.outcome == Outcome.VIOLATED and anomaly:
-                witness = ", ".join(f"{actor}#{number}" for actor, number in outcome.witness)
-                lines.append(f"  {outcome.check}: {outcome.why} (events {witness})")
-    return lines
+            if outcome.trial == trial.id and outcome.outcome == Outcome.VIOLATED and not is_statement(outcome.check):
+                witness = ", ".join(map(id_text, outcome.witness))
+                say(with_actors(f"{outcome.check}: {outcome.why} (events {witness})"), lead="  ", markup=False)
 
 
 #: Universal claims need five live trials and 200 simulated ones of each reading, Z7c 20 simulated seeds.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
@@ -76,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Failure as failure:
         return _fail(str(failure))
     except TyperException as error:
-        return _fail(f"{error.format_message() or 'no command was given'} (see {NAME} --help)")
+        return _fail(f"{_plainly(error.format_message()) or 'no command was given'} (see {NAME} --help)")
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED  # typer itself returns this on Ctrl-C
     if code == INTERRUPTED:
@@ -85,6 +86,24 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
     return code if isinstance(code, int) else 0
+
+
+#: Phrases of pydantic, which checks typer's values, and ours.
+_PHRASES = (
+    (r"Value error, ", ""),
+    (r"Input should be a valid integer, .*", "must be a whole number"),
+    (r"Input should be a valid number, .*", "must be a number"),
+    (r"Input should be greater than or equal to (-?\d+)", r"must be \1 or more"),
+    (r"Input should be less than or equal to (-?\d+)", r"must be \1 or less"),
+    (r"is not one of (.*)", r"does not exist; there are: \1"),
+)
+
+
+def _plainly(message: str) -> str:
+    """A message of typer's in the words of this lab's own."""
+    for theirs, ours in _PHRASES:
+        message = re.sub(theirs, ours, message)
+    return message.rstrip(".")
 
 
 def _fail(message: str) -> int:

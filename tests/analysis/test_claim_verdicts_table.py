@@ -52,13 +52,13 @@ UNKNOWN = {
     ),
     "the same history twice": (
         [*MANY_CLEAN[: -len(CHECKS)], *CONTROLS, *rows_of_trial("s-again", "clean", seed=777, history_sha256="s000")],
-        "belief_overlap and effect_overlap never violated together in 5 live and 199 simulated trials whose faults bit"
-        " (1 not counted: another's seed or history again); refuted when it is 5 live and 200 simulated",
+        "belief_overlap and effect_overlap violated together in none of 5 live and 199 simulated trials"
+        " (1 not counted: same seed or history as another trial); to refute it takes 5 live and 200 simulated",
     ),
     "the same seed with other settings": (
         [*MANY_CLEAN[: -len(CHECKS)], *CONTROLS, *rows_of_trial("s-again", "clean", seed=0)],
-        "belief_overlap and effect_overlap never violated together in 5 live and 199 simulated trials whose faults bit"
-        " (1 not counted: another's seed or history again); refuted when it is 5 live and 200 simulated",
+        "belief_overlap and effect_overlap violated together in none of 5 live and 199 simulated trials"
+        " (1 not counted: same seed or history as another trial); to refute it takes 5 live and 200 simulated",
     ),
     "live without proof": (
         [
@@ -78,8 +78,8 @@ UNKNOWN = {
     ),
     "too few to refute": (
         [*MANY_CLEAN[len(CHECKS) :], *CONTROLS],
-        "belief_overlap and effect_overlap never violated together in 4 live and 200 simulated trials whose faults bit;"
-        " refuted when it is 5 live and 200 simulated",
+        "belief_overlap and effect_overlap violated together in none of 4 live and 200 simulated trials;"
+        " to refute it takes 5 live and 200 simulated",
     ),
 }
 
@@ -141,7 +141,7 @@ def test_an_existential_claim_is_shown_by_one_trial_of_each_world(told: Told) ->
     assert row["examples"] == ["shown/live", "shown/control-live", "shown/simulated", "shown/control-simulated"]
     assert row["why"] == (
         "belief_overlap and effect_overlap violated in 1 of 1 live trials (21 to 100 %)"
-        " and 1 of 1 simulated trials (21 to 100 %); their controls are clean"
+        " and 1 of 1 simulated trials (21 to 100 %); the controls are clean"
     )
 
 
@@ -161,14 +161,15 @@ def test_without_its_trials_it_is_not_run(told: Told) -> None:
 def test_an_existential_claim_is_refuted_by_many_that_bit_and_none_that_shows(told: Told) -> None:
     row = told["never seen", "all"]
     assert (row["verdict"], row["status"], row["live"], row["simulated"]) == ("refuted", "surprise", 5, 200)
-    assert "never violated together in 5 live and 200 simulated trials" in row["why"]
+    assert "violated together in none of 5 live and 200 simulated trials" in row["why"]
 
 
 def test_a_universal_claim_needs_many_trials(told: Told) -> None:
     row = told["always", "all"]
     assert (row["verdict"], row["status"], row["witness"]) == ("reproduced", "as expected", None)
     assert row["why"] == (
-        "registration clean in all 2 live and 3 simulated trials whose faults bit; their controls are clean"
+        "registration clean in 2 of 2 live trials (34 to 100 %) and 3 of 3 simulated trials (44 to 100 %); "
+        "the controls are clean"
     )
     row = told["always, too few", "all"]
     assert (row["verdict"], row["why"]) == ("unknown", "needs one more simulated trial (so far 2 of 2 show it)")

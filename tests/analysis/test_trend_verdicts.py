@@ -106,13 +106,16 @@ def judged(spark: SparkSession) -> dict[str, Row]:
     return {row["claim"]: row for row in rows_of(frame)}
 
 
+CLEAN = "herd_cost clean in 1 of 1 live trials (21 to 100 %) and 1 of 1 simulated trials (21 to 100 %)"
+
+
 def test_fits_that_lie_in_the_range_reproduce_it(told: dict[str, Row]) -> None:
     row = told["exact"]
     assert (row["verdict"], row["status"], row["live"], row["simulated"]) == ("reproduced", "as expected", 1, 1)
     assert row["why"] == (
-        "herd_cost clean in all 1 live and 1 simulated trials; quadratic coefficient of reads against members "
-        "1.00 (1.00 to 1.00) live, 1.00 (1.00 to 1.00) simulated, expected between 0.90 and 1.10; "
-        "their controls are clean"
+        f"{CLEAN}; quadratic coefficient of reads against members "
+        "1.00 (1.00 to 1.00) in live trials, 1.00 (1.00 to 1.00) in simulated trials, expected between 0.90 and 1.10; "
+        "the controls are clean"
     )
     fits = {fit["world"]: fit for fit in row["fits"]}
     assert set(fits) == {"live", "simulated"}
@@ -136,14 +139,14 @@ def test_a_trend_is_of_the_model_measure_size_and_change_it_names(told: dict[str
 def test_a_fit_outside_the_range_refutes_it(told: dict[str, Row]) -> None:
     row = told["linear"]
     assert (row["verdict"], row["status"], row["witness"]) == ("refuted", "surprise", None)
-    assert row["why"].startswith("herd_cost clean in all 1 live and 1 simulated trials; quadratic coefficient")
+    assert row["why"].startswith(f"{CLEAN}; quadratic coefficient")
 
 
 def test_an_interval_that_is_too_wide_decides_nothing(told: dict[str, Row]) -> None:
     row = told["rough"]
     assert row["verdict"] == "unknown"
     assert row["why"].startswith("the live quadratic coefficient of reads against members, ")
-    assert row["why"].endswith(", is neither all between 0.90 and 1.10 nor all outside")
+    assert row["why"].endswith(", is neither wholly between 0.90 and 1.10 nor wholly outside")
 
 
 def test_each_size_is_one_point_however_often_it_was_run(told: dict[str, Row]) -> None:

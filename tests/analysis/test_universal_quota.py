@@ -111,13 +111,13 @@ def test_most_trials_must_be_decided(told: dict[str, Row]) -> None:
         assert str(row["why"]).startswith(f"{short_of}; undecided: ")
     row = told["a tenth undecided"]
     assert row["verdict"] == "reproduced"
-    assert "their controls are clean; undecided: 5 live and 22 simulated trials (no fault bit" in str(row["why"])
+    assert "the controls are clean; undecided: 5 live and 22 simulated trials (no fault bit" in str(row["why"])
 
 
 def test_names_do_not_make_one_seed_many(told: dict[str, Row]) -> None:
     row = told["one seed under many names"]
     assert (row["verdict"], row["simulated"]) == ("unknown", 1)
-    assert "(199 not counted: another's seed or history again)" in str(row["why"])
+    assert "(199 not counted: same seed or history as another trial)" in str(row["why"])
 
 
 def test_one_counter_example_outweighs_all(told: dict[str, Row]) -> None:

@@ -150,7 +150,8 @@ def test_one_trial_with_the_premise_makes_it_a_surprise() -> None:
     without, once = judged("exists", reading, ENOUGH_SHOW, CLEAN), judged("exists", reading, ONE_DENIES, CLEAN)
     assert (without["status"], without["witness"]) == ("does not apply", None)
     assert without["why"] == (
-        "no trial has what the claim is about: c clean in all 1 live and 2 simulated trials whose faults bit"
+        "no trial has what the claim is about: "
+        "c clean in 1 of 1 live trials (21 to 100 %) and 2 of 2 simulated trials (34 to 100 %)"
     )
     assert (once["verdict"], once["status"], once["witness"]) == ("applies", "surprise", "denies-simulated")
     assert once["why"].startswith("trials have what the claim is about: c violated in 0 of 1 live trials")

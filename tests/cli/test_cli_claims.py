@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from cli_tools import CommandLine, Shell
 
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION
-from rebalance_lab.analysis.results import Analysis, Frequency, Verdict
+from rebalance_lab.analysis.results import Analysis, Frequency, TrialOutcome, Verdict, of_trial
 from rebalance_lab.cli import claims, demo, report
-from rebalance_lab.history.files import load
+from rebalance_lab.history.files import Trial, load
 from rebalance_lab.history.views import gave_up
 
 REPRODUCED = Verdict(
@@ -63,8 +64,8 @@ def test_surprises_come_first_and_what_was_not_run_is_named(command: CommandLine
     monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED, UNKNOWN, NOT_RUN, DESCRIBED, SHIPPED))
     out = command("claims").out
     assert out.index("Z7b") < out.index("Z1 ") < out.index("Z10")
-    assert "Not run: E1, Z7b (shipped) (why" in out
-    assert "  all: reproduced, as expected; live 1 of 1" in out
+    assert "Not run: 2 readings: E1, Z7b (shipped) (why" in out
+    assert "  all: reproduced, as expected; live: 1 of 1 show it" in out
     assert "    rebalance-lab replay trials/zombie-1\n" in out
 
 
@@ -100,20 +101,20 @@ def test_what_a_claim_does_not_apply_to_is_no_failure(command: CommandLine, monk
     monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED, NOT_APPLIED))
     ended = command("claims")
     assert ended.code == 0
-    assert "  all: does not apply; trials without what the claim is about: live 1 of 1" in ended.out
+    assert "  all: does not apply; live: 1 of 1 lack what the claim is about" in ended.out
     assert "\nReadings: 1 as expected, 1 does not apply.\n" in ended.out
     assert command("claims", "--json").json["Z16"]["status"] == "does not apply"
 
 
 def test_claims_tell_how_often_with_the_interval(command: CommandLine, monkeypatch) -> None:
     monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED))
-    assert claims.seen(REPRODUCED, "live") == "1 of 1 (21–100 %)"
-    assert claims.seen(REPRODUCED, "simulated") == "180 of 200 (85–93 %), 3 undecided"
+    assert claims.seen(REPRODUCED, "live") == "1 of 1 show it (21–100 %)"
+    assert claims.seen(REPRODUCED, "simulated") == "180 of 200 show it (85–93 %), 3 undecided"
     assert claims.seen(replace(REPRODUCED, frequencies=(Frequency("live", 0, 0, None, None, 0),)), "live") == ""
     undecided = (Frequency("live", 0, 0, None, None, 2),)
-    assert claims.seen(replace(REPRODUCED, frequencies=undecided), "live") == "0 of 0, 2 undecided"
-    shown = command("claims").out
-    assert "how many trials are undecided" in " ".join(shown.split()) and "180 of" in shown
+    assert claims.seen(replace(REPRODUCED, frequencies=undecided), "live") == "2 undecided"
+    shown = " ".join(command("claims").out.split())
+    assert "the number of undecided trials" in shown and "180 of 200 show it" in " ".join(shown.split())
     (simulated,) = [
         each
         for each in command("claims", "--json").json["Z10"]["readings"]["all"]["frequencies"]
@@ -127,6 +128,27 @@ def test_claims_tell_how_often_with_the_interval(command: CommandLine, monkeypat
         "high": 0.9342,
         "undecided": 3,
     }
+
+
+@pytest.mark.parametrize(("quantifier", "do"), [("always", "contradict it"), ("exists", "do not show it")])
+def test_of_a_refuted_claim_the_trials_that_refute_it_are_counted(quantifier: str, do: str) -> None:
+    worlds = (Frequency("live", 0, 5, 0.0, 0.43, 0), Frequency("simulated", 200, 200, 0.98, 1.0, 0))
+    refuted = replace(REPRODUCED, quantifier=quantifier, verdict="refuted", frequencies=worlds)
+    assert claims.seen(refuted, "live") == f"5 of 5 {do} (57–100 %)"
+    assert claims.seen(refuted, "simulated") == "200 of 200 show it (98–100 %)"  # one world may refute it alone
+
+
+def test_the_witnesses_of_the_demo_fit_the_terminal_and_name_members_shortly(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    trial = Trial("zombie-1", "zombie", "processes", "zk", "described", 1, False, {})
+    why = "g_host-m1-1480000000000-1a2b3c4d and g_host-m2-1480000000000-1a2b3c4d both believed " * 3
+    found = TrialOutcome(**of_trial(trial), check="belief_overlap", outcome="violated", why=why, witness=(("m1", 7),),
+                         longest_us=1, count=1)  # fmt: skip
+    demo.show_witnesses(replace(analysis(), trials=(trial,), outcomes=(found,)), Path("trials"))
+    out = capsys.readouterr().out
+    assert "  rebalance-lab replay trials/zombie-1\n  belief_overlap: m1 and m2 both believed m1" in out
+    assert "(events m1#7)" in out
+    assert max(map(len, out.splitlines())) <= 80
 
 
 def test_a_batch_of_the_demo_is_told_when_its_last_trial_has_ended() -> None:

@@ -127,7 +127,7 @@ def test_nothing_that_passes_is_an_answer_too(command: CommandLine, trial: Path,
         (["--around", "m7#3"], "there is no event m7#3: no actor m7; there are: m1, m2, runner, zookeeper"),
         (["--around", "m1#99999"], "there is no event m1#99999: m1 recorded m1#0 to m1#"),
         (["--from-ms", "2", "--to-ms", "1"], "--from-ms 2 is after --to-ms 1: there is nothing in between"),
-        (["--from-ms", "soon"], "Invalid value for '--from-ms'"),
+        (["--from-ms", "soon"], "Invalid value for '--from-ms': must be a number (see"),
     ],
 )
 def test_bad_options(command: CommandLine, trial: Path, options: list[str], says: str) -> None:

@@ -84,7 +84,7 @@ class TestVerdicts:
     def test_what_was_not_run_is_folded_with_its_reason(self, tree: Node) -> None:
         (details,) = tree.all("details", class_="not-run")
         assert "open" not in details.attributes
-        assert details.all("summary")[0].text == "Not run: 1 reading of claims"
+        assert details.all("summary")[0].text == "Not run: 1 reading"
         (row,) = details.all("tbody")[0].all("tr")
         assert row.text == ("E1 all The first broker to create /controller is controller its scenario is not built yet")
 
