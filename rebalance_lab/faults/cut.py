@@ -3,7 +3,7 @@
 Neither side is notified: the member notices by its read timeout (two thirds of the session), the server
 by the session's expiry. In live trials a proxy holds back the bytes, and its counters prove that it did.
 In the simulator messages are dropped, among them the pings of a client in trouble. Pings of a healthy
-client are not simulated (`simulated.heartbeat`), so a cut may drop nothing; then the session's end in
+client are not simulated (`zk.heartbeat`), so a cut may drop nothing; then the session's end in
 the registry proves a longer cut.
 """
 

@@ -23,7 +23,7 @@ from rebalance_lab.kernel import Flag
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.roles.main import live_node
 from rebalance_lab.roles.member import MemberSpec, build_member, subscription_of
-from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.zk.connect_string import BadConnectString
 from rebalance_lab.zkclient import ZkTimeoutException
 

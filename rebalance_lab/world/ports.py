@@ -148,10 +148,11 @@ class SessionState(Enum):
     CLOSED = "closed"
 
 
-#: A session's life. A lost connection leads back to CONNECTING; EXPIRED and CLOSED are ends.
+#: state -> the states it may change to. A lost connection leads back to CONNECTING. A session learns on a new
+#: connection that it has expired, so a connected one does not become EXPIRED directly.
 SESSION_TRANSITIONS: dict[SessionState, frozenset[SessionState]] = {
     SessionState.CONNECTING: frozenset({SessionState.CONNECTED, SessionState.EXPIRED, SessionState.CLOSED}),
-    SessionState.CONNECTED: frozenset({SessionState.CONNECTING, SessionState.EXPIRED, SessionState.CLOSED}),
+    SessionState.CONNECTED: frozenset({SessionState.CONNECTING, SessionState.CLOSED}),
     SessionState.EXPIRED: frozenset(),
     SessionState.CLOSED: frozenset(),
 }

@@ -5,21 +5,20 @@ Source: StaticHostProvider and ClientCnxn of ZooKeeper 3.4.6 and 3.9.3.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from rebalance_lab.kernel import RandomStream
+from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.world.live import session as live_session
-from rebalance_lab.world.live.codec import Welcome
-from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.ports import SessionState
-from rebalance_lab.world.simulated.messages import Connected
 from rebalance_lab.world.simulated.session import SimulatedSession
 from rebalance_lab.world.zk.connect_string import NO_CHROOT, Server
+from rebalance_lab.world.zk.messages import Connected
 from rebalance_lab.world.zk.server_list import JAVA_WAITS, ConnectWaits, ServerList
+from rebalance_lab.world.zk.session import Session
 
 #: What becomes of an attempt: no TCP connection; one that is closed without a session; a session.
 UNREACHABLE, CLOSED, SERVED = "unreachable", "closed", "served"
@@ -73,84 +72,79 @@ def test_a_wait_of_nothing_draws_nothing() -> None:
 # -- the two worlds -----------------------------------------------------------------------------
 
 
-class FakeLink:
-    """A connection that does nothing. `server`: whom it is to."""
+class FakeConnection:
+    """A connection that does nothing."""
+
+    sent_us = 0
 
     def __init__(self, server: Any) -> None:
         self.server = server
         self.accepted = False
 
     def to_server(self, message: object) -> None: ...
-    def send(self, data: bytes) -> None: ...
-    def established(self, timeout_ms: int) -> None: ...
-    def close(self) -> None: ...
+    def leave_as_client(self) -> None: ...
+
+    def heard_us(self, now_us: int) -> int:
+        return now_us
 
 
-class FakeLoop:
-    """Stands for the loop of a live session and for the kernel and the process of a simulated one.
-    `waits_us`: how long each attempt but the first was put off."""
+def waits_us(session: Session[Any], connections: list[FakeConnection], outcomes: list[str], world: Any) -> list[int]:
+    """How long each attempt but the first was put off, when the attempts come to these outcomes."""
+    found = []
+    for outcome in outcomes:
+        connection: Any = connections[-1]
+        connection.accepted = outcome is not UNREACHABLE
+        if outcome is SERVED:
+            session.arrived(connection, Connected(1, 2000))
+        before_us, attempts = world.now_us(), len(connections)
+        session.ended(connection)
+        while len(connections) == attempts:
+            assert world.driver.advance(before_us + 10_000_000)
+        found.append(world.now_us() - before_us)
+    assert session.state is SessionState.CONNECTING  # however often it failed: only a server ends a session
+    return found
+
+
+def live_waits_us(servers: int, outcomes: list[str], seed: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    connections: list[FakeConnection] = []
+
+    def connect(_kernel: object, _loop: object, _session: object, server: Server, *_: object) -> FakeConnection:
+        connections.append(FakeConnection(server))
+        return connections[-1]
+
+    monkeypatch.setattr(live_session, "Link", connect)
+    simulation = Simulation(seed)
+    monkeypatch.setattr(Session, "limit_attempt", lambda _session: None)
+    factory = LiveZooKeeperFactory(simulation.kernel, None, RandomStream(seed, "test", "live"))  # type: ignore[arg-type]
+    session = factory.open(",".join(f"z{number}" for number in range(servers)), 2000)
+    found = waits_us(session, connections, outcomes, simulation.kernel)
+    assert {each.server for each in connections} <= {Server(f"z{number}", 2181) for number in range(servers)}
+    return found
+
+
+class FakeEndpoint:
+    """A process of the simulator, whose connections do nothing."""
 
     cut = False
     process = None
     name = "m1"
 
-    def __init__(self) -> None:
-        self.kernel = self
-        self.links: list[FakeLink] = []
-        self.waits_us: list[int] = []
-        self.due: Callable[[], None] = lambda: None
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.connections: list[FakeConnection] = []
 
-    def now_us(self) -> int:
-        return 0
-
-    def call_at(self, due_us: int, call: Callable[[], None], *, process: object) -> FakeLoop:
-        self.waits_us.append(due_us)
-        self.due = call
-        return self
-
-    def call_later(self, wait_s: float, call: Callable[..., None], *arguments: object) -> FakeLoop:
-        return self.call_at(round(wait_s * 1e6), lambda: call(*arguments), process=None)
-
-    def connect(self, session: object, server: str, message: object) -> FakeLink:
-        self.links.append(FakeLink(server))
-        return self.links[-1]
-
-    def cancel(self) -> None: ...
-    def forget(self, session: object) -> None: ...
-
-
-def live_waits_us(servers: int, outcomes: list[str], seed: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    loop = FakeLoop()
-    monkeypatch.setattr(live_session, "Link", lambda _loop, session, server, *_: loop.connect(session, server, None))
-    simulation = Simulation(seed)
-    factory = LiveZooKeeperFactory(simulation.kernel, loop, RandomStream(seed, "test", "live"))  # type: ignore[arg-type]
-    session = factory.open(",".join(f"z{number}" for number in range(servers)), 2000)
-    for outcome in outcomes:
-        if outcome is not UNREACHABLE:
-            session.link_opened()
-        if outcome is SERVED:
-            session._welcome(Welcome(timeout_ms=2000, session_id=1, password=b"p" * 16))
-        session.link_lost("the test says so", violated=False)
-        loop.due()
-    simulation.close()
-    assert session.state is SessionState.CONNECTING  # however often it failed: only a server ends a session
-    assert {link.server for link in loop.links} <= {Server(f"z{number}", 2181) for number in range(servers)}
-    return loop.waits_us
+    def connect(self, session: object, server: str, message: object) -> FakeConnection:
+        self.connections.append(FakeConnection(server))
+        return self.connections[-1]
 
 
 def simulated_waits_us(servers: int, outcomes: list[str], seed: int) -> list[int]:
-    loop: Any = FakeLoop()
+    simulation = Simulation(seed)
+    endpoint: Any = FakeEndpoint(simulation.kernel)
     names: tuple[Any, ...] = tuple(f"z{number}" for number in range(servers))
-    session = SimulatedSession(loop, ServerList(names, RandomStream(seed, "test", "simulated").below), NO_CHROOT, 2000)
-    for outcome in outcomes:
-        link = loop.links[-1]
-        link.accepted = outcome is not UNREACHABLE
-        if outcome is SERVED:
-            session.arrived(link, Connected(1, 2000))
-        session.ended(link)
-        loop.due()
-    assert session.state is SessionState.CONNECTING
-    return loop.waits_us  # type: ignore[no-any-return]
+    server_list = ServerList(names, RandomStream(seed, "test", "simulated").below)
+    session = SimulatedSession(endpoint, server_list, NO_CHROOT, 2000)
+    return waits_us(session, endpoint.connections, outcomes, simulation.kernel)
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3])

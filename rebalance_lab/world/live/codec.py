@@ -1,162 +1,189 @@
-"""ZooKeeper's client protocol: frames, over the structures of `kazoo.protocol.serialization`.
+"""ZooKeeper's client protocol in bytes: `zk.messages` to frames and back, over the structures of `kazoo.protocol`.
 
-A frame is a length (int32) and that many bytes. Answers are read where they lie in the
-receive buffer, without cutting the frame out first, so every reader checks the frame's end.
+A frame is a length (int32) and that many bytes. Answers are read where they lie in the receive buffer, without cutting
+the frame out first, so every reader checks the frame's end.
+
+Kazoo lacks SetWatches (opcode 101) and multi-read (22, ZooKeeper 3.6 and later). A multi and a multi-read are a list of
+operations, each behind a header (type, done, error), ended by a header with `done`. In the answer an operation that
+failed has type -1 and its code. A multi that was refused has code 0 for those before the first that failed, and
+RuntimeInconsistency behind it (DataTree.processTxn); the results of a multi-read are independent of each other
+(FinalRequestProcessor).
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn, assert_never
 
 from kazoo.protocol import serialization as wire
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from rebalance_lab.kernel import Future
-from rebalance_lab.world.ports import Children, Node, Reply, Stat
-from rebalance_lab.world.zk.connect_string import Chroot
+from rebalance_lab.world.ports import (
+    Check,
+    Children,
+    Create,
+    Delete,
+    GetRead,
+    Node,
+    ReadOperation,
+    Set,
+    Stat,
+    WatchKind,
+    WriteOperation,
+)
+from rebalance_lab.world.zk.messages import Connect, Connected, Fired, Operation, Rearm, Refusal, Request, Value
 
 XID_WATCH_EVENT = -1
 XID_PING = -2
-XID_SET_WATCHES = -8
-XID_LIMIT = 0x7FFFFFFF
 
 #: As jute.maxbuffer of Java's client, before it became 1 MB: ids of large groups must fit.
 FRAME_LIMIT_BYTES = 4 * 1024 * 1024
 
-#: The longest request a server takes (jute.maxbuffer, where it was not set).
-REQUEST_LIMIT_BYTES = 0xFFFFF
-
 REPLY_HEADER_BYTES: int = wire.reply_header_struct.size
 FRAME_LENGTH_BYTES: int = wire.int_struct.size
 
-_OPCODE_SET_WATCHES = 101
+#: The reads of one request. With Kafka's znodes of some hundred bytes its answer stays well below 1 MB; above 4 KB a
+#: znode it may exceed FRAME_LIMIT_BYTES, which breaks the connection.
+READS_PER_REQUEST = 1_000
+
+#: The bytes of one request's reads.
+READ_REQUEST_LIMIT_BYTES = 128 * 1024
+
 _FLAG_EPHEMERAL = 1
 _FLAG_SEQUENCE = 2
+_NO_PASSWORD = b"\0" * 16
 
 _unpack_int = wire.int_struct.unpack_from
 _unpack_stat = wire.stat_struct.unpack_from
 STAT_BYTES: int = wire.stat_struct.size
 _request_header = struct.Struct("!iii")
-
-#: What a request's length counts beside its body: xid and opcode.
-REQUEST_HEADER_BYTES = 8
+_REQUEST_HEADER_BYTES = 8  # xid and opcode
 
 unpack_length = _unpack_int
 unpack_reply_header = wire.reply_header_struct.unpack_from
 
-PING_FRAME = _request_header.pack(REQUEST_HEADER_BYTES, XID_PING, wire.Ping.type)
+PING_FRAME = _request_header.pack(_REQUEST_HEADER_BYTES, XID_PING, wire.Ping.type)
+
+_GET_DATA: int = wire.GetData.type
+_GET_CHILDREN: int = wire.GetChildren.type
+_ERROR = -1
+
+_part_header = wire.multiheader_struct
+_END: bytes = _part_header.pack(_ERROR, True, -1)
 
 
 class ProtocolViolation(Exception):
     """The server sent what no ZooKeeper sends. The connection cannot be trusted any more."""
 
 
-Decoder = Callable[[bytes, int, int], Any]
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The result of an operation of a multi that was not done. `code`: ZooKeeper's, 0 for one before the failure."""
 
-
-class Request:
-    """One operation: what is sent, how its answer is read, and who waits for it."""
-
-    __slots__ = ("body", "decode", "future", "opcode", "operation", "path", "watch", "xid")
-
-    def __init__(
-        self, operation: str, path: str, opcode: int, body: bytes, decode: Decoder, watch: bool = False
-    ) -> None:
-        self.operation = operation
-        self.path = path
-        self.opcode = opcode
-        self.body = body
-        self.decode = decode
-        self.watch = watch
-        self.xid = 0
-        self.future: Future[Reply[Any]] = Future((operation, path))
-
-    def frame(self, xid: int) -> bytes:
-        """The bytes to send; from here on the request goes by `xid`."""
-        self.xid = xid
-        return _request_header.pack(len(self.body) + REQUEST_HEADER_BYTES, xid, self.opcode) + self.body
+    code: int
 
 
 # -- requests -----------------------------------------------------------------------------------
 
 
-def create(
-    chroot: Chroot, path: str, data: bytes, *, ephemeral: bool, sequence: bool, acls: list[Any] = OPEN_ACL_UNSAFE
-) -> Request:
-    def read_created(buffer: bytes, offset: int, end: int) -> str:
-        return chroot.to_client(read_path(buffer, offset, end))
-
-    body = create_body(chroot, path, data, ephemeral=ephemeral, sequence=sequence, acls=acls)
-    return Request("create", path, wire.Create.type, body, read_created)
+def encode(request: Request, acls: list[Any] = OPEN_ACL_UNSAFE) -> bytes:
+    """The frame of a request. `acls`: of the znodes that it creates."""
+    body = _body(request, acls)
+    opcode = wire.GetChildren2.type if request.operation is Operation.CHILDREN else int(request.operation)
+    return _request_header.pack(len(body) + _REQUEST_HEADER_BYTES, request.xid, opcode) + body
 
 
-def create_body(
-    chroot: Chroot, path: str, data: bytes, *, ephemeral: bool, sequence: bool, acls: list[Any] = OPEN_ACL_UNSAFE
-) -> bytes:
-    flags = (_FLAG_EPHEMERAL if ephemeral else 0) | (_FLAG_SEQUENCE if sequence else 0)
-    return wire.Create(chroot.to_server(path), data, acls, flags).serialize()  # type: ignore[no-any-return]
-
-
-def get(chroot: Chroot, path: str, *, watch: bool) -> Request:
-    body = wire.GetData(chroot.to_server(path), watch).serialize()
-    return Request("get", path, wire.GetData.type, body, read_node, watch)
-
-
-def children(chroot: Chroot, path: str, *, watch: bool) -> Request:
-    body = wire.GetChildren2(chroot.to_server(path), watch).serialize()
-    return Request("children", path, wire.GetChildren2.type, body, _read_children, watch)
-
-
-def exists(chroot: Chroot, path: str, *, watch: bool) -> Request:
-    """`watch` becomes a data watch if the znode is there, else one for its creation."""
-    body = wire.Exists(chroot.to_server(path), watch).serialize()
-    return Request("exists", path, wire.Exists.type, body, read_stat, watch)
-
-
-def set_data(chroot: Chroot, path: str, data: bytes, version: int) -> Request:
-    body = wire.SetData(chroot.to_server(path), data, version).serialize()
-    return Request("set", path, wire.SetData.type, body, read_stat)
-
-
-def delete(chroot: Chroot, path: str, version: int) -> Request:
-    body = wire.Delete(chroot.to_server(path), version).serialize()
-    return Request("delete", path, wire.Delete.type, body, _read_nothing)
-
-
-def close_session() -> Request:
-    return Request("close", "", wire.Close.type, b"", _read_nothing)
-
-
-def set_watches(chroot: Chroot, zxid: int, data: list[str], exists: list[str], children: list[str]) -> Request:
-    """Opcode 101, which kazoo lacks: tells a server which watches a session still waits for.
-    It fires at once those whose znode changed after `zxid`."""
-    parts = [wire.long_struct.pack(zxid)]
-    for paths in (data, exists, children):
-        parts.append(wire.int_struct.pack(len(paths)))
-        parts.extend(wire.write_string(chroot.to_server(path)) for path in paths)
-    return Request("set watches", "", _OPCODE_SET_WATCHES, b"".join(parts), _read_nothing)
-
-
-def connect_frame(last_zxid: int, timeout_ms: int, session_id: int, password: bytes) -> bytes:
+def encode_connect(message: Connect) -> bytes:
     """The first frame of a connection; it has no header."""
-    body = wire.Connect(0, last_zxid, timeout_ms, session_id, password, False).serialize()
+    password = message.password or _NO_PASSWORD
+    body = wire.Connect(0, message.zxid, message.timeout_ms, message.session_id, password, False).serialize()
     return bytes(wire.int_struct.pack(len(body)) + body)
+
+
+def _body(request: Request, acls: list[Any]) -> bytes:  # noqa: PLR0911
+    path = request.path
+    match request.operation:
+        case Operation.CREATE:
+            return _create(path, request.data, request.ephemeral, request.sequence, acls)
+        case Operation.GET:
+            return bytes(wire.GetData(path, request.watch).serialize())
+        case Operation.CHILDREN:
+            return bytes(wire.GetChildren2(path, request.watch).serialize())
+        case Operation.EXISTS:
+            return bytes(wire.Exists(path, request.watch).serialize())
+        case Operation.SET:
+            return bytes(wire.SetData(path, request.data, request.version).serialize())
+        case Operation.DELETE:
+            return bytes(wire.Delete(path, request.version).serialize())
+        case Operation.MULTI:
+            return _parts(_write(each, acls) for each in request.writes)
+        case Operation.MULTI_READ:
+            return _parts(_read(each) for each in request.reads)
+        case Operation.SET_WATCHES:
+            assert request.rearm is not None, "SetWatches without its lists"
+            return _set_watches(request.rearm)
+        case Operation.CLOSE:
+            return b""
+        case _:
+            assert_never(request.operation)
+
+
+def _create(path: str, data: bytes, ephemeral: bool, sequence: bool, acls: list[Any]) -> bytes:
+    flags = (_FLAG_EPHEMERAL if ephemeral else 0) | (_FLAG_SEQUENCE if sequence else 0)
+    return bytes(wire.Create(path, data, acls, flags).serialize())
+
+
+def _set_watches(rearm: Rearm) -> bytes:
+    """The server fires at once those whose znode changed after the zxid."""
+    parts = [wire.long_struct.pack(rearm.relative_zxid)]
+    for paths in (rearm.data, rearm.exist, rearm.child):
+        parts.append(wire.int_struct.pack(len(paths)))
+        parts.extend(wire.write_string(path) for path in paths)
+    return b"".join(parts)
+
+
+def _parts(parts: Iterable[tuple[int, bytes]]) -> bytes:
+    return b"".join([_part_header.pack(kind, False, -1) + part for kind, part in parts]) + _END
+
+
+def _write(operation: WriteOperation, acls: list[Any]) -> tuple[int, bytes]:
+    match operation:
+        case Create(path, data, ephemeral, sequence):
+            return wire.Create.type, _create(path, data, ephemeral, sequence, acls)
+        case Set(path, data, version):
+            return wire.SetData.type, wire.SetData(path, data, version).serialize()
+        case Delete(path, version):
+            return wire.Delete.type, wire.Delete(path, version).serialize()
+        case Check(path, version):
+            return wire.CheckVersion.type, wire.CheckVersion(path, version).serialize()
+        case _:
+            assert_never(operation)
+
+
+def _read(operation: ReadOperation) -> tuple[int, bytes]:
+    if isinstance(operation, GetRead):
+        return _GET_DATA, wire.GetData(operation.path, False).serialize()
+    return _GET_CHILDREN, wire.GetChildren(operation.path, False).serialize()
+
+
+def in_requests(reads: Sequence[ReadOperation]) -> Iterator[Sequence[ReadOperation]]:
+    """The reads in as few requests as their limits allow, in order; at least one request."""
+    begin = size = 0
+    for index, read in enumerate(reads):
+        length = len(read.path.encode()) + _part_header.size + 5
+        if index - begin >= READS_PER_REQUEST or (size and size + length > READ_REQUEST_LIMIT_BYTES):
+            yield reads[begin:index]
+            begin, size = index, 0
+        size += length
+    yield reads[begin:]
 
 
 # -- answers ------------------------------------------------------------------------------------
 
 
-class Welcome(NamedTuple):
-    """The answer to the first frame. A `timeout_ms` of 0 says that the session has expired."""
-
-    timeout_ms: int
-    session_id: int
-    password: bytes
-
-
-def read_welcome(buffer: bytes, start: int, end: int) -> Welcome:
+def read_connected(buffer: bytes, start: int, end: int) -> Connected:
     """Raises ProtocolViolation."""
     try:
         answer, offset = wire.Connect.deserialize(buffer[start:end], 0)
@@ -164,19 +191,43 @@ def read_welcome(buffer: bytes, start: int, end: int) -> Welcome:
         raise ProtocolViolation(f"a connect response of {end - start} bytes: {error}") from error
     if answer.passwd is None or offset > end - start:
         raise ProtocolViolation(f"a connect response of {end - start} bytes that promises more")
-    return Welcome(answer.time_out, answer.session_id, answer.passwd)
+    return Connected(answer.session_id, answer.time_out, answer.passwd)
 
 
-def read_watch_event(buffer: bytes, offset: int, end: int) -> tuple[int, str]:
-    """(event type, path). Raises ProtocolViolation."""
+def read_fired(buffer: bytes, offset: int, end: int) -> Fired:
+    """A watch event. Raises ProtocolViolation."""
     if end - offset < 12:
         short(offset, end)
     kind, _state = wire.int_int_struct.unpack_from(buffer, offset)
-    return kind, read_path(buffer, offset + 8, end)
+    path = read_text(buffer, offset + 8, end)[0]
+    try:
+        return Fired(WatchKind(kind), path)
+    except ValueError:
+        raise ProtocolViolation(f"a watch event of unknown type {kind} for {path}") from None
 
 
-def read_path(buffer: bytes, offset: int, end: int) -> str:
-    return read_text(buffer, offset, end)[0]
+def read_value(request: Request, buffer: bytes, offset: int, end: int) -> Value:  # noqa: PLR0911
+    """The value of an answer without an error code. Raises ProtocolViolation."""
+    match request.operation:
+        case Operation.CREATE:
+            return read_text(buffer, offset, end)[0]
+        case Operation.GET:
+            return read_node(buffer, offset, end)
+        case Operation.EXISTS | Operation.SET:
+            return read_stat(buffer, offset, end)
+        case Operation.CHILDREN:
+            names, offset = read_names(buffer, offset, end)
+            return Children(names, read_stat(buffer, offset, end))
+        case Operation.MULTI:
+            results = _read_results(buffer, offset, end, len(request.writes))
+            if any(isinstance(each, Failed) for each in results):
+                return _refusal(results)
+            return tuple(results)  # type: ignore[return-value]  # none of them failed
+        case Operation.MULTI_READ:
+            results = _read_results(buffer, offset, end, len(request.reads))
+            return tuple([each.code if isinstance(each, Failed) else each for each in results])  # type: ignore[return-value]
+        case _:
+            return None
 
 
 def read_text(buffer: bytes, offset: int, end: int) -> tuple[str, int]:
@@ -208,11 +259,6 @@ def read_stat(buffer: bytes, offset: int, end: int) -> Stat:
     return Stat(*_unpack_stat(buffer, offset))
 
 
-def _read_children(buffer: bytes, offset: int, end: int) -> Children:
-    names, offset = read_names(buffer, offset, end)
-    return Children(names, read_stat(buffer, offset, end))
-
-
 def read_names(buffer: bytes, offset: int, end: int) -> tuple[tuple[str, ...], int]:
     """Sorted, as the lab gives them, and where the next field begins."""
     if end - offset < 4:
@@ -227,10 +273,6 @@ def read_names(buffer: bytes, offset: int, end: int) -> tuple[tuple[str, ...], i
     return tuple(names), offset
 
 
-def _read_nothing(_buffer: bytes, _offset: int, _end: int) -> None:
-    return None
-
-
 def _text(raw: bytes) -> str:
     try:
         return raw.decode("utf-8")
@@ -240,3 +282,53 @@ def _text(raw: bytes) -> str:
 
 def short(offset: int, end: int) -> NoReturn:
     raise ProtocolViolation(f"an answer that ends too early: {end - offset} bytes are left where more must follow")
+
+
+# -- the results of many operations --------------------------------------------------------------
+
+Result = str | Stat | Node | tuple[str, ...] | Failed | None
+
+
+def _read_results(buffer: bytes, offset: int, end: int, count: int) -> list[Result]:
+    """Raises ProtocolViolation: cut short, of an unknown type, or not `count` of them."""
+    results: list[Result] = []
+    while True:
+        if end - offset < _part_header.size:
+            short(offset, end)
+        kind, done, _ = _part_header.unpack_from(buffer, offset)
+        offset += _part_header.size
+        if done:
+            break
+        result, offset = _read_result(kind, buffer, offset, end)
+        results.append(result)
+    if len(results) != count:
+        raise ProtocolViolation(f"{len(results)} results for {count} operations in one request")
+    return results
+
+
+def _read_result(kind: int, buffer: bytes, offset: int, end: int) -> tuple[Result, int]:
+    """One result, and where the next header begins."""
+    if kind == _ERROR:
+        if end - offset < wire.int_struct.size:
+            short(offset, end)
+        return Failed(wire.int_struct.unpack_from(buffer, offset)[0]), offset + wire.int_struct.size
+    if kind == wire.Create.type:
+        return read_text(buffer, offset, end)
+    if kind == wire.SetData.type:
+        return read_stat(buffer, offset, end), offset + STAT_BYTES
+    if kind in (wire.Delete.type, wire.CheckVersion.type):
+        return None, offset
+    if kind == _GET_DATA:
+        node = read_node(buffer, offset, end)
+        return node, offset + wire.int_struct.size + len(node.data) + STAT_BYTES
+    if kind == _GET_CHILDREN:
+        return read_names(buffer, offset, end)
+    raise ProtocolViolation(f"a result of type {kind} in the answer to a multi")
+
+
+def _refusal(results: Sequence[Result]) -> Refusal:
+    """Raises ProtocolViolation when operations failed and none says why."""
+    for index, result in enumerate(results):
+        if isinstance(result, Failed) and result.code != 0:
+            return Refusal(index, result.code)
+    raise ProtocolViolation(f"a multi of {len(results)} operations that failed without a reason")

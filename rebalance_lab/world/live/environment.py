@@ -8,8 +8,8 @@ import time
 from rebalance_lab.history.recorder import Recorder, Sink
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.live.security import NO_SECURITY, Security
+from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.ports import Environment
 from rebalance_lab.world.zk.recording_factory import ALL, MemberOf, RecordingFactory
 

@@ -19,6 +19,7 @@ from rebalance_lab.world.live import codec
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.zk.connect_string import BadConnectString, Server, parse
+from rebalance_lab.world.zk.messages import Connect, Operation, Request
 
 #: The connect string of the ZooKeeper to use, and the log folders of all of its servers, by colons.
 CONNECT_VARIABLE = "REBALANCE_LAB_ZOOKEEPER"
@@ -146,13 +147,13 @@ class _Client(KazooClient):  # type: ignore[misc]  # kazoo has no types
 def _granted_by(server: Server, asked_ms: int) -> int:
     """Open a session and close it. Raises OSError: nobody listens, or it serves nobody."""
     with socket.create_connection((server.host, server.port), timeout=_TIMEOUT_S) as connection:
-        connection.sendall(codec.connect_frame(0, asked_ms, 0, bytes(16)))
+        connection.sendall(codec.encode_connect(Connect(0, asked_ms, 0)))
         answer = connection.makefile("rb")
         with answer:
             (length,) = struct.unpack(">i", answer.read(4))
             frame = answer.read(length)
-        connection.sendall(codec.close_session().frame(1))
-    return codec.read_welcome(frame, 0, len(frame)).timeout_ms
+        connection.sendall(codec.encode(Request(1, Operation.CLOSE, "/")))
+    return codec.read_connected(frame, 0, len(frame)).timeout_ms
 
 
 class ChrootLog:

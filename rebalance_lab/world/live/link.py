@@ -1,90 +1,91 @@
-"""One TCP connection to a ZooKeeper server: framing, batched writes, heartbeats.
+"""One TCP connection to a ZooKeeper server: `zk.messages` in frames, batched writes, TLS and authentication.
 
-Waits as Java's client does (SendThread.run in ClientCnxn, ClientCnxnSocketNIO.doTransport; ZooKeeper
-3.4.6 to 3.9.3). The TCP connection must stand within the connect timeout, and the answer to the first
-frame must come within the connect timeout after that. Later, silence of two thirds of the session's
-timeout breaks the connection, and a ping goes out after a third of it without anything sent.
-
-Java's client also pings when something arrives after it has sent nothing for 10 s
-(MAX_SEND_PING_INTERVAL) or for a third of the session's timeout less one second. This client does not:
-a member that is told of a change reads at once, so it sends something anyway.
-
-A process that was stopped for longer than the read timeout loses what its socket has buffered. In Java
-one turn of SendThread.run reads either the 4 bytes of a length or one body (ClientCnxnSocketNIO.doIO), and
-only a whole frame ends the silence. So the first turn after a stop reads a length, and the second finds
-that the read timeout has passed, before it reads more.
+When it is given up is its session's concern (`zk.session`).
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from enum import Enum
 from typing import Protocol
 
-from rebalance_lab.world.live.codec import (
-    FRAME_LENGTH_BYTES,
-    FRAME_LIMIT_BYTES,
-    PING_FRAME,
-    ProtocolViolation,
-    unpack_length,
-)
-from rebalance_lab.world.live.security import NO_SECURITY, Security
+import structlog
+
+from rebalance_lab.history.events import session_text
+from rebalance_lab.kernel import Kernel
+from rebalance_lab.world import errors
+from rebalance_lab.world.live import codec
+from rebalance_lab.world.live.codec import FRAME_LENGTH_BYTES, FRAME_LIMIT_BYTES, PING_FRAME, ProtocolViolation
+from rebalance_lab.world.live.security import NO_SECURITY, XID_AUTH, Security
 from rebalance_lab.world.zk.connect_string import Server
+from rebalance_lab.world.zk.messages import Answer, AuthRefused, Connect, Refusal, Request, ToClient, ToServer
+
+_log = structlog.get_logger("rebalance_lab.world.live")
 
 
 class LinkState(Enum):
     DIALING = "dialing"
     OPEN = "open"
+    ESTABLISHED = "established"
     CLOSED = "closed"
 
 
+#: ESTABLISHED: the server has accepted the session.
 LINK_TRANSITIONS: dict[LinkState, frozenset[LinkState]] = {
     LinkState.DIALING: frozenset({LinkState.OPEN, LinkState.CLOSED}),
-    LinkState.OPEN: frozenset({LinkState.CLOSED}),
+    LinkState.OPEN: frozenset({LinkState.ESTABLISHED, LinkState.CLOSED}),
+    LinkState.ESTABLISHED: frozenset({LinkState.CLOSED}),
     LinkState.CLOSED: frozenset(),
 }
 
 
 class LinkOwner(Protocol):
-    """Who is told. After `link_lost`, or after it called `close`, the owner hears no more."""
+    """`zk.session.Session`. After `ended`, or after it called `leave_as_client`, it hears no more of the link."""
 
-    def link_opened(self) -> None: ...
-    def link_received(self, buffer: bytes, start: int, end: int) -> None:
-        """One frame, without its length: buffer[start:end]. Raises ProtocolViolation, which
-        breaks the connection."""
+    def opened(self, link: Link) -> None:
+        """The TCP connection was made."""
         ...
 
-    def link_lost(self, why: str, *, violated: bool) -> None:
-        """The connection is gone; `violated`: because the server broke the protocol."""
+    def woke(self, heard_us: int) -> None:
+        """Called before bytes are read, as they may have come while the process was stopped. `heard_us`: when the
+        last whole frame came."""
         ...
+
+    def arrived(self, link: Link, message: ToClient) -> None: ...
+    def ended(self, link: Link, why: str) -> None: ...
 
 
 class Link(asyncio.Protocol):
-    """A connection from its dialing to its end; never used twice."""
+    """A connection from its dialing to its end (`zk.transport.Connection`); never used twice."""
 
     def __init__(
         self,
+        kernel: Kernel,
         loop: asyncio.AbstractEventLoop,
         owner: LinkOwner,
         server: Server,
-        connect_timeout_s: float,
+        message: Connect,
         security: Security = NO_SECURITY,
     ) -> None:
         self.server = server
         self.state = LinkState.DIALING
+        self.accepted = False
+        self.sent_us = 0
+        self._kernel = kernel
         self._loop = loop
         self._owner = owner
+        self._connect_message = message
+        self._session_id = message.session_id
         self._security = security
         self._transport: asyncio.Transport | None = None
         self._outgoing: list[bytes] = []
+        #: Requests that were sent and have no answer, in the order of the wire.
+        self._asked: deque[Request] = deque()
         self._chunks: list[bytes] = []  # the first bytes of a frame that is not complete
         self._held_bytes = 0
         self._wanted_bytes = FRAME_LENGTH_BYTES
-        self._sent_at = self._heard_at = loop.time()
-        self._ping_after_s = 0.0
-        self._read_timeout_s = connect_timeout_s  # until a session is established
-        self._established = False
-        self._timer = self._limit()
+        self._heard_us = 0
         self._dial = loop.create_task(self._connect())
 
     # -- opening ----------------------------------------------------------------------------
@@ -101,72 +102,50 @@ class Link(asyncio.Protocol):
         except OSError as error:
             self._lose(f"cannot connect: {error}")
 
-    def _limit(self) -> asyncio.TimerHandle:
-        return self._loop.call_later(self._read_timeout_s, self._not_established)
-
-    def _not_established(self) -> None:
-        what = "connection" if self.state is LinkState.DIALING else "session"
-        self._lose(f"no {what} within the connect timeout of {self._read_timeout_s:g} s")
-
-    def established(self, session_timeout_ms: int) -> None:
-        """The session is there: heartbeats replace the connect timeout."""
-        self._timer.cancel()
-        self._established = True
-        self._ping_after_s = session_timeout_ms / 3000
-        self._read_timeout_s = 2 * session_timeout_ms / 3000
-        self._sent_at = self._heard_at = self._loop.time()
-        self._beat()
-
-    def _beat(self) -> None:
-        now = self._loop.time()
-        if now - self._heard_at >= self._read_timeout_s:
-            self._lose_silent(now)
-            return
-        if now - self._sent_at >= self._ping_after_s:
-            self.send(PING_FRAME)
-            self._sent_at = now
-        due = min(self._heard_at + self._read_timeout_s, self._sent_at + self._ping_after_s)
-        self._timer = self._loop.call_at(due, self._beat)
-
-    def _lose_silent(self, now: float) -> None:
-        if not self._established:
-            self._not_established()
-            return
-        self._lose(f"nothing heard for {now - self._heard_at:.3f} s (read timeout {self._read_timeout_s:.3f} s)")
-
-    # -- sending ----------------------------------------------------------------------------
-
-    def send(self, frame: bytes) -> None:
-        """Send a frame. All of one turn of the loop go out in one write."""
-        if not self._outgoing:
-            self._loop.call_soon(self._flush)
-        self._outgoing.append(frame)
-
-    def _flush(self) -> None:
-        frames, self._outgoing = self._outgoing, []
-        if self._transport is not None and self.state is LinkState.OPEN:
-            self._transport.write(b"".join(frames))
-            self._sent_at = self._loop.time()
-
-    # -- asyncio's calls --------------------------------------------------------------------
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         if self.state is not LinkState.DIALING:  # closed in the very turn it connected
             transport.abort()
             return
         self._transport = transport
-        self._heard_at = self._loop.time()
-        self._timer.cancel()
-        self._timer = self._limit()
+        self._heard_us = self._kernel.now_us()
         self._change(LinkState.OPEN)
-        self._owner.link_opened()
+        self.accepted = True
+        self._owner.opened(self)
+        self._send(codec.encode_connect(self._connect_message))
+
+    # -- sending ----------------------------------------------------------------------------
+
+    def to_server(self, message: ToServer) -> None:
+        """Send a request or a ping. All of one turn of the loop go out in one write."""
+        if isinstance(message, Request):
+            self._asked.append(message)
+            self._send(codec.encode(message, self._security.acls))
+        else:
+            self._send(PING_FRAME)
+
+    def _send(self, frame: bytes) -> None:
+        if not self._outgoing:
+            self._loop.call_soon(self._flush)
+        self._outgoing.append(frame)
+
+    def _flush(self) -> None:
+        frames, self._outgoing = self._outgoing, []
+        if self._transport is not None and self.state is not LinkState.CLOSED:
+            self._transport.write(b"".join(frames))
+            self.sent_us = self._kernel.now_us()
+
+    # -- receiving --------------------------------------------------------------------------
+
+    def heard_us(self, _now_us: int) -> int:
+        """When the last whole frame came: only that ends a silence (ClientCnxnSocketNIO.doIO calls updateLastHeard)."""
+        return self._heard_us
 
     def data_received(self, data: bytes) -> None:
-        now = self._loop.time()
-        if now - self._heard_at >= self._read_timeout_s and self._held_bytes < FRAME_LENGTH_BYTES:
-            self._lose_silent(now)
-            return
+        if self._held_bytes < FRAME_LENGTH_BYTES:
+            self._owner.woke(self._heard_us)
+            if self.state is LinkState.CLOSED:
+                return
         if self._held_bytes:
             self._chunks.append(data)
             self._held_bytes += len(data)
@@ -178,54 +157,102 @@ class Link(asyncio.Protocol):
         try:
             self._split(data)
         except ProtocolViolation as violation:
-            self._lose(str(violation), violated=True)
+            _log.warning(
+                "zookeeper_protocol_violation",
+                session=session_text(self._session_id),
+                server=str(self.server),
+                why=str(violation),
+                action="the connection is broken and made anew",
+            )
+            self._lose(str(violation))
 
     def _split(self, data: bytes) -> None:
         """Hand on each whole frame, and keep what is left. Raises ProtocolViolation."""
         start, total = 0, len(data)
-        while self.state is LinkState.OPEN:
+        while self.state is not LinkState.CLOSED:
             body = start + FRAME_LENGTH_BYTES
             if body > total:
                 self._wanted_bytes = FRAME_LENGTH_BYTES
                 break
-            length: int = unpack_length(data, start)[0]
+            length: int = codec.unpack_length(data, start)[0]
             if not 0 <= length <= FRAME_LIMIT_BYTES:
                 raise ProtocolViolation(f"a frame of {length} bytes; the limit is {FRAME_LIMIT_BYTES}")
             end = body + length
             if end > total:
                 self._wanted_bytes = FRAME_LENGTH_BYTES + length
                 break
-            self._heard_at = self._loop.time()
-            self._owner.link_received(data, body, end)
+            self._heard_us = self._kernel.now_us()
+            message = self._connected(data, body, end) if self.state is LinkState.OPEN else self._read(data, body, end)
+            if message is not None:
+                self._owner.arrived(self, message)
             start = end
         if start < total:
             self._chunks.append(data[start:])
             self._held_bytes = total - start
 
-    def connection_lost(self, error: Exception | None) -> None:
-        why = "the server closed the connection" if error is None else f"{type(error).__name__}: {error}"
-        if not self._established:
-            why += " before it answered (it is not serving, or has not yet seen what this session has)"
-        self._lose(why)
+    def _connected(self, buffer: bytes, start: int, end: int) -> ToClient:
+        message = codec.read_connected(buffer, start, end)
+        if message.timeout_ms > 0:
+            self._session_id = message.session_id
+            self._change(LinkState.ESTABLISHED)
+            if self._security.greeting:  # before all else, as Java's client has it
+                self._send(self._security.greeting)
+        return message
+
+    def _read(self, buffer: bytes, start: int, end: int) -> ToClient | None:
+        """The message of a frame; None for an answer to a ping or to the greeting. Raises ProtocolViolation."""
+        body = start + codec.REPLY_HEADER_BYTES
+        if body > end:
+            raise ProtocolViolation(f"an answer of {end - start} bytes has no header")
+        xid, zxid, code = codec.unpack_reply_header(buffer, start)
+        if xid == codec.XID_PING:
+            return None
+        if xid == XID_AUTH:
+            return None if code == 0 else AuthRefused()
+        if xid == codec.XID_WATCH_EVENT:
+            return codec.read_fired(buffer, body, end)
+        request = self._asked_by(xid, code)
+        value = codec.read_value(request, buffer, body, end) if code == 0 else None
+        self._asked.remove(request)
+        if isinstance(value, Refusal):
+            code = value.code
+        return Answer(xid, zxid, code, value)
+
+    def _asked_by(self, xid: int, code: int) -> Request:
+        """The request that an answer belongs to: the oldest. Raises ProtocolViolation."""
+        if not self._asked:
+            raise ProtocolViolation(f"an answer with xid {xid} and nothing was asked")
+        request = self._asked[0]
+        if code == errors.Unimplemented.code:  # comes ahead of earlier answers; the server then closes the connection
+            request = next((each for each in self._asked if each.xid == xid), request)
+        if request.xid != xid:
+            name = request.operation.name.lower()
+            raise ProtocolViolation(f"an answer with xid {xid} where {request.xid} ({name}) comes next")
+        return request
 
     # -- end --------------------------------------------------------------------------------
 
-    def close(self) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
+        why = "the server closed the connection" if error is None else f"{type(error).__name__}: {error}"
+        if self.state is LinkState.OPEN:
+            why += " before it answered (it is not serving, or has not yet seen what this session has)"
+        self._lose(why)
+
+    def leave_as_client(self) -> None:
         """Break the connection at once; the owner hears no more."""
         if self.state is LinkState.CLOSED:
             return
         self._change(LinkState.CLOSED)
-        self._timer.cancel()
         self._chunks.clear()
         if self._transport is not None:
             self._transport.abort()
         elif not self._dial.done():
             self._dial.cancel()
 
-    def _lose(self, why: str, *, violated: bool = False) -> None:
+    def _lose(self, why: str) -> None:
         if self.state is not LinkState.CLOSED:
-            self.close()
-            self._owner.link_lost(why, violated=violated)
+            self.leave_as_client()
+            self._owner.ended(self, why)
 
     def _change(self, new: LinkState) -> None:
         assert new in LINK_TRANSITIONS[self.state], f"a link that is {self.state.value} cannot become {new.value}"

@@ -13,6 +13,7 @@ import struct
 from dataclasses import dataclass
 
 from rebalance_lab.world.live import codec
+from rebalance_lab.world.zk.messages import Connect, Operation, Request
 
 TIMEOUT_S = 5.0
 
@@ -43,14 +44,15 @@ def close_session(loop: asyncio.AbstractEventLoop, credentials: Credentials) -> 
 def end_session(credentials: Credentials) -> None:
     """Close the session on a second connection, and wait for the answer. Raises TakeoverFailed, OSError."""
     with socket.create_connection((credentials.host, credentials.port), timeout=TIMEOUT_S) as connection:
-        connection.sendall(codec.connect_frame(0, credentials.timeout_ms, credentials.session_id, credentials.password))
+        connect = Connect(credentials.session_id, credentials.timeout_ms, 0, credentials.password)
+        connection.sendall(codec.encode_connect(connect))
         frame = _receive(connection)
-        welcome = codec.read_welcome(frame, 0, len(frame))
-        if welcome.session_id != credentials.session_id or welcome.timeout_ms <= 0:
+        connected = codec.read_connected(frame, 0, len(frame))
+        if connected.session_id != credentials.session_id or connected.timeout_ms <= 0:
             raise TakeoverFailed(
                 f"session {credentials.session_id:#x} had ended before it could be closed from outside"
             )
-        connection.sendall(codec.close_session().frame(1))
+        connection.sendall(codec.encode(Request(1, Operation.CLOSE, "/")))
         _receive(connection)
 
 

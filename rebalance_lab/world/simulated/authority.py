@@ -15,10 +15,10 @@ from rebalance_lab.history.transactions import Transaction, TransactionKind
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.world.ports import Check, Create, Delete, Set, Stat
 from rebalance_lab.world.simulated.audit import Audit
-from rebalance_lab.world.simulated.messages import Done, Operation, Refusal, Request, Value
 from rebalance_lab.world.simulated.sessions import ServerSession, SessionTable
 from rebalance_lab.world.simulated.settings import ServerSettings, wall_ms
 from rebalance_lab.world.simulated.tree import Refused, Tree
+from rebalance_lab.world.zk.messages import Done, Operation, Refusal, Request, Value
 
 #: Planted bug: a create of an owner znode that exists succeeds, and logs no DELETE before it.
 TWO_OWNERS = "two-owners"

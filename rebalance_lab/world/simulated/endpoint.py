@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from rebalance_lab.kernel import Kernel, Process, ProcessState, RandomStream
-from rebalance_lab.world.ports import ZooKeeper
+from rebalance_lab.world.ports import ReadOperation, ZooKeeper
 from rebalance_lab.world.simulated.link import Link, Network, ServerEnd
-from rebalance_lab.world.simulated.messages import Connect
 from rebalance_lab.world.simulated.server import Server
 from rebalance_lab.world.simulated.session import SimulatedSession
 from rebalance_lab.world.simulated.settings import SIMULATED_HOST
 from rebalance_lab.world.tcp import RETRY_SYN_US, retried_us
 from rebalance_lab.world.zk.connect_string import parse
+from rebalance_lab.world.zk.messages import Connect
 from rebalance_lab.world.zk.server_list import ServerList
+from rebalance_lab.world.zk.session import Session
+from rebalance_lab.world.zk.sizes import REQUEST_LIMIT_BYTES, request_bytes
 
 
 class Endpoint:
-    """One process (`session.Host`). `name`: its host, for reports; `servers`: all there are."""
+    """One process (`zk.transport.Transport`). `name`: its host, for reports; `servers`: all there are."""
+
+    request_limit_bytes = REQUEST_LIMIT_BYTES
+    request_bytes = staticmethod(request_bytes)
 
     __slots__ = (
         "_cut_links",
@@ -82,8 +88,9 @@ class Endpoint:
     def _alone(self, name: str) -> bool:
         return name == SIMULATED_HOST and len(self._servers) == 1
 
-    def connect(self, session: SimulatedSession, server: ServerEnd, message: Connect) -> Link:
+    def connect(self, session: Session[ServerEnd], server: ServerEnd, message: Connect) -> Link:
         """Begin a connection. While connections are held the attempt hangs, and may be given up."""
+        assert isinstance(session, SimulatedSession)
         link = Link(self._network, self.process, session, server)
         self._links[session] = link
         if self._holding or self.cut:
@@ -102,8 +109,13 @@ class Endpoint:
             self._waits = RandomStream(self._seed, self.process.name, "reconnect")
         return self._waits.below(limit_us)
 
-    def forget(self, session: SimulatedSession) -> None:
+    def in_requests(self, reads: Sequence[ReadOperation]) -> tuple[Sequence[ReadOperation]]:
+        """One request, however many reads; a real session sends several (`live.codec.in_requests`)."""
+        return (reads,)
+
+    def forget(self, session: Session[ServerEnd]) -> None:
         """The session is over."""
+        assert isinstance(session, SimulatedSession)
         self._links.pop(session, None)
 
     # -- trouble ----------------------------------------------------------------------------

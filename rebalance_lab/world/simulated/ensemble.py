@@ -19,12 +19,12 @@ from rebalance_lab.world.simulated.audit import EPOCH_SHIFT
 from rebalance_lab.world.simulated.authority import Authority, Outcome
 from rebalance_lab.world.simulated.channel import Call, Channel
 from rebalance_lab.world.simulated.link import Link
-from rebalance_lab.world.simulated.messages import Connect, Operation, Request
 from rebalance_lab.world.simulated.quorum import NoSuchServer, Quorum
 from rebalance_lab.world.simulated.server import Server, ServerState, Turn
 from rebalance_lab.world.simulated.sessions import ServerSession
 from rebalance_lab.world.simulated.settings import ServerSettings
 from rebalance_lab.world.simulated.tree import Tree
+from rebalance_lab.world.zk.messages import Connect, Operation, Request
 
 
 class Ensemble:

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 from rebalance_lab.kernel import Kernel, Process, RandomStream
 from rebalance_lab.kernel.drivers import HeapDriver
-from rebalance_lab.world.simulated.messages import ToClient, ToServer
 from rebalance_lab.world.simulated.settings import NetworkSettings
 from rebalance_lab.world.tcp import RETRY_DATA_US, retried_us
+from rebalance_lab.world.zk.messages import ToClient, ToServer
 
 _LOSS_BITS = 30
 
@@ -34,15 +34,11 @@ class ServerEnd(Protocol):
 
 
 class ClientEnd(Protocol):
-    def arrived(self, link: Link, message: ToClient) -> None:
-        """A message was read. One of a link that the client has given up is lost."""
-        ...
+    """`zk.session.Session`."""
 
+    def arrived(self, link: Link, message: ToClient) -> None: ...
     def ended(self, link: Link) -> None: ...
-    def watch_silence(self, link: Link, heard_us: int) -> None:
-        """Nothing may come by the connection for long: ping, and give it up in time. `heard_us`:
-        when something came last."""
-        ...
+    def watch_silence(self, link: Link, heard_us: int) -> None: ...
 
 
 class LinkState(Enum):
@@ -107,8 +103,11 @@ class Withheld:
 class Link:
     """One connection between a client in `process` and a server. `open`: as `state` says.
 
-    `accepted`: the server's operating system took the connection, whatever the server does with it.
+    `accepted`: the server's operating system took the connection, whatever the server does with it. `sent_us`: the
+    simulated client pings whether or not it has sent something else.
     """
+
+    sent_us = 0
 
     __slots__ = (
         "_client",

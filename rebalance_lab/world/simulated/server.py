@@ -20,7 +20,10 @@ from rebalance_lab.world.ports import GetRead
 from rebalance_lab.world.simulated.audit import ImpossibleWorld
 from rebalance_lab.world.simulated.authority import Outcome
 from rebalance_lab.world.simulated.link import Link
-from rebalance_lab.world.simulated.messages import (
+from rebalance_lab.world.simulated.sessions import ServerSession, SessionTable
+from rebalance_lab.world.simulated.tree import Tree
+from rebalance_lab.world.simulated.watches import Watches
+from rebalance_lab.world.zk.messages import (
     PONG,
     WRITES,
     Answer,
@@ -33,9 +36,6 @@ from rebalance_lab.world.simulated.messages import (
     ToServer,
     Value,
 )
-from rebalance_lab.world.simulated.sessions import ServerSession, SessionTable
-from rebalance_lab.world.simulated.tree import Tree
-from rebalance_lab.world.simulated.watches import Watches
 
 
 class ServerState(Enum):

@@ -9,8 +9,8 @@ from __future__ import annotations
 from rebalance_lab.history.transactions import Transaction, TransactionKind
 from rebalance_lab.world.ports import WatchKind
 from rebalance_lab.world.simulated.link import Link
-from rebalance_lab.world.simulated.messages import Fired, Rearm
 from rebalance_lab.world.simulated.tree import Tree, parent_of
+from rebalance_lab.world.zk.messages import Fired, Rearm
 
 
 class WatchTable:

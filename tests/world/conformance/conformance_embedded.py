@@ -20,13 +20,13 @@ from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.ensemble_base import Ensemble
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
-from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.live.processes import RunState
 from rebalance_lab.world.live.proxy import TcpProxy
-from rebalance_lab.world.live.session import LiveSession
+from rebalance_lab.world.live.session import LiveSession, LiveZooKeeperFactory
 from rebalance_lab.world.live.transaction_log import TransactionLog
 from rebalance_lab.world.ports import ZooKeeper
 from rebalance_lab.world.zk.connect_string import parse
+from rebalance_lab.world.zk.messages import Connect, Operation, Request
 from rebalance_lab.world.zk.server_list import ConnectWaits
 
 _stories = count(1)
@@ -98,13 +98,13 @@ class RealServerHarness(Harness):
 
     def expire(self, session: ZooKeeper) -> None:
         """A second connection takes the session over and closes it."""
-        hello = codec.connect_frame(0, 1_000, session.session_id, self._password(session))
+        hello = codec.encode_connect(Connect(session.session_id, 1_000, 0, self._password(session)))
         server = self._addresses[self._usual[0]]
         with socket.create_connection((server.host, server.port), timeout=5) as connection:
             connection.sendall(hello)
-            welcome = codec.read_welcome(_frame(connection), 0, 37)
+            welcome = codec.read_connected(_frame(connection), 0, 37)
             assert welcome.session_id == session.session_id, "the session had expired before"
-            connection.sendall(codec.close_session().frame(1))
+            connection.sendall(codec.encode(Request(1, Operation.CLOSE, "/")))
             _frame(connection)
 
     async def stop(self, session: ZooKeeper, duration_ms: int) -> None:

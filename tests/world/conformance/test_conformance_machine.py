@@ -17,11 +17,11 @@ from rebalance_lab.world.live.transaction_log import TransactionLog
 from rebalance_lab.world.ports import WatchKind
 from rebalance_lab.world.simulated.authority import Authority, Outcome
 from rebalance_lab.world.simulated.link import Link
-from rebalance_lab.world.simulated.messages import Request
 from rebalance_lab.world.simulated.server import Server
 from rebalance_lab.world.simulated.sessions import ServerSession
 from rebalance_lab.world.simulated.tree import Tree
 from rebalance_lab.world.simulated.watches import Watches
+from rebalance_lab.world.zk.messages import Request
 
 
 @pytest.mark.parametrize(("recorded", "examples"), [(False, 100), (True, 40)], ids=["bare", "recorded"])

@@ -21,9 +21,8 @@ from rebalance_lab.wire.payloads import topic_payload
 from rebalance_lab.world import errors
 from rebalance_lab.world.containers.engine import Engine
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
-from rebalance_lab.world.live.factory import LiveZooKeeperFactory
 from rebalance_lab.world.live.security import NO_SECURITY, Security, read_security
-from rebalance_lab.world.live.session import LiveSession
+from rebalance_lab.world.live.session import LiveSession, LiveZooKeeperFactory
 from rebalance_lab.world.ports import Create, SessionEventKind
 from rebalance_lab.world.zk.server_list import ConnectWaits
 

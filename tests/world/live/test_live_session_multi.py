@@ -10,7 +10,7 @@ from scripted_server import STAT, WELCOME, ScriptedServer, frame, reply
 
 from rebalance_lab.history.transactions import TransactionKind
 from rebalance_lab.world import errors
-from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.live.transaction_log import read
 from rebalance_lab.world.ports import (
     Check,

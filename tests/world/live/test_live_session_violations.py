@@ -15,9 +15,9 @@ from structlog.testing import capture_logs
 from rebalance_lab.kernel import MailboxFull
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world import errors
-from rebalance_lab.world.live import session as session_module
-from rebalance_lab.world.live.factory import LiveZooKeeperFactory
+from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.ports import SessionEvent, SessionEventKind, SessionState
+from rebalance_lab.world.zk import session as session_module
 
 
 def run(live: LiveKernel, story: Callable[[], Any]) -> Any:

@@ -11,12 +11,21 @@ from hypothesis import strategies as st
 from kazoo.protocol import serialization as wire
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from rebalance_lab.world import errors
-from rebalance_lab.world.live import multi
+from rebalance_lab.world.live import codec
 from rebalance_lab.world.live.codec import ProtocolViolation
-from rebalance_lab.world.live.multi import Failed, Refused
-from rebalance_lab.world.ports import Check, ChildrenRead, Create, Delete, GetRead, Node, Set, Stat
-from rebalance_lab.world.zk.connect_string import NO_CHROOT, Chroot
+from rebalance_lab.world.ports import (
+    Check,
+    ChildrenRead,
+    Create,
+    Delete,
+    GetRead,
+    Node,
+    ReadOperation,
+    Set,
+    Stat,
+    WriteOperation,
+)
+from rebalance_lab.world.zk.messages import Operation, Refusal, Request
 
 STAT = Stat(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 STAT_BYTES = struct.pack("!qqqqiiiqiiq", *range(1, 12))
@@ -25,6 +34,20 @@ END = struct.pack("!iBi", -1, 1, -1)
 WRITES = (Create("/a", b"x", ephemeral=True), Create("/s-", b"", sequence=True), Set("/b", b"y", 3), Delete("/c"))
 WRITES = (*WRITES, Check("/d", 4))
 READS = (GetRead("/a"), ChildrenRead("/b"), GetRead("/c"))
+
+
+def multi(*writes: WriteOperation) -> Request:
+    return Request(1, Operation.MULTI, "/", writes=writes)
+
+
+def multi_read(*reads: ReadOperation) -> Request:
+    return Request(1, Operation.MULTI_READ, "/", reads=reads)
+
+
+def framed(request: Request) -> tuple[int, bytes]:
+    """Opcode and body."""
+    frame = codec.encode(request)
+    return struct.unpack_from("!iii", frame)[2], frame[12:]
 
 
 def text(value: str) -> bytes:
@@ -45,7 +68,6 @@ READ = result(4, text("data") + STAT_BYTES) + result(8, struct.pack("!i", 2) + t
 
 
 def test_writes_are_framed_as_kazoo_frames_them() -> None:
-    request = multi.multi(NO_CHROOT, WRITES)
     theirs = wire.Transaction(
         [
             wire.Create("/a", b"x", OPEN_ACL_UNSAFE, 1),
@@ -55,41 +77,36 @@ def test_writes_are_framed_as_kazoo_frames_them() -> None:
             wire.CheckVersion("/d", 4),
         ]
     )
-    assert (request.opcode, request.body) == (14, bytes(theirs.serialize()))
+    assert framed(multi(*WRITES)) == (14, bytes(theirs.serialize()))
 
 
 def test_reads_are_framed() -> None:
-    request = multi.multi_read(NO_CHROOT, READS)
     parts = [struct.pack("!iBi", kind, 0, -1) + text(path) + b"\0" for kind, path in ((4, "/a"), (8, "/b"), (4, "/c"))]
-    assert (request.opcode, request.body) == (22, b"".join(parts) + END)
+    assert framed(multi_read(*READS)) == (22, b"".join(parts) + END)
 
 
 def test_results_are_read_where_they_lie() -> None:
     before, after = b"before", b"\xff" * 100
     for request, answer, expected in (
-        (multi.multi(NO_CHROOT, WRITES), DONE, ("/a", "/s-0000000001", STAT, None, None)),
-        (multi.multi_read(NO_CHROOT, READS), READ + END, (Node(b"data", STAT), ("x", "y"), Failed(-101))),
-        (multi.multi(NO_CHROOT, ()), END, ()),
-        (multi.multi_read(NO_CHROOT, ()), END, ()),
+        (multi(*WRITES), DONE, ("/a", "/s-0000000001", STAT, None, None)),
+        (multi_read(*READS), READ + END, (Node(b"data", STAT), ("x", "y"), -101)),
+        (multi(), END, ()),
+        (multi_read(), END, ()),
     ):
-        assert request.decode(before + answer + after, 6, 6 + len(answer)) == expected
+        assert codec.read_value(request, before + answer + after, 6, 6 + len(answer)) == expected
 
 
 def test_null_data_and_no_children() -> None:
     answer = result(4, struct.pack("!i", -1) + STAT_BYTES) + result(8, struct.pack("!i", 0)) + END
-    decoded = multi.multi_read(NO_CHROOT, READS[:2]).decode(answer, 0, len(answer))
+    decoded = codec.read_value(multi_read(*READS[:2]), answer, 0, len(answer))
     assert decoded == (Node(b"", STAT), ())
 
 
 def test_a_refusal_names_the_first_that_failed() -> None:
     """Code 0 before it, RuntimeInconsistency (-2) behind it, as DataTree answers."""
     answer = failed(0) + failed(0) + failed(-103) + failed(-2) + failed(-2) + END
-    refused = multi.multi(NO_CHROOT, WRITES).decode(answer, 0, len(answer))
-    assert refused == Refused(2, "set", "/b", -103)
-    error = refused.error(7, 0x10)
-    assert isinstance(error.reason, errors.BadVersion)
-    assert (error.index, error.code, error.path, error.zxid, error.session_id) == (2, -103, "/b", 7, 0x10)
-    assert str(error.reason) == "BadVersion: set /b (session 0x10, zxid 0x7)"
+    refused = codec.read_value(multi(*WRITES), answer, 0, len(answer))
+    assert refused == Refusal(2, -103)
 
 
 @pytest.mark.parametrize(
@@ -104,36 +121,27 @@ def test_a_refusal_names_the_first_that_failed() -> None:
 )
 def test_answers_that_no_server_gives(answer: bytes, why: str) -> None:
     with pytest.raises(ProtocolViolation, match=why):
-        multi.multi(NO_CHROOT, WRITES).decode(answer, 0, len(answer))
+        codec.read_value(multi(*WRITES), answer, 0, len(answer))
 
 
 def test_an_answer_cut_anywhere_is_a_violation() -> None:
     cases: list[tuple[Any, bytes]] = [
-        (multi.multi(NO_CHROOT, WRITES), DONE),
-        (multi.multi_read(NO_CHROOT, READS), READ + END),
+        (multi(*WRITES), DONE),
+        (multi_read(*READS), READ + END),
     ]
     for request, answer in cases:
         for cut in range(len(answer)):
             with pytest.raises(ProtocolViolation):
-                request.decode(answer, 0, cut)
+                codec.read_value(request, answer, 0, cut)
 
 
-@given(st.sampled_from([multi.multi(NO_CHROOT, WRITES), multi.multi_read(NO_CHROOT, READS)]), st.binary(max_size=200))
+@given(st.sampled_from([multi(*WRITES), multi_read(*READS)]), st.binary(max_size=200))
 def test_noise_is_refused_or_read(request_: Any, noise: bytes) -> None:
     try:
-        value = request_.decode(noise, 0, len(noise))
+        value = codec.read_value(request_, noise, 0, len(noise))
     except ProtocolViolation as violation:
         value = str(violation)
     assert value is not None
-
-
-def test_a_chroot_stands_before_every_path_and_before_no_result() -> None:
-    chroot = Chroot("/k")
-    for request, paths in ((multi.multi(chroot, WRITES), WRITES), (multi.multi_read(chroot, READS), READS)):
-        for each in paths:
-            assert text("/k" + each.path) in request.body
-    answer = result(1, text("/k/a")) + END
-    assert multi.multi(chroot, WRITES[:1]).decode(answer, 0, len(answer)) == ("/a",)
 
 
 # -- how many requests reads take --------------------------------------------------------------
@@ -142,15 +150,15 @@ def test_a_chroot_stands_before_every_path_and_before_no_result() -> None:
 @given(st.lists(st.integers(1, 40_000), max_size=30))
 def test_requests_hold_every_read_once_and_stay_below_the_limit(lengths: list[int]) -> None:
     reads = [GetRead("/" + "x" * length) for length in lengths]
-    requests = list(multi.in_requests(reads))
+    requests = list(codec.in_requests(reads))
     assert [read for each in requests for read in each] == reads
-    sizes = [len(multi.multi_read(NO_CHROOT, each).body) - len(END) for each in requests]
-    assert all(size <= multi.READ_REQUEST_LIMIT_BYTES for size in sizes)
+    sizes = [len(framed(multi_read(*each))[1]) - len(END) for each in requests]
+    assert all(size <= codec.READ_REQUEST_LIMIT_BYTES for size in sizes)
     for size, following in zip(sizes, requests[1:], strict=False):
-        assert size + len(multi.multi_read(NO_CHROOT, following[:1]).body) - len(END) > multi.READ_REQUEST_LIMIT_BYTES
+        assert size + len(framed(multi_read(*following[:1]))[1]) - len(END) > codec.READ_REQUEST_LIMIT_BYTES
 
 
 @pytest.mark.parametrize(("count", "expected"), [(0, [0]), (1, [1]), (1000, [1000]), (2001, [1000, 1000, 1])])
 def test_requests_have_a_thousand_reads_at_most(count: int, expected: list[int]) -> None:
-    requests = multi.in_requests([GetRead("/a")] * count)
+    requests = codec.in_requests([GetRead("/a")] * count)
     assert [len(each) for each in requests] == expected

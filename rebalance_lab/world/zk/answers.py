@@ -1,4 +1,4 @@
-"""Between a client's own paths and the server's: what is asked for, and what an answer becomes."""
+"""Between a session's own paths and the server's: the operations of a request, and what an answer becomes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TypeVar, cast
 
 from rebalance_lab.world import errors
 from rebalance_lab.world.ports import ReadOperation, WriteOperation
-from rebalance_lab.world.simulated.messages import Answer, Done, Found, Operation, Refusal, Request
 from rebalance_lab.world.zk.connect_string import Chroot
+from rebalance_lab.world.zk.messages import Answer, Done, Found, Operation, Refusal, Request
 
 Part = TypeVar("Part", bound=WriteOperation | ReadOperation)
 
 
 def name_of(operation: WriteOperation | ReadOperation) -> str:
-    """What a message calls one operation of many: `create`, `get`."""
+    """The name of one operation of many in a message: `create`, `get`."""
     return type(operation).__name__.removesuffix("Read").lower()
 
 
@@ -23,9 +23,7 @@ def at_server(chroot: Chroot, operations: Sequence[Part]) -> tuple[Part, ...]:
     """The operations with the server's paths."""
     if not chroot.prefix:
         return tuple(operations)
-    return tuple(
-        replace(each, path=chroot.to_server(each.path)) if chroot.takes(each.path) else each for each in operations
-    )
+    return tuple([replace(each, path=chroot.to_server(each.path)) for each in operations])
 
 
 def failure(chroot: Chroot, request: Request, answer: Answer, session_id: int) -> errors.ZooKeeperError:
@@ -39,7 +37,7 @@ def failure(chroot: Chroot, request: Request, answer: Answer, session_id: int) -
 
 
 def value(chroot: Chroot, request: Request, answer: Answer, session_id: int) -> object:
-    """What the reply holds: created paths are the client's own, codes of single reads are errors."""
+    """The value of the reply: created paths are the client's own, and codes of single reads are errors."""
     if request.reads:
         found = zip(request.reads, cast(tuple[Found, ...], answer.value), strict=True)
         return tuple([_read(chroot, read, each, answer.zxid, session_id) for read, each in found])
@@ -54,8 +52,6 @@ def value(chroot: Chroot, request: Request, answer: Answer, session_id: int) -> 
 
 
 def _read(chroot: Chroot, read: ReadOperation, found: Found, zxid: int, session_id: int) -> object:
-    if not chroot.takes(read.path):  # not even sent
-        return errors.BadArguments(name_of(read), read.path, session_id=session_id)
     return _error(chroot, name_of(read), read.path, found, zxid, session_id) if isinstance(found, int) else found
 
 

@@ -1,12 +1,12 @@
-"""How long requests are on the wire, to the byte (jute): what is too long is too long in every world.
+"""The lengths of requests on the wire, to the byte (jute), so that both worlds refuse the same requests as too long.
 
-The simulator sends no bytes; the live session measures the ones it sends.
+The simulator sends no bytes; a live session measures those that it sends.
 """
 
 from __future__ import annotations
 
 from rebalance_lab.world.ports import Check, Create, Delete, Set, WriteOperation
-from rebalance_lab.world.simulated.messages import Operation, Request
+from rebalance_lab.world.zk.messages import Operation, Request
 
 #: `jute.maxbuffer` as ZooKeeper has it by default: the longest request, its header included and
 #: the four bytes of the frame's length not.

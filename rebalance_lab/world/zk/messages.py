@@ -1,8 +1,8 @@
-"""What crosses the simulated wire. Messages pass as frozen objects, never copied.
+"""The messages between a ZooKeeper client and a server: what ZooKeeper's client protocol says, without its bytes.
 
-They are msgspec structs: made for every operation of a trial, and several times cheaper to
-make than frozen dataclasses. They hold nothing that could lead back to them, so Python's
-garbage collector need not look at them (`gc=False`).
+The simulated network carries these objects, frozen and never copied; `live.codec` turns them into frames and back.
+They are msgspec structs, which are made several times faster than frozen dataclasses: each operation of a trial makes
+some. They cannot hold a reference cycle, so Python's garbage collector need not look at them (`gc=False`).
 """
 
 from __future__ import annotations
@@ -29,35 +29,46 @@ class Operation(IntEnum):
     CLOSE = -11
 
 
-#: What pass through the authority; all else a server answers by itself.
+#: The xid of SetWatches; those of other requests count from 1 to XID_LIMIT (ClientCnxn).
+SET_WATCHES_XID = -8
+XID_LIMIT = 0x7FFFFFFF
+
+#: Requests that the leader decides; a server answers all others by itself.
 WRITES = frozenset({Operation.CREATE, Operation.DELETE, Operation.SET, Operation.MULTI, Operation.CLOSE})
 
 
 class Connect(msgspec.Struct, frozen=True, gc=False):
-    """The first message of a connection; `session_id` 0 asks for a new session. `zxid`: the last
-    one the client has seen, 0 for none: a server that is behind it does not take the client."""
+    """The first message of a connection; `session_id` 0 asks for a new session. `zxid`: the last one that the client
+    has seen, 0 for none: a server that is behind it does not take the client. `password`: the session's; simulated
+    servers ask for none."""
 
     session_id: int
     timeout_ms: int
     zxid: int
+    password: bytes = b""
 
 
 class Connected(msgspec.Struct, frozen=True, gc=False):
-    """Its answer; `timeout_ms` 0 says that the session is dead."""
+    """Its answer; `timeout_ms` 0 says that the session has expired."""
 
     session_id: int
     timeout_ms: int
+    password: bytes = b""
+
+
+class AuthRefused(msgspec.Struct, frozen=True, gc=False):
+    """The server does not accept the client's authentication (`live.security`)."""
 
 
 class Ping(msgspec.Struct, frozen=True, gc=False):
-    """A sign of life. Sent after a pause, and while a connection is in trouble: while all is
-    well, pings are not simulated. `answered`: the server says so in return."""
+    """A sign of life. The simulator sends it only after a pause and while a connection is in trouble. `answered`: the
+    server answers with a Pong, as a real one always does."""
 
     answered: bool
 
 
 class Pong(msgspec.Struct, frozen=True, gc=False):
-    """The server's sign of life."""
+    """The answer to a ping."""
 
 
 class Rearm(msgspec.Struct, frozen=True, gc=False):
@@ -121,7 +132,7 @@ class Fired(msgspec.Struct, frozen=True, gc=False):
 
 
 ToServer = Connect | Request | Ping
-ToClient = Connected | Answer | Fired | Pong
+ToClient = Connected | AuthRefused | Answer | Fired | Pong
 
 PING = Ping(answered=False)
 HEARTBEAT = Ping(answered=True)
