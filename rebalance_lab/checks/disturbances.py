@@ -30,7 +30,7 @@ from rebalance_lab.history.rest import BEARING_ON_GROUP, RestTracker
 from rebalance_lab.history.views import actor_by_session, events_of, once
 
 #: Faults that never cost a member its connection. A lag delays a server's commits and keeps its sessions connected.
-HARMLESS = frozenset({"join", "topic", "broker", "lag"})
+HARMLESS = frozenset({"join", "restart", "topic", "broker", "lag"})
 
 
 @once

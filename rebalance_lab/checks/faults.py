@@ -5,9 +5,9 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import KILL, PAUSE
+from rebalance_lab.history.intervals import KILL, PAUSE, RESTART
 from rebalance_lab.history.views import events_of, once
 
 #: Registry events carry the server's wall ms, mapped by a measured offset: across layers two
@@ -20,7 +20,7 @@ LIVE_STOPPED_WITHIN_US = 100_000
 
 #: Faults that are done at once, or are no harm to a member: what follows them is theirs, and a
 #: group has to cope with it.
-DEEDS = frozenset({"kill", "leave", "join", "topic", "broker", "expire", "duplicate-id"})
+DEEDS = frozenset({"kill", RESTART, "leave", "join", "topic", "broker", "expire", "duplicate-id"})
 
 #: What a control may have: changes of the group and of what it reads. All else does harm.
 DEEDS_OF_CONTROLS = frozenset({"join", "leave", "topic", "broker"})
@@ -34,7 +34,7 @@ class Fault:
     session between begin and end, 2 ms either way; looked for only where the fault
     `must_outlast_session`. `moved`: the first event that a killed or paused process recorded more than 2 ms
     after its proof, or later after FAULT_BEGAN than a signal takes (2 ms simulated, LIVE_STOPPED_WITHIN_US
-    live), and before the pause ended; it contradicts the proof.
+    live), and before the pause ended or the process was started again; it contradicts the proof.
     """
 
     began: Event
@@ -131,8 +131,20 @@ def _moved(history: History, began: Event, bit: Event | None, ended: Event | Non
     after = bisect_right(own, stopped_us, key=lambda event: event.at_us)
     if after == len(own):
         return None
-    woke = began.of("fault") == PAUSE and ended is not None and own[after].at_us >= ended.at_us - TOLERANCE_US
-    return None if woke else own[after]
+    if began.of("fault") == PAUSE:
+        goes_on_us = None if ended is None else ended.at_us - TOLERANCE_US
+    else:
+        goes_on_us = _restarted_us(history, began)
+    return None if goes_on_us is not None and own[after].at_us >= goes_on_us else own[after]
+
+
+def _restarted_us(history: History, killed: Event) -> int | None:
+    """When the target of a kill was started again."""
+    for event in events_of(history, Kind.FAULT_BEGAN):
+        same = event.of("fault") == RESTART and event.of("target") == killed.of("target")
+        if same and order(event) > order(killed):
+            return event.at_us
+    return None
 
 
 @once

@@ -146,7 +146,7 @@ class _Book:
     def _about(self, event: Event) -> list[Life]:
         """The members it is about: session events name their actor only."""
         if event.member is None:
-            return self._by_actor.get(event.actor, [])
+            return [life for life in self._by_actor.get(event.actor, []) if life.gone is None]
         life = self._by_member.get((event.actor, event.member))
         return [] if life is None else [life]
 
@@ -177,7 +177,7 @@ class _Book:
         if life.settled is None and event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "ok":
             life.settled = event
         match event.kind:
-            case Kind.CONNECTED if life.gone is None:
+            case Kind.CONNECTED:
                 self._connect(life, event)
             case Kind.DISCONNECTED | Kind.EXPIRED:
                 self._disconnect(life, event)

@@ -34,6 +34,8 @@ from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History, HistoryError, Trial
 
 KILL = "kill"
+#: The process of a killed actor is started again.
+RESTART = "restart"
 PAUSE = "pause"
 
 #: Period of WORKED reports where a trial's parameters do not say.
@@ -122,6 +124,8 @@ def belief_intervals(events: Sequence[Event]) -> list[Interval]:
             target = str(event.of("target"))
             killed.add(target)
             book.close_actor(target, event)
+        elif kind is Kind.FAULT_BEGAN and event.of("fault") == RESTART:
+            killed.discard(str(event.of("target")))
     return book.finish(events)
 
 
@@ -164,7 +168,9 @@ def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERI
     killed: set[str] = set()
     for event in of_kinds(events, _EFFECT_KINDS):
         kind = event.kind
-        if event.actor in killed:
+        if kind is Kind.FAULT_BEGAN and event.of("fault") == RESTART:
+            killed.discard(str(event.of("target")))
+        elif event.actor in killed:
             continue
         if kind is Kind.WORKED:
             runs.report(event)

@@ -10,7 +10,10 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from rebalance_lab.history.events import Event, EventId, Kind, Layer, encode, session_text
+import msgspec
+
+from rebalance_lab.history.events import Event, EventId, Kind, Layer, decode, encode, session_text
+from rebalance_lab.history.files import HistoryError
 from rebalance_lab.kernel import Kernel
 
 
@@ -52,17 +55,30 @@ class FileSink:
         os.close(self._descriptor)
 
 
+def next_number(path: Path) -> int:
+    """The number of the next event in an actor's file: one more than its last, 0 without a file. An actor that is
+    started again goes on counting. Raises HistoryError for a file whose last line is not an event."""
+    try:
+        lines = path.read_bytes().splitlines()
+    except FileNotFoundError:
+        return 0
+    try:
+        return decode(lines[-1]).n + 1 if lines else 0
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise HistoryError(f"{path}: its last line is not an event: {error}") from error
+
+
 class Recorder:
-    """One actor's recorder (the port `world.ports.RecorderPort`).
+    """One actor's recorder (the port `world.ports.RecorderPort`). `next_n`: the number of the next event.
 
     After its kernel is closed nothing more is written: clean-up that runs then is not history.
     """
 
-    def __init__(self, actor: str, kernel: Kernel, sink: Sink) -> None:
+    def __init__(self, actor: str, kernel: Kernel, sink: Sink, *, next_n: int = 0) -> None:
         self.actor = actor
+        self.next_n = next_n
         self._kernel = kernel
         self._sink = sink
-        self._n = 0
 
     def emit(
         self,
@@ -80,10 +96,10 @@ class Recorder:
         detail: dict[str, object] | None = None,
     ) -> EventId:
         kernel = self._kernel
-        n = self._n
+        n = self.next_n
         if kernel.closed:
             return (self.actor, n)
-        self._n = n + 1
+        self.next_n = n + 1
         event = Event(
             actor=self.actor,
             n=n,

@@ -40,6 +40,16 @@ _BROKER = "Brokers come and go, as machines do."
 FAULTS = {
     "join": FaultWords("join", "joins", "joins", "joins:", "", "join", "Members come.", change=True),
     "leave": _LEAVE,
+    "restart": FaultWords(
+        "restart",
+        "is started again",
+        "starts again",
+        "starts again:",
+        "",
+        "are started again",
+        "Supervisors start dead processes again.",
+        change=True,
+    ),
     "pause": FaultWords(
         "pause",
         "is paused",

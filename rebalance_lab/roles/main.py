@@ -18,7 +18,7 @@ from typing import assert_never
 import msgspec
 
 from rebalance_lab.history.events import Kind, Layer
-from rebalance_lab.history.recorder import FileSink, Sink
+from rebalance_lab.history.recorder import FileSink, Sink, next_number
 from rebalance_lab.kernel import Flag, Future, Task
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, Start, decode_spec, role_of
@@ -27,7 +27,7 @@ from rebalance_lab.world.live.processes import identity
 from rebalance_lab.world.live.security import NO_SECURITY, read_security
 from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.live.takeover import close_session
-from rebalance_lab.world.ports import Environment
+from rebalance_lab.world.ports import Environment, life_seed
 
 STDIN = 0
 
@@ -36,13 +36,16 @@ _READ_BYTES = 65536
 _commands: msgspec.json.Decoder[Command] = msgspec.json.Decoder(Command)
 
 
-def live_node(live: LiveKernel, spec: NodeSpec, sink: Sink) -> tuple[LiveZooKeeperFactory, Environment]:
-    """Where a node on a real ZooKeeper opens its sessions, and its environment, recorded to `sink`. Raises
-    BadSecurity."""
+def live_node(
+    live: LiveKernel, spec: NodeSpec, sink: Sink, *, next_n: int = 0
+) -> tuple[LiveZooKeeperFactory, Environment]:
+    """Where a node on a real ZooKeeper opens its sessions, and its environment, recorded to `sink` from event `next_n`
+    on. Raises BadSecurity."""
     security = NO_SECURITY if spec.security is None else read_security(Path(spec.security))
-    factory = live_factory(spec.actor, live, spec.seed, security)
+    seed = life_seed(spec.seed, next_n)
+    factory = live_factory(spec.actor, live, seed, security)
     environment = live_environment(
-        spec.actor, live, sink, spec.seed, host=spec.host, operations=spec.operations, factory=factory
+        spec.actor, live, sink, seed, host=spec.host, operations=spec.operations, factory=factory, next_n=next_n
     )
     return factory, environment
 
@@ -79,8 +82,9 @@ class NodeProcess:
     def start(self, spec: NodeSpec) -> None:
         """Start a node."""
         kernel = self._live.kernel
+        next_n = next_number(Path(spec.events))
         sink = FileSink(Path(spec.events))
-        factory, environment = live_node(self._live, spec, sink)
+        factory, environment = live_node(self._live, spec, sink, next_n=next_n)
         environment.recorder.emit(Layer.OP, Kind.HOST_STARTED, detail=identity())
         self._factories[spec.actor] = factory
         self._closing[spec.actor] = kernel.flag(f"close {spec.actor}")

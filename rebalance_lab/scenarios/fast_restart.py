@@ -14,7 +14,8 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.faults.restart import restart
+from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
 from rebalance_lab.subjects.zk_group.shares import attempt_ms, retries_end_ms, shares_of
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
@@ -31,12 +32,26 @@ async def fast_restart(lab: GroupLab) -> None:
     if lab.plan.control:
         await lab.sleep_ms(lab.plan.number("session_timeout_ms"))
     else:
-        await (leave(lab, old) if lab.plan.parameters["clean"] else kill(lab, old))
-        await join(lab)
+        await _restarted(lab, old)
 
     lab.phase("recovery")
     await lab.rest("recovered")
     await lab.close()
+
+
+async def _restarted(lab: GroupLab, old: MemberHandle) -> None:
+    """After a clean stop the successor is another member; after a kill it is the same process again, except among real
+    consumers, which have no second life under their names."""
+    if lab.plan.parameters["clean"]:
+        await leave(lab, old)
+        await join(lab)
+    elif lab.plan.has_real_members:
+        await kill(lab, old)
+        await join(lab)
+    else:
+        await kill(lab, old)
+        await restart(lab, old)
+        await lab.first_rebalance(old)
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:

@@ -106,6 +106,18 @@ class ContainerNode:
 
         return str(await self._threads(end, f"{self.actor} to be gone"))
 
+    async def start_again(self) -> str:
+        own = self._own_container()
+
+        def start() -> None:
+            if own.exit_code is None:
+                raise TrialError(f"{self.actor}: {own.container.name} runs; kill it before it is started again")
+            own.start_again()
+
+        shown = await self._done(start, RunState.ALIVE, "running again")
+        self.host.may_end = False
+        return shown
+
     def ask_to_leave(self) -> None:
         self.host.may_end = True
         if len(self.host.nodes) > 1:

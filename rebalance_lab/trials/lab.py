@@ -109,6 +109,13 @@ class Lab(Generic[O, S]):
         self.nodes.append(node)
         return node
 
+    async def start_again(self, node: NodeHandle[O, S]) -> str:
+        """Start a node that was killed again, under its name. Returns the proof once its new life has begun."""
+        former = node.state
+        proof = await node.process.start_again()
+        await self.until(lambda: node.state is not former, f"the second life of {node.actor}")
+        return proof
+
     async def until(self, condition: Callable[[], bool], what: str, limit_ms: int = START_LIMIT_MS) -> None:
         """Wait for something that the history shows of nodes. Raises GaveUp after `limit_ms`."""
         async with self._bounded(what, limit_ms):

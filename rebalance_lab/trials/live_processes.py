@@ -74,6 +74,10 @@ class Host(Protocol):
     def pid(self) -> int: ...
     def start(self, spec: NodeSpec) -> None: ...
     def tell(self, command: Command) -> None: ...
+    def start_again(self) -> None:
+        """Start a process that was killed, with the nodes that it began with. Raises TrialError."""
+        ...
+
     def check(self) -> None: ...
     def wait(self) -> None: ...
     def end(self) -> None: ...
@@ -86,18 +90,30 @@ class HostProcess:
         self.name = name
         self.nodes = [spec.actor for spec in specs]
         self.may_end = False
-        spec_file = folder / f"{name}.spec"
-        spec_file.write_bytes(msgspec.json.encode(specs))
+        self._spec_file = folder / f"{name}.spec"
+        self._spec_file.write_bytes(msgspec.json.encode(specs))
         self._stderr = folder / f"{name}.stderr"
-        with self._stderr.open("wb") as errors:
-            self.popen = subprocess.Popen(
-                [sys.executable, "-m", "rebalance_lab.roles.main", str(spec_file.resolve())],
+        self._stderr.write_bytes(b"")
+        self.popen = self._launch()
+
+    def _launch(self) -> subprocess.Popen[bytes]:
+        with self._stderr.open("ab") as errors:
+            return subprocess.Popen(
+                [sys.executable, "-m", "rebalance_lab.roles.main", str(self._spec_file.resolve())],
                 stdin=subprocess.PIPE,
                 stdout=errors,
                 stderr=errors,
                 process_group=0,
                 preexec_fn=die_with_parent(),  # noqa: PLW1509 (one C call, looked up before the fork)
             )
+
+    def start_again(self) -> None:
+        """Start it after it was killed, with the nodes that it began with. Raises TrialError."""
+        if self.popen.poll() is None:
+            raise TrialError(f"process {self.name} (pid {self.pid}) cannot be started again: it runs; kill it first")
+        self._close_stdin()
+        self.may_end = False
+        self.popen = self._launch()
 
     @property
     def pid(self) -> int:
@@ -137,6 +153,9 @@ class HostProcess:
         if self.popen.poll() is None:
             self.popen.kill()
         self.popen.wait()
+        self._close_stdin()
+
+    def _close_stdin(self) -> None:
         if self.popen.stdin is not None:
             self.popen.stdin.close()
 
@@ -170,6 +189,11 @@ class LiveNode:
         process.popen.kill()
         await self._until(lambda: process.popen.poll() is not None, "did not die of SIGKILL")
         return f"waitpid({process.pid}): ended by signal {-process.popen.returncode}"
+
+    async def start_again(self) -> str:
+        process = self._own_process()
+        process.start_again()
+        return await self._seen(RunState.ALIVE)
 
     def ask_to_leave(self) -> None:
         self.host.may_end = True

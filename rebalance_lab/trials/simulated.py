@@ -13,9 +13,9 @@ from rebalance_lab.history.files import History, canonical, merge
 from rebalance_lab.history.recorder import MemorySink, Sink
 from rebalance_lab.history.rest import StateTracker
 from rebalance_lab.history.transactions import RegistryTracker, Transaction
-from rebalance_lab.kernel import Flag, Kernel, RandomStream
+from rebalance_lab.kernel import Flag, Kernel, Process, RandomStream
 from rebalance_lab.kernel.simulation import Simulation
-from rebalance_lab.roles.spec import role_of
+from rebalance_lab.roles.spec import NodeSpec, role_of
 from rebalance_lab.trials.plan import Plan, run_command
 from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.rest import TrackedSink
@@ -74,8 +74,8 @@ class SimulatedStage:
             operations=plan.operations,
             servers=names,
         )
-        #: When each process with nodes is or was ready, by its name.
-        self._ready: dict[str, int] = {}
+        #: When each process with nodes is or was ready, by its name and its life's seed.
+        self._ready: dict[tuple[str, int | str], int] = {}
         self.servers: Servers = SimulatedServers(self._world.zookeeper, self.kernel)
         self._registry = RegistryTracker(wall_offset_us=SIMULATED_EPOCH_MS * 1000, describe=describe, plant=plan.plant)
         self._world.zookeeper.on_transaction(self._transaction)
@@ -95,30 +95,34 @@ class SimulatedStage:
 
     def start(self, actor: str, options: NodeOptions) -> SimulatedNode:
         """Start a node in a process of its own, which takes time to be ready."""
+        connect = connect_string(options.servers or self.servers.names)
+        spec = options.spec(self.plan, actor, connect=connect, events="")
+        process_name = options.shares_process or actor
+        launch = partial(self._launch, spec, process_name)
+        return SimulatedNode(actor, launch, self._world.zookeeper, self.tracker, self.kernel)
+
+    def _launch(self, spec: NodeSpec, process_name: str) -> tuple[Process, Flag]:
+        actor, role = spec.actor, role_of(spec)
         process = self.kernel.process(actor)
         environment = self._world.environment(actor, process)
         closing = self.kernel.flag(f"close {actor}")
-        ready_us = self._ready_us(options.shares_process or actor)
-        connect = connect_string(options.servers or self.servers.names)
-        spec = options.spec(self.plan, actor, connect=connect, events="")
-
-        role = role_of(spec)
+        ready_us = self._ready_us(process_name, environment.seed)
 
         async def life() -> None:
             await self.kernel.sleep(ready_us - self.kernel.now_us())
             await role.run(environment, spec, closing)
 
         self.kernel.host(life(), f"{role.name} {actor}", process=process)
-        return SimulatedNode(actor, process, closing, self._world.zookeeper, self.tracker, self.kernel)
+        return process, closing
 
-    def _ready_us(self, name: str) -> int:
+    def _ready_us(self, name: str, seed: int | str) -> int:
         """When the process of this name is ready to run nodes: an interpreter takes time to start. A node that
-        joins a running process does not wait."""
-        if name not in self._ready:
+        joins a running process does not wait. `seed`: of the life that begins."""
+        if (name, seed) not in self._ready:
             low, high = self.plan.number("start_min_us"), self.plan.number("start_max_us")
-            drawn_us = low + RandomStream(self.plan.seed, name, "start").below(high - low + 1)
-            self._ready[name] = self.kernel.now_us() + drawn_us
-        return max(self._ready[name], self.kernel.now_us())
+            drawn_us = low + RandomStream(seed, name, "start").below(high - low + 1)
+            self._ready[name, seed] = self.kernel.now_us() + drawn_us
+        return max(self._ready[name, seed], self.kernel.now_us())
 
     async def start_brokers(self, count: int) -> bool:
         return False

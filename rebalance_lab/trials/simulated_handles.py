@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from rebalance_lab.history.rest import StateTracker
-from rebalance_lab.kernel import Flag, Kernel, Process
+from rebalance_lab.kernel import Flag, Kernel, Process, ProcessState
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.simulated.zookeeper import NoSuchSession, SimulatedZooKeeper
 
@@ -17,20 +18,20 @@ LIMIT_US = 60_000_000
 
 
 class SimulatedNode:
-    """A node in a simulated process of its own."""
+    """A node in a simulated process of its own. `launch`: starts it in a new process; returns that and the flag that
+    asks it to leave."""
 
     def __init__(
         self,
         actor: str,
-        process: Process,
-        closing: Flag,
+        launch: Callable[[], tuple[Process, Flag]],
         zookeeper: SimulatedZooKeeper,
         tracker: StateTracker[Any],
         kernel: Kernel,
     ) -> None:
         self.actor = actor
-        self._process = process
-        self._closing = closing
+        self._launch = launch
+        self._process, self._closing = launch()
         self._zookeeper = zookeeper
         self._tracker = tracker
         self._kernel = kernel
@@ -45,6 +46,12 @@ class SimulatedNode:
 
     async def kill(self) -> str:
         self._process.kill()
+        return self._shown()
+
+    async def start_again(self) -> str:
+        if self._process.state is not ProcessState.KILLED:
+            raise TrialError(f"{self.actor} cannot be started again: it is {self._process.state.value}; kill it first")
+        self._process, self._closing = self._launch()
         return self._shown()
 
     def ask_to_leave(self) -> None:

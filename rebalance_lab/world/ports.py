@@ -262,9 +262,15 @@ class RecorderPort(Protocol):
         ...
 
 
+def life_seed(seed: int | str, next_n: int) -> int | str:
+    """The seed of an actor's life that begins with event `next_n`. An actor that is started again draws other numbers,
+    as another process does."""
+    return seed if next_n == 0 else f"{seed}+{next_n}"
+
+
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What one actor of a trial is given."""
+    """What one actor of a trial is given. `seed`: of its random streams (`life_seed`)."""
 
     actor: str
     host: str

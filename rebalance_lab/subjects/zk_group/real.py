@@ -69,6 +69,9 @@ class RealHost:
     def tell(self, command: Command) -> None:
         raise TrialError(f"{self.name} is a real consumer and takes no commands such as {type(command).__name__}")
 
+    def start_again(self) -> None:
+        raise TrialError(f"{self.name} is a real consumer: it has no second life under its name; start another member")
+
     def check(self) -> None:
         """Raise TrialError if the process ended without being asked to, or ended badly."""
         code = self.popen.poll()

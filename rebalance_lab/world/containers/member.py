@@ -40,8 +40,8 @@ class ProcessContainer(Contained):
                 stdin_open=True,
                 labels=engine.labels,
             )
-            self._stdin: Any = self._container.attach_socket(params={"stdin": 1, "stream": 1})
-            self._container.start()
+            self._stdin: Any = None
+            self._start()
 
     # -- facts ------------------------------------------------------------------------------
 
@@ -56,6 +56,21 @@ class ProcessContainer(Contained):
         return self._network.has(self.container)
 
     # -- its process; kill, pause and resume are `Contained`'s -------------------------------
+
+    def _start(self) -> None:
+        self._stdin = self._container.attach_socket(params={"stdin": 1, "stream": 1})
+        self._container.start()
+
+    def start_again(self) -> None:
+        """Start it after it was killed, with the same command and address."""
+        self._close_stdin()
+        with told(f"cannot start {self.name} again"):
+            self._start()
+
+    def _close_stdin(self) -> None:
+        self._stdin._sock.close()
+        self._stdin.close()
+        self._stdin = None
 
     def tell(self, line: bytes) -> None:
         """Write to its standard input. Raises OSError when it has ended."""
@@ -86,8 +101,6 @@ class ProcessContainer(Contained):
         """Remove it, whatever it does. Harmless when removed."""
         if self._stdin is None:
             return
-        self._stdin._sock.close()
-        self._stdin.close()
-        self._stdin = None
+        self._close_stdin()
         with told(f"cannot remove {self.name}"):
             remove(self.container)

@@ -46,6 +46,7 @@ def live_environment(
     member_of: MemberOf | None = None,
     operations: str = ALL,
     factory: LiveZooKeeperFactory | None = None,
+    next_n: int = 0,
 ) -> Environment:
     """An environment on a live kernel, its sessions recorded to `sink`.
 
@@ -53,7 +54,7 @@ def live_environment(
     `counts` (`world.zk.recording_factory`). `factory`: from `live_factory`, for who wants to hold it.
     """
     kernel = live.kernel
-    recorder = Recorder(actor, kernel, sink)
+    recorder = Recorder(actor, kernel, sink, next_n=next_n)
     if factory is None:
         factory = live_factory(actor, live, seed)
     return Environment(

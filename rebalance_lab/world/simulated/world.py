@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rebalance_lab.history.recorder import Recorder, Sink
 from rebalance_lab.kernel import Kernel, Process
 from rebalance_lab.kernel.simulation import Simulation
-from rebalance_lab.world.ports import Environment
+from rebalance_lab.world.ports import Environment, life_seed
 from rebalance_lab.world.simulated.authority import PLANTS
 from rebalance_lab.world.simulated.old_lists import OLD_LISTS, OldLists
 from rebalance_lab.world.simulated.settings import NetworkSettings, ServerSettings, wall_ms
@@ -59,17 +59,21 @@ class SimulatedWorld:
         self._seed = seed
         self._sink = sink
         self._operations = operations
+        self._recorders: dict[str, Recorder] = {}
         self._old_lists = plant == OLD_LISTS
 
     def environment(
         self, actor: str, process: Process, *, member_of: Callable[[], str | None] | None = None
     ) -> Environment:
-        """What `actor` runs on, in `process`, at host `host-<actor>`.
+        """What `actor` runs on, in `process`, at host `host-<actor>`. An actor that is started again goes on counting
+        its events.
 
         `member_of`: the consumer id that operations are recorded under, once there is one.
         """
         host = f"host-{actor}"
-        recorder = Recorder(actor, self.kernel, self._sink)
+        former = self._recorders.get(actor)
+        recorder = Recorder(actor, self.kernel, self._sink, next_n=0 if former is None else former.next_n)
+        self._recorders[actor] = recorder
         factory = self.zookeeper.factory(process, host)
         return Environment(
             actor=actor,
@@ -84,5 +88,5 @@ class SimulatedWorld:
                 operations=self._operations,
             ),
             recorder=recorder,
-            seed=self._seed,
+            seed=life_seed(self._seed, recorder.next_n),
         )

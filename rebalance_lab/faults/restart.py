@@ -1,0 +1,20 @@
+"""Restart: the process of a killed node is started again, under its name.
+
+It goes on counting its events, and begins anew in everything else: with another session, and a member with another
+consumer id. The proof is that the process was seen running.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.history.intervals import RESTART
+from rebalance_lab.trials.injection import Injection
+from rebalance_lab.trials.lab import AnyLab, AnyNode
+
+NAME = RESTART
+
+
+async def restart(lab: AnyLab, node: AnyNode) -> None:
+    """Start a killed `node` again, wait until its new life has begun, and record the proof."""
+    fault = Injection(lab, NAME, node)
+    fault.bit(await lab.start_again(node))
+    fault.ended()
