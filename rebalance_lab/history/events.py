@@ -87,6 +87,14 @@ class Kind(StrEnum):
     REST_MISSED = "rest-missed"  # the bound passed first: outcomes are unknown; detail: phase, why[, gave_up, at_rest]
     TRIAL_ENDED = "trial-ended"
 
+    @classmethod
+    def _missing_(cls, value: object) -> Kind | None:
+        return _ADDED.get(value)
+
+
+#: Kinds that subjects outside this module added (`new_kind`), by value.
+_ADDED: dict[object, Kind] = {}
+
 
 _BELIEF = {Kind.OWNED, Kind.DISOWNED}
 _REGISTRY = {Kind.SESSION_OPENED, Kind.SESSION_CLOSED, Kind.CREATED, Kind.CHANGED, Kind.DELETED, Kind.FAILED}
@@ -107,6 +115,18 @@ LAYER_OF: dict[Kind, Layer] = {
     )
     for kind in Kind
 }
+
+
+def new_kind(value: str, layer: Layer) -> Kind:
+    """A further kind, of one layer: for a subject that has events of its own. A process that reads a history must have
+    added the kinds in it. Raises ValueError if there is such a kind already."""
+    if value in _ADDED or value in Kind._value2member_map_:
+        raise ValueError(f"there is a kind of event {value} already; choose another name")
+    kind = str.__new__(Kind, value)
+    kind._name_, kind._value_ = value.upper().replace("-", "_"), value
+    _ADDED[value] = kind
+    LAYER_OF[kind] = layer
+    return kind
 
 
 class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # histories are large, and hold no cycles

@@ -27,7 +27,7 @@ its own): it was really made, between the event and the signal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
@@ -188,8 +188,20 @@ def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERI
     return runs.finish()
 
 
+#: Who held what, when, in trials of subjects other than the consumer group, by the subject's name.
+_HOLDINGS: dict[str, Callable[[History], Iterable[Interval]]] = {}
+
+
+def register_holdings(subject: str, holdings: Callable[[History], Iterable[Interval]]) -> None:
+    """Say what the intervals of a subject's trials are: the rows of their pictures, and of the table of intervals."""
+    _HOLDINGS[subject] = holdings
+
+
 def ownership_intervals(history: History) -> list[Interval]:
     """All three layers of a trial, by (layer, group, topic, partition, begin, member)."""
+    holdings = _HOLDINGS.get(history.trial.generation)
+    if holdings is not None:
+        return sorted(holdings(history), key=sort_key)
     events = history.events
     return [
         *belief_intervals(events),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from rebalance_lab.history.files import Trial
 from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.scenario import scenario
 from rebalance_lab.trials.versions import versions
 from rebalance_lab.world.kafka.jars import VERSIONS as KAFKA_VERSIONS
 
@@ -28,7 +29,7 @@ def trial_record(
         id=trial_id,
         scenario=plan.scenario,
         world=plan.world,
-        generation="zk",
+        generation=scenario(plan.scenario).subject.name,
         rules=plan.rules,
         seed=plan.seed,
         control=plan.control,

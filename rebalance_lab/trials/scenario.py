@@ -74,9 +74,10 @@ _SCENARIOS: dict[str, Scenario] = {}
 
 
 def register(scenario: Scenario) -> Scenario:
-    """Add a scenario. Raises ValueError if its name is taken."""
+    """Add a scenario, and declare its subject. Raises ValueError if its name is taken, or that of a check."""
     if scenario.name in _SCENARIOS:
         raise ValueError(f"two scenarios are named {scenario.name}")
+    scenario.subject.declare()
     _SCENARIOS[scenario.name] = scenario
     return scenario
 
@@ -119,7 +120,7 @@ def make_plan(
     name: str,
     *,
     world: str = "simulated",
-    rules: str = "described",
+    rules: str | None = None,
     seed: int = 1,
     control: bool = False,
     settings: Mapping[str, str] | None = None,
@@ -132,6 +133,7 @@ def make_plan(
     one_of("world", world, WORLDS)
     if world not in chosen.worlds:
         raise PlanError(f"scenario {name} cannot be played in world {world}; it needs {' or '.join(chosen.worlds)}")
+    rules = chosen.subject.rules[0] if rules is None else rules
     one_of("rule set", rules, chosen.subject.rules)
     if not 0 <= seed <= MAX_SEED:
         raise PlanError(f"seed {seed}: must be 0 to {MAX_SEED}")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from rebalance_lab.checks import CHECKS, Check, register
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import Interval
+from rebalance_lab.history.intervals import Interval, register_holdings
 from rebalance_lab.history.rest import NodeTracker, StateTracker
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.roles.spec import NodeSpec
@@ -47,10 +48,6 @@ def _no_demands(_plan: Plan) -> None:
     pass
 
 
-def _no_rows(_history: History) -> Iterable[Interval]:
-    return ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """One kind of system.
@@ -60,7 +57,8 @@ class Subject:
     - `lab`: the interface for its scripts. `tracker`: when its nodes are at rest.
     - `demands`: raises PlanError for a plan that cannot be carried out.
     - `outsiders`: programs that are not the lab's, for a live trial in a folder; None if it has none.
-    - `rows`: what rows of the picture show beside the partitions that members own: who held what, and when.
+    - `checks`: those of its checks that `rebalance_lab.checks` does not hold.
+    - `holdings`: who held what, and when: the rows of its trials' pictures. None: the partitions that members own.
     """
 
     name: str
@@ -69,4 +67,14 @@ class Subject:
     tracker: Callable[[], StateTracker[Any]] = NodeTracker
     demands: Callable[[Plan], None] = _no_demands
     outsiders: Callable[[Plan, Path, Kernel], Outsiders] | None = None
-    rows: Callable[[History], Iterable[Interval]] = _no_rows
+    checks: tuple[Check, ...] = ()
+    holdings: Callable[[History], Iterable[Interval]] | None = None
+
+    def declare(self) -> None:
+        """Make its checks and rows known to all that judge and draw trials in this process. Again: nothing happens.
+        Raises ValueError if another check has the name of one of its own."""
+        for check in self.checks:
+            if CHECKS.get(check.name) is not check:
+                register(check)
+        if self.holdings is not None:
+            register_holdings(self.name, self.holdings)

@@ -1,0 +1,62 @@
+"""A subject is added by files of its own: nodes, an event, a check, a row of the picture, faults, in every world."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import toy_clock
+
+from rebalance_lab.analysis.trialwise.rows import intervals_of
+from rebalance_lab.checks import CHECKS, Outcome, judge
+from rebalance_lab.history import intervals
+from rebalance_lab.history.files import load
+from rebalance_lab.report.gantt import draw
+from rebalance_lab.report.scene import build_scene
+from rebalance_lab.trials import api, scenario
+from rebalance_lab.trials.simulated import simulate
+
+
+@pytest.fixture(autouse=True)
+def _clocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    scenario.scenario_names()  # the lab's own are there before ours
+    registries: list[dict[str, Any]] = [CHECKS, intervals._HOLDINGS, scenario._SCENARIOS]
+    before = [dict(registry) for registry in registries]
+    scenario.register(toy_clock.SCENARIO)
+    monkeypatch.setenv("PYTHONPATH", str(Path(toy_clock.__file__).parent))  # a node's process imports its role
+    yield
+    for registry, was in zip(registries, before, strict=True):
+        registry.clear()
+        registry.update(was)
+
+
+@pytest.fixture(params=["simulated", "processes"])
+def result(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[api.TrialResult]:
+    return api.run(api.make_plan("clocks", world=request.param), tmp_path)
+
+
+def test_its_own_check_judges_it_and_it_is_as_expected(result: api.TrialResult) -> None:
+    assert {name: finding.outcome for name, finding in result.findings.items()} == {"clock_is_there": Outcome.CLEAN}
+    assert result.status == api.AS_EXPECTED
+    assert result.trial.generation == "clock"
+
+
+def test_who_held_what_is_a_row_of_the_picture(result: api.TrialResult) -> None:
+    history = load(result.folder)
+    picture = draw(build_scene(history, intervals_of(history)), "x")
+    assert [line.label for line in picture.lines] == ["clock/0"]
+    holders = [box.members for lane in picture.lines[0].lanes for box in lane.boxes if box.kind == "held"]
+    assert len(holders) >= 2  # the pause or the kill passed the clock on
+    assert set(holders) == {("c1",), ("c2",)}
+
+
+def test_its_check_can_say_no() -> None:
+    history, _ = simulate(api.make_plan("clocks"))
+    forged = [
+        msgspec.structs.replace(event, zxid=99) if event.kind is toy_clock.HELD else event for event in history.events
+    ]
+    finding = judge(msgspec.structs.replace(history, events=tuple(forged)))["clock_is_there"]
+    assert finding.outcome is Outcome.VIOLATED
