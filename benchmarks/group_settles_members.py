@@ -24,7 +24,7 @@ from rebalance_lab.roles.spec import Leave
 from rebalance_lab.trials.live_processes import HostProcess
 from rebalance_lab.world.kafka.jars import Role, class_path
 from rebalance_lab.world.live.java import java_command
-from rebalance_lab.world.live.processes import die_with_parent
+from rebalance_lab.world.process.states import die_with_parent
 
 TOPIC = "t1"
 

@@ -23,11 +23,11 @@ from rebalance_lab.kernel import Flag, Future, Task
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, Start, decode_spec, role_of
 from rebalance_lab.world.live.environment import live_environment, live_factory
-from rebalance_lab.world.live.processes import identity
 from rebalance_lab.world.live.security import NO_SECURITY, read_security
 from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.live.takeover import close_session
 from rebalance_lab.world.ports import Environment, life_seed
+from rebalance_lab.world.process.clocks import identity
 
 STDIN = 0
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rebalance_lab.trials.scenario import one_of
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.java import EmbeddedServerError
-from rebalance_lab.world.live.processes import RunState
 from rebalance_lab.world.live.takeover import Credentials, end_session
+from rebalance_lab.world.process.states import RunState
 from rebalance_lab.world.zk.connect_string import parse
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from rebalance_lab.trials.plan import PlanError, Settings, value_text
 from rebalance_lab.trials.scenario import one_of, within_ticks
 from rebalance_lab.wire.paths import broker_path, topic_path
 from rebalance_lab.wire.payloads import topic_payload
-from rebalance_lab.world.live.processes import RunState, run_state, wait_for_state
+from rebalance_lab.world.process.states import RunState, run_state, wait_for_state
 from zkconsumer.rules import RULE_SETS
 
 _SIGNAL_LIMIT_S = 10.0

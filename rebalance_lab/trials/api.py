@@ -28,7 +28,7 @@ from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
 from rebalance_lab.trials.simulated import simulate
 from rebalance_lab.trials.stage import GaveUp
 from rebalance_lab.world.live.java import EmbeddedServerError
-from rebalance_lab.world.live.processes import bind_worker
+from rebalance_lab.world.process.states import bind_worker
 
 __all__ = [
     "FailedTrial",
@@ -223,7 +223,7 @@ def sweep(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[Tr
 
     Only a few trials for each process are under way at a time, so a long sweep uses little memory. Raises what a
     trial raises, after the others under way have ended. Ctrl-C ends this process's workers and everything they
-    started: see `world.live.processes`.
+    started: see `world.process.states`.
     """
     return each_of(plans, partial(run, store=store), processes)
 

@@ -13,7 +13,7 @@ from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, Start
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.containers.contained import KILLED
 from rebalance_lab.world.containers.member import TRIAL_DIR, ProcessContainer
-from rebalance_lab.world.live.processes import RunState
+from rebalance_lab.world.process.states import RunState
 
 T = TypeVar("T")
 

@@ -8,7 +8,7 @@ from rebalance_lab.trials.container_members import Threads
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.containers.contained import KILLED
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
-from rebalance_lab.world.live.processes import RunState
+from rebalance_lab.world.process.states import RunState
 
 
 class ContainerServers:

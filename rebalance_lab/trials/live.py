@@ -29,7 +29,7 @@ from rebalance_lab.trials.stage import LAGGARD, GaveUp, TrialError
 from rebalance_lab.world.kafka import jars
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.foreign import ForeignZooKeeper
-from rebalance_lab.world.live.processes import measure_wall_offset
+from rebalance_lab.world.process.clocks import measure_wall_offset
 
 
 def perform(plan: Plan, folder: Path) -> Trial:

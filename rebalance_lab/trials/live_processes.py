@@ -16,8 +16,8 @@ from rebalance_lab.history.events import Event, decode
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, Start
 from rebalance_lab.trials.stage import TrialError
-from rebalance_lab.world.live.processes import RunState, die_with_parent, run_state
 from rebalance_lab.world.live.proxy import TcpProxy
+from rebalance_lab.world.process.states import RunState, die_with_parent, run_state
 
 #: The longest wait for a signal: SIGSTOP and SIGKILL take effect at once unless the machine is overloaded.
 SIGNAL_LIMIT_US = 5_000_000

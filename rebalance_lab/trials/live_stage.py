@@ -22,9 +22,9 @@ from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.ensemble_node import server_version
 from rebalance_lab.world.live.environment import live_environment
-from rebalance_lab.world.live.processes import clock_of, identity, measure_wall_offset
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
+from rebalance_lab.world.process.clocks import clock_of, identity, measure_wall_offset
 
 #: The time between two reads of what members and servers wrote.
 FOLLOW_PERIOD_US = 20_000

@@ -13,7 +13,7 @@ import pytest
 
 from rebalance_lab.analysis import session
 from rebalance_lab.analysis.session import LocalSpark, SparkStartError, java_problem
-from rebalance_lab.world.live.processes import RunState, wait_for_state
+from rebalance_lab.world.process.states import RunState, wait_for_state
 
 
 def test_it_listens_on_the_loopback_interface_only(local_spark: LocalSpark) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from rebalance_lab.world.live.processes import die_with_parent
+from rebalance_lab.world.process.states import die_with_parent
 
 LOOPBACK = "127.0.0.1"
 _LIMIT_S = 120

@@ -47,7 +47,7 @@ def test_a_broker_and_a_consumer_start_register_and_leave(tmp_path: Path) -> Non
                 assert session.get_children("/consumers/g1/ids") == []
             finally:
                 consumer.kill()
-            said = [line.message for line in LogFile(consumer.log).poll()]
+            said = [line.message for line in LogFile(consumer.log_file).poll()]
             assert any(message.endswith("ZKConsumerConnector shutting down") for message in said)
         finally:
             broker.kill()

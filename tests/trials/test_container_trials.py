@@ -26,7 +26,7 @@ from rebalance_lab.world.containers.engine import (
     Engine,
 )
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
-from rebalance_lab.world.live.processes import clock_of, identity
+from rebalance_lab.world.process.clocks import clock_of, identity
 
 TIER = [pytest.mark.docker, pytest.mark.timeout(580)]
 

@@ -26,7 +26,7 @@ from rebalance_lab.wire.paths import members_path
 from rebalance_lab.world.kafka.broker import START_TIMEOUT_S, KafkaBroker
 from rebalance_lab.world.kafka.consumer import ConsoleConsumer
 from rebalance_lab.world.kafka.log_file import LogFile
-from rebalance_lab.world.live.processes import identity
+from rebalance_lab.world.process.clocks import identity
 
 #: Exit code of a JVM after SIGTERM: 128 + 15.
 TERMINATED = 143
@@ -57,7 +57,7 @@ class RealHost:
             properties["partition.assignment.strategy"] = spec.assignor
         self._program = ConsoleConsumer(whitelist_of(spec), properties, folder=folder, name=spec.actor)
         self.popen = self._program.popen
-        self.log = self._program.log
+        self.log = self._program.log_file
 
     @property
     def pid(self) -> int:

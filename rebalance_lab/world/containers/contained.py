@@ -1,18 +1,20 @@
-"""What docker does to one container, whatever runs in it."""
+"""A `Node` that is a container, whatever runs in it."""
 
 from __future__ import annotations
 
 import signal
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any, Literal
 
 from rebalance_lab.world.containers.engine import told
-from rebalance_lab.world.live.processes import RunState
+from rebalance_lab.world.process.node import Node
+from rebalance_lab.world.process.states import RunState
 
 #: What was killed is gone in milliseconds, unless the machine is overloaded.
 KILL_TIMEOUT_S = 60
 
 LOG_TAIL_LINES = 30
+_ERROR_TAIL_LINES = 15
 
 #: The exit code of what SIGKILL has ended.
 KILLED = 128 + signal.SIGKILL
@@ -20,10 +22,8 @@ KILLED = 128 + signal.SIGKILL
 _STATES = {"running": RunState.ALIVE, "created": RunState.ALIVE, "paused": RunState.STOPPED}
 
 
-class Contained(ABC):
-    """`name` is for messages. Methods block until docker has done it, and raise ContainersError."""
-
-    name: str
+class Contained(Node):
+    """Methods block until docker has done it, and raise ContainersError. `name` is for messages."""
 
     @property
     @abstractmethod
@@ -47,18 +47,35 @@ class Contained(ABC):
         with told(f"cannot read the log of {self.name}"):
             return str(self.container.logs(tail=lines).decode("utf-8", "replace"))
 
+    def log_tail(self) -> str:
+        return f"; the last lines of container {self.container.name}:\n{self.log(_ERROR_TAIL_LINES)}"
+
+    def launch(self) -> None:
+        """Start it again, with its data and its addresses; whoever makes one starts it the first time."""
+        with told(f"cannot start {self.name}"):
+            self.container.start()
+
     def kill(self) -> None:
-        """SIGKILL; done when it is gone."""
         with told(f"cannot kill {self.name}"):
             self.container.kill()
             self.container.wait(timeout=KILL_TIMEOUT_S)
 
+    def signal(self, name: str) -> None:
+        with told(f"cannot send {name} to {self.name}"):
+            self.container.kill(name)
+
+    def terminate(self) -> None:
+        self.signal("SIGTERM")
+
+    def stop(self) -> None:
+        """SIGTERM; done when it has ended, by force after ten seconds."""
+        with told(f"cannot stop {self.name}"):
+            self.container.stop()
+
     def pause(self) -> None:
-        """Nothing of it runs until `resume`; its connections stand."""
         with told(f"cannot pause {self.name}"):
             self.container.pause()
 
     def resume(self) -> None:
-        """Undo `pause`."""
         with told(f"cannot resume {self.name}"):
             self.container.unpause()

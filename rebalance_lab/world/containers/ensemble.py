@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
-from types import TracebackType
 
 from rebalance_lab.world.containers.engine import ZOOKEEPER_IMAGE, ContainersError, Engine
 from rebalance_lab.world.containers.networks import PrivateNetwork
@@ -19,29 +18,27 @@ from rebalance_lab.world.containers.node import (
 )
 from rebalance_lab.world.live.ensemble import DEFAULT_SYNC_LIMIT_TICKS
 from rebalance_lab.world.live.ensemble_base import Ensemble
-from rebalance_lab.world.live.processes import RunState
-from rebalance_lab.world.live.quorum_lag import LagSeen, QuorumLag
 from rebalance_lab.world.live.server_process import DEFAULT_TICK_MS
+from rebalance_lab.world.process.states import RunState
 
 #: Containers take their time to start, on a machine that is busy.
 START_TIMEOUT_S = 90.0
 
 
 class ContainerEnsemble(Ensemble[ContainerNode]):
-    """Nodes z1, z2, …. Make it with `start`; end it with `stop`, or as a context. What it made is
-    removed in any case when the engine's session ends.
+    """Nodes z1, z2, …. Make it with `start`. What it made is removed in any case when the engine's session ends.
 
-    Methods block until docker has done it. Raises ContainersError throughout.
+    Methods block until docker has done it.
     """
+
+    error = ContainersError
 
     def __init__(
         self, engine: Engine, nodes: dict[str, ContainerNode], networks: Networks, lag_nodes: tuple[str, ...]
     ) -> None:
-        super().__init__(nodes)
+        super().__init__(nodes, lag_nodes)
         self.networks = networks
-        self.lag_nodes = lag_nodes
         self._engine = engine
-        self._lag = QuorumLag() if lag_nodes else None
 
     @classmethod
     def start(
@@ -93,24 +90,10 @@ class ContainerEnsemble(Ensemble[ContainerNode]):
 
     # -- faults -----------------------------------------------------------------------------
 
-    def kill(self, name: str) -> None:
-        """End a node at once (SIGKILL); it is gone on return."""
-        self.servers[name].kill()
-
-    def start_node(self, name: str) -> None:
-        """Start a node again on its data, and do not wait until it serves: see `serving`."""
-        self.servers[name].start()
-
     def restart(self, name: str) -> None:
         """Stop a node in order, and start it again; see `serving`."""
         self.servers[name].stop()
-        self.servers[name].start()
-
-    def pause(self, name: str) -> None:
-        self.servers[name].pause()
-
-    def resume(self, name: str) -> None:
-        self.servers[name].resume()
+        self.servers[name].launch()
 
     def partition(self, name: str) -> None:
         """Cut a node off from its peers; its clients still reach it. It gives up serving when it has
@@ -139,32 +122,13 @@ class ContainerEnsemble(Ensemble[ContainerNode]):
         """Undo `cut_off`."""
         self.networks.clients.connect(self.servers[name].container, self.servers[name].address)
 
-    def lag(self, name: str, delay_ms: int) -> None:
-        """From now on a follower applies what the leader commits so much later; 0 heals it. See
-        `EmbeddedEnsemble.lag`."""
-        lag = self._lag_of(name)
-        if delay_ms < 0:
-            raise ValueError(f"a delay of {delay_ms} ms")
-        if delay_ms > 0 and not lag.seen(name).following:
-            raise ContainersError(f"{name} follows nobody now: only followers lag")
-        lag.set_delay(name, delay_ms)
-
-    def lag_seen(self, name: str) -> LagSeen:
-        """What the proxies of a node have done."""
-        return self._lag_of(name).seen(name)
-
-    def _lag_of(self, name: str) -> QuorumLag:
-        if self._lag is None or name not in self.lag_nodes:
-            raise ContainersError(f"{name} cannot lag: start the ensemble with lag_nodes=({name!r},)")
-        return self._lag
-
     def make_whole(self) -> None:
         """Undo every fault, and wait until all serve."""
         for name, node in self.servers.items():
             if node.state is RunState.STOPPED:
                 node.resume()
             elif node.state is RunState.GONE:
-                node.start()
+                node.launch()
             if not self.networks.peers.has(node.container):
                 self.rejoin(name)
             if not self.networks.clients.has(node.container):
@@ -185,11 +149,3 @@ class ContainerEnsemble(Ensemble[ContainerNode]):
                 each.callback(self._lag.close)
             for node in self.servers.values():
                 each.callback(node.remove)
-
-    def __enter__(self) -> ContainerEnsemble:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

@@ -55,7 +55,7 @@ class ProcessContainer(Contained):
         """Whether it has a network, as the engine says."""
         return self._network.has(self.container)
 
-    # -- its process; kill, pause and resume are `Contained`'s -------------------------------
+    # -- its process ------------------------------------------------------------------------
 
     def _start(self) -> None:
         self._stdin = self._container.attach_socket(params={"stdin": 1, "stream": 1})
@@ -75,10 +75,6 @@ class ProcessContainer(Contained):
     def tell(self, line: bytes) -> None:
         """Write to its standard input. Raises OSError when it has ended."""
         self._stdin._sock.sendall(line)
-
-    def signal(self, name: str) -> None:
-        with told(f"cannot send {name} to {self.name}"):
-            self.container.kill(name)
 
     def wait(self, timeout_s: float) -> None:
         """Done when it has ended."""

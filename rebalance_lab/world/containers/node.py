@@ -11,9 +11,7 @@ from typing import Any
 from rebalance_lab.world.containers.contained import Contained
 from rebalance_lab.world.containers.engine import ZOOKEEPER_IMAGE, Engine, image_in_words, remove, told
 from rebalance_lab.world.containers.networks import PrivateNetwork
-from rebalance_lab.world.live.ensemble_node import AskedNode
-from rebalance_lab.world.live.processes import RunState
-from rebalance_lab.world.live.server_process import command
+from rebalance_lab.world.live.ensemble_node import ZooKeeperNode
 
 CLIENT_PORT = 2181
 SECURE_PORT = 2281
@@ -30,7 +28,6 @@ _FLAGS = (
 )
 _HEAP_MB = 256
 _INIT_LIMIT_TICKS = 20
-_LOG_TAIL_LINES = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +68,7 @@ class Networks:
     peers: PrivateNetwork
 
 
-class ContainerNode(Contained, AskedNode):
+class ContainerNode(Contained, ZooKeeperNode):
     """A server in a container, which stays the same when it is killed and started again.
 
     It has two addresses: members and everybody else find it at `address`, its peers at
@@ -116,10 +113,6 @@ class ContainerNode(Contained, AskedNode):
         return self._container
 
     @property
-    def connect_string(self) -> str:
-        return f"{self.address}:{CLIENT_PORT}"
-
-    @property
     def client_address(self) -> tuple[str, int]:
         return self.address, CLIENT_PORT
 
@@ -132,30 +125,6 @@ class ContainerNode(Contained, AskedNode):
     def transaction_dir(self) -> Path:
         """Its transaction log, which lies on this machine."""
         return self._datalog
-
-    def command(self, word: str) -> str:
-        """The answer to a four-letter word. Raises OSError."""
-        return command(self.address, CLIENT_PORT, word)
-
-    def ended_by_itself(self) -> str | None:
-        """Why nobody needs to wait for it any more; None while its container is there."""
-        return f"{self.name} has ended{self.last_words()}" if self.state is RunState.GONE else None
-
-    def last_words(self) -> str:
-        """The last lines of its log, for the end of an error's message."""
-        return f"; the last lines of container {self.container.name}:\n{self.log(_LOG_TAIL_LINES)}"
-
-    # -- faults; kill, pause and resume are `Contained`'s ------------------------------------
-
-    def start(self) -> None:
-        """Start it again, with its data and its addresses."""
-        with told(f"cannot start {self.name}"):
-            self.container.start()
-
-    def stop(self) -> None:
-        """SIGTERM; done when it has ended, by force after ten seconds."""
-        with told(f"cannot stop {self.name}"):
-            self.container.stop()
 
     # -- end --------------------------------------------------------------------------------
 

@@ -57,8 +57,8 @@ class KafkaBroker(JavaProgram):
             return True
         if self.ended:
             raise KafkaUnavailable(
-                f"broker {self.broker_id} ended with {self.popen.returncode} before it served; {self.log} tells why:\n"
-                + self.tail()
+                f"broker {self.broker_id} ended with {self.popen.returncode} before it served;"
+                f" {self.log_file} tells why:\n{self.tail()}"
             )
         return False
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 from pathlib import Path
-from types import TracebackType
 
 from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.server_process import DEFAULT_TICK_MS, HOST, ServerProcess
@@ -27,7 +26,8 @@ class EmbeddedZooKeeper(ServerProcess):
         """
         data_dir = data_dir.absolute()
         for attempt in range(1, _PORT_ATTEMPTS + 1):
-            server = cls.launch(data_dir, port or _free_port(), tick_ms)
+            server = cls("zookeeper", data_dir, port or _free_port(), tick_ms)
+            server.launch()
             try:
                 server.wait_until_serving()
             except EmbeddedServerError:
@@ -45,9 +45,7 @@ class EmbeddedZooKeeper(ServerProcess):
     def __enter__(self) -> EmbeddedZooKeeper:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.stop()
 
 

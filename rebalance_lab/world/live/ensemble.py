@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
-from types import TracebackType
 
 from rebalance_lab.kernel import Future
 from rebalance_lab.world.live.ensemble_base import POLL_S, Ensemble
 from rebalance_lab.world.live.ensemble_node import EnsembleNode
-from rebalance_lab.world.live.java import EmbeddedServerError
-from rebalance_lab.world.live.processes import RunState
-from rebalance_lab.world.live.quorum_lag import LagSeen, QuorumLag
-from rebalance_lab.world.live.server_process import DEFAULT_TICK_MS, STOP_TIMEOUT_S
+from rebalance_lab.world.live.server_process import DEFAULT_TICK_MS
+from rebalance_lab.world.process.states import RunState
 
 #: Ticks of silence after which leader and follower give each other up: 5 s at 500 ms. Less, and
 #: a busy machine takes an ensemble apart that nobody harmed.
@@ -21,16 +18,11 @@ DEFAULT_SYNC_LIMIT_TICKS = 10
 
 
 class EmbeddedEnsemble(Ensemble[EnsembleNode]):
-    """Nodes z1, z2, … on 127.0.0.1. Make it with `start`; end it with `stop`, or as a context.
+    """Nodes z1, z2, … on 127.0.0.1. Make it with `start`.
 
     The nodes die with the process that started them, even by kill -9 (see `die_with_parent`:
     start it, and nodes of it, from a thread that lives as long).
     """
-
-    def __init__(self, nodes: dict[str, EnsembleNode], lag: QuorumLag | None, lag_nodes: tuple[str, ...]) -> None:
-        super().__init__(nodes)
-        self.lag_nodes = lag_nodes
-        self._lag = lag
 
     @classmethod
     def start(
@@ -58,7 +50,7 @@ class EmbeddedEnsemble(Ensemble[EnsembleNode]):
             name: EnsembleNode(name, number, data_dir.absolute() / name, tick_ms)
             for number, name in enumerate(names, start=1)
         }
-        ensemble = cls(made, QuorumLag() if lag_nodes else None, lag_nodes)
+        ensemble = cls(made, lag_nodes)
         try:
             ensemble._configure(sync_limit_ticks)
             for node in made.values():
@@ -88,36 +80,18 @@ class EmbeddedEnsemble(Ensemble[EnsembleNode]):
 
     # -- faults -----------------------------------------------------------------------------
 
-    def kill(self, name: str) -> None:
-        """End a node at once (SIGKILL); returns when it is gone."""
-        self.servers[name].process.kill()
-
-    def start_node(self, name: str) -> None:
-        """Start a node again on its data and its ports, and do not wait: see `serving`. Raises
-        EmbeddedServerError when it runs."""
-        self.servers[name].launch()
-
     def stop_node(self, name: str) -> Future[None]:
         """Ask a node to end (SIGTERM); done when it has, by force after five seconds."""
-        self.servers[name].process.terminate()
+        self.servers[name].terminate()
         return self.future(self._gone(name), f"{name} to end")
 
     async def _gone(self, name: str) -> None:
         node = self.servers[name]
-        deadline = time.monotonic() + STOP_TIMEOUT_S
+        deadline = time.monotonic() + node.stop_timeout_s
         while node.state is not RunState.GONE:
             if time.monotonic() > deadline:
-                node.process.kill()
+                node.kill()
             await asyncio.sleep(POLL_S)
-
-    def pause(self, name: str) -> None:
-        """SIGSTOP; returns when the process is seen stopped. The others miss it after the sync
-        limit. Raises EmbeddedServerError."""
-        self.servers[name].process.pause()
-
-    def resume(self, name: str) -> None:
-        """SIGCONT; returns when the process is seen running. Raises EmbeddedServerError."""
-        self.servers[name].process.resume()
 
     async def rolling_restart(self) -> list[str]:
         """Stop and start every node in order, one at a time, the leader last: each must serve
@@ -131,48 +105,16 @@ class EmbeddedEnsemble(Ensemble[EnsembleNode]):
             await self.leader()
         return order
 
-    # -- lag --------------------------------------------------------------------------------
-
-    def lag(self, name: str, delay_ms: int) -> None:
-        """From now on a follower applies what the leader commits so much later; 0 heals it.
-
-        It logs and acknowledges in time, and its sessions live on (see `live.quorum_lag`). After
-        a change of leader it is brought up to date, and lags again. Raises EmbeddedServerError:
-        the node leads, or was not started as one of `lag_nodes`.
-        """
-        if self._lag is None or name not in self.lag_nodes:
-            raise EmbeddedServerError(f"{name} cannot lag: start the ensemble with lag_nodes=({name!r},)")
-        if delay_ms < 0:
-            raise ValueError(f"a delay of {delay_ms} ms")
-        if delay_ms > 0 and not self._lag.seen(name).following:
-            raise EmbeddedServerError(f"{name} follows nobody now: only followers lag")
-        self._lag.set_delay(name, delay_ms)
-
-    def lag_seen(self, name: str) -> LagSeen:
-        """What the proxies of a node have done. Raises EmbeddedServerError as `lag`."""
-        if self._lag is None or name not in self.lag_nodes:
-            raise EmbeddedServerError(f"{name} cannot lag: start the ensemble with lag_nodes=({name!r},)")
-        return self._lag.seen(name)
-
     # -- end --------------------------------------------------------------------------------
 
     def stop(self) -> None:
         """End every node in order (SIGTERM), by force after five seconds. Harmless when ended."""
         self.stop_asking()
-        started = [node.process for node in self.servers.values() if node.started]
-        for process in started:
-            process.terminate()
-        for process in started:
-            process.stop()
+        for node in self.servers.values():
+            node.terminate()
+        for node in self.servers.values():
+            node.stop()
         if self._lag is not None:
             self._lag.close()
         for node in self.servers.values():
             node.close()
-
-    def __enter__(self) -> EmbeddedEnsemble:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.stop()

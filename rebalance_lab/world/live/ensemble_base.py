@@ -1,16 +1,18 @@
-"""What can be asked of an ensemble of real ZooKeeper servers, wherever they run."""
+"""An ensemble of real ZooKeeper servers, wherever they run: what can be asked of it, and its faults."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from rebalance_lab.kernel import Future
-from rebalance_lab.world.live.ensemble_node import Standing
+from rebalance_lab.world.live.ensemble_node import Standing, ZooKeeperNode
 from rebalance_lab.world.live.java import EmbeddedServerError
+from rebalance_lab.world.live.quorum_lag import LagSeen, QuorumLag
 from rebalance_lab.world.live.server_process import START_TIMEOUT_S
 
 T = TypeVar("T")
@@ -18,45 +20,24 @@ T = TypeVar("T")
 POLL_S = 0.02
 
 
-class Node(Protocol):
-    """One server of an ensemble; it stays the same when it is killed and started again."""
-
-    name: str
-
-    @property
-    def connect_string(self) -> str: ...
-    @property
-    def transaction_dir(self) -> Path:
-        """What a `TransactionLog` follows."""
-        ...
-
-    def standing_now(self) -> Standing:
-        """Asks the node, and waits for its answer (two seconds at most)."""
-        ...
-
-    async def standing(self) -> Standing:
-        """The same without blocking the loop."""
-        ...
-
-    def ended_by_itself(self) -> str | None:
-        """Why nobody needs to wait for it any more: it has ended, with its last words."""
-        ...
-
-    def last_words(self) -> str:
-        """The last lines of its log, for the end of an error's message."""
-        ...
+N = TypeVar("N", bound=ZooKeeperNode)
 
 
-N = TypeVar("N", bound=Node)
+class Ensemble(ABC, Generic[N]):
+    """Nodes z1, z2, …; a context that ends with `stop`. `lag_nodes`: those that `lag` may slow down.
 
-
-class Ensemble(Generic[N]):
-    """Nodes z1, z2, …. Methods without a future may wait for an answer of each node; those that
-    give a kernel's future need the live kernel's loop to be running, which it is for every task of it.
+    Methods without a future may wait for an answer of each node. Those that give a kernel's future need the live
+    kernel's loop to be running, which it is for every task of it. Raises EmbeddedServerError (in containers its
+    subclass ContainersError).
     """
 
-    def __init__(self, nodes: dict[str, N]) -> None:
+    #: What faults raise.
+    error: ClassVar[type[EmbeddedServerError]] = EmbeddedServerError
+
+    def __init__(self, nodes: dict[str, N], lag_nodes: tuple[str, ...]) -> None:
         self.servers = nodes
+        self.lag_nodes = lag_nodes
+        self._lag = QuorumLag() if lag_nodes else None
         self._asking: dict[asyncio.Task[Any], None] = {}
 
     # -- facts ------------------------------------------------------------------------------
@@ -108,8 +89,48 @@ class Ensemble(Generic[N]):
                 raise EmbeddedServerError(ended)
         if time.monotonic() > deadline:
             states = "; ".join(str(standing) for standing in standings.values())
-            tails = "".join(self.servers[name].last_words() for name in needed)
+            tails = "".join(self.servers[name].log_tail() for name in needed)
             raise EmbeddedServerError(f"{complaint} ({states}){tails}")
+
+    # -- faults -----------------------------------------------------------------------------
+
+    def kill(self, name: str) -> None:
+        """End a node at once (SIGKILL); it is gone on return."""
+        self.servers[name].kill()
+
+    def start_node(self, name: str) -> None:
+        """Start a node again on its data and its addresses, and do not wait until it serves: see `serving`."""
+        self.servers[name].launch()
+
+    def pause(self, name: str) -> None:
+        """The node stands still, and its connections stay open. The others go on without it after the sync limit."""
+        self.servers[name].pause()
+
+    def resume(self, name: str) -> None:
+        """Undo `pause`."""
+        self.servers[name].resume()
+
+    def lag(self, name: str, delay_ms: int) -> None:
+        """From now on a follower applies what the leader commits so much later; 0 ends that.
+
+        It logs and acknowledges in time, and its sessions live on (see `live.quorum_lag`). After a change of leader it
+        is brought up to date, and lags again. Raises `error`: the node leads, or is not one of `lag_nodes`.
+        """
+        lag = self._lag_of(name)
+        if delay_ms < 0:
+            raise ValueError(f"a delay of {delay_ms} ms")
+        if delay_ms > 0 and not lag.seen(name).following:
+            raise self.error(f"{name} follows no leader now: only followers lag")
+        lag.set_delay(name, delay_ms)
+
+    def lag_seen(self, name: str) -> LagSeen:
+        """What the proxies of a node have done. Raises `error` as `lag`."""
+        return self._lag_of(name).seen(name)
+
+    def _lag_of(self, name: str) -> QuorumLag:
+        if self._lag is None or name not in self.lag_nodes:
+            raise self.error(f"{name} cannot lag: start the ensemble with lag_nodes=({name!r},)")
+        return self._lag
 
     # -- facts, as futures ------------------------------------------------------------------
 
@@ -164,3 +185,15 @@ class Ensemble(Generic[N]):
         for task in list(self._asking):
             if not task.get_loop().is_closed():
                 task.cancel()
+
+    # -- end --------------------------------------------------------------------------------
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End every node in order. Harmless when ended."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.stop()

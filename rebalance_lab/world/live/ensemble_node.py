@@ -1,22 +1,21 @@
-"""One node of an embedded ensemble: what it is configured with, its process, and what it says
-of itself. The node stays the same when its process is killed and started again."""
+"""One server of an ensemble: what it says of itself wherever it runs, and its form as a child process."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.ports import HOST, ReservedPort
-from rebalance_lab.world.live.processes import RunState
 from rebalance_lab.world.live.server_process import ServerProcess, command
+from rebalance_lab.world.process.node import Node
+from rebalance_lab.world.process.states import RunState
 
-#: A node looks again for a leader after 0.2 s, and then ever less often: a node that comes back
-#: must not be waited for up to a minute (ZooKeeper's default).
+#: A node looks for a leader after 0.2 s, and then less and less often: by default one that comes back may have to wait
+#: for a minute.
 _FLAGS = ("-Dzookeeper.fastleader.maxNotificationInterval=1000",)
 
 #: Ticks a follower may take to join a leader.
@@ -34,9 +33,8 @@ _ZXID = re.compile(r"^Zxid: 0x([0-9a-f]+)", re.MULTILINE)
 class Standing:
     """What is known of a node at one moment: the proof that a fault took effect.
 
-    `state`: of its process, from the operating system. `mode`: leader, follower or standalone;
-    None while it serves nobody, or does not answer. `zxid`: the last transaction it has applied;
-    one that stands still behind the leader's is a node that lags.
+    `state`: of its process. `mode`: leader, follower or standalone; None while it does not serve, or does not answer.
+    `zxid`: the last transaction that it has applied; it stays behind the leader's while the node lags.
     """
 
     name: str
@@ -62,7 +60,7 @@ def standing_of(name: str, state: RunState, answer: str) -> Standing:
 
 
 def server_version(host: str, port: int) -> str:
-    """As the server tells it, without its build: 3.9.5. One that tells nobody what it is: not told."""
+    """As the server reports it, without its build: 3.9.5; "not told" if it does not answer."""
     try:
         found = _VERSION.search(command(host, port, "srvr"))
     except OSError:
@@ -82,24 +80,27 @@ async def ask(host: str, port: int, word: str) -> str:
             writer.transport.abort()
 
 
-class AskedNode(ABC):
-    """What a node says of itself, by its answer to a four-letter word; wherever it runs."""
-
-    name: str
-
-    @property
-    @abstractmethod
-    def state(self) -> RunState:
-        """Whether it runs, as whoever runs it says."""
+class ZooKeeperNode(Node):
+    """A server of an ensemble: what it says of itself, by its answers to four-letter words."""
 
     @property
     @abstractmethod
     def client_address(self) -> tuple[str, int]:
         """Host and port for clients."""
 
+    @property
     @abstractmethod
+    def transaction_dir(self) -> Path:
+        """What a `TransactionLog` follows."""
+
+    @property
+    def connect_string(self) -> str:
+        host, port = self.client_address
+        return f"{host}:{port}"
+
     def command(self, word: str) -> str:
         """The answer to a four-letter word. Raises OSError."""
+        return command(*self.client_address, word)
 
     def standing_now(self) -> Standing:
         """Asks the node, and waits for its answer (two seconds at most)."""
@@ -121,90 +122,35 @@ class AskedNode(ABC):
                 state = self.state
         return standing_of(self.name, state, answer)
 
+    def ended_by_itself(self) -> str | None:
+        """Why it makes no sense to wait for it any more: it has ended, with the last lines of its log. None while it
+        runs."""
+        return f"{self.describe()} has ended{self.log_tail()}" if self.state is RunState.GONE else None
 
-class EnsembleNode(AskedNode):
-    """`quorum_port` and `election_port` are for the other nodes."""
+    def describe(self) -> str:
+        """For messages."""
+        return self.name
+
+
+class EnsembleNode(ServerProcess, ZooKeeperNode):
+    """A server on this machine. `quorum_port` and `election_port` are for the other nodes."""
 
     def __init__(self, name: str, number: int, data_dir: Path, tick_ms: int) -> None:
-        self.name = name
-        self.number = number
-        self.data_dir = data_dir
-        self.tick_ms = tick_ms
         self._reserved = [ReservedPort() for _ in range(3)]
-        self.port, self.quorum_port, self.election_port = (each.number for each in self._reserved)
-        self._quorum: tuple[str, ...] = ()
-        self._process: ServerProcess | None = None
+        port, self.quorum_port, self.election_port = (each.number for each in self._reserved)
+        super().__init__(name, data_dir, port, tick_ms, _FLAGS)
+        self.number = number
 
     def join(self, others: Mapping[int, tuple[int, int]], sync_limit_ticks: int) -> None:
-        """Configure it for an ensemble: the quorum and election ports by number, as this node
-        is to see them, its own included."""
+        """Configure it for an ensemble: the quorum and election ports by number, as this node is to see them, its own
+        included."""
         self.data_dir.mkdir(parents=True, exist_ok=True)
         (self.data_dir / "myid").write_text(f"{self.number}\n")
         servers = (f"server.{each}={HOST}:{quorum}:{election}" for each, (quorum, election) in others.items())
         self._quorum = (f"initLimit={_INIT_LIMIT_TICKS}", f"syncLimit={sync_limit_ticks}", *servers)
 
-    def launch(self) -> None:
-        """Start its process, and do not wait. Raises EmbeddedServerError: it runs already."""
-        if self.state is not RunState.GONE:
-            raise EmbeddedServerError(f"{self.name} runs already: {self.process.describe()}")
-        if self._process is not None:
-            self._process.kill()  # it has ended: this only takes note of that, so that no zombie stays
-        self._process = ServerProcess.launch(self.data_dir, self.port, self.tick_ms, quorum=self._quorum, flags=_FLAGS)
-
-    # -- facts ------------------------------------------------------------------------------
-
-    @property
-    def process(self) -> ServerProcess:
-        """The latest; it may have ended."""
-        if self._process is None:
-            raise EmbeddedServerError(f"{self.name} was never started")
-        return self._process
-
-    @property
-    def started(self) -> bool:
-        """Whether it has, or had, a process."""
-        return self._process is not None
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    @property
-    def state(self) -> RunState:
-        return RunState.GONE if self._process is None else self._process.state
-
-    @property
-    def connect_string(self) -> str:
-        return f"{HOST}:{self.port}"
-
-    @property
-    def client_address(self) -> tuple[str, int]:
-        return HOST, self.port
-
-    @property
-    def transaction_dir(self) -> Path:
-        """What a `TransactionLog` follows."""
-        return self.data_dir
-
-    @property
-    def log_file(self) -> Path:
-        return self.process.log_file
-
-    def command(self, word: str) -> str:
-        """The answer to a four-letter word. Raises OSError."""
-        return self.process.command(word)
-
-    def ended_by_itself(self) -> str | None:
-        """Why nobody needs to wait for it any more: its process has ended, with its last words."""
-        if self.state is not RunState.GONE:
-            return None
-        return f"{self.name} ({self.process.describe()}) has ended{self.process.log_tail()}"
-
-    def last_words(self) -> str:
-        """The last lines of its log, for the end of an error's message."""
-        return self.process.log_tail()
-
-    # -- end --------------------------------------------------------------------------------
+    def describe(self) -> str:
+        return f"{self.name} ({super().describe()})"
 
     def close(self) -> None:
         """Give the ports back; the process has ended before."""

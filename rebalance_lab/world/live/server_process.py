@@ -1,25 +1,13 @@
-"""A ZooKeeper server as a child process: started from the jars that PySpark ships, asked,
-paused, killed, stopped."""
+"""A ZooKeeper server as a child process: started from the jars that PySpark ships."""
 
 from __future__ import annotations
 
-import os
-import signal
 import socket
-import subprocess
 import time
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
 
 from rebalance_lab.world.live.java import EmbeddedServerError, java_command, zookeeper_classpath
-from rebalance_lab.world.live.processes import (
-    ProcessStateTimeout,
-    RunState,
-    die_with_parent,
-    run_state,
-    wait_for_state,
-)
+from rebalance_lab.world.process.os_process import OsProcess
 
 HOST = "127.0.0.1"
 DEFAULT_TICK_MS = 500
@@ -27,16 +15,13 @@ DEFAULT_TICK_MS = 500
 #: Small and quick to start: 0.45 s wall, 0.6 s of processor time on two cores.
 _JVM_FLAGS = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
 
-#: A server alone, where zoo.cfg names no others.
+#: A standalone server, unless zoo.cfg names others.
 _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
-#: Two seconds on a quiet machine; half a minute was seen at sixty runnable processes on two cores.
-#: One that has ended by itself is noticed at once.
+#: Two seconds on a quiet machine; half a minute was seen at sixty runnable processes on two cores. A server that has
+#: ended by itself is noticed at once.
 START_TIMEOUT_S = 90.0
-STOP_TIMEOUT_S = 5.0
-_SIGNAL_TIMEOUT_S = 5.0
 _ANSWER_TIMEOUT_S = 2.0
-_LOG_TAIL_LINES = 15
 
 _LOGGING = """\
 status = error
@@ -59,56 +44,41 @@ def command(host: str, port: int, word: str) -> str:
     return b"".join(parts).decode("utf-8", "replace")
 
 
-class ServerProcess:
-    """One running server, whether or not it serves.
+class ServerProcess(OsProcess):
+    """One server on 127.0.0.1. Its logs, one for each life, and its transaction log stay under `data_dir`, which is
+    made if need be; data found there are taken up. `flags`: more flags of the JVM."""
 
-    It dies with the process that started it, even by kill -9; see `die_with_parent` for what
-    that means for threads. Its log and its transaction log stay under `data_dir`.
-    """
-
-    def __init__(self, process: subprocess.Popen[bytes], data_dir: Path, port: int, tick_ms: int, log: Path) -> None:
-        self._process = process
+    def __init__(self, name: str, data_dir: Path, port: int, tick_ms: int, flags: tuple[str, ...] = ()) -> None:
+        super().__init__(name, data_dir / "logs" / "zookeeper-0.log")
         self.data_dir = data_dir
         self.port = port
         self.tick_ms = tick_ms
-        self.log_file = log
+        self._flags = flags
+        #: Lines of zoo.cfg about the other servers.
+        self._quorum: tuple[str, ...] = ()
 
-    @classmethod
-    def launch(
-        cls, data_dir: Path, port: int, tick_ms: int, *, quorum: Sequence[str] = (), flags: Sequence[str] = ()
-    ) -> Self:
-        """Start the process and return at once. `data_dir` is made if need be; `quorum` are lines
-        of zoo.cfg about the ensemble, `flags` more of the JVM's. Raises EmbeddedServerError: no
-        Java 17, no jars."""
+    def launch(self) -> None:
+        """Raises EmbeddedServerError: no Java 17, no jars, it runs already."""
         java, classpath = java_command(), zookeeper_classpath()
-        (data_dir / "logs").mkdir(parents=True, exist_ok=True)
-        config, logging = data_dir / "zoo.cfg", data_dir / "log4j2.properties"
+        self.log_dir.mkdir(parents=True, exist_ok=True)
+        config, logging = self.data_dir / "zoo.cfg", self.data_dir / "log4j2.properties"
         lines = (
-            f"tickTime={tick_ms}",
-            f"dataDir={data_dir}",
-            f"clientPort={port}",
+            f"tickTime={self.tick_ms}",
+            f"dataDir={self.data_dir}",
+            f"clientPort={self.port}",
             f"clientPortAddress={HOST}",
             "maxClientCnxns=0",  # no limit: a trial's members all come from one address
             "clientPortListenBacklog=1024",  # at the default of 50, many connects at once wait 1 s for a second SYN
             "admin.enableServer=false",
             "4lw.commands.whitelist=*",
-            *quorum,
+            *self._quorum,
         )
         config.write_text("".join(f"{line}\n" for line in lines))
         logging.write_text(_LOGGING)
-        log = data_dir / "logs" / f"zookeeper-{len(list((data_dir / 'logs').iterdir()))}.log"
-        command = [java, *_JVM_FLAGS, *flags, f"-Dlog4j2.configurationFile={logging}", "-cp", classpath, _MAIN_CLASS]
-        with log.open("xb") as output:
-            process = subprocess.Popen(
-                [*command, str(config)],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=data_dir,
-                preexec_fn=die_with_parent(),  # noqa: PLW1509 (one C call, looked up before the fork)
-                process_group=0,  # Ctrl-C in a terminal reaches us only: we end the server in order
-            )
-        return cls(process, data_dir, port, tick_ms, log)
+        jvm = [java, *_JVM_FLAGS, *self._flags, f"-Dlog4j2.configurationFile={logging}", "-cp", classpath]
+        log = self.log_dir / f"zookeeper-{len(list(self.log_dir.iterdir()))}.log"
+        self._spawn([*jvm, _MAIN_CLASS, str(config)], log, self.data_dir)
+        self.log_file = log
 
     # -- facts ------------------------------------------------------------------------------
 
@@ -117,73 +87,32 @@ class ServerProcess:
         return f"{HOST}:{self.port}"
 
     @property
-    def pid(self) -> int:
-        return self._process.pid
+    def client_address(self) -> tuple[str, int]:
+        return HOST, self.port
 
     @property
     def transaction_dir(self) -> Path:
-        """What `TransactionLog` follows."""
+        """What a `TransactionLog` follows."""
         return self.data_dir
 
     @property
     def log_dir(self) -> Path:
         return self.log_file.parent
 
-    @property
-    def state(self) -> RunState:
-        """What the operating system says of the process."""
-        return run_state(self.pid) if self._process.poll() is None else RunState.GONE
+    def describe(self) -> str:
+        return f"embedded ZooKeeper (pid {self.pid}, port {self.port})"
 
     def command(self, word: str) -> str:
         """See `command`."""
         return command(HOST, self.port, word)
 
-    # -- faults -----------------------------------------------------------------------------
-
-    def pause(self) -> None:
-        """SIGSTOP; returns when the process is seen stopped. Raises EmbeddedServerError."""
-        self._signal(signal.SIGSTOP, RunState.STOPPED)
-
-    def resume(self) -> None:
-        """SIGCONT; returns when the process is seen running. Raises EmbeddedServerError."""
-        self._signal(signal.SIGCONT, RunState.ALIVE)
-
-    def _signal(self, number: signal.Signals, wanted: RunState) -> None:
-        if self.state is RunState.GONE:
-            raise EmbeddedServerError(f"cannot send {number.name}: {self.describe()} has ended{self.log_tail()}")
-        os.kill(self.pid, number)
-        try:
-            wait_for_state(self.pid, wanted, _SIGNAL_TIMEOUT_S)
-        except ProcessStateTimeout as error:
-            raise EmbeddedServerError(f"{number.name} had no effect on {self.describe()}: {error}") from error
-
-    # -- end --------------------------------------------------------------------------------
-
-    def terminate(self) -> None:
-        """Ask it to end (SIGTERM), and do not wait. Harmless when ended."""
-        if self._process.poll() is None:
-            self._process.terminate()
-            os.kill(self.pid, signal.SIGCONT)  # a paused server would not see the SIGTERM
-
-    def stop(self) -> None:
-        """End the server in order (SIGTERM), by force after five seconds. Harmless when ended."""
-        self.terminate()
-        try:
-            self._process.wait(STOP_TIMEOUT_S)
-        except subprocess.TimeoutExpired:
-            self.kill()
-
-    def kill(self) -> None:
-        """End the server at once (SIGKILL). Harmless when ended."""
-        self._process.kill()
-        self._process.wait()
-
     # -- start ------------------------------------------------------------------------------
 
     def wait_until_serving(self) -> None:
+        """Raises EmbeddedServerError: it has ended, or the time is over."""
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self.serves():
-            code = self._process.poll()
+            code = self.popen.poll()
             if code is not None:
                 raise EmbeddedServerError(f"{self.describe()} ended with code {code}{self.log_tail()}")
             if time.monotonic() > deadline:
@@ -198,10 +127,3 @@ class ServerProcess:
             return "\nMode: " in self.command("srvr") and f"dataDir={self.data_dir}/" in self.command("conf")
         except OSError:
             return False
-
-    def describe(self) -> str:
-        return f"embedded ZooKeeper (pid {self.pid}, port {self.port})"
-
-    def log_tail(self) -> str:
-        lines = self.log_file.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:]
-        return f"; the last lines of {self.log_file}:\n" + "\n".join(lines)

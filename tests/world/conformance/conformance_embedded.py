@@ -20,11 +20,11 @@ from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.ensemble_base import Ensemble
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
-from rebalance_lab.world.live.processes import RunState
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.live.session import LiveSession, LiveZooKeeperFactory
 from rebalance_lab.world.live.transaction_log import TransactionLog
 from rebalance_lab.world.ports import ZooKeeper
+from rebalance_lab.world.process.states import RunState
 from rebalance_lab.world.zk.connect_string import parse
 from rebalance_lab.world.zk.messages import Connect, Operation, Request
 from rebalance_lab.world.zk.server_list import ConnectWaits

@@ -11,7 +11,7 @@ import requests
 
 from rebalance_lab.world.containers.contained import KILL_TIMEOUT_S, Contained
 from rebalance_lab.world.containers.engine import ContainersError
-from rebalance_lab.world.live.processes import RunState
+from rebalance_lab.world.process.states import RunState
 
 
 class Handle:

@@ -18,7 +18,7 @@ from rebalance_lab.world.containers.engine import IMAGE_VARIABLES, LABEL, ZOOKEE
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.java import EmbeddedServerError
-from rebalance_lab.world.live.processes import RunState
+from rebalance_lab.world.process.states import RunState
 
 pytestmark = [pytest.mark.docker, pytest.mark.timeout(240)]
 

@@ -15,7 +15,7 @@ import pytest
 from rebalance_lab.world.live import java
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.java import EmbeddedServerError
-from rebalance_lab.world.live.processes import RunState, run_state, wait_for_state
+from rebalance_lab.world.process.states import RunState, run_state, wait_for_state
 
 BOUND_S = 10.0
 

@@ -12,11 +12,11 @@ from rebalance_lab.world import errors
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.java import EmbeddedServerError
-from rebalance_lab.world.live.processes import RunState, run_state
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.live.session import LiveSession
 from rebalance_lab.world.live.transaction_log import TransactionLog
 from rebalance_lab.world.ports import SessionEventKind, WatchKind
+from rebalance_lab.world.process.states import RunState, run_state
 
 TIMEOUT_MS = 8000
 
@@ -186,7 +186,7 @@ def test_who_cannot_lag(ensemble: EmbeddedEnsemble) -> None:
     ensemble.kill("z1")
     while ensemble.lag_seen("z1").following:
         pass  # the proxy hears of it at once
-    with pytest.raises(EmbeddedServerError, match="z1 follows nobody now"):
+    with pytest.raises(EmbeddedServerError, match="z1 follows no leader now"):
         ensemble.lag("z1", 100)
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.java import EmbeddedServerError
-from rebalance_lab.world.live.processes import RunState, run_state, wait_for_state
+from rebalance_lab.world.process.states import RunState, run_state, wait_for_state
 
 BOUND_S = 10.0
 

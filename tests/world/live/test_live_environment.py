@@ -11,8 +11,8 @@ from rebalance_lab.history.recorder import MemorySink
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.environment import live_environment
-from rebalance_lab.world.live.processes import boot_id, identity
 from rebalance_lab.world.ports import SessionEventKind
+from rebalance_lab.world.process.clocks import boot_id, identity
 
 
 def test_sessions_are_recorded(embedded_zookeeper: EmbeddedZooKeeper) -> None:

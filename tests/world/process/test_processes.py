@@ -10,15 +10,8 @@ import time
 
 import pytest
 
-from rebalance_lab.world.live.processes import (
-    ProcessStateTimeout,
-    RunState,
-    boot_id,
-    die_with_parent,
-    measure_wall_offset,
-    run_state,
-    wait_for_state,
-)
+from rebalance_lab.world.process.clocks import boot_id, measure_wall_offset
+from rebalance_lab.world.process.states import ProcessStateTimeout, RunState, die_with_parent, run_state, wait_for_state
 
 BOUND_S = 10.0
 
@@ -26,7 +19,7 @@ SLEEPER = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 PARENT = f"""
 import subprocess, sys
-from rebalance_lab.world.live.processes import die_with_parent
+from rebalance_lab.world.process.states import die_with_parent
 child = subprocess.Popen({SLEEPER!r}, preexec_fn=die_with_parent())
 print(child.pid, flush=True)
 sys.stdin.read()
@@ -47,7 +40,7 @@ def test_a_child_dies_with_a_parent_that_is_killed() -> None:
 BOUND_CHILD = [
     sys.executable,
     "-c",
-    "import os, time; from rebalance_lab.world.live.processes import die_with_parent;"
+    "import os, time; from rebalance_lab.world.process.states import die_with_parent;"
     " die_with_parent(os.getppid())(); print(os.getpid(), flush=True); time.sleep(60)",
 ]
 
@@ -65,7 +58,7 @@ def test_a_child_can_bind_itself_to_its_parent() -> None:
 
 
 def test_a_child_whose_parent_died_before_it_was_bound_ends() -> None:
-    program = "from rebalance_lab.world.live.processes import die_with_parent; die_with_parent(1)(); print('went on')"
+    program = "from rebalance_lab.world.process.states import die_with_parent; die_with_parent(1)(); print('went on')"
     answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (answer.returncode, answer.stdout) == (127, "")
 

@@ -1,6 +1,6 @@
 """Clocks compare within one boot and one time namespace only."""
 
-from rebalance_lab.world.live.processes import clock_of, identity
+from rebalance_lab.world.process.clocks import clock_of, identity
 
 
 def test_processes_of_one_host_read_one_clock():

@@ -1,9 +1,7 @@
-"""What the live world needs of Linux: children that die with their parent, process states,
-and clocks that can be compared.
+"""States of OS processes on Linux, and children that die with their parent.
 
-psutil reads states of processes. It has no call for the rest: the death signal of a parent (prctl),
-the boot id (its `boot_time` is a wall-clock time, which moves when that clock is set), the time
-namespace, and a wait for a state other than the end.
+psutil reads states of processes. It has no call for the rest: the death signal of a parent (prctl), and a wait for a
+state other than the end.
 """
 
 from __future__ import annotations
@@ -12,21 +10,19 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from enum import Enum
-from pathlib import Path
 
 import psutil
 
 _PR_SET_PDEATHSIG = 1
 
-#: How often a state is looked at again while one waits for it.
+#: The time between two looks at a state that is waited for.
 POLL_S = 0.002
 
 
 def bind_worker(parent_pid: int) -> None:
-    """For a worker of a pool: it dies with its parent, and leaves Ctrl-C to it."""
+    """For a worker of a pool: it dies with its parent, and ignores Ctrl-C, which its parent handles."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent(parent_pid)()
 
@@ -80,48 +76,3 @@ def wait_for_state(pid: int, wanted: RunState, timeout_s: float) -> None:
         if time.monotonic() > deadline:
             raise ProcessStateTimeout(f"process {pid} is {now.value}, not {wanted.value}, after {timeout_s:g} s")
         time.sleep(POLL_S)
-
-
-def boot_id() -> str:
-    """Which boot of which kernel this is. CLOCK_MONOTONIC compares only within one."""
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-
-
-def time_namespace() -> str:
-    """Which time namespace this process is in: another one may shift CLOCK_MONOTONIC."""
-    return os.readlink("/proc/self/ns/time")
-
-
-def identity() -> dict[str, object]:
-    """What a process tells of itself in a history (HOST_STARTED)."""
-    return {"pid": os.getpid(), "boot_id": boot_id(), "time_namespace": time_namespace()}
-
-
-def clock_of(told: Mapping[str, object]) -> str:
-    """Whose CLOCK_MONOTONIC a process reads, from what `identity` tells: times of processes
-    compare only within one boot and one time namespace."""
-    return f"{told.get('boot_id')} {told.get('time_namespace')}"
-
-
-@dataclass(frozen=True, slots=True)
-class WallOffset:
-    """`offset_us`: wall clock minus CLOCK_MONOTONIC; `error_us`: it is right to this, either way."""
-
-    offset_us: int
-    error_us: int
-
-
-def measure_wall_offset(samples: int = 20) -> WallOffset:
-    """The host's wall offset, from the sample that took the least time."""
-    best: WallOffset | None = None
-    for _ in range(samples):
-        before_ns = time.monotonic_ns()
-        wall_ns = time.time_ns()
-        after_ns = time.monotonic_ns()
-        half_ns = (after_ns - before_ns) // 2
-        sample = WallOffset((wall_ns - before_ns - half_ns) // 1000, half_ns // 1000 + 1)
-        if best is None or sample.error_us < best.error_us:
-            best = sample
-    if best is None:
-        raise ValueError(f"cannot measure an offset from {samples} samples")
-    return best
