@@ -4,12 +4,13 @@ STORE ?= trials
 LAB := .venv/bin/rebalance-lab
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test mixed mutants images report setup pins clean
+.PHONY: help demo test mixed coverage mutants images report setup pins clean
 
 help:
 	@echo "make demo     a group at work and broken in four ways, live and simulated, and the verdicts"
 	@echo "make test     every check: lint, types, rooms, tests of every tier that can run here"
 	@echo "make mixed    groups of ours and real 0.8.2.2 consumers, TIMES=20 in a row; needs Maven"
+	@echo "make coverage branch coverage by the tests of the default and the slow tier; lists what none reached"
 	@echo "make mutants  mutation testing of the checks, MODULES=\"overlaps waits\" for these alone; docs/mutants.md"
 	@echo "make images   the images of --world containers and the compose file; needs a docker engine"
 	@echo "make report   one HTML page of the trials in $(STORE)/"
@@ -28,6 +29,14 @@ test:
 mixed:
 	@./scripts/setup demo
 	@STORE="$(STORE)" ./scripts/mixed $(or $(TIMES),20)
+
+coverage:
+	@./scripts/setup test
+	@mkdir -p .cache/coverage && .venv/bin/coverage erase
+	@.venv/bin/coverage run -m pytest -q -n auto --maxprocesses 4 --dist loadfile \
+		-m 'not browser and not cluster and not docker and not kafka'
+	@.venv/bin/coverage combine -q
+	@.venv/bin/coverage report
 
 mutants:
 	@./scripts/setup demo
