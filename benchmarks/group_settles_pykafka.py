@@ -65,4 +65,4 @@ def main(zookeeper: str, broker: str, topic: str, backoff_ms: int, retries: int)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:4], *(int(each) for each in sys.argv[4:6]))
+    main(*sys.argv[1:4], *(int(each) for each in sys.argv[4:6]))  # type: ignore[arg-type]

@@ -4,29 +4,17 @@ to make than most of the tests take to run."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import pytest
-from pyspark.sql import DataFrame
-from stored_trials import random_history, store_history
+from stored_trials import RandomTrials, random_history, store_history
 
 from rebalance_lab.analysis import session
-from rebalance_lab.analysis.parquet import Parquet, parquet_of
+from rebalance_lab.analysis.parquet import parquet_of
 from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.analysis.store import read_store
 from rebalance_lab.analysis.tables.trial_results import trial_results
-from rebalance_lab.history.files import History
 
 RANDOM_TRIALS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class RandomTrials:
-    """Histories, by trial, and what Spark makes of their store."""
-
-    histories: dict[str, History]
-    parquet: Parquet
-    results: DataFrame
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from rebalance_lab.analysis.parquet import parquet_of
+from rebalance_lab.analysis.parquet import Parquet, parquet_of
 from rebalance_lab.analysis.store import read_store
 from rebalance_lab.analysis.tables.trial_results import trial_results
 from rebalance_lab.history.events import LAYER_OF, Event, Kind
@@ -45,7 +47,16 @@ _RUNNERS = (Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED, Kind.REST_REACHE
 _SESSIONS = (Kind.WATCH_FIRED, Kind.OPERATIONS, Kind.INVOKED, Kind.CONNECTED)
 
 
-def trial(name: str, **fields: object) -> Trial:
+@dataclass(frozen=True, slots=True)
+class RandomTrials:
+    """Histories, by trial, and what Spark makes of their store."""
+
+    histories: dict[str, History]
+    parquet: Parquet
+    results: DataFrame
+
+
+def trial(name: str, **fields: Any) -> Trial:
     """A trial of scenario `zombie` with the fields given."""
     known = {
         "scenario": "zombie",
@@ -76,9 +87,9 @@ def random_history(name: str, seed: int) -> History:
     return History(trial(name, seed=seed, parameters=parameters), merge(events))
 
 
-def _random_event(dice: random.Random, kind: Kind) -> dict[str, object]:
+def _random_event(dice: random.Random, kind: Kind) -> dict[str, Any]:
     number = dice.randint(1, 3)
-    event: dict[str, object] = {
+    event: dict[str, Any] = {
         "at_us": dice.randint(0, 40) * 25_000,
         "layer": LAYER_OF[kind],
         "kind": kind,
@@ -108,7 +119,7 @@ def _random_event(dice: random.Random, kind: Kind) -> dict[str, object]:
     return event
 
 
-_DETAILS: dict[Kind, tuple[dict[str, object], ...]] = {
+_DETAILS: dict[Kind, tuple[dict[str, Any], ...]] = {
     Kind.MEMBER_STARTED: ({"streams": {"t": 1}}, {"streams": {"t": 1, "u": 2}}, {"streams": {}}, {}),
     Kind.ATTEMPT_FAILED: ({"reason": "conflict", "why": ""}, {"reason": "error", "why": ""}, {"why": "old"}),
     Kind.INVOKED: (
@@ -120,13 +131,13 @@ _DETAILS: dict[Kind, tuple[dict[str, object], ...]] = {
 }
 
 
-def _znode(dice: random.Random) -> dict[str, object]:
+def _znode(dice: random.Random) -> dict[str, Any]:
     path = dice.choice(["/brokers/topics/t", "/brokers/topics/u", "/brokers/ids/1"])
     data = dice.choice(['{"version":1,"partitions":{"0":[1],"2":[1]}}', '{"partitions":{"1":[]}}', "4711", ""])
     return {"path": path, "data": data, "ephemeral": True}
 
 
-def _runners_detail(dice: random.Random, kind: Kind, target: str) -> dict[str, object]:
+def _runners_detail(dice: random.Random, kind: Kind, target: str) -> dict[str, Any]:
     if kind is Kind.PHASE:
         change = {"change": dice.choice(["join", "leave", "broker"]), "members": dice.randint(1, 4)}
         name = dice.choice(["joining", "changing", "changing", "changing", "closing"])

@@ -82,7 +82,7 @@ def test_too_few_trials_show_nothing_even_if_they_are_all_alike() -> None:
     assert beyond(few, many, Band(0, 0)).at_most > TOLERATED
     assert beyond(few, many, Band(0, 0)).p_value == 1
     assert beyond(enough, many, Band(0, 0)).holds
-    assert beyond(as_values([42] * 5), many, Band(0, 0)) == Beyond(0.0, pytest.approx(0.4507, abs=1e-3), 1.0)
+    assert beyond(as_values([42] * 5), many, Band(0, 0)) == Beyond(0.0, pytest.approx(0.4507, abs=1e-3), 1.0)  # type: ignore[arg-type]
 
 
 def test_few_simulated_trials_show_nothing_either() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,6 +17,7 @@ from rebalance_lab.analysis.claims import claim_status, claims_json
 from rebalance_lab.analysis.ledger import read_ledger
 from rebalance_lab.analysis.results import Analysis, Interval, Verdict
 from rebalance_lab.checks import judge
+from rebalance_lab.history import intervals as intervals_of
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import TRIAL_FILE, History, HistoryError, load, merge, trial_folders
 from rebalance_lab.history.intervals import ownership_intervals
@@ -55,7 +57,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def analysis(store: Path, local_spark: object) -> Analysis:
+def analysis(store: Path, local_spark: Any) -> Analysis:
     return analyse(store, spark=local_spark.session)
 
 
@@ -93,7 +95,7 @@ def test_every_reading_of_the_ledger_has_a_verdict_in_its_order(analysis: Analys
     assert all(each.why for each in analysis.verdicts)
 
 
-def as_spans(intervals: Sequence[Interval]) -> set[tuple[object, ...]]:
+def as_spans(intervals: Sequence[Interval | intervals_of.Interval]) -> set[tuple[object, ...]]:
     return {(each.layer, each.topic, each.partition, each.member, each.begin_us, each.end_us) for each in intervals}
 
 

@@ -64,7 +64,7 @@ def oracle(trials: list[list[Row]], claim: Claim, reading: Reading) -> tuple[str
         verdict = {"refuted": "applies", "reproduced": "does not apply"}.get(verdict, verdict)
     telling = sorted(roles["shows" if exists else "denies"], key=lambda each: (each[0] != "simulated", *each[1:]))
     decided = [count["shows", world] + count["denies", world] for world in WORLDS]
-    return (verdict, *decided, telling[0][2] if telling else None)
+    return (verdict, *decided, telling[0][2] if telling else None)  # type: ignore[return-value]
 
 
 ROLES = ("shows", "denies", "undecided", "clean", "dirty", "unclear")
@@ -148,7 +148,7 @@ def test_the_table_says_what_its_oracle_says(spark: SparkSession) -> None:
     trials = [random_trial(dice, f"t{n:03}") for n in range(700)]
     claims = {f"X{n}": random_claim(dice) for n in range(200)}
     found = judged(spark, [row for trial in trials for row in trial], claims)
-    seen = Counter()
+    seen: Counter[Any] = Counter()
     for name, one in claims.items():
         for reading in one.readings:
             row = found[name, reading.name]

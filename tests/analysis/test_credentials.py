@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from history_story import Story
@@ -11,7 +13,7 @@ from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 
 
-def live(story: Story | None = None, **told: object) -> History:
+def live(story: Story | None = None, **told: Any) -> History:
     """Proved live, but for what is told; m1 started in a host of its own."""
     if story is None:
         story = Story(world="processes")
@@ -34,7 +36,7 @@ def live(story: Story | None = None, **told: object) -> History:
     ],
 )
 def test_a_live_trial_names_the_boot_its_time_and_the_version_of_its_server(
-    told: dict[str, object], why: str | None
+    told: dict[str, Any], why: str | None
 ) -> None:
     assert unproved(live(**told)) == why
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -34,7 +35,7 @@ def test_every_event_of_every_trial_is_a_row(spark: SparkSession, tmp_path: Path
     assert any(event.cause for events in told.values() for event in events)
 
 
-def _event(row: dict[str, object]) -> Event:
+def _event(row: dict[str, Any]) -> Event:
     fields = {name: row[name] for name in Event.__struct_fields__}
     if row["cause"] is not None:
         fields["cause"] = (row["cause"]["actor"], row["cause"]["n"])

@@ -40,7 +40,7 @@ def test_exact_points_have_a_point_as_interval() -> None:
     """The formula of the herd with three brokers: C² + 17C + 100, at sizes up to a thousand."""
     sizes = [2, 10, 50, 200, 1000]
     found = fit(Model.QUADRATIC, sizes, [size * (3 * 3 + size + 1 + 7) + 100 for size in sizes])
-    assert found == Fitted(pytest.approx((100, 17, 1), rel=1e-6), pytest.approx(1), pytest.approx(1))
+    assert found == Fitted(pytest.approx((100, 17, 1), rel=1e-6), pytest.approx(1), pytest.approx(1))  # type: ignore[arg-type]
     assert found.high - found.low < 1e-9
 
 

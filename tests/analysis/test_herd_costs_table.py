@@ -6,8 +6,7 @@ import dataclasses
 from typing import Any
 
 import pytest
-from conftest import RandomTrials
-from stored_trials import results_of
+from stored_trials import RandomTrials, results_of
 
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.session import LocalSpark

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_lab.analysis.ledger import (
+    Claim,
     Condition,
     LedgerError,
     Minimum,
@@ -66,7 +67,7 @@ def trend_run(trend: str) -> str:
     return f'quantifier = "trend"\nrun = {{ scenario = "s", checks = ["c"], trend = {{ {trend} }} }}'
 
 
-def one_claim(tmp_path: Path, text: str, readings: str = READINGS) -> object:
+def one_claim(tmp_path: Path, text: str, readings: str = READINGS) -> Claim:
     path = tmp_path / "ledger.toml"
     path.write_text(f'[X1]\nstatement = "s"\nsource = "here"\n{readings}\n{text}\n')
     return read_ledger(path).claims["X1"]

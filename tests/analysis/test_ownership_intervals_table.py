@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from conftest import RandomTrials
+from stored_trials import RandomTrials
 
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.tables.trial_results import INTERVALS, ownership_intervals

@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 import pytest
-from conftest import RandomTrials
 from pyspark.sql import SparkSession
-from stored_trials import random_history, store_history, trial
+from stored_trials import RandomTrials, random_history, store_history, trial
 
 from rebalance_lab.analysis import parquet as parquet_module
 from rebalance_lab.analysis.arrow_events import event_batches, events_of
@@ -129,6 +129,6 @@ def test_big_trials_come_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     events = random_history("big", 1).events
     batches = list(event_batches("big", events))
     assert {batch.num_rows for batch in batches[:-1]} == {10}
-    tables = [parquet_module.pa.Table.from_batches([batch]) for batch in batches]
+    tables = [pa.Table.from_batches([batch]) for batch in batches]
     assert tuple(event for each in tables for event in events_of(each)) == events
     assert len(events) > 10

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
-from conftest import RandomTrials
+from stored_trials import RandomTrials
 
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.results import MEASURES
@@ -52,7 +53,7 @@ def oracle(history: History) -> list[dict[str, Any]]:
             here = [event for event in events if sum(place[rest.id] < place[event.id] for rest in rests) == stretch]
             steps = [event for event in here if happens(event) and event.group == group]
             if steps:
-                row = {"trial": history.trial.id, "group": group, "number": number}
+                row: dict[str, Any] = {"trial": history.trial.id, "group": group, "number": number}
                 rest = rests[stretch] if stretch < len(rests) else None
                 row |= bounds(history, steps, rest) | part_and_phase(events, steps[0], rests[:stretch])
                 counts = counted(here, group, actors(events)) | moved(events, group, here)
@@ -72,7 +73,7 @@ def bounds(history: History, steps: list[Event], rest: Event | None) -> dict[str
     return {"begin_us": steps[0].at_us, "end_us": last.at_us, "rested": rested}
 
 
-def part_and_phase(events: tuple[Event, ...], first: Event, rests: list[Event]) -> dict[str, str]:
+def part_and_phase(events: tuple[Event, ...], first: Event, rests: list[Event]) -> dict[str, Any]:
     before = events[: events.index(first)]
     phases = [event.of("name") for event in before if event.kind == "phase"]
     settled = any(rest.kind == "rest-reached" for rest in rests)
@@ -81,7 +82,7 @@ def part_and_phase(events: tuple[Event, ...], first: Event, rests: list[Event]) 
 
 
 def counted(here: list[Event], group: str, of: dict[str, str]) -> dict[str, int]:
-    mine = Counter(event.kind for event in here if event.group == group)
+    mine = Counter[str](event.kind for event in here if event.group == group)
     asked = [event for event in here if event.kind in ("invoked", "operations", "watch-fired")]
     asked = [event for event in asked if of.get(event.actor) == group]
     counts = {name: mine[kind] for name, kind in COUNTED.items()}
@@ -93,13 +94,14 @@ def counted(here: list[Event], group: str, of: dict[str, str]) -> dict[str, int]
         "conflicts": sum(event.of("reason") == "conflict" for event in failed),
         "notifications": mine["notification-queued"],
         "watches": sum(event.kind == "watch-fired" for event in asked),
-        "reads": sum(READS.get(event.of("op"), 0) for event in asked) + sum(10 for each in many if each),
-        "writes": sum(WRITES.get(event.of("op"), 0) for event in asked) + sum(1 for each in many if each),
+        "reads": sum(READS.get(str(event.of("op")), 0) for event in asked) + sum(10 for each in many if each),
+        "writes": sum(WRITES.get(str(event.of("op")), 0) for event in asked) + sum(1 for each in many if each),
     }
 
 
 def moved(events: tuple[Event, ...], group: str, here: list[Event]) -> dict[str, int]:
-    ids, owner, count = {event.id for event in here}, {}, 0
+    ids, count = {event.id for event in here}, 0
+    owner: dict[Any, str] = {}
     owned = [each for each in registry_intervals(events) if each.group == group]
     for each in sorted(owned, key=lambda each: (each.begin_us, *each.begin)):
         count += each.begin in ids and owner.get(each.place, each.member) != each.member
@@ -130,7 +132,9 @@ def ownership(history: History, group: str, begin_us: int, end_us: int) -> dict[
 def places(events: tuple[Event, ...], group: str, owned: list[Interval]) -> dict[tuple[str, int], int]:
     since = {(each.topic, each.partition): 0 for each in owned}
     started = [event for event in events if event.kind == "member-started" and event.group == group]
-    topics = {each.topic for each in owned} | {topic for event in started for topic in event.of("streams") or ()}
+    topics = {each.topic for each in owned} | {
+        topic for event in started for topic in cast(Iterable[str], event.of("streams") or ())
+    }
     told = {'{"version":1,"partitions":{"0":[1],"2":[1]}}': (0, 2), '{"partitions":{"1":[]}}': (1,)}
     for event in reversed(events):
         if event.kind in ("created", "changed") and event.topic in topics and event.partition is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -34,11 +35,11 @@ def universal(scenario: str, check: str) -> Claim:
     )
 
 
-def crash(store: Path, **plan: object) -> Path:
+def crash(store: Path, **plan: Any) -> Path:
     return run(make_plan("crash", **plan), store).folder
 
 
-def case(store: Path, name: str, folder: Path, **changes: object) -> None:
+def case(store: Path, name: str, folder: Path, **changes: Any) -> None:
     """Copy a trial into a case: a scenario of its own, judged with all the others at once."""
     copy = store / f"{name}-{len(list(store.iterdir()))}-{folder.name}"
     shutil.copytree(folder, copy)
@@ -46,7 +47,7 @@ def case(store: Path, name: str, folder: Path, **changes: object) -> None:
 
 
 @pytest.fixture(scope="module")
-def told(local_spark: LocalSpark, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
+def told(local_spark: LocalSpark, tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     trials, store = tmp_path_factory.mktemp("trials"), tmp_path_factory.mktemp("cases")
     control, one, two, three = crash(trials, control=True), *(crash(trials, seed=seed) for seed in (1, 2, 3))
     copies = {"copies": [control, one, two, two, two, two], "and one more": [control, one, two, two, three]}
@@ -74,7 +75,7 @@ def told(local_spark: LocalSpark, tmp_path_factory: pytest.TempPathFactory) -> d
     return verdicts(local_spark.session, store)
 
 
-def verdicts(spark: SparkSession, store: Path) -> dict[str, dict[str, object]]:
+def verdicts(spark: SparkSession, store: Path) -> dict[str, dict[str, Any]]:
     names = {trial.scenario for trial in read_store(store).trials}
     check = {"counter-example": "effect_overlap"}
     ledger = Ledger({name: universal(name, check.get(name, "registration")) for name in sorted(names)})
@@ -83,7 +84,7 @@ def verdicts(spark: SparkSession, store: Path) -> dict[str, dict[str, object]]:
         return {row["claim"]: row for row in rows_of(frame)}
 
 
-Told = dict[str, dict[str, object]]
+Told = dict[str, dict[str, Any]]
 
 
 def test_a_copied_folder_is_no_further_trial(told: Told) -> None:

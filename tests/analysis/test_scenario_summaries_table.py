@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from conftest import RandomTrials
+from stored_trials import RandomTrials
 
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.results import MEASURES

@@ -12,7 +12,8 @@ import psutil
 import pytest
 
 from rebalance_lab.analysis import session
-from rebalance_lab.analysis.session import LocalSpark, SparkStartError, java_problem
+from rebalance_lab.analysis.errors import SparkStartError
+from rebalance_lab.analysis.session import LocalSpark, java_problem
 from rebalance_lab.world.process.states import RunState, wait_for_state
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -40,7 +41,7 @@ def results(store: Path) -> dict[str, TrialResult]:
 
 
 @pytest.fixture(scope="module")
-def outcomes(local_spark: LocalSpark, store: Path, results: dict[str, TrialResult]) -> list[dict[str, object]]:
+def outcomes(local_spark: LocalSpark, store: Path, results: dict[str, TrialResult]) -> list[dict[str, Any]]:
     assert set(results) == {plan.trial_id for plan in PLANS}
     with results_of(local_spark.session, store) as rows:
         return rows_of(trial_outcomes(rows))
@@ -68,7 +69,7 @@ def test_intervals_of_simulated_trials(spark: SparkSession, store: Path, results
     }
 
 
-def test_outcomes_are_those_of_the_runner(outcomes: list[dict[str, object]], results: dict[str, TrialResult]) -> None:
+def test_outcomes_are_those_of_the_runner(outcomes: list[dict[str, Any]], results: dict[str, TrialResult]) -> None:
     found = {
         (row["trial"], row["check"]): (
             row["outcome"],
@@ -86,7 +87,7 @@ def test_outcomes_are_those_of_the_runner(outcomes: list[dict[str, object]], res
     assert found["crash-simulated-described-s3-persistent-registration", "registration"][0] == "violated"
 
 
-def test_outcomes_carry_what_the_trial_was(outcomes: list[dict[str, object]], results: dict[str, TrialResult]) -> None:
+def test_outcomes_carry_what_the_trial_was(outcomes: list[dict[str, Any]], results: dict[str, TrialResult]) -> None:
     for row in outcomes:
         trial = results[row["trial"]].trial
         told = (trial.scenario, trial.world, trial.rules, trial.seed, trial.control, trial.plant, trial.history_sha256)

@@ -3,10 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import RandomTrials
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from stored_trials import results_of, store_history, trial
+from stored_trials import RandomTrials, results_of, store_history, trial
 
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.tables.trial_results import OUTCOMES, trial_outcomes

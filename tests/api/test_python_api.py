@@ -14,6 +14,7 @@ import pytest
 import rebalance_lab as lab
 from rebalance_lab.analysis import tabular
 from rebalance_lab.trials import api
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.simulated import simulate
 
@@ -105,7 +106,7 @@ class TestSweep:
         assert both[0] == both[1]
 
     def test_a_trial_that_fails_does_not_end_the_sweep(self, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def run(plan: api.Plan, store: Path) -> api.TrialResult:
+        def run(plan: Plan, store: Path) -> api.TrialResult:
             if plan.seed == 2:
                 raise RuntimeError("no luck")
             return real(plan, store)

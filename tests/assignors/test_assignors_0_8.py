@@ -24,7 +24,7 @@ DEALT = [case for case in CASES if "errors" not in case]
 REFUSED = [case for case in CASES if "errors" in case]
 
 #: What Kafka throws where the lab raises.
-KAFKA = {RequirementFailed: "java.lang.IllegalArgumentException"}
+KAFKA: dict[type[Exception], str] = {RequirementFailed: "java.lang.IllegalArgumentException"}
 
 
 def names(cases: list[dict[str, Any]]) -> list[str]:

@@ -6,6 +6,8 @@ is 4 × 500 ms = 2 s, belief's 2 s + 2 × 500 ms more: 5 s.
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from group_story import GroupStory
 from history_story import Story
@@ -21,7 +23,7 @@ def judge(story: GroupStory) -> Finding:
     return CHECK.judge(story.history())
 
 
-def _alive(**parameters: object) -> GroupStory:
+def _alive(**parameters: Any) -> GroupStory:
     """m1, which reads t, has rebalanced at 100 ms: m1 is alive, and both views begin."""
     story = GroupStory(**parameters)
     story.topic(0, "t", 1)
@@ -31,14 +33,14 @@ def _alive(**parameters: object) -> GroupStory:
     return story
 
 
-def _bounds(world: str = "simulated", **parameters: object) -> tuple[int, int]:
+def _bounds(world: str = "simulated", **parameters: Any) -> tuple[int, int]:
     story = _alive(world=world, **parameters)
     measured = judge(story).measures
     return measured["bound_us"], measured["belief_bound_us"]
 
 
 #: 3 brokers, 5 members, one topic of 7 partitions: 3·3 + 5 + 1 + 4·7 + 7 = 50 requests.
-GROUP = {"brokers": 3, "members": 5, "partitions": 7}
+GROUP: dict[str, Any] = {"brokers": 3, "members": 5, "partitions": 7}
 
 
 def test_an_attempt_s_requests_take_a_round_trip_each() -> None:

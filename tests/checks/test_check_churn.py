@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from group_story import GroupStory
 
@@ -16,7 +18,7 @@ def judge(story: GroupStory, end_ms: float = 5_000) -> Finding:
     return CHECKS["churn"].judge(story.history())
 
 
-def settled(owners: str, **told: object) -> GroupStory:
+def settled(owners: str, **told: Any) -> GroupStory:
     """Of `owners` each digit is who owns the partition at that place; members 1 to 3 rest at 1 s."""
     story = GroupStory(**told)
     story.topic(0, "t", len(owners))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from history_story import Story
 
@@ -76,7 +78,8 @@ def test_reports_of_less_than_a_period_may_be_late(
     told: bool, period_ms: int, times: list[float], outcome: Outcome
 ) -> None:
     """m2 writes down beside its successor what it did before; the report at its stop counts for nothing."""
-    story = Story(**({} if told else {"work_period_ms": period_ms}))
+    settings: dict[str, Any] = {} if told else {"work_period_ms": period_ms}
+    story = Story(**settings)
     detail: dict[str, object] = {"work_period_ms": period_ms} if told else {}
     story.add(0, "m2", Kind.MEMBER_STARTED, member="g_m2", detail=detail)
     story.add(0, "m1", Kind.MEMBER_STARTED, member="g_m1", detail={"work_period_ms": 50})

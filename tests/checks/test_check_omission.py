@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from group_story import GroupStory
 
@@ -13,7 +15,7 @@ def judge(story: GroupStory) -> Finding:
     return CHECKS["omission"].judge(story.history())
 
 
-def group(*claims: tuple[str, int], partitions: int = 2, **told: object) -> GroupStory:
+def group(*claims: tuple[str, int], partitions: int = 2, **told: Any) -> GroupStory:
     """m1 and m2 are registered for topic t; claims at 100 ms."""
     story = GroupStory(**told)
     story.topic(0, "t", partitions)  # zookeeper/0

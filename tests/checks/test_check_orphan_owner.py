@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from group_story import GroupStory
 
@@ -17,7 +19,7 @@ def judge(story: GroupStory) -> Finding:
     return CHECKS["orphan_owner"].judge(story.history())
 
 
-def owner(**told: object) -> tuple[GroupStory, EventId]:
+def owner(**told: Any) -> tuple[GroupStory, EventId]:
     """m1 is registered, owns t/0, and believes it from 110 ms; and the CREATED of the owner znode."""
     story = GroupStory(**told)
     story.topic(0, "t", 1)

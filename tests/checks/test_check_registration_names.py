@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from history_story import Story
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
@@ -17,7 +19,7 @@ def _connected(story: Story, ms: float, actor: str, session: str, member: str | 
     story.add(ms, actor, Kind.CONNECTED, session=session)
 
 
-def _twice(**told: object) -> Story:
+def _twice(**told: Any) -> Story:
     """m1 is registered and owns t/0; m2 comes with the same id, and waits."""
     story = Story(**told)
     _connected(story, 0, "m1", "0x1")  # m1/0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from history_story import Story
@@ -19,7 +20,7 @@ def judge(story: Story) -> Finding:
     return CHECK.judge(story.history())
 
 
-def owning(**claim: object) -> Story:
+def owning(**claim: Any) -> Story:
     """m1 registers (zxid 1) and claims t/0 (zxid 2)."""
     story = Story()
     story.created_id(100, "m1", "0x1")  # zookeeper/0
@@ -153,7 +154,7 @@ def _ended(*, sampled: bool | None) -> Story:
     """All that m1 has goes with its session at zxid 3."""
     story = owning()
     story.session_closed(3_000, "0x1", sampled=sampled)  # zookeeper/2
-    more = {"zxid": 3, "detail": {"with_session": True}}
+    more: dict[str, Any] = {"zxid": 3, "detail": {"with_session": True}}
     story.deleted_id(3_000, "m1", "0x1", **more)
     story.deleted(3_000, "m1", **more)
     return story

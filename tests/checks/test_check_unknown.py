@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from group_story import GroupStory
@@ -160,7 +162,7 @@ def test_one_fault_s_proof_is_not_another_s() -> None:
     assert unknown_causes(story.history()) == ["pause of m1 (runner/3) has no proof that it bit"]
 
 
-def _long_pause(closed_ms: float | None, session: str = "0x1", **told: object) -> Story:
+def _long_pause(closed_ms: float | None, session: str = "0x1", **told: Any) -> Story:
     """A pause from 10 to 20 ms that must outlast session 0x1."""
     story = Story(**told)
     began = story.fault(10, "pause", "m1", outlast=True)
@@ -218,7 +220,7 @@ def test_a_drift_leaves_it_open_whether_a_pause_outlasted_its_session() -> None:
     assert unknown_causes(story.history()) == [DRIFTED.format(2_001)]
 
 
-def _sound(**told: object) -> GroupStory:
+def _sound(**told: Any) -> GroupStory:
     """A group of one member that every check calls clean; it is alive until 5 s."""
     story = GroupStory(**told)
     story.topic(0, "t", 1)

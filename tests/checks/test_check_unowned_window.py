@@ -6,6 +6,8 @@ is 4 × 500 ms = 2 s, belief's 2 s + 2 × 500 ms more: 5 s. Both allow 2 ms on t
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from group_story import GroupStory
 
@@ -19,7 +21,7 @@ def judge(story: GroupStory) -> Finding:
     return CHECK.judge(story.history())
 
 
-def _alive(partitions: int = 1, **parameters: object) -> GroupStory:
+def _alive(partitions: int = 1, **parameters: Any) -> GroupStory:
     """m1, which reads topic t, has rebalanced at 100 ms: m1 is alive, and both views begin."""
     story = GroupStory(**parameters)
     story.topic(0, "t", partitions)  # zookeeper/0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from group_story import GroupStory
 
@@ -9,7 +11,7 @@ from rebalance_lab.checks.disturbances import incoherence
 from rebalance_lab.history.events import Kind
 
 
-def rested(**told: object) -> GroupStory:
+def rested(**told: Any) -> GroupStory:
     """m1 joins at 0 and has rebalanced by 1 s. Rest asks for a quiet of 1 s, two back-offs."""
     story = GroupStory(**told)
     story.comes(0, "m1", work_period_ms=50)

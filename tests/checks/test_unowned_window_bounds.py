@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from group_story import GroupStory
 
@@ -15,7 +17,7 @@ def judge(story: GroupStory) -> Finding:
     return CHECKS["unowned_window"].judge(story.history())
 
 
-def _with_patient(**settings: int) -> GroupStory:
+def _with_patient(**settings: Any) -> GroupStory:
     """m1, alive from 100 ms, and m2 with other settings, which is there and connected all the time."""
     story = GroupStory()
     story.topic(0, "t", 1)

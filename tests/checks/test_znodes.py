@@ -42,7 +42,7 @@ def test_a_life_whose_end_is_missing_ends_with_the_next() -> None:
 def registered_at_kill(story: GroupStory) -> EventId | None:
     history = story.history()
     [kill] = kills(history.events, lifetimes(history.events)[0])
-    return kill.registered and kill.registered.created.id
+    return kill.registered.created.id if kill.registered else None
 
 
 def test_of_two_ids_that_may_have_stood_the_later_is_the_one_that_it_had() -> None:

@@ -40,7 +40,7 @@ def test_an_early_reconnect_shows_in_the_zombies_work(as_live: list[Measured], m
     made = ServerList.__init__
 
     def early(server_list: ServerList[Any], *given: Any) -> None:
-        made(server_list, *given[:2], ConnectWaits(round_us=0))
+        made(server_list, *given[:2], ConnectWaits(round_us=0))  # type: ignore[call-arg]
 
     monkeypatch.setattr(ServerList, "__init__", early)
     found = rows(as_live, sample(1, SIMULATED))

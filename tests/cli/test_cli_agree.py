@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -55,7 +56,7 @@ def no_live_trial(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
     return asked
 
 
-def rows_of(shape: dict) -> dict[str, dict]:
+def rows_of(shape: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return {row["measure"]: row for row in shape["measures"]}
 
 

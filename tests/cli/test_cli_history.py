@@ -181,7 +181,7 @@ def test_on_a_terminal_lines_are_coloured_and_cut_at_its_edge(trial: Path) -> No
 
 
 def _everything(descriptor: int) -> str:
-    parts = []
+    parts: list[bytes] = []
     while True:
         try:
             part = os.read(descriptor, 65_536)

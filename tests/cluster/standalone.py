@@ -81,7 +81,7 @@ def _wait_for(ready: re.Pattern[str], log: Path, process: subprocess.Popen[bytes
         if found is not None:
             return found
         time.sleep(0.05)
-    raise ClusterError(f"{process.args} is not ready; its log:\n{log.read_text('utf-8', 'replace')[-4000:]}")
+    raise ClusterError(f"{process.args!r} is not ready; its log:\n{log.read_text('utf-8', 'replace')[-4000:]}")
 
 
 def processes_in(folder: Path) -> list[int]:

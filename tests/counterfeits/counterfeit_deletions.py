@@ -18,7 +18,7 @@ def one_by_one(seed: int, which: Callable[[str], bool]) -> History:
     `which`, then closes the session with those that are left."""
     end = Authority.end
 
-    def ends(server: Authority, session, cxid):  # type: ignore[no-untyped-def]
+    def ends(server: Authority, session, cxid):
         gone = [path for path in sorted(server.tree.ephemerals.get(session.id, ())) if which(path)]
         for path in gone:
             server.tree.remove(path, server.zxid + 1)

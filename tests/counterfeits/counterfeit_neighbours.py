@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import patch
 
 from counterfeit import trial
@@ -27,16 +28,16 @@ def elsewhere(is_it: Callable[[str], bool], neighbour: Callable[[str], bool] = l
     sessions: list[int] = []
     neighbours: list[int] = []
 
-    def host(path: str, session: object) -> object:
+    def host(path: str, session: Any) -> Any:
         return SimpleNamespace(id=(neighbours or sessions)[0]) if is_it(path) else session
 
-    def create(server, session, cxid, asked):  # type: ignore[no-untyped-def]
+    def create(server, session, cxid, asked):
         sessions.append(session.id)
         if neighbour(asked.path):
             neighbours.append(session.id)
         return _create(server, host(asked.path, session), cxid, asked)
 
-    def delete(server, session, cxid, asked):  # type: ignore[no-untyped-def]
+    def delete(server, session, cxid, asked):
         return _delete(server, host(asked.path, session), cxid, asked)
 
     forged = {_create: create, _delete: delete}
@@ -55,10 +56,10 @@ def sleepers(
     def is_id(path: str) -> bool:
         return path.startswith("/consumers/") and "/ids/" in path
 
-    async def subscribe(self: ZkClient, path: str, listener: object) -> object:
+    async def subscribe(self: ZkClient, path: str, listener: Any) -> object:
         if sleeps(self._settings.member) and deaf(path):
             return None
-        return await _subscribe(self, path, listener)  # type: ignore[arg-type]
+        return await _subscribe(self, path, listener)
 
     def false(seed: int) -> History:
         with (

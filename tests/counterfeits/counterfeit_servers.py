@@ -72,7 +72,7 @@ def recorded(make: Make, keep: Callable[[Event], bool]) -> Make:
 
     def made(seed: int) -> History:
         history = make(seed)
-        return History(history.trial, [event for event in history.events if keep(event)])
+        return History(history.trial, tuple(event for event in history.events if keep(event)))
 
     return made
 

@@ -1,5 +1,6 @@
 """orphan_owner: the registry shows an owner for each partition, and one of them does nothing with it."""
 
+from typing import Any
 from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
@@ -12,7 +13,7 @@ _OWNED, _START = Report.owned, Fetchers.start
 LAST = 5
 
 
-def owned(self: Report, each: object, **more: object) -> None:
+def owned(self: Report, each: Any, **more: Any) -> None:
     if each.partition != LAST:
         _OWNED(self, each, **more)
 

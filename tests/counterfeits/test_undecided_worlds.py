@@ -13,6 +13,7 @@ from counterfeit_keepers import reporting
 
 from rebalance_lab.checks import CHECKS, Finding
 from rebalance_lab.checks.model import Outcome
+from rebalance_lab.faults.pause import pause
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import registry
@@ -23,7 +24,7 @@ from zkconsumer.fetchers import Fetchers
 from zkconsumer.group_view import Snapshot
 from zkconsumer.rebalance import Rebalancer
 
-_TAKE, _FETCHERS, _PAUSE = Claims.take, Fetchers.__init__, zombie.pause
+_TAKE, _FETCHERS, _PAUSE = Claims.take, Fetchers.__init__, pause
 
 _STANDSTILL_US = 1_000_000
 

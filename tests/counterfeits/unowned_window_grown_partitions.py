@@ -4,6 +4,7 @@ from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
 
+from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.files import History
 from zkconsumer.claims import Claims, Plan
 
@@ -11,7 +12,7 @@ _TAKE = Claims.take
 _FIRST_PARTITIONS = 6
 
 
-async def _take(self: Claims, plan: Plan) -> list[object]:
+async def _take(self: Claims, plan: Plan) -> list[TopicPartition]:
     """Claims the partitions that were there from the beginning, and waits before it claims the others."""
     if all(place.partition < _FIRST_PARTITIONS for place, _ in plan.owners):
         return await _TAKE(self, plan)

@@ -5,6 +5,7 @@ from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
 
+from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.files import History
 from rebalance_lab.wire.paths import member_path
 from zkconsumer.claims import Claims, Plan
@@ -12,7 +13,7 @@ from zkconsumer.claims import Claims, Plan
 _TAKE = Claims.take
 
 
-async def take(self: Claims, plan: Plan) -> list[object]:
+async def take(self: Claims, plan: Plan) -> list[TopicPartition]:
     client = self._client
     path = member_path(self._group, client._settings.member)
     node = await client.read(path)

@@ -4,13 +4,14 @@ from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
 
+from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.files import History
 from zkconsumer.claims import Claims, Plan
 
 _TAKE = Claims.take
 
 
-async def take(self: Claims, plan: Plan) -> list[object]:
+async def take(self: Claims, plan: Plan) -> list[TopicPartition]:
     await self._client._tasks.sleep(10_000_000)
     return await _TAKE(self, plan)
 

@@ -5,6 +5,7 @@ from unittest.mock import patch
 from counterfeit import Counterfeit, trial
 
 from rebalance_lab.history.files import History
+from rebalance_lab.zkclient import ChildListener
 from zkconsumer.rebalance import Rebalancer
 from zkconsumer.watcher import Watcher
 
@@ -12,10 +13,10 @@ _SYNCED, _HANDLE = Rebalancer.synced, Watcher.handle_child_change
 
 
 def false(seed: int) -> History:
-    rebalancers: dict[Watcher, Rebalancer] = {}
-    peers: dict[Watcher, list[str]] = {}
+    rebalancers: dict[ChildListener, Rebalancer] = {}
+    peers: dict[ChildListener, list[str]] = {}
 
-    async def look(watcher: Watcher) -> list[str]:
+    async def look(watcher: ChildListener) -> list[str]:
         """Which members read a topic of this one."""
         one = rebalancers[watcher]
         view, me = one._view, one._settings.consumer_id

@@ -17,7 +17,7 @@ _OWNER = "/owners/t1/0"
 def _false(seed: int) -> History:
     registered: dict[int, None] = {}
 
-    def create(server, session, cxid, asked):  # type: ignore[no-untyped-def]
+    def create(server, session, cxid, asked):
         """Of the owner znode: in the session that registered last, and is not the claimant's."""
         if "/ids/" in asked.path:
             registered[session.id] = None
@@ -26,7 +26,7 @@ def _false(seed: int) -> History:
             session = SimpleNamespace(id=others[-1])
         return _create(server, session, cxid, asked)
 
-    def delete(server, session, cxid, asked):  # type: ignore[no-untyped-def]
+    def delete(server, session, cxid, asked):
         """Of the owner znode: in the session that it stands in."""
         if asked.path.endswith(_OWNER) and asked.path in server.tree.nodes:
             session = SimpleNamespace(id=server.tree.nodes[asked.path].owner)

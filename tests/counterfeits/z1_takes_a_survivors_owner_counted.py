@@ -19,7 +19,7 @@ def takes(seed: int) -> History:
     end = Authority.end
     taken: list[str] = []
 
-    def ends(server: Authority, session, cxid):  # type: ignore[no-untyped-def]
+    def ends(server: Authority, session, cxid):
         owners = {
             path: holder for holder, paths in server.tree.ephemerals.items() for path in paths if "/owners/" in path
         }

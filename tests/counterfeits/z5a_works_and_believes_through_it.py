@@ -26,7 +26,7 @@ async def _stop_nothing(_rebalancer: Rebalancer) -> None:
     """The fetchers go on."""
 
 
-async def _stop_after(rebalancer: Rebalancer, plan) -> AttemptFailed | None:  # type: ignore[no-untyped-def]
+async def _stop_after(rebalancer: Rebalancer, plan) -> AttemptFailed | None:
     start = rebalancer._fetchers.start
     waiting: list[object] = []
     with patch.object(rebalancer._fetchers, "start", waiting.append):

@@ -14,7 +14,7 @@ _SUBSCRIBE = ZkClient.subscribe_child_changes
 async def subscribe_child_changes(self: ZkClient, path: str, listener: ChildListener) -> tuple[str, ...] | None:
     if path != BROKER_IDS:
         return await _SUBSCRIBE(self, path, listener)
-    self._add(self._data, path, listener)
+    self._add(self._data, path, listener)  # type: ignore[misc]
     await self.exists(path)
     return None
 

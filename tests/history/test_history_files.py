@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -54,7 +55,7 @@ _VALUE = st.recursive(
 def any_event(draw: st.DrawFn) -> Event:
     kind = draw(st.sampled_from(list(Kind)))
 
-    def maybe(strategy: st.SearchStrategy[object]) -> object:
+    def maybe(strategy: st.SearchStrategy[Any]) -> Any:
         return draw(st.none() | strategy)
 
     return Event(
@@ -88,7 +89,7 @@ def test_an_event_survives_its_bytes(event: Event) -> None:
 
 
 @given(st.dictionaries(_TEXT, _NUMBER, min_size=2, max_size=5))
-def test_the_same_event_has_the_same_bytes_whatever_the_order_of_its_detail(detail: dict[str, object]) -> None:
+def test_the_same_event_has_the_same_bytes_whatever_the_order_of_its_detail(detail: dict[str, Any]) -> None:
     backwards = dict(reversed(detail.items()))
     first, second = (Event("a", 0, 1, Layer.OP, Kind.PHASE, detail=each) for each in (detail, backwards))
     assert encode(first) == encode(second)
@@ -120,7 +121,7 @@ def test_session_ids_are_unsigned_text() -> None:
 
 
 @given(st.lists(any_event(), max_size=8), st.randoms(use_true_random=False))
-def test_merge_orders_by_time_actor_and_count(events: list[Event], random: object) -> None:
+def test_merge_orders_by_time_actor_and_count(events: list[Event], random: Any) -> None:
     shuffled = list(events)
     random.shuffle(shuffled)
     keys = [order(event) for event in merge(shuffled)]

@@ -6,7 +6,7 @@ import pytest
 from history_story import Story
 
 from rebalance_lab.checks import CHECKS, Outcome
-from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History, merge
 from rebalance_lab.history.transactions import (
     ImpossibleTransaction,
@@ -77,7 +77,7 @@ def test_a_create_says_who_owns_what() -> None:
         actor="zookeeper",
         n=0,
         at_us=3_000,
-        layer="registry",
+        layer=Layer.REGISTRY,
         kind=Kind.CREATED,
         member="g_m1",
         session="0x1a",

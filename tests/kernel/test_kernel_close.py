@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from contextlib import closing
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ from rebalance_lab.kernel.simulation import Simulation
 # half-way would fail these tests when it is collected.
 
 
-def lay_out(kernel: Kernel, unwound: list[str]) -> Callable[[], object]:
+def lay_out(kernel: Kernel, unwound: list[str]) -> Callable[[], Coroutine[Any, Any, None]]:
     """Tasks of every kind that a trial may leave behind; returns the main coroutine."""
 
     async def waits(name: str, *, stubborn: int = 0) -> None:

@@ -59,12 +59,15 @@ def test_deliveries_come_before_timers_at_resume_and_a_reply_beats_its_deadline(
             async with world.timeout(4, "reply"):
                 world.log(await reply)
 
+        def answer() -> None:
+            reply.set("reply")
+
         task = world.kernel.spawn(request(), "request", process=process)
         await world.sleep(1)
         process.pause()
         await world.sleep(8)
         process.deliver(lambda: world.log("first packet"))
-        process.deliver(lambda: reply.set("reply"))
+        process.deliver(answer)
         world.log("resume")
         process.resume()
         await task

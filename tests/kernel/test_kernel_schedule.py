@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -173,7 +174,7 @@ def test_a_loop_that_never_waits_is_a_livelock(monkeypatch: pytest.MonkeyPatch):
     simulation = Simulation(seed=3)
     kernel = simulation.kernel
 
-    async def spin(mine: object, other: object) -> None:
+    async def spin(mine: Any, other: Any) -> None:
         while True:
             other.put(await mine.get())
 

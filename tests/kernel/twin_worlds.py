@@ -8,7 +8,8 @@ differs is repeated with larger ones; a real difference differs in each of them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 from rebalance_lab.kernel import Deadline, Future, Kernel, Sleep
 from rebalance_lab.kernel.live import LiveKernel
@@ -51,7 +52,7 @@ class World:
                 self.log(f"{name} cleaned")
 
 
-Story = Callable[[World], Awaitable[None]]
+Story = Callable[[World], Coroutine[Any, Any, None]]
 
 
 def simulated(story: Story) -> list[str]:

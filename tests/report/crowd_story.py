@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from zombie_story import GROUP, Script, member_id, session_of, trial_of
 
 from rebalance_lab.history.events import Event, Kind
@@ -23,7 +25,12 @@ def crowd_events(members: int) -> tuple[Event, ...]:
         script.registry(at_s, Kind.SESSION_OPENED, session=session_of(name), timeout_ms=2000)
         script.emit(at_s, name, Kind.CONNECTED, session=session_of(name))
         path = f"/consumers/{GROUP}/ids/{member_id(name)}"
-        fields = {"session": session_of(name), "member": member_id(name), "path": path, "ephemeral": True}
+        fields: dict[str, Any] = {
+            "session": session_of(name),
+            "member": member_id(name),
+            "path": path,
+            "ephemeral": True,
+        }
         script.registry(at_s + 0.02, Kind.CREATED, **fields)
         script.emit(at_s + 0.05, name, Kind.REBALANCE_BEGAN, member=member_id(name))
         script.own(0.5, name, [place])

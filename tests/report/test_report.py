@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -314,7 +315,8 @@ class TestEscaping:
         case = zombie_case()
         evil = "</script><script>alert(1)</script>"
         names = ("claim", "reading", "statement", "why", "replay")
-        verdicts = tuple(replace(each, **dict.fromkeys(names, evil)) for each in case.analysis.verdicts)
+        hostile: dict[str, Any] = dict.fromkeys(names, evil)
+        verdicts = tuple(replace(each, **hostile) for each in case.analysis.verdicts)
         trials = tuple(
             msgspec.structs.replace(each, scenario=evil, rules=evil, versions={evil: evil})
             for each in case.analysis.trials

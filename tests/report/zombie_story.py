@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 from rebalance_lab.analysis.results import Analysis, Interval, TrialOutcome, Verdict
 from rebalance_lab.checks import judge
@@ -28,7 +29,7 @@ class Script:
     counts: dict[str, int] = field(default_factory=dict)
     zxid: int = 0
 
-    def emit(self, at_s: float, actor: str, kind: Kind, **fields: object) -> Event:
+    def emit(self, at_s: float, actor: str, kind: Kind, **fields: Any) -> Event:
         """Fields that an Event lacks go into its detail; `victim_session` is that detail's `session`."""
         n = self.counts.get(actor, 0)
         self.counts[actor] = n + 1
@@ -37,11 +38,11 @@ class Script:
             detail["session"] = detail.pop("victim_session")
         known = {name: value for name, value in fields.items() if name in Event.__struct_fields__}
         at_us = START_US + round(at_s * 1_000_000)
-        event = Event(actor, n, at_us, LAYER_OF[kind], kind, group=GROUP, detail=detail or None, **known)  # type: ignore[arg-type]
+        event = Event(actor, n, at_us, LAYER_OF[kind], kind, group=GROUP, detail=detail or None, **known)
         self.events.append(event)
         return event
 
-    def registry(self, at_s: float, kind: Kind, *, new: bool = True, **fields: object) -> None:
+    def registry(self, at_s: float, kind: Kind, *, new: bool = True, **fields: Any) -> None:
         self.zxid += new
         self.emit(at_s, "zookeeper", kind, zxid=self.zxid, **fields)
 
@@ -52,20 +53,20 @@ class Script:
 
     def registers(self, at_s: float, name: str, generation: int = 1) -> None:
         subscription = {"version": 1, "subscription": {self.topic: 1}, "pattern": "static", "timestamp": "0"}
-        where = {"session": session_of(name, generation), "member": member_id(name)}
+        where: dict[str, Any] = {"session": session_of(name, generation), "member": member_id(name)}
         path = f"/consumers/{GROUP}/ids/{member_id(name)}"
         self.registry(at_s, Kind.CREATED, path=path, data=json.dumps(subscription), ephemeral=True, **where)
 
     def own(self, at_s: float, name: str, partitions: list[int]) -> None:
         for partition in partitions:
             path = f"/consumers/{GROUP}/owners/{self.topic}/{partition}"
-            where = {"member": member_id(name), "topic": self.topic, "partition": partition}
+            where: dict[str, Any] = {"member": member_id(name), "topic": self.topic, "partition": partition}
             self.registry(at_s - 0.005, Kind.CREATED, session=session_of(name), path=path, ephemeral=True, **where)
             self.emit(at_s, name, Kind.OWNED, **where)
 
     def disown(self, at_s: float, name: str, partitions: list[int], *, release: bool = True) -> None:
         for partition in partitions:
-            where = {"member": member_id(name), "topic": self.topic, "partition": partition}
+            where: dict[str, Any] = {"member": member_id(name), "topic": self.topic, "partition": partition}
             self.emit(at_s, name, Kind.DISOWNED, **where)
             if release:
                 path = f"/consumers/{GROUP}/owners/{self.topic}/{partition}"
@@ -115,7 +116,7 @@ def _end(script: Script, shares: dict[str, list[int]], sessions: dict[str, str])
         script.emit(11.12, name, Kind.MEMBER_CLOSED, member=member_id(name))
         script.registry(11.13, Kind.SESSION_CLOSED, session=sessions[name], ephemerals=1, sampled=False)
         path = f"/consumers/{GROUP}/ids/{member_id(name)}"
-        gone = {"member": member_id(name), "session": sessions[name], "with_session": True}
+        gone: dict[str, Any] = {"member": member_id(name), "session": sessions[name], "with_session": True}
         script.registry(11.13, Kind.DELETED, path=path, new=False, **gone)
     script.emit(11.2, "runner", Kind.TRIAL_ENDED)
 
@@ -143,7 +144,7 @@ def zombie_events(topic: str, partitions: int) -> tuple[Event, ...]:
     began = script.emit(3.0, "runner", Kind.FAULT_BEGAN, **victim, **details)
     script.emit(3.01, "runner", Kind.FAULT_BIT, **victim, of=began.n, proof="/proc/4711/stat says T")
     script.registry(5.5, Kind.SESSION_CLOSED, session=session_of("m1"), ephemerals=1 + len(old[0]), sampled=False)
-    gone = {"member": member_id("m1"), "session": session_of("m1"), "with_session": True, "new": False}
+    gone: dict[str, Any] = {"member": member_id("m1"), "session": session_of("m1"), "with_session": True, "new": False}
     script.registry(5.5, Kind.DELETED, path=f"/consumers/{GROUP}/ids/{member_id('m1')}", **gone)
     for partition in old[0]:
         path = f"/consumers/{GROUP}/owners/{topic}/{partition}"
@@ -210,8 +211,8 @@ def analysed(histories: dict[str, History], verdicts: tuple[Verdict, ...]) -> An
             )  # fmt: skip
         for each in ownership_intervals(history):
             place = (each.group, each.topic, each.partition)
-            bounds = (each.begin_us, each.end_us, each.begin, each.end)
-            intervals.append(Interval(trial.id, each.layer.value, each.member, *place, *bounds))
+            bounds = (each.begin_us, each.end_us)
+            intervals.append(Interval(trial.id, each.layer.value, each.member, *place, *bounds, each.begin, each.end))
     trials = tuple(history.trial for history in histories.values())
     return Analysis(verdicts, tuple(outcomes), tuple(intervals), trials)
 

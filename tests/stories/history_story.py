@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rebalance_lab.history.events import LAYER_OF, Event, EventId, Kind
 from rebalance_lab.history.files import History, Trial, merge
@@ -35,7 +36,7 @@ class Story:
         ended: bool = True,
         recorded: bool = True,
         wall_drift_us: int = 0,
-        **parameters: object,
+        **parameters: Any,
     ) -> None:
         self.events: list[Event] = []
         self._boot_ids = boot_ids
@@ -101,7 +102,7 @@ class Story:
             who, group = (None, None) if kind is Kind.CONNECTED else (member, created[0].group)
             yield Event(actor, n, at_us, LAYER_OF[kind], kind, who, session, group)
 
-    def add(self, ms: float, actor: str, kind: Kind, **fields: object) -> EventId:
+    def add(self, ms: float, actor: str, kind: Kind, **fields: Any) -> EventId:
         fields = {"group": "g", **fields}
         event = Event(actor=actor, n=self._n[actor], at_us=round(ms * 1000), layer=LAYER_OF[kind], kind=kind, **fields)
         self._n[actor] += 1
@@ -110,10 +111,10 @@ class Story:
 
     # -- a member -----------------------------------------------------------------------------
 
-    def member(self, ms: float, actor: str, kind: Kind, **fields: object) -> EventId:
+    def member(self, ms: float, actor: str, kind: Kind, **fields: Any) -> EventId:
         return self.add(ms, actor, kind, member=f"g_{actor}", **fields)
 
-    def owned(self, ms: float, actor: str, partition: int = 0, **more: object) -> EventId:
+    def owned(self, ms: float, actor: str, partition: int = 0, **more: Any) -> EventId:
         return self.member(ms, actor, Kind.OWNED, topic="t", partition=partition, **more)
 
     def disowned(self, ms: float, actor: str, partition: int = 0) -> EventId:
@@ -167,7 +168,7 @@ class Story:
     def rest(self, ms: float) -> EventId:
         return self.add(ms, "runner", Kind.REST_REACHED, detail={"phase": "p"})
 
-    def rest_missed(self, ms: float, why: str, **detail: object) -> EventId:
+    def rest_missed(self, ms: float, why: str, **detail: Any) -> EventId:
         return self.add(ms, "runner", Kind.REST_MISSED, detail={"phase": "p", "why": why, **detail})
 
     def observed(self, ms: float, *actors: str, zxid: int | None = None) -> EventId:
@@ -179,14 +180,14 @@ class Story:
     ) -> EventId:
         """The owner znodes of topic t: partition -> actor, and partition -> session, read at once."""
         threads = {str(number): f"g_{actor}-0" for number, actor in owners.items()}
-        detail: dict[str, object] = {"path": "/consumers/g/owners/t", "children": list(threads), "owners": threads}
+        detail: dict[str, Any] = {"path": "/consumers/g/owners/t", "children": list(threads), "owners": threads}
         if sessions is not None:
             detail |= {"sessions": {str(number): each for number, each in sessions.items()}, "owners_zxid": zxid}
         return self.add(ms, "runner", Kind.OBSERVED, topic="t", zxid=zxid, detail=detail)
 
     # -- the registry: each call takes the next zxid, or the one given --------------------------
 
-    def registry(self, ms: float, kind: Kind, path: str | None, session: str, **fields: object) -> EventId:
+    def registry(self, ms: float, kind: Kind, path: str | None, session: str, **fields: Any) -> EventId:
         zxid = fields.pop("zxid", None)
         self._zxid = self._zxid + 1 if zxid is None else int(zxid)
         detail = {**fields.pop("detail", {}), **({} if path is None else {"path": path})}
@@ -197,36 +198,36 @@ class Story:
         while self._zxid < up_to:
             self.registry(ms, Kind.CREATED, f"/elsewhere/{self._zxid}", "0x99", group=None)
 
-    def created_id(self, ms: float, actor: str, session: str, *, ephemeral: bool = True, **more: object) -> EventId:
+    def created_id(self, ms: float, actor: str, session: str, *, ephemeral: bool = True, **more: Any) -> EventId:
         path, detail = f"/consumers/g/ids/g_{actor}", {"ephemeral": ephemeral}
         return self.registry(ms, Kind.CREATED, path, session, member=f"g_{actor}", detail=detail, **more)
 
-    def deleted_id(self, ms: float, actor: str, session: str, **more: object) -> EventId:
+    def deleted_id(self, ms: float, actor: str, session: str, **more: Any) -> EventId:
         return self.registry(ms, Kind.DELETED, f"/consumers/g/ids/g_{actor}", session, member=f"g_{actor}", **more)
 
-    def owner(self, kind: Kind, ms: float, actor: str, partition: int, session: str | None, **more: object) -> EventId:
+    def owner(self, kind: Kind, ms: float, actor: str, partition: int, session: str | None, **more: Any) -> EventId:
         """Without a session in that of the actor: of m1 0x1."""
         more.setdefault("detail", {"ephemeral": True} if kind is Kind.CREATED else {})
         path = f"/consumers/g/owners/t/{partition}"
         session = session or f"0x{actor.removeprefix('m')}"
         return self.registry(ms, kind, path, session, member=f"g_{actor}", topic="t", partition=partition, **more)
 
-    def created(self, ms: float, actor: str, partition: int = 0, session: str | None = None, **more: object) -> EventId:
+    def created(self, ms: float, actor: str, partition: int = 0, session: str | None = None, **more: Any) -> EventId:
         return self.owner(Kind.CREATED, ms, actor, partition, session, **more)
 
-    def deleted(self, ms: float, actor: str, partition: int = 0, session: str | None = None, **more: object) -> EventId:
+    def deleted(self, ms: float, actor: str, partition: int = 0, session: str | None = None, **more: Any) -> EventId:
         return self.owner(Kind.DELETED, ms, actor, partition, session, **more)
 
-    def changed(self, ms: float, actor: str, partition: int = 0, session: str | None = None, **more: object) -> EventId:
+    def changed(self, ms: float, actor: str, partition: int = 0, session: str | None = None, **more: Any) -> EventId:
         return self.owner(Kind.CHANGED, ms, actor, partition, session, **more)
 
-    def session_closed(self, ms: float, session: str, *, sampled: bool | None = False, **more: object) -> EventId:
+    def session_closed(self, ms: float, session: str, *, sampled: bool | None = False, **more: Any) -> EventId:
         """`sampled`: whether the log did not list what went; None: as histories were before they said so."""
         detail = {} if sampled is None else {"sampled": sampled}
         return self.registry(ms, Kind.SESSION_CLOSED, None, session, detail=detail, **more)
 
 
-def joined(**told: object) -> Story:
+def joined(**told: Any) -> Story:
     """m1 (session 0x1) and m2 (0x2) registered; m1 owns t/0; ids and owners seen from outside at 500 ms."""
     story = Story(**told)
     story.created_id(100, "m1", "0x1")  # zookeeper/0

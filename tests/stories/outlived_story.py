@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Finding
@@ -22,7 +24,7 @@ def judge(story: GroupStory) -> Finding:
     return CHECKS["zombie_overlap"].judge(story.history())
 
 
-def two(**told: object) -> GroupStory:
+def two(**told: Any) -> GroupStory:
     """m1 and m2; m1 believes that it owns t/0."""
     story = GroupStory(**told)
     story.comes(10, "m1")  # m1/0, m1/1

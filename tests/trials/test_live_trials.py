@@ -155,7 +155,7 @@ class TestTrials:
         lost = next(index for index, event in enumerate(events) if event.kind is Kind.INFO)
         asked = next(event for event in events if event.id == ("m1", events[lost].of("of")))
         assert asked.of("op") == "create"
-        assert asked.of("path").startswith("/consumers/g1/owners/t1/")
+        assert str(asked.of("path")).startswith("/consumers/g1/owners/t1/")
         assert any(
             event.kind is Kind.INVOKED and event.of("path") == asked.of("path") and event.of("op") == asked.of("op")
             for event in events[lost + 1 :]

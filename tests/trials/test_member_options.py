@@ -11,7 +11,7 @@ from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.scenario import make_plan
 
 
-def spec(options: MemberOptions):  # type: ignore[no-untyped-def]
+def spec(options: MemberOptions):
     return options.spec(make_plan("leave"), "m1", connect="z:2181", events="")
 
 

@@ -71,4 +71,4 @@ def test_a_log_that_does_not_list_what_goes_needs_these_looks() -> None:
     assert finding.measures["sampled"] > 0
     events = list(history.events)
     last = max(index for index, event in enumerate(events) if event.kind is Kind.OBSERVED)
-    assert check.judge(History(history.trial, [*events[:last], *events[last + 1 :]])).outcome is Outcome.UNKNOWN
+    assert check.judge(History(history.trial, (*events[:last], *events[last + 1 :]))).outcome is Outcome.UNKNOWN

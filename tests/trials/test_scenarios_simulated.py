@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -120,7 +121,9 @@ def test_a_multi_read_saves_requests_and_no_reads(rules: str) -> None:
         rested_us = next(event.at_us for event in history.events if event.kind is Kind.REST_REACHED)
         changes = [event for event in history.events if event.at_us > rested_us and event.actor.startswith("m")]
         invoked = [event for event in changes if event.kind is Kind.INVOKED]
-        together = [len(event.of("parts")) for event in invoked if event.of("op") == "multi_read"]
+        together = [
+            len(cast(tuple[object, ...], event.of("parts"))) for event in invoked if event.of("op") == "multi_read"
+        ]
         counts.append((len(invoked), len(invoked) + sum(parts - 1 for parts in together), len(together)))
     (plain, plain_reads, none), (cured, cured_reads, several) = counts
     assert none == 0 < several

@@ -152,12 +152,11 @@ def test_faults_of_a_list_are_dropped_and_switches_turned_off(
     tmp_path: Path, noise: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = scenarios.scenario(noise)
+    defaults: dict[str, str | bool] = {"faults": "kill,pause,cut", "loud": True}
     many = dataclasses.replace(
         known,
         parameters=tuple(
-            dataclasses.replace(each, default={"faults": "kill,pause,cut", "loud": True}[each.name])
-            if each.name in {"faults", "loud"}
-            else each
+            dataclasses.replace(each, default=defaults[each.name]) if each.name in defaults else each
             for each in known.parameters
         ),
     )

@@ -34,7 +34,7 @@ def _clocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.fixture(params=["simulated", "processes"])
-def result(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[api.TrialResult]:
+def result(request: pytest.FixtureRequest, tmp_path: Path) -> api.TrialResult:
     return api.run(api.make_plan("clocks", world=request.param), tmp_path)
 
 

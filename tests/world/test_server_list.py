@@ -115,7 +115,7 @@ def live_waits_us(servers: int, outcomes: list[str], seed: int, monkeypatch: pyt
     monkeypatch.setattr(live_session, "Link", connect)
     simulation = Simulation(seed)
     monkeypatch.setattr(Session, "limit_attempt", lambda _session: None)
-    factory = LiveZooKeeperFactory(simulation.kernel, None, RandomStream(seed, "test", "live"))  # type: ignore[arg-type]
+    factory = LiveZooKeeperFactory(simulation.kernel, None, RandomStream(seed, "test", "live"))
     session = factory.open(",".join(f"z{number}" for number in range(servers)), 2000)
     found = waits_us(session, connections, outcomes, simulation.kernel)
     assert {each.server for each in connections} <= {Server(f"z{number}", 2181) for number in range(servers)}

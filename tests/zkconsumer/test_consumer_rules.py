@@ -105,7 +105,7 @@ def test_threads_are_numbered_from_zero_and_there_is_at_least_one() -> None:
 def test_a_member_refuses_what_works_nowhere(setting: str, value: int | str, text: str) -> None:
     async def story(stage: Stage) -> None:
         with pytest.raises(NotSupported, match=text):
-            stage.start("m1", **{setting: value})
+            stage.start("m1", **{setting: value})  # type: ignore[arg-type]
 
     Stage().play(story)
 

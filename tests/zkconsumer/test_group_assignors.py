@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from group_stage import Stage
 
@@ -11,7 +13,7 @@ from zkconsumer.rules import DESCRIBED, SHIPPED, RuleSet
 
 BOTH = pytest.mark.parametrize("rules", [DESCRIBED, SHIPPED], ids=lambda rules: rules.name)
 
-ROUND_ROBIN = {"partition_assignment_strategy": "roundrobin", "rebalance_max_retries": 2}
+ROUND_ROBIN: dict[str, Any] = {"partition_assignment_strategy": "roundrobin", "rebalance_max_retries": 2}
 
 
 def other(actor: str) -> str:

@@ -7,6 +7,8 @@ after its third claim, the second passes it, and each holds what the other waits
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from group_stage import Stage
 
@@ -14,13 +16,13 @@ from rebalance_lab.history.events import Event, Kind
 from zkconsumer.rules import DESCRIBED, SHIPPED, RuleSet
 
 OWNERS = "/consumers/g/owners/t"
-KEEP = {"keep_claims_on_conflict": "true"}
+KEEP: dict[str, Any] = {"keep_claims_on_conflict": "true"}
 BOTH = pytest.mark.parametrize("rules", [DESCRIBED, SHIPPED], ids=lambda rules: rules.name)
 FIRST_HOLDS = {"m1": [0, 1, 2], "m2": [3]}
 SHARED = {"m1": [0, 1], "m2": [2, 3]}
 
 
-async def stagger(stage: Stage, **settings: str) -> None:
+async def stagger(stage: Stage, **settings: Any) -> None:
     """m1 joins and stands still once it has claimed t/2; m2 joins and claims; m1 goes on."""
     await stage.prepare(topics={"t": 4})
     write = stage.sink.write

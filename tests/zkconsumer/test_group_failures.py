@@ -148,7 +148,7 @@ def test_a_reply_lost_after_the_create_was_applied_is_success(path: str) -> None
         await stage.prepare()
         await stage.join("m1")
         await stage.leave("m1")  # the parents are there now
-        lost = []
+        lost: list[Event] = []
 
         def lose(event: Event) -> None:
             create = event.actor == "m2" and event.kind is Kind.INVOKED and event.of("op") == "create"
@@ -157,7 +157,12 @@ def test_a_reply_lost_after_the_create_was_applied_is_success(path: str) -> None
                 stage.server.lose_next_reply(stage.session("m2"))
 
         write = stage.sink.write
-        stage.sink.write = lambda event: (write(event), lose(event))[0]
+
+        def written(event: Event) -> None:
+            write(event)
+            lose(event)
+
+        stage.sink.write = written
         await stage.join("m2")
         assert [event.of("error") for event in stage.events(Kind.INFO, "m2")] == ["ConnectionLoss"]
         failed = [(event.of("op"), event.of("error")) for event in stage.events(Kind.FAILED_OP, "m2")]

@@ -10,6 +10,7 @@ from group_stage import GROUP, Stage
 from test_group_operations import BROKERS, REGISTER, WATCH_BROKERS, WATCH_IDS
 
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.kernel import Task
 from rebalance_lab.wire.errors import InvalidFilter, UnsupportedFilter
 from zkconsumer.errors import FilterStreamsExistException
 from zkconsumer.rules import DESCRIBED, SHIPPED, RuleSet
@@ -233,7 +234,8 @@ def test_a_topic_that_comes_inside_an_attempt_has_no_queue_and_stalls_unseen() -
 
     async def story(stage: Stage) -> None:
         await stage.prepare(topics={"t1": 1})
-        write, made = stage.sink.write, []
+        write = stage.sink.write
+        made: list[Task[None]] = []
 
         def create_topic(event: Event) -> None:
             write(event)

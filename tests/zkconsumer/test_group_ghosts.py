@@ -3,10 +3,13 @@ the lab's cures."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from group_stage import GROUP, Stage
 
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.kernel import Future
 from rebalance_lab.world.errors import NodeExists
 from zkconsumer.fetchers import LeaseSettings
 from zkconsumer.rules import DESCRIBED, SHIPPED, RuleSet
@@ -16,7 +19,7 @@ IDS = f"/consumers/{GROUP}/ids"
 SESSION_MS, BACKOFF_MS = 4000, 500
 
 
-async def kill_and_start_again(stage: Stage, retries: int, **settings: str) -> None:
+async def kill_and_start_again(stage: Stage, retries: int, **settings: Any) -> None:
     """m1 owns all and dies; its successor comes at once, under a new id, while it is still counted."""
     await stage.prepare()
     await stage.join("m1", zookeeper_session_timeout_ms=SESSION_MS, consumer_id="a")
@@ -49,14 +52,15 @@ def test_f2_a_slow_releaser_costs_the_joiner_its_budget() -> None:
 
 @pytest.mark.parametrize(("cure", "failed"), [({}, 1), ({"skip_vanished_members": "true"}, 0)])
 def test_f3_a_member_that_vanishes_while_it_is_read_fails_the_attempt_after_the_release(
-    cure: dict[str, str], failed: int
+    cure: dict[str, Any], failed: int
 ) -> None:
     async def story(stage: Stage) -> None:
         await stage.prepare()
         await stage.join("m1", consumer_id="a", **cure)
         await stage.join("m2", consumer_id="b")
         await stage.join("m3", consumer_id="c")
-        write, gone = stage.sink.write, []
+        write = stage.sink.write
+        gone: list[Future[Any]] = []
 
         def vanish(event: Event) -> None:
             write(event)
@@ -152,7 +156,7 @@ def test_f9a_cured_by_a_new_connector(rules: RuleSet) -> None:
         await stage.prepare()
         await stage.join("m1", zookeeper_session_timeout_ms=SESSION_MS)
         stage.started["m1"].process.kill()
-        cure = {"restart_after_failure": "true"}
+        cure: dict[str, Any] = {"restart_after_failure": "true"}
         ghost = stage.start("m2", rebalance_max_retries=2, rebalance_backoff_ms=BACKOFF_MS, **cure).member.consumer_id
         await stage.until(lambda: stage.belief("m2") == [0, 1, 2], "it owns all")
         since_us = stage.tasks.now_us()
@@ -188,7 +192,8 @@ def test_f9b_a_ghost_of_the_watcher_is_idle_until_somebody_else_moves() -> None:
 
 async def make_the_watcher_fail(stage: Stage) -> None:
     """m1 rebalances after a release, and meets an owner that is gone again soon after."""
-    write, done = stage.sink.write, []
+    write = stage.sink.write
+    done: list[Future[Any]] = []
 
     def hold(event: Event) -> None:
         write(event)

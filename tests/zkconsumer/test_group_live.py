@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from group_stage import GROUP, Stage
 
@@ -205,7 +207,7 @@ def test_f7_on_a_real_server(embedded_zookeeper: EmbeddedZooKeeper) -> None:
     ids=["kept", "kept until a watch fires", "released"],
 )
 def test_claims_that_are_kept_deadlock_on_a_real_server(
-    embedded_zookeeper: EmbeddedZooKeeper, settings: dict[str, str], ends: dict[str, list[int]]
+    embedded_zookeeper: EmbeddedZooKeeper, settings: dict[str, Any], ends: dict[str, list[int]]
 ) -> None:
     """m1 wants all four, alone as it thinks, and a stranger holds the last; m2 comes and wants
     the last two. The stranger goes; m2, which looks more often, has it first."""

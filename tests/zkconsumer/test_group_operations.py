@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from group_stage import Stage
 
@@ -43,7 +45,7 @@ FIRST_CLAIM = [
 ]
 
 
-def first_operations(stage: Stage, **settings: str) -> list[str]:
+def first_operations(stage: Stage, **settings: Any) -> list[str]:
     async def story(stage: Stage) -> None:
         await stage.prepare(topics={"t": 1})
         await stage.join("m1", **settings)

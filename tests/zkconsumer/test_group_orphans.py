@@ -3,10 +3,13 @@ F7, F8), with the lab's cures."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from group_stage import Stage
 
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.kernel import Future
 from zkconsumer.rules import DESCRIBED, SHIPPED, RuleSet
 
 BOTH = pytest.mark.parametrize("rules", [DESCRIBED, SHIPPED], ids=lambda rules: rules.name)
@@ -16,12 +19,13 @@ OWNERS = "/consumers/g/owners"
 # -- S4: release does not look -----------------------------------------------------------------
 
 
-async def freeze_before_the_release(stage: Stage, **settings: str) -> None:
+async def freeze_before_the_release(stage: Stage, **settings: Any) -> None:
     """m1 stands still between stopping its fetchers and deleting its owners, longer than its
     session; m2 claims all; m1 goes on."""
     await stage.prepare()
     await stage.join("m1", consumer_id="1", **settings)
-    write, frozen = stage.sink.write, []
+    write = stage.sink.write
+    frozen: list[Event] = []
 
     def freeze(event: Event) -> None:
         write(event)
@@ -143,7 +147,7 @@ def test_f5_round_robin_stops_a_group_whose_topics_differ_range_does_not(
 # -- F7, F8: owners in nobody's registry -------------------------------------------------------
 
 
-async def interrupted_claim(stage: Stage, **settings: str) -> None:
+async def interrupted_claim(stage: Stage, **settings: Any) -> None:
     """m1 claims t and u, and cannot create an owner of u: another program's ephemeral znode stands
     in the place of the topic."""
     await stage.prepare(topics={"t": 2, "u": 1})
@@ -193,7 +197,9 @@ def test_f8_a_registry_that_is_cleared_too_late_forgets_owners_of_the_new_sessio
     async def story(stage: Stage) -> None:
         await stage.prepare(topics={"t": 4})
         await stage.join("m1", consumer_id="1")
-        write, joined, expired = stage.sink.write, [], []
+        write = stage.sink.write
+        joined: list[Future[Any]] = []
+        expired: list[Event] = []
 
         def disturb(event: Event) -> None:
             write(event)

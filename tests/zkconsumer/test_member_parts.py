@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 
@@ -227,7 +227,7 @@ def test_the_leader_finder_tries_until_there_are_brokers(play: Callable[[Story],
     found_us: list[int] = []
 
     class View:
-        answers: ClassVar = [KafkaException("bad broker"), (), (Broker(0, "h", 9092),)]
+        answers: ClassVar[list[Any]] = [KafkaException("bad broker"), (), (Broker(0, "h", 9092),)]
 
         async def brokers(self) -> tuple[Broker, ...]:
             answer = self.answers.pop(0)

@@ -224,5 +224,5 @@ class EnsembleHarness(Harness):
 
 def also_kazoo(test: Callable[..., None]) -> Callable[..., None]:
     """The case needs nothing that kazoo's client lacks: it is told with it too."""
-    test.also_kazoo = True
+    test.also_kazoo = True  # type: ignore[attr-defined]
     return test

@@ -66,7 +66,7 @@ class KazooSession:
         self.client.add_listener(lambda state: self._on_loop(self._changed, state))
         self.client.start_async()
 
-    def _on_loop(self, callback: Callable[..., None], *args: object) -> None:
+    def _on_loop(self, callback: Callable[..., object], *args: object) -> None:
         """From kazoo's threads; what comes after the story has ended is of no interest."""
         if not self._lab.loop.is_closed():
             self._lab.loop.call_soon_threadsafe(callback, *args)

@@ -244,7 +244,7 @@ class Machine(RuleBasedStateMachine):
             )
         )
 
-    async def _check(self, future: Future[Any], expected: object) -> None:
+    async def _check(self, future: Future[Any], expected: Any) -> None:
         """The reply is what the model expects: a path, a version, nothing, or an error's class."""
         try:
             value: object = self._plain((await future).value)
@@ -254,7 +254,7 @@ class Machine(RuleBasedStateMachine):
             value = type(error)
         assert value == expected, f"{future!r} gave {value}, the model says {expected}"
 
-    def _plain(self, value: object) -> object:
+    def _plain(self, value: Any) -> object:
         if isinstance(value, tuple):
             return tuple(self._plain(each) for each in value)
         if isinstance(value, str):
@@ -293,9 +293,9 @@ class Machine(RuleBasedStateMachine):
 
     async def _read_and_compare(self, client: Client, path: str, watch: bool, table: str) -> None:
         session, full = client.session, self._full(path)
-        ask = {DATA: session.get, CHILD: session.children, EXIST: session.exists}[table]
+        ask: Any = {DATA: session.get, CHILD: session.children, EXIST: session.exists}[table]
         node = self.model.nodes.get(path)
-        future = ask(full, watch=watch)
+        future: Future[Any] = ask(full, watch=watch)
         if node is None and table != EXIST:
             await self._check(future, NoNode)
             return

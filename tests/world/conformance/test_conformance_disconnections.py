@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from conformance_harness import SHORT_TIMEOUT_MS, Harness, also_kazoo
 
 from rebalance_lab.history.transactions import TransactionKind
+from rebalance_lab.kernel import Future
 from rebalance_lab.world.errors import ConnectionLoss, NodeExists
 from rebalance_lab.world.ports import SessionEventKind, SessionState, WatchKind
 
@@ -32,9 +35,9 @@ def test_pending_operations_fail_with_connection_loss(conform):
         session = await h.connected()
         await session.get(h.root)
         order: list[str] = []
-        pending = [session.get(h.root), session.create(f"{h.root}/n", b""), session.exists(h.root)]
+        pending: list[Future[Any]] = [session.get(h.root), session.create(f"{h.root}/n", b""), session.exists(h.root)]
         for n, future in enumerate(pending):
-            future.on(lambda _, n=n: order.append(f"operation {n}"))
+            future.on(lambda _, n=n: order.append(f"operation {n}"))  # type: ignore[misc]
         h.break_now(session)
         await h.expect(session, SessionEventKind.DISCONNECTED)
         for future in pending:

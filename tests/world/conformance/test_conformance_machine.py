@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from conformance_embedded import EmbeddedHarness
@@ -53,7 +54,7 @@ def ignores_versions(monkeypatch: pytest.MonkeyPatch) -> None:
 def loses_the_request_with_the_reply(monkeypatch: pytest.MonkeyPatch) -> None:
     arrived = Server.arrived
 
-    def lossy(server: Server, link: Link, message: object) -> None:
+    def lossy(server: Server, link: Link, message: Any) -> None:
         session = server._session_of.get(link)
         if session is not None and session.loses_reply is not None:
             session.loses_reply = None

@@ -113,7 +113,7 @@ def test_one_that_is_refused_undoes_them_all(conform, name: str, reason: type[er
         for path in ("there", "there/child", "set", "gone"):
             await session.create(f"{h.root}/{path}", b"")
         await session.create(f"{h.root}/owned", b"", ephemeral=True)
-        operation = {
+        operations: dict[str, WriteOperation] = {
             "create": Create(f"{h.root}/there", b""),
             "orphan": Create(f"{h.root}/no/parent", b""),
             "set": Set(f"{h.root}/set", b"", version=7),
@@ -123,9 +123,10 @@ def test_one_that_is_refused_undoes_them_all(conform, name: str, reason: type[er
             "checked": Check(f"{h.root}/missing", 0),
             "ephemeral": Create(f"{h.root}/owned/child", b""),
             "path": Create(f"{h.root}/not\x01printable", b""),
-        }[name]
+        }
+        operation = operations[name]
         before = [(await session.exists(f"{h.root}{path}")).value for path in ("", "/set", "/there", "/gone")]
-        first = [
+        first: list[WriteOperation] = [
             Create(f"{h.root}/new", b""),
             Create(f"{h.root}/s-", b"", sequence=True),
             Set(f"{h.root}/set", b"1"),
@@ -150,7 +151,7 @@ def test_a_refused_multi_takes_a_zxid_and_is_logged_as_errors(conform):
     async def story(h: Harness) -> None:
         session = await h.connected()
         before = (await session.create(f"{h.root}/n", b"")).zxid
-        operations = [
+        operations: list[WriteOperation] = [
             Set(f"{h.root}/n", b"1"),
             Create(f"{h.root}/a", b""),
             Create(f"{h.root}/n", b""),

@@ -81,7 +81,7 @@ def test_nothing_to_read_is_an_answer_too(conform):
 def test_reads_that_cannot_be_asked_do_not_concern_the_others(conform):
     async def story(h: Harness) -> None:
         session = await h.connected()
-        reads = [GetRead(""), GetRead(h.root), ChildrenRead("")]
+        reads: list[ReadOperation] = [GetRead(""), GetRead(h.root), ChildrenRead("")]
         first, root, last = (await session.multi_read(reads)).value
         assert isinstance(root, Node)
         for error, operation in ((first, "get"), (last, "children")):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from conformance_harness import Harness, also_kazoo
 
+from rebalance_lab.kernel import Future
 from rebalance_lab.world import errors
 from rebalance_lab.world.errors import BadArguments, BadVersion, NodeExists, NoNode, NotEmpty
 
@@ -153,7 +156,7 @@ def test_what_is_refused_says_so(conform):
         await session.create(node, b"")
         await session.create(f"{node}/child", b"")
         await session.create(ephemeral, b"", ephemeral=True)
-        refused = [
+        refused: list[tuple[type[errors.ZooKeeperError], str, str, Future[Any]]] = [
             (NodeExists, "create", node, session.create(node, b"")),
             (NodeExists, "create", ephemeral, session.create(ephemeral, b"", ephemeral=True)),
             (NoNode, "create", f"{missing}/child", session.create(f"{missing}/child", b"")),
@@ -319,10 +322,13 @@ def test_pipelined_operations_happen_in_the_order_asked(conform):
         session = await h.connected()
         path = f"{h.root}/n"
         done: list[int] = []
-        futures = [session.create(path, b""), *(session.set(path, b"%d" % n, version=n) for n in range(50))]
+        futures: list[Future[Any]] = [
+            session.create(path, b""),
+            *(session.set(path, b"%d" % n, version=n) for n in range(50)),
+        ]
         read = session.get(path)
         for n, future in enumerate(futures):
-            future.on(lambda _, n=n: done.append(n))
+            future.on(lambda _, n=n: done.append(n))  # type: ignore[misc]
         assert (await read).value.data == b"49"
         assert done == list(range(51))
         assert (await read).value.stat.version == 50

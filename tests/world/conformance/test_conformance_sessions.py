@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from conformance_harness import LONG_TIMEOUT_MS, SHORT_TIMEOUT_MS, TICK_MS, Harness, also_kazoo
 
@@ -10,7 +12,7 @@ from rebalance_lab.world.errors import ConnectionLoss, NodeExists, SessionClosed
 from rebalance_lab.world.ports import SessionEventKind, SessionState, WatchKind
 
 
-def error_of(future: Future[object]) -> BaseException | None:
+def error_of(future: Future[Any]) -> BaseException | None:
     assert future.done, f"{future!r} should be done"
     return future.error
 
@@ -172,11 +174,12 @@ def test_expiry_fails_what_waits_and_all_that_is_asked_later(conform):
         ]
         await h.away(session)
         h.expire(session)
-        pending = [session.get(h.root), session.create(f"{h.root}/x", b"")]
+        pending: list[Future[Any]] = [session.get(h.root), session.create(f"{h.root}/x", b"")]
         h.release(session)
         await h.expect(session, SessionEventKind.EXPIRED)
         assert session.state is SessionState.EXPIRED
-        for future in (*pending, *watches, session.exists(h.root), session.delete(path)):
+        futures: list[Future[Any]] = [*pending, *watches, session.exists(h.root), session.delete(path)]
+        for future in futures:
             assert isinstance(error_of(future), SessionExpired)
         assert session.close().done, "nothing is left to close"
         assert session.state is SessionState.EXPIRED

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from conformance_harness import Harness
 
+from rebalance_lab.kernel import Future
 from rebalance_lab.world.errors import RequestTooLarge
 from rebalance_lab.world.ports import Create, SessionState, Set
 
@@ -36,7 +39,7 @@ def test_the_session_goes_on_without_noticing(conform):
     async def story(h: Harness) -> None:
         session = await h.connected()
         before = session.create(f"{h.root}/before", b"")
-        large = [
+        large: list[Future[Any]] = [
             session.create(f"{h.root}/large", b"k" * LIMIT_BYTES),
             session.multi([Create(f"{h.root}/{n}", b"k" * 300_000) for n in range(4)]),
             session.multi([Set(h.root, b""), Set(h.root, b"k" * LIMIT_BYTES)]),

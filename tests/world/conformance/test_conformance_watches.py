@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from conformance_harness import Harness, also_kazoo
 
@@ -197,7 +199,7 @@ def test_a_reply_comes_after_every_watch_that_an_earlier_change_fired(conform):
         reader, writer = await h.connected(), await h.connected()
         order: list[str] = []
 
-        def note(reply: Future[object]) -> None:
+        def note(reply: Future[Any]) -> None:
             order.append("sees it" if "a" in reply.result().value.names else "not yet")
 
         watch = (await reader.children(h.root, watch=True)).watch

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ echo "$role" >>"$(dirname "$0")/calls"
 
 
 def test_without_maven_the_message_says_what_to_install(empty_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(jars.shutil, "which", lambda _name: None)
+    monkeypatch.setattr(shutil, "which", lambda _name: None)
     with pytest.raises(jars.KafkaUnavailable, match=r"no mvn in the PATH.*apt-get install maven"):
         jars.class_path(jars.Role.BROKER)
     assert not jars.cache_folder().is_dir() or list(jars.cache_folder().iterdir()) == []

@@ -128,11 +128,12 @@ class Wired:
     """A link that is open."""
 
     def __init__(self) -> None:
-        self.loop: Any = PretendedLoop()
+        loop: Any = PretendedLoop()
+        self.loop = loop
         self.owner = Owner()
         self.transport = PretendedTransport()
-        kernel = Kernel(PretendedDriver(self.loop))
-        self.link = Link(kernel, self.loop, self.owner, Server("zk", 2181), Connect(0, 5000, 0))
+        kernel = Kernel(PretendedDriver(loop))
+        self.link = Link(kernel, loop, self.owner, Server("zk", 2181), Connect(0, 5000, 0))
         self.link.connection_made(self.transport)
         self.turn()
         self.transport.writes.clear()  # the connect request
@@ -145,11 +146,13 @@ class Timed:
     """A session with a connect timeout of 5 s, and its first link, which opens after so many seconds."""
 
     def __init__(self, opens_after_s: float = 0) -> None:
-        self.loop: Any = PretendedLoop()
+        loop: Any = PretendedLoop()
+        self.loop = loop
         self.transport = PretendedTransport()
-        kernel = Kernel(PretendedDriver(self.loop))
-        self.session = LiveZooKeeperFactory(kernel, self.loop, RandomStream(1, "test", "link")).open("zk", 5000)
-        self.link: Any = self.session._link
+        kernel = Kernel(PretendedDriver(loop))
+        self.session = LiveZooKeeperFactory(kernel, loop, RandomStream(1, "test", "link")).open("zk", 5000)
+        link: Any = self.session._link
+        self.link = link
         self.loop.move_to(100.0 + opens_after_s)
         self.link.connection_made(self.transport)
         self.loop.move_to(100.0 + opens_after_s)

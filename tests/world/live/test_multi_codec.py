@@ -31,8 +31,13 @@ STAT = Stat(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 STAT_BYTES = struct.pack("!qqqqiiiqiiq", *range(1, 12))
 END = struct.pack("!iBi", -1, 1, -1)
 
-WRITES = (Create("/a", b"x", ephemeral=True), Create("/s-", b"", sequence=True), Set("/b", b"y", 3), Delete("/c"))
-WRITES = (*WRITES, Check("/d", 4))
+WRITES = (
+    Create("/a", b"x", ephemeral=True),
+    Create("/s-", b"", sequence=True),
+    Set("/b", b"y", 3),
+    Delete("/c"),
+    Check("/d", 4),
+)
 READS = (GetRead("/a"), ChildrenRead("/b"), GetRead("/c"))
 
 

@@ -31,8 +31,10 @@ def test_nobody_else_is_given_it() -> None:
             others.append(socket.create_connection(server.getsockname(), timeout=10))
             others.append(socket.create_server((HOST, 0)))
     given = {each.getsockname()[1] for each in others}
-    for each in [*others, *reserved]:
-        each.close()
+    for connection in others:
+        connection.close()
+    for port in reserved:
+        port.close()
     assert not given & numbers
 
 

@@ -3,6 +3,7 @@ against what a live server writes."""
 
 from __future__ import annotations
 
+import os
 import struct
 from contextlib import suppress
 from dataclasses import replace
@@ -247,7 +248,7 @@ def test_a_later_half_seen_first_is_read_again(tmp_path: Path, monkeypatch: pyte
     def racing(_descriptor: int, _length: int, offset: int) -> bytes:
         return next(answers)[offset:] if offset == 0 else b""
 
-    monkeypatch.setattr(transaction_log.os, "pread", racing)
+    monkeypatch.setattr(os, "pread", racing)
     assert read(data_dir) == [CREATE, DELETE]
 
 

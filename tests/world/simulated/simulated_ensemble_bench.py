@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from simulated_bench import Bench
 
 from rebalance_lab.world.ports import SessionEventKind, ZooKeeper
@@ -12,8 +14,8 @@ THREE = ("z1", "z2", "z3")
 EPOCH = 1 << 32
 
 
-def three(seed: int = 1, **settings: int) -> Bench:
-    return Bench(seed, servers=THREE, settings=ServerSettings(**settings))  # type: ignore[arg-type]
+def three(seed: int = 1, **settings: Any) -> Bench:
+    return Bench(seed, servers=THREE, settings=ServerSettings(**settings))
 
 
 def znodes(tree: Tree) -> dict[str, object]:

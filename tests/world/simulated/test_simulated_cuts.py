@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from simulated_bench import SECOND, Bench, outcome
 
 from rebalance_lab.history.transactions import TransactionKind
+from rebalance_lab.kernel import Future
 from rebalance_lab.world.ports import SessionEventKind, SessionState, WatchKind, ZooKeeper
 from rebalance_lab.world.tcp import RETRY_DATA_US, RETRY_SYN_US, retried_us
 
@@ -93,7 +96,7 @@ def test_what_was_lost_is_sent_again_in_order(to_server: bool, to_client: bool) 
         session = await bench.connected("m1", TIMEOUT_MS)
         bench.zookeeper.cut(bench.process("m1"), to_server=to_server, to_client=to_client)
         began_us = bench.now_us
-        asked = [session.create("/a", b""), session.set("/a", b"1"), session.create("/b", b"")]
+        asked: list[Future[Any]] = [session.create("/a", b""), session.set("/a", b"1"), session.create("/b", b"")]
         await bench.sleep(1)
         assert not any(each.done for each in asked)
         applied = TransactionKind.CREATE in bench.kinds()

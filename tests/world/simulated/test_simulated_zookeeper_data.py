@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 from simulated_bench import Bench, outcome
 
 from rebalance_lab.history.transactions import Transaction, TransactionKind
+from rebalance_lab.kernel import Future
 from rebalance_lab.world import errors
 from rebalance_lab.world.ports import Stat
 from rebalance_lab.world.simulated.audit import ImpossibleWorld
@@ -109,12 +113,12 @@ def test_writes_and_their_refusals(operation: str, path: str, expected: str) -> 
         session = await bench.connected("m1")
         await session.create("/a", b"")
         await session.create("/a/b", b"")
-        write = {
+        writes: dict[str, Callable[[], Future[Any]]] = {
             "create": lambda: session.create(path, b""),
             "delete": lambda: session.delete(path),
             "set": lambda: session.set(path, b"x"),
-        }[operation]
-        assert await outcome(write()) == expected
+        }
+        assert await outcome(writes[operation]()) == expected
         assert (await session.exists("/a")).zxid == 4
         last = bench.transactions[-1]
         assert last.zxid == 4

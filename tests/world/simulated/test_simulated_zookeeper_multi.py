@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from simulated_bench import Bench, outcome
 
 from rebalance_lab.history.transactions import TransactionKind
+from rebalance_lab.kernel import Future
 from rebalance_lab.world.errors import (
     BadArguments,
     BadVersion,
@@ -168,7 +171,7 @@ def test_many_operations_fail_as_one_does() -> None:
         bad, good = (await session.multi_read([GetRead(""), ChildrenRead("/")])).value
         assert isinstance(bad, BadArguments) and good == ("zookeeper",)
         assert len(bench.transactions) == 1  # neither was sent to be refused
-        pending = [session.multi([Create("/a", b"")]), session.multi_read([GetRead("/a")])]
+        pending: list[Future[Any]] = [session.multi([Create("/a", b"")]), session.multi_read([GetRead("/a")])]
         bench.zookeeper.break_connection(session.session_id)
         assert [await outcome(each) for each in pending] == ["ConnectionLoss", "ConnectionLoss"]
         await session.close()

@@ -196,7 +196,11 @@ def test_who_closes_at_the_loss_of_its_connection_is_closed() -> None:
     async def main() -> None:
         session = await bench.connected("m1")
         pending = session.exists("/")
-        pending.on(lambda _reply: session.close())
+
+        def close(_reply: object) -> None:
+            session.close()
+
+        pending.on(close)
         bench.zookeeper.break_connection(session.session_id)
         assert await outcome(pending) == "ConnectionLoss"
         assert session.state is SessionState.CLOSED

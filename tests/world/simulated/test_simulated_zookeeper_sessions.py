@@ -141,7 +141,7 @@ def test_a_pause_beyond_the_read_timeout_reconnects_within_the_session() -> None
 
 
 def test_who_wakes_after_its_session_learns_it_on_reconnecting() -> None:
-    waits_us = []
+    waits_us: list[int] = []
     for seed in range(30):
         bench = Bench(seed)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
 from simulated_bench import Bench, outcome
 
 from rebalance_lab.history.transactions import TransactionKind
-from rebalance_lab.kernel import ProcessState, RandomStream
+from rebalance_lab.kernel import Future, ProcessState, RandomStream
 from rebalance_lab.world.ports import SessionState, ZooKeeper
 from rebalance_lab.world.simulated.settings import NetworkSettings
 
@@ -36,7 +37,10 @@ class Storm:
             number += 1
             path = f"/{actor}-{number}"
             create = session.create(path, b"", ephemeral=bool(random.bits(1)))
-            reads = [session.children("/", watch=True), session.exists(f"/{actor}-{number + 1}", watch=True)]
+            reads: list[Future[Any]] = [
+                session.children("/", watch=True),
+                session.exists(f"/{actor}-{number + 1}", watch=True),
+            ]
             self.told[path] = await outcome(create)
             for read in reads:
                 await outcome(read)
