@@ -4,7 +4,7 @@ STORE ?= trials
 LAB := .venv/bin/rebalance-lab
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test mixed coverage mutants images report setup pins clean
+.PHONY: help demo test mixed coverage mutants images report docs setup pins clean
 
 help:
 	@echo "make demo     a group at work and broken in four ways, live and simulated, and the verdicts"
@@ -14,6 +14,7 @@ help:
 	@echo "make mutants  mutation testing of the checks, MODULES=\"overlaps waits\" for these alone; docs/mutants.md"
 	@echo "make images   the images of --world containers and the compose file; needs a docker engine"
 	@echo "make report   one HTML page of the trials in $(STORE)/"
+	@echo "make docs     the documentation as a site in build/site, to be read from disk"
 	@echo "make setup    only the set-up: .venv, Java, Chromium"
 	@echo "make pins     write constraints.txt from .venv, after a change of dependencies"
 	@echo "make clean    remove .venv, caches and builds; the trials stay"
@@ -49,6 +50,11 @@ images:
 report:
 	@./scripts/setup demo
 	@$(LAB) report --store "$(STORE)"
+
+docs:
+	@./scripts/setup docs
+	@NO_MKDOCS_2_WARNING=1 .venv/bin/python -m mkdocs build --quiet
+	@echo "open build/site/index.html"
 
 setup:
 	@./scripts/setup test

@@ -14,9 +14,11 @@ from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 
 PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
 
+PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+
 #: Programs in virtual time, and those that need a ZooKeeper.
-SIMULATED = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
-LIVE = re.findall(r"^```python live\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+SIMULATED = [each for each in PROGRAMS if "import zkconsumer" not in each]
+LIVE = [each for each in PROGRAMS if "import zkconsumer" in each]
 
 
 def ran(program: str, folder: Path) -> str:
