@@ -21,7 +21,7 @@ from py4j.java_gateway import GatewayParameters, JavaGateway
 
 from rebalance_lab.roles.member import MemberSpec
 from rebalance_lab.roles.spec import Leave
-from rebalance_lab.trials.live_processes import HostProcess
+from rebalance_lab.trials.stages.processes.nodes import HostProcess
 from rebalance_lab.world.kafka.jars import Role, class_path
 from rebalance_lab.world.live.java import java_command
 from rebalance_lab.world.process.states import die_with_parent

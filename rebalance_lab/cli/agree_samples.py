@@ -17,7 +17,7 @@ from rebalance_lab.cli.terminal import progress, watched
 from rebalance_lab.history.files import Trial, digest, load, read_trial, trial_folders
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 #: Parameters that only the simulator uses. Live trials may differ in them.
 SIMULATED_ONLY = ("latency_min_us", "latency_max_us", "start_min_us", "start_max_us")

@@ -21,7 +21,7 @@ from rebalance_lab.history.files import History, Trial, load
 from rebalance_lab.history.views import gave_up
 from rebalance_lab.trials import api
 from rebalance_lab.trials.halting import Halt, halt_at
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 #: Events shown before the one at which a replay stopped.
 LEADING = 5

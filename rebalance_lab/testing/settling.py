@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.rest import RestTracker
 from rebalance_lab.testing.registry import Registered
-from rebalance_lab.trials.live_processes import EventFile
+from rebalance_lab.trials.stages.processes.nodes import EventFile
 
 
 @dataclass(slots=True)

@@ -22,11 +22,11 @@ from rebalance_lab.checks import checks_of, judge
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.files import History, Trial, load, read_trial, seal
 from rebalance_lab.history.views import gave_up
-from rebalance_lab.trials.live import perform
 from rebalance_lab.trials.plan import Plan, PlanError, run_command, value_text
 from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
-from rebalance_lab.trials.simulated import simulate
 from rebalance_lab.trials.stage import GaveUp
+from rebalance_lab.trials.stages.live import perform
+from rebalance_lab.trials.stages.simulated.stage import simulate
 from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.process.states import bind_worker
 

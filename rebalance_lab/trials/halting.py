@@ -15,7 +15,7 @@ from rebalance_lab.history.files import History
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.trials.lab import TrialError
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 
 class _Halted(BaseException):

@@ -27,7 +27,7 @@ from rebalance_lab.trials.api import TrialResult, plan_of_trial, run
 from rebalance_lab.trials.lab import TrialError
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError, Value, run_command, value_text
 from rebalance_lab.trials.scenario import make_plan, scenario
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 from rebalance_lab.trials.targets import Target, target_of
 
 #: The default number of simulated trials that shrinking may run.

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from rebalance_lab.history.events import Event
+from rebalance_lab.history.recorder import Sink
 from rebalance_lab.history.rest import StateTracker
 from rebalance_lab.kernel import Flag, Kernel
 from rebalance_lab.roles.spec import NodeSpec
@@ -140,3 +142,18 @@ class Stage(Protocol):
     async def start_brokers(self, count: int) -> bool:
         """Start real brokers if members need them. Returns False if znodes are enough."""
         ...
+
+
+class TrackedSink:
+    """A sink that shows every event to a tracker as it is written, so that a runner never judges rest without its own
+    faults."""
+
+    def __init__(self, sink: Sink, tracker: StateTracker[Any], changed: Flag) -> None:
+        self._sink = sink
+        self._tracker = tracker
+        self._changed = changed
+
+    def write(self, event: Event) -> None:
+        self._sink.write(event)
+        if self._tracker.feed(event):
+            self._changed.raise_()

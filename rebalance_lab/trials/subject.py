@@ -15,9 +15,9 @@ from rebalance_lab.history.rest import NodeTracker, StateTracker
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.roles.spec import NodeSpec
 from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.live_processes import EventSource, Host
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import Stage
+from rebalance_lab.trials.stages.processes.nodes import EventSource, Host
 
 
 class Outsiders(Protocol):

@@ -35,7 +35,7 @@ from rebalance_lab.analysis.results import Episode
 from rebalance_lab.checks import CHECKS, judge
 from rebalance_lab.cli.agree_shown import reason
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 PARAMETERS = {"tick_ms": 500, "partitions": 6, "servers": 1, "brokers": 2, "rebalance_backoff_ms": 400}
 TIME = settled("paused")

@@ -17,7 +17,7 @@ from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval, belief_intervals, registry_intervals
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 STEPS = ("rebalance-triggered", "rebalance-began", "attempt-began", "attempt-failed", "rebalance-ended")
 COUNTED = {"rebalances": "rebalance-began", "attempts": "attempt-began", "failed_attempts": "attempt-failed"}

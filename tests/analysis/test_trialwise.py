@@ -21,7 +21,7 @@ from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 
 @pytest.mark.parametrize("seed", range(60))

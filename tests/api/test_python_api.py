@@ -16,7 +16,7 @@ from rebalance_lab.analysis import tabular
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 HEAVY = ("altair", "docker", "jinja2", "pandas", "pyarrow", "pyspark", "rich", "scipy", "typer")
 

@@ -10,7 +10,7 @@ from rebalance_lab.checks import Finding, Outcome
 from rebalance_lab.cli.results import show
 from rebalance_lab.trials.api import TrialResult
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 
 def test_a_reason_that_several_checks_share_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from rebalance_lab.analysis.ledger import Quantifier, read_ledger
 from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.history.files import History
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ BLOCKS = [
 FINDINGS = """
 from rebalance_lab.checks import judge
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 for plant in ({plant!r}, None):
     history, _ = simulate(make_plan({scenario!r}, plant=plant))
     print(judge(history)[{check!r}].outcome)

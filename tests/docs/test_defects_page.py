@@ -15,7 +15,7 @@ from rebalance_lab.history.files import History
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 from zkconsumer.lab_settings import CURES
 
 ROOT = Path(__file__).parents[2]

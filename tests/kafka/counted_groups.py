@@ -16,7 +16,7 @@ from typing import Protocol
 
 from rebalance_lab.roles.member import MemberSpec
 from rebalance_lab.roles.spec import Leave
-from rebalance_lab.trials.live_processes import HostProcess
+from rebalance_lab.trials.stages.processes.nodes import HostProcess
 from rebalance_lab.world.kafka.consumer import ConsoleConsumer
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.transaction_log import TransactionLog

@@ -17,7 +17,7 @@ from rebalance_lab.report.spacetime import SpaceTime, draw_spacetime, subject_of
 from rebalance_lab.report.spacetime.beats import Beat
 from rebalance_lab.report.spacetime.timeline import QUIET_US, lay_out
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 
 @cache

@@ -25,7 +25,7 @@ from rebalance_lab.report.spans import Row
 from rebalance_lab.report.story import tell
 from rebalance_lab.report.text import coded, count, listed, moment, partition_ranges, partitions_named, seconds
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 
 def scene_of(case: Case, name: str = "zombie-s7") -> Scene:

@@ -15,7 +15,7 @@ from zombie_story import zombie_case
 
 from rebalance_lab.report import render, render_trial
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 pytestmark = [
     pytest.mark.browser,

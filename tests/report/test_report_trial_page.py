@@ -21,7 +21,7 @@ from rebalance_lab.report.scene import build_scene
 from rebalance_lab.report.text import glued, members_named, without_ids
 from rebalance_lab.report.words import WORDS
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 #: Each ends in another way: overlaps, gaps, conflicts, failures, costs, nothing at all.
 NAMES = (

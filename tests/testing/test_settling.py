@@ -9,7 +9,7 @@ import pytest
 from rebalance_lab.history.events import Event, Kind, Layer, encode_lines
 from rebalance_lab.testing.registry import Registered
 from rebalance_lab.testing.settling import Told, gave_up, in_registry, unsettled
-from rebalance_lab.trials.live_processes import EventFile
+from rebalance_lab.trials.stages.processes.nodes import EventFile
 
 ZXID = 7
 ONE, TWO = "g_host-m1-1-a", "g_host-m2-2-b"

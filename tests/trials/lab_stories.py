@@ -11,7 +11,7 @@ from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import SimulatedStage
+from rebalance_lab.trials.stages.simulated.stage import SimulatedStage
 
 Script = Callable[[GroupLab], Coroutine[Any, Any, None]]
 

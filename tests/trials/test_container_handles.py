@@ -10,9 +10,9 @@ import pytest
 
 from rebalance_lab.kernel import Future
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.trials.container_members import ContainerNode
-from rebalance_lab.trials.container_servers import ContainerServers
 from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.trials.stages.containers.nodes import ContainerNode
+from rebalance_lab.trials.stages.containers.servers import ContainerServers
 from rebalance_lab.world.containers.contained import Contained
 
 

@@ -205,7 +205,7 @@ class TestWhatCannotBe:
 
     def test_without_docker_s_library(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         """It is an extra: who does not have it is told which."""
-        ours = ("rebalance_lab.world.containers", "rebalance_lab.trials.contain")
+        ours = ("rebalance_lab.world.containers", "rebalance_lab.trials.stages.contain")
         for name in [each for each in sys.modules if each.startswith(ours)]:
             monkeypatch.delitem(sys.modules, name)
         monkeypatch.setitem(sys.modules, "docker", None)

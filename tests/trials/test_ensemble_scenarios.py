@@ -6,7 +6,7 @@ import pytest
 
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 SEEDS = range(1, 11)
 

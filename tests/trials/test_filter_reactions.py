@@ -16,8 +16,10 @@ from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stage import Stage
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 
 async def topics_come(lab: GroupLab, gaps_ms: Sequence[int]) -> None:
@@ -39,7 +41,8 @@ def trial(seed: int, rules: str) -> History:
     topics = [chosen.randrange(50) for _ in range(8)]
     joins = [chosen.randrange(200) for _ in range(2)]
 
-    async def play(lab: GroupLab) -> None:
+    async def play(plan: Plan, stage: Stage) -> None:
+        lab = GroupLab(plan, stage)
         lab.begin()
         await lab.prepare()
         lab.phase("joining")
@@ -57,7 +60,7 @@ def trial(seed: int, rules: str) -> History:
         "rebalance_backoff_ms": str(chosen.choice((50, 200, 500))),
         "rebalance_max_retries": str(chosen.choice((1, 2, 4))),
     }
-    with patch("rebalance_lab.trials.simulated.play", play):
+    with patch("rebalance_lab.trials.stages.simulated.stage.play", play):
         history, _ = simulate(make_plan("leave", seed=seed, rules=rules, settings=settings))
     return history
 

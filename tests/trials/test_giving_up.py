@@ -14,10 +14,11 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History, load, read_trial
 from rebalance_lab.history.views import events_of, gave_up
-from rebalance_lab.trials import api, live
+from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stage import GaveUp, TrialError
+from rebalance_lab.trials.stages import live
 
 #: Its fetchers take longer to stop than a clean leave may.
 NEVER_LEAVES = make_plan("leave", settings={"fetcher_stop_ms": "9000000"})

@@ -11,7 +11,7 @@ from rebalance_lab.kernel import Kernel
 from rebalance_lab.trials.halting import halt_at
 from rebalance_lab.trials.lab import TrialError
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 PLAN = make_plan("zombie", settings={"members": "2", "partitions": "2"})
 

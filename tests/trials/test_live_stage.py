@@ -9,8 +9,8 @@ import pytest
 
 from rebalance_lab.history.events import LAYER_OF, Event, Kind
 from rebalance_lab.history.rest import RestTracker
-from rebalance_lab.trials.live_processes import Host
-from rebalance_lab.trials.live_stage import LiveStage
+from rebalance_lab.trials.stages.processes.nodes import Host
+from rebalance_lab.trials.stages.processes.stage import LiveStage
 
 
 def stage_of(members: list[str], told: dict[str, Kind]) -> tuple[LiveStage, SimpleNamespace]:

@@ -12,7 +12,7 @@ from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.transactions import RegistryTracker, Transaction
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 _MARKS = (Kind.PHASE, Kind.OBSERVED, Kind.REST_REACHED, Kind.TRIAL_ENDED)
 

@@ -14,7 +14,7 @@ from rebalance_lab.trials import api
 from rebalance_lab.trials.api import TrialResult, plan_of_trial
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError, run_command
 from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 
 def test_scenarios_are_found_by_registration() -> None:

@@ -13,7 +13,7 @@ from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.trials import api
 from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 SEEDS = range(1, 4)
 

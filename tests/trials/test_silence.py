@@ -8,7 +8,7 @@ from rebalance_lab.checks import judge
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults import silence
 from rebalance_lab.trials.scenario import make_plan, scenario
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 CLEAN, VIOLATED, EITHER = Outcome.CLEAN, Outcome.VIOLATED, None
 

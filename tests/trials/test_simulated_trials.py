@@ -19,10 +19,9 @@ from rebalance_lab.history.files import History, load, read_trial
 from rebalance_lab.history.recorder import RecorderFailed
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import PLANTS, Plan
-from rebalance_lab.trials.rest import TrackedSink
 from rebalance_lab.trials.scenario import make_plan, scenario
-from rebalance_lab.trials.simulated import simulate
-from rebalance_lab.trials.stage import GaveUp
+from rebalance_lab.trials.stage import GaveUp, TrackedSink
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 FAULTY_SEEDS = range(40)
 CONTROL_SEEDS = [range(40), pytest.param(range(40, 200), marks=pytest.mark.slow)]
@@ -178,7 +177,7 @@ def test_every_planted_bug_and_every_check_has_its_test() -> None:
 HASH_SCRIPT = """
 import sys
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 from rebalance_lab.trials.stage import GaveUp
 for name in ("zombie", "crash"):
     for seed in (1, 2):

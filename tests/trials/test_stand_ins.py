@@ -13,8 +13,8 @@ from rebalance_lab.subjects.zk_group.console import stand_in
 from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
 from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.trials.stages.simulated.stage import simulate
 from rebalance_lab.wire.registration import read_registration
 
 #: Reads, writes and notifications in the changes of live trials with real members (11 of each scenario; those in which

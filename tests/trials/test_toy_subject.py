@@ -17,7 +17,7 @@ from rebalance_lab.history.files import load
 from rebalance_lab.report.gantt import draw
 from rebalance_lab.report.scene import build_scene
 from rebalance_lab.trials import api, scenario
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 
 @pytest.fixture(autouse=True)

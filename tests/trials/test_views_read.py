@@ -7,7 +7,7 @@ import pytest
 from rebalance_lab.checks.decisions import view_read
 from rebalance_lab.checks.members import lives
 from rebalance_lab.trials.scenario import make_plan
-from rebalance_lab.trials.simulated import simulate
+from rebalance_lab.trials.stages.simulated.stage import simulate
 
 
 @pytest.mark.parametrize("name", ["growth", "split-brain", "unequal-topics"])

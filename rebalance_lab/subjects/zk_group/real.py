@@ -19,9 +19,9 @@ from rebalance_lab.roles.real.attempts import MembersZxid
 from rebalance_lab.roles.real.story import Setting, Story
 from rebalance_lab.roles.spec import Command, NodeSpec
 from rebalance_lab.subjects.zk_group.console import whitelist_of
-from rebalance_lab.trials.live_processes import END_LIMIT_S
 from rebalance_lab.trials.plan import REAL, Plan
 from rebalance_lab.trials.stage import RUNNER_SESSION_TICKS, TrialError
+from rebalance_lab.trials.stages.processes.nodes import END_LIMIT_S
 from rebalance_lab.wire.paths import members_path
 from rebalance_lab.world.kafka.broker import START_TIMEOUT_S, KafkaBroker
 from rebalance_lab.world.kafka.consumer import ConsoleConsumer
@@ -40,7 +40,7 @@ _log = structlog.get_logger("rebalance_lab.trials")
 
 
 class RealHost:
-    """One ConsoleConsumer (`trials.live_processes.HostProcess` of a real member)."""
+    """One ConsoleConsumer (`trials.stages.processes.nodes.HostProcess` of a real member)."""
 
     def __init__(self, spec: MemberSpec, folder: Path) -> None:
         self.name = spec.actor

@@ -12,11 +12,17 @@ from rebalance_lab.history.transactions import RegistryTracker, Transaction
 from rebalance_lab.kernel import Flag
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.roles.spec import NodeSpec
-from rebalance_lab.trials.live_processes import EventFile, EventSource, Host, HostProcess, LiveNode
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.rest import TrackedSink
 from rebalance_lab.trials.scenario import scenario
-from rebalance_lab.trials.stage import RUNNER_SESSION_TICKS, NodeOptions, ProcessHandle, Servers, prompt_servers
+from rebalance_lab.trials.stage import (
+    RUNNER_SESSION_TICKS,
+    NodeOptions,
+    ProcessHandle,
+    Servers,
+    TrackedSink,
+    prompt_servers,
+)
+from rebalance_lab.trials.stages.processes.nodes import EventFile, EventSource, Host, HostProcess, LiveNode
 from rebalance_lab.trials.subject import Outsiders
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.live.ensemble_log import EnsembleLog

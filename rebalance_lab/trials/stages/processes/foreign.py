@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.trials.live_stage import LiveStage
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.trials.stages.processes.stage import LiveStage
 from rebalance_lab.world.live.foreign import CONNECT_VARIABLE, ForeignZooKeeper
 
 

@@ -1,4 +1,4 @@
-"""Live trials: members as OS processes (or in containers: see `trials.containers`), on ZooKeeper servers
+"""Live trials: members as OS processes (or in containers: see `trials.stages.containers.stage`), on ZooKeeper servers
 started for the trial.
 
 The runner is one process with its own kernel. It starts servers and members, reads what they write (the
@@ -19,13 +19,13 @@ from types import ModuleType
 from rebalance_lab.history.files import Trial, digest, merge, read_events, seal
 from rebalance_lab.history.recorder import RecorderFailed
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.trials.foreign import foreign_stage
-from rebalance_lab.trials.live_servers import LiveServers
-from rebalance_lab.trials.live_stage import LiveStage
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.scenario import play
 from rebalance_lab.trials.stage import LAGGARD, GaveUp, TrialError
+from rebalance_lab.trials.stages.processes.foreign import foreign_stage
+from rebalance_lab.trials.stages.processes.servers import LiveServers
+from rebalance_lab.trials.stages.processes.stage import LiveStage
 from rebalance_lab.world.kafka import jars
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.foreign import ForeignZooKeeper
@@ -101,7 +101,7 @@ def _set_up(plan: Plan, folder: Path) -> Iterator[tuple[LiveKernel, LiveStage]]:
 def _containers() -> ModuleType:
     """The world of containers, which needs more packages than the others."""
     try:
-        return importlib.import_module("rebalance_lab.trials.containers")
+        return importlib.import_module("rebalance_lab.trials.stages.containers.stage")
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.startswith("rebalance_lab"):
             raise

@@ -4,7 +4,8 @@ cut."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,12 @@ import structlog
 
 from rebalance_lab.kernel import Future
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.trials.container_members import ContainerHost, ContainerNode
-from rebalance_lab.trials.container_servers import ContainerServers
-from rebalance_lab.trials.live_processes import EventFile
-from rebalance_lab.trials.live_stage import FOLLOW_PERIOD_US, LiveStage
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.stage import NodeOptions
+from rebalance_lab.trials.stage import LAGGARD, NodeOptions
+from rebalance_lab.trials.stages.containers.nodes import ContainerHost, ContainerNode
+from rebalance_lab.trials.stages.containers.servers import ContainerServers
+from rebalance_lab.trials.stages.processes.nodes import EventFile
+from rebalance_lab.trials.stages.processes.stage import FOLLOW_PERIOD_US, LiveStage
 from rebalance_lab.trials.versions import source_digest
 from rebalance_lab.world.containers.engine import LAB_IMAGE, ZOOKEEPER_IMAGE, Engine
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
@@ -115,3 +116,17 @@ def image_versions(engine: Engine) -> dict[str, str]:
         )
     ids = {f"image {ours}": found for ours, (found, _) in images.items()}
     return ids | {"lab source": here, "lab source in the image": there}
+
+
+@contextmanager
+def set_up(plan: Plan, folder: Path) -> Iterator[tuple[LiveKernel, ContainerStage]]:
+    """The plan's servers in containers, and a stage on them. Raises ContainersError."""
+    nodes, tick_ms = plan.number("servers"), plan.number("tick_ms")
+    laggards = (LAGGARD,) if nodes > 1 else ()
+    with Engine() as engine:
+        engine.image(LAB_IMAGE)  # before servers are started in vain
+        with (
+            ContainerEnsemble.start(engine, folder / "zookeeper", nodes, tick_ms, laggards) as ensemble,
+            LiveKernel() as live,
+        ):
+            yield live, ContainerStage(plan, folder, live, engine, ensemble)
