@@ -1,49 +1,40 @@
-"""Sessions whose operations are counted: for large trials, where an event each would be most of
-the history and most of the time.
+"""Sessions whose operations are counted, for large trials: an event for each would be most of the history and of the
+time.
 
-Per operation nothing is made: no event, no detail, no future of its own. What is rare stays as
-in `recorded`: session events, fired watches, the close.
+Fired watches, session events and the close are rare, and recorded as in `recorded_session`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.kernel import Future, Kernel, Timer
 from rebalance_lab.world.errors import ConnectionLoss
 from rebalance_lab.world.ports import (
-    Children,
-    Node,
-    ReadOperation,
-    ReadResult,
     RecorderPort,
     Reply,
     SessionEvent,
     SessionEventKind,
     SessionState,
-    Stat,
-    WriteOperation,
-    WriteResult,
     ZooKeeper,
 )
-from rebalance_lab.world.zk.recorded_session import MemberOf, RecordedSession
+from rebalance_lab.world.zk.recorded_session import MemberOf, Parts, RecordedSession
 
 T = TypeVar("T")
 
-#: An OPERATIONS event follows so long after the first operation that the one before did not count.
+#: The time from the first operation that is not yet in an OPERATIONS event until that event.
 FLUSH_AFTER_US = 100_000
 
 _NAMES = ("get", "children", "exists", "create", "set", "delete", "multi", "multi_read", "reads")
 
 
 class CountedSession(RecordedSession):
-    """The port `ZooKeeper` around another session. Futures are those of the inner session, but
-    for reads that set a watch: the watch is recorded, so it is ours.
+    """The port `ZooKeeper` around another session. Its futures are the inner session's, except those of reads that set
+    a watch, which is recorded.
 
-    A task that waits for an answer goes on with the cause it asked with: there is no event of
-    the answer that could be one.
+    A task that waits for an answer goes on with the cause that it asked with: an answer has no event that could be one.
     """
 
     def __init__(self, inner: ZooKeeper, recorder: RecorderPort, tasks: Kernel, member_of: MemberOf) -> None:
@@ -58,51 +49,34 @@ class CountedSession(RecordedSession):
 
     # -- operations -------------------------------------------------------------------------
 
-    def create(self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> Future[Reply[str]]:
-        return self._counted("create", self._inner.create(path, data, ephemeral=ephemeral, sequence=sequence))
-
-    def get(self, path: str, *, watch: bool = False) -> Future[Reply[Node]]:
-        reply = self._counted("get", self._inner.get(path, watch=watch))
+    def _asked(
+        self,
+        operation: str,
+        _path: str,
+        ask: Callable[[], Future[Reply[T]]],
+        *,
+        watch: bool = False,
+        parts: Parts | None = None,
+    ) -> Future[Reply[T]]:
+        if parts is not None and operation == "multi_read":
+            self._counts["reads"] += len(parts)
+        reply = ask()
+        if self._timer is None:
+            self._arm()
+        self._counts[operation] += 1
+        reply.cause = self._tasks.cause
+        reply.on(self._on_end)
         return self._ours(reply) if watch else reply
-
-    def children(self, path: str, *, watch: bool = False) -> Future[Reply[Children]]:
-        reply = self._counted("children", self._inner.children(path, watch=watch))
-        return self._ours(reply) if watch else reply
-
-    def exists(self, path: str, *, watch: bool = False) -> Future[Reply[Stat | None]]:
-        reply = self._counted("exists", self._inner.exists(path, watch=watch))
-        return self._ours(reply) if watch else reply
-
-    def set(self, path: str, data: bytes, *, version: int = -1) -> Future[Reply[Stat]]:
-        return self._counted("set", self._inner.set(path, data, version=version))
-
-    def delete(self, path: str, *, version: int = -1) -> Future[Reply[None]]:
-        return self._counted("delete", self._inner.delete(path, version=version))
-
-    def multi(self, operations: Sequence[WriteOperation]) -> Future[Reply[tuple[WriteResult, ...]]]:
-        return self._counted("multi", self._inner.multi(operations))
-
-    def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
-        self._counts["reads"] += len(reads)
-        return self._counted("multi_read", self._inner.multi_read(reads))
 
     def close(self) -> Future[None]:
-        """Counts that wait are told before the close, which is recorded like any other; what it failed
-        is told with it. After that nothing is: whoever closes may end, and its record with it."""
+        """Counts that wait are recorded before the close, which is recorded like any other, and what failed by it right
+        after it. Nothing is recorded later: the process that closes may end, and its recorder with it."""
         self._flush()
         closed = super().close()
         closed.on(self._end)
         return closed
 
     # -- counting ---------------------------------------------------------------------------
-
-    def _counted(self, operation: str, reply: Future[Reply[T]]) -> Future[Reply[T]]:
-        if self._timer is None:
-            self._arm()
-        self._counts[operation] += 1
-        reply.cause = self._tasks.cause
-        reply.on(self._on_end)
-        return reply
 
     def _ended(self, reply: Future[Any]) -> None:
         error = reply.error
@@ -142,7 +116,7 @@ class CountedSession(RecordedSession):
         self._over = True
 
     def _flush(self) -> None:
-        """Tell what was counted since the last time, if anything was."""
+        """Record what was counted since the last time, if anything was."""
         timer, self._timer = self._timer, None
         if timer is None:
             return
@@ -164,7 +138,7 @@ class CountedSession(RecordedSession):
             detail=detail,
         )
 
-    def _told(self, event: SessionEvent) -> None:
+    def _session_event(self, event: SessionEvent) -> None:
         if event.kind is SessionEventKind.EXPIRED:
             self._flush()
-        super()._told(event)
+        super()._session_event(event)

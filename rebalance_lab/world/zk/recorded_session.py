@@ -1,9 +1,9 @@
 """A ZooKeeper session of which every operation is recorded.
 
-Each operation is recorded as a pair: INVOKED, then OK, FAILED_OP (definite: it was not done)
-or INFO (unknown: the connection was lost). Each event becomes the kernel's stimulus for what
-it wakes, so that later events name it as their cause. INVOKED of a multi or multi-read tells its
-`parts` ([[what, path], …]), its path is empty; a multi refused tells `index` and `reason`.
+Each operation is recorded as a pair: INVOKED, then OK, FAILED_OP (definite: it was not done) or INFO (unknown: the
+connection was lost). Each event becomes the kernel's stimulus for what it wakes, so that later events name it as their
+cause. INVOKED of a multi or multi-read has the detail `parts` ([[operation, path], …]) and an empty path. A multi that
+was refused has `index` and `reason`.
 """
 
 from __future__ import annotations
@@ -31,10 +31,15 @@ from rebalance_lab.world.ports import (
     WriteResult,
     ZooKeeper,
 )
+from rebalance_lab.world.zk.answers import name_of
 
 T = TypeVar("T")
 
+#: The consumer id that events carry; None: they carry none.
 MemberOf = Callable[[], str | None]
+
+#: The operations of a multi or multi-read.
+Parts = Sequence[WriteOperation] | Sequence[ReadOperation]
 
 _SESSION_KINDS = {
     SessionEventKind.CONNECTED: Kind.CONNECTED,
@@ -44,8 +49,8 @@ _SESSION_KINDS = {
 
 
 class RecordedSession:
-    """The port `ZooKeeper` around another session. Futures of this one complete right after
-    their event is recorded, in the order of the inner ones."""
+    """The port `ZooKeeper` around another session. Its futures complete right after their event is recorded, in the
+    order of the inner ones."""
 
     def __init__(self, inner: ZooKeeper, recorder: RecorderPort, tasks: Kernel, member_of: MemberOf) -> None:
         self.events: Mailbox[SessionEvent] = Mailbox(inner.events.name, inner.events.limit)
@@ -57,7 +62,7 @@ class RecordedSession:
         self._watches: dict[Future[WatchEvent], Future[WatchEvent]] = {}
         self._last_fired: WatchEvent | None = None
         self._last_fired_id: EventId | None = None
-        inner.events.readable().on(self._session_event)
+        inner.events.readable().on(self._events_readable)
 
     @property
     def session_id(self) -> int:
@@ -74,63 +79,61 @@ class RecordedSession:
     # -- operations -------------------------------------------------------------------------
 
     def create(self, path: str, data: bytes, *, ephemeral: bool = False, sequence: bool = False) -> Future[Reply[str]]:
-        invoked = self._invoked("create", path)
-        reply = self._inner.create(path, data, ephemeral=ephemeral, sequence=sequence)
-        return self._replied("create", path, invoked, reply)
+        return self._asked(
+            "create", path, partial(self._inner.create, path, data, ephemeral=ephemeral, sequence=sequence)
+        )
 
     def get(self, path: str, *, watch: bool = False) -> Future[Reply[Node]]:
-        invoked = self._invoked("get", path, watch=watch)
-        return self._replied("get", path, invoked, self._inner.get(path, watch=watch))
+        return self._asked("get", path, partial(self._inner.get, path, watch=watch), watch=watch)
 
     def children(self, path: str, *, watch: bool = False) -> Future[Reply[Children]]:
-        invoked = self._invoked("children", path, watch=watch)
-        return self._replied("children", path, invoked, self._inner.children(path, watch=watch))
+        return self._asked("children", path, partial(self._inner.children, path, watch=watch), watch=watch)
 
     def exists(self, path: str, *, watch: bool = False) -> Future[Reply[Stat | None]]:
-        invoked = self._invoked("exists", path, watch=watch)
-        return self._replied("exists", path, invoked, self._inner.exists(path, watch=watch))
+        return self._asked("exists", path, partial(self._inner.exists, path, watch=watch), watch=watch)
 
     def set(self, path: str, data: bytes, *, version: int = -1) -> Future[Reply[Stat]]:
-        invoked = self._invoked("set", path)
-        return self._replied("set", path, invoked, self._inner.set(path, data, version=version))
+        return self._asked("set", path, partial(self._inner.set, path, data, version=version))
 
     def delete(self, path: str, *, version: int = -1) -> Future[Reply[None]]:
-        invoked = self._invoked("delete", path)
-        return self._replied("delete", path, invoked, self._inner.delete(path, version=version))
+        return self._asked("delete", path, partial(self._inner.delete, path, version=version))
 
     def multi(self, operations: Sequence[WriteOperation]) -> Future[Reply[tuple[WriteResult, ...]]]:
-        invoked = self._invoked("multi", "", _parts(operations))
-        return self._replied("multi", "", invoked, self._inner.multi(operations))
+        return self._asked("multi", "", partial(self._inner.multi, operations), parts=operations)
 
     def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
-        invoked = self._invoked("multi_read", "", _parts(reads))
-        return self._replied("multi_read", "", invoked, self._inner.multi_read(reads))
+        return self._asked("multi_read", "", partial(self._inner.multi_read, reads), parts=reads)
 
     def close(self) -> Future[None]:
-        invoked = self._invoked("close", "")
+        detail: dict[str, object] = {"op": "close", "path": ""}
+        invoked = self._emit(Kind.INVOKED, None, detail)
         outer: Future[None] = Future("close")
 
         def done(_closed: Future[None]) -> None:
-            self._record(
-                Kind.OK, invoked, None, {"op": "close", "path": "", "of": invoked[1]}, partial(outer.set, None)
-            )
+            self._record(Kind.OK, invoked, None, {**detail, "of": invoked[1]}, partial(outer.set, None))
 
         self._inner.close().on(done)
         return outer
 
     # -- recording --------------------------------------------------------------------------
 
-    def _invoked(
-        self, operation: str, path: str, parts: list[list[str]] | None = None, *, watch: bool = False
-    ) -> EventId:
-        detail: dict[str, object] = {"op": operation, "path": path}
+    def _asked(
+        self,
+        operation: str,
+        path: str,
+        ask: Callable[[], Future[Reply[T]]],
+        *,
+        watch: bool = False,
+        parts: Parts | None = None,
+    ) -> Future[Reply[T]]:
+        """Record an operation and its reply. `ask` asks the inner session for it."""
+        asked: dict[str, object] = {"op": operation, "path": path}
         if watch:
-            detail["watch"] = True
+            asked["watch"] = True
         if parts is not None:
-            detail["parts"] = parts
-        return self._emit(Kind.INVOKED, None, detail)
-
-    def _replied(self, operation: str, path: str, invoked: EventId, inner: Future[Reply[T]]) -> Future[Reply[T]]:
+            asked["parts"] = [[name_of(each), each.path] for each in parts]
+        invoked = self._emit(Kind.INVOKED, None, asked)
+        inner = ask()
         outer: Future[Reply[T]] = Future(inner.label)
 
         def done(reply: Future[Reply[T]]) -> None:
@@ -195,18 +198,13 @@ class RecordedSession:
 
     # -- session events ---------------------------------------------------------------------
 
-    def _session_event(self, _readable: Future[None]) -> None:
+    def _events_readable(self, _readable: Future[None]) -> None:
         while (event := self._inner.events.take()) is not None:
-            self._told(event)
-        self._inner.events.readable().on(self._session_event)
+            self._session_event(event)
+        self._inner.events.readable().on(self._events_readable)
 
-    def _told(self, event: SessionEvent) -> None:
+    def _session_event(self, event: SessionEvent) -> None:
         event_id = self._recorder.emit(
             Layer.OP, _SESSION_KINDS[event.kind], member=self._member_of(), session=event.session_id
         )
         self._tasks.stimulated(event_id, partial(self.events.put, event))
-
-
-def _parts(operations: Sequence[WriteOperation] | Sequence[ReadOperation]) -> list[list[str]]:
-    """The parts of a multi or multi-read as events tell them: [[what, path], …]."""
-    return [[type(each).__name__.removesuffix("Read").lower(), each.path] for each in operations]
