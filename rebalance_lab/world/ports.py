@@ -62,8 +62,8 @@ class WatchEvent:
 class Reply(msgspec.Struct, Generic[T_co], frozen=True):
     """An answer: the value, the zxid of its reply header, and the watch if one was asked for.
 
-    The watch future completes with a WatchEvent, or fails with SessionExpired or
-    SessionClosed when its session ends first. One future serves all who watch the same thing.
+    The watch future completes with a WatchEvent, or fails with SessionExpired or SessionClosed when its session ends
+    first. All reads that watch the same thing share one future.
     """
 
     value: T_co
@@ -227,7 +227,7 @@ class ZooKeeperFactory(Protocol):
     def open(self, connect: str, session_timeout_ms: int) -> ZooKeeper:
         """Begin a session to `connect` (host:port, several by commas, optional /chroot).
 
-        Returns at once, in state CONNECTING; SessionEvent CONNECTED tells when it is there.
+        Returns at once, in state CONNECTING; the SessionEvent CONNECTED follows.
         """
         ...
 

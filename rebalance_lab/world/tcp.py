@@ -13,8 +13,8 @@ RETRY_LIMIT_US = 120_000_000
 
 
 def retried_us(lost_us: int, healed_us: int, first_us: int) -> int:
-    """When what was lost at `lost_us` is sent again for the first time after the network healed.
-    `first_us`: `RETRY_DATA_US` or `RETRY_SYN_US`. All times in µs of one clock."""
+    """When TCP sends what was lost at `lost_us` again for the first time after the network healed. `first_us`:
+    `RETRY_DATA_US` or `RETRY_SYN_US`. All times in µs of one clock."""
     due_us, wait_us = lost_us + first_us, first_us
     while due_us < healed_us:  # ends: the waits grow to two minutes
         wait_us = min(2 * wait_us, RETRY_LIMIT_US)

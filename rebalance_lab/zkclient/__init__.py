@@ -1,5 +1,5 @@
-"""What the 0.8 consumer and the 0.8 controller both stood on: endless retries, one event queue,
-listeners that are fired again on a new session, two reads to set a watch again."""
+"""ZkClient, which the consumer and the controller of Kafka 0.8 both use: endless retries, one event queue, listeners
+that are called again on a new session, and two reads to set a watch again."""
 
 from rebalance_lab.zkclient.client import ZkClient
 from rebalance_lab.zkclient.listeners import ChildListener, DataListener, StateListener, ZkTimeoutException

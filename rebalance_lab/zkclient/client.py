@@ -1,8 +1,8 @@
 """ZkClient 0.3 (`com.101tec:zkclient`), as Kafka 0.8 used it, over the ZooKeeper port.
 
-The original has two threads. ZooKeeper's own one hears events and only queues; the second one
-takes the queue and calls listeners, one at a time. Here each is a task. A session's expiry is
-hidden: a new one is opened, and operations go on in it.
+The original has two threads: ZooKeeper's own, which only queues events, and a second one, which takes them from the
+queue and calls listeners, one at a time. Here each is a task. A session's expiry is hidden: a new session is opened,
+and operations go on in it.
 
 Two things are simpler than in the original:
 
@@ -70,9 +70,8 @@ class ZkSettings:
 class ZkClient:
     """A ZooKeeper client that never gives up (ZkClient 0.3).
 
-    Operations retry without end across ConnectionLoss and SessionExpired: that is the
-    original's way, and why a member without ZooKeeper hangs instead of failing. Other errors
-    of `world.errors` are raised.
+    Operations retry forever after ConnectionLoss and SessionExpired, as in the original. So a member without ZooKeeper
+    hangs instead of failing. Other errors of `world.errors` are raised.
 
     Any read of a path that has listeners sets a watch, as in the original.
     """
@@ -206,13 +205,13 @@ class ZkClient:
         return path in self._children or path in self._data
 
     async def subscribe_child_changes(self, path: str, listener: ChildListener) -> tuple[str, ...] | None:
-        """Two reads: exists and children. The children, or None when the znode is missing (its
-        creation will be told). A listener that is known already is not added again."""
+        """Add a listener, with two reads: exists and children. Returns the children, or None if there is no znode; the
+        listener is called when it is created. A listener is added only once."""
         self._add(self._children, path, listener)
         return await self._look(path)
 
     async def subscribe_data_changes(self, path: str, listener: DataListener) -> None:
-        """One read: exists. So it works for a znode that is yet to come."""
+        """Add a listener, with one read: exists. So the znode need not exist yet."""
         self._add(self._data, path, listener)
         await self.exists(path)
 
@@ -221,7 +220,7 @@ class ZkClient:
             self._states.append(listener)
 
     def unsubscribe_all(self) -> None:
-        """Nobody is told anything more, but for what waits on the queue already."""
+        """No listener is called any more, except by notifications that are already queued."""
         self._children.clear()
         self._data.clear()
         self._states.clear()
@@ -251,8 +250,8 @@ class ZkClient:
             changed.set(None)
 
     def _renew(self) -> None:
-        """The original's order: new session, then state listeners, then everybody else once,
-        because nobody knows what the lost watches would have told."""
+        """In the original's order: open a new session, queue the state listeners, then every other listener once,
+        because the changes that the lost watches would have reported are unknown."""
         self._open()
         self._last_event.clear()
         for listener in self._states:
@@ -263,7 +262,7 @@ class ZkClient:
             self._fire_data(path)
 
     def _arm(self, watch: Future[WatchEvent]) -> None:
-        """Listen to a watch, once: the port shares one future among all who watch the same."""
+        """Listen to a watch, once: all reads that watch the same thing share one future."""
         if watch in self._armed:
             return
         self._armed.append(watch)
@@ -275,8 +274,8 @@ class ZkClient:
             self._heard(watch.result())
 
     def _heard(self, event: WatchEvent) -> None:
-        """One event of the server may complete several watches (a deletion those of data and
-        of children); ZkClient's single watcher is told once."""
+        """One event of the server may complete several watches (a deletion those of data and of children), but
+        ZkClient's single watcher gets it once."""
         if self._last_event.get(event.path) == event:
             return
         self._last_event[event.path] = event

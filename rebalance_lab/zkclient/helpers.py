@@ -67,7 +67,7 @@ async def create_ephemeral_checked(client: ZkClient, path: str, data: bytes) -> 
 
     Raises NodeExists when another session did.
     """
-    while True:  # ends: a znode that comes and goes each time would be somebody's work
+    while True:  # ends, unless another process creates and deletes the znode each time
         try:
             await create_ephemeral(client, path, data)
         except NodeExists:
@@ -80,7 +80,7 @@ async def create_ephemeral_checked(client: ZkClient, path: str, data: bytes) -> 
 
 
 async def read_or_none(client: ZkClient, path: str) -> bytes | None:
-    """The data, None where there is no znode."""
+    """The data; None if there is no znode."""
     try:
         return (await client.read(path)).data
     except NoNode:
@@ -88,7 +88,7 @@ async def read_or_none(client: ZkClient, path: str) -> bytes | None:
 
 
 async def children_or_none(client: ZkClient, path: str) -> tuple[str, ...]:
-    """The children, none where there is no znode."""
+    """The children; empty if there is no znode."""
     try:
         return (await client.children(path)).names
     except NoNode:

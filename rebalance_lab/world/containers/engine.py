@@ -54,7 +54,7 @@ class ContainersError(EmbeddedServerError):
 
 
 def engine_problem() -> str | None:
-    """Why there are no containers here; None when there can be."""
+    """Why containers cannot be run here; None if they can."""
     try:
         _client().close()
     except ContainersError as error:
@@ -79,8 +79,7 @@ def _client() -> docker.DockerClient:
 
 
 def _knock() -> None:
-    """Raises OSError when nobody listens on the engine's socket: docker's client would leave one
-    of its own open."""
+    """Raises OSError if no engine listens on its socket. Docker's client would then leave a socket of its own open."""
     scheme, _, path = (os.environ.get("DOCKER_HOST") or _USUAL_HOST).partition("://")
     if scheme == "unix":
         with socket.socket(socket.AF_UNIX) as probe:
@@ -121,7 +120,7 @@ class Engine:
         return {LABEL: self.session}
 
     def name(self, purpose: str) -> str:
-        """A new name, which nobody else has: two ensembles of a session both have a z1."""
+        """A new unique name: two ensembles of a session both have a z1."""
         return f"rebalance-lab-{self.session[:12]}-{next(self._numbers)}-{purpose}"
 
     def image(self, ours: str) -> str:

@@ -1,4 +1,4 @@
-"""A container of the lab's image in which a process of the lab runs: asked, told, paused, killed, cut off."""
+"""A container of the lab's image in which a process of the lab runs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ TRIAL_DIR = Path("/trial")
 
 
 class ProcessContainer(Contained):
-    """One process, in a container with an address of its own; `folder` of this machine is its
-    TRIAL_DIR, where it writes as the user who runs us. Methods block until docker has done it, and
-    raise ContainersError."""
+    """One process, in a container with an address of its own. `folder` of this machine is its TRIAL_DIR, where it
+    writes as the user who runs the lab. Methods block until docker has done it, and raise ContainersError."""
 
     def __init__(
         self, engine: Engine, name: str, network: PrivateNetwork, folder: Path, command: Sequence[str]
@@ -40,8 +39,8 @@ class ProcessContainer(Contained):
                 stdin_open=True,
                 labels=engine.labels,
             )
-            self._stdin: Any = None
-            self._start()
+        self._stdin: Any = None
+        self.launch()
 
     # -- facts ------------------------------------------------------------------------------
 
@@ -57,20 +56,18 @@ class ProcessContainer(Contained):
 
     # -- its process ------------------------------------------------------------------------
 
-    def _start(self) -> None:
-        self._stdin = self._container.attach_socket(params={"stdin": 1, "stream": 1})
-        self._container.start()
-
-    def start_again(self) -> None:
-        """Start it after it was killed, with the same command and address."""
+    def launch(self) -> None:
+        """Start it, also again after its end, with the same command and address."""
         self._close_stdin()
-        with told(f"cannot start {self.name} again"):
-            self._start()
+        with told(f"cannot start {self.name}"):
+            self._stdin = self._container.attach_socket(params={"stdin": 1, "stream": 1})
+            self._container.start()
 
     def _close_stdin(self) -> None:
-        self._stdin._sock.close()
-        self._stdin.close()
-        self._stdin = None
+        if self._stdin is not None:
+            self._stdin._sock.close()
+            self._stdin.close()
+            self._stdin = None
 
     def tell(self, line: bytes) -> None:
         """Write to its standard input. Raises OSError when it has ended."""
@@ -84,7 +81,7 @@ class ProcessContainer(Contained):
     # -- its network ------------------------------------------------------------------------
 
     def cut_off(self) -> None:
-        """Its interface goes: both ways nothing arrives, and nobody is told."""
+        """Remove its network interface: nothing arrives either way, and no process gets an error."""
         self._network.disconnect(self.container)
 
     def heal(self) -> None:

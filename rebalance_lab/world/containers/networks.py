@@ -19,8 +19,8 @@ _FIRST_ADDRESS = 10
 
 
 class PrivateNetwork:
-    """A bridge of this machine. Docker lets nobody choose an address unless the subnet was chosen,
-    so docker is asked for a free subnet first, and then for just that one."""
+    """A bridge of this machine. Docker accepts a chosen address only in a chosen subnet, so docker is asked for any
+    free subnet first, and then for that one by name."""
 
     def __init__(self, engine: Engine, purpose: str) -> None:
         self.name = engine.name(purpose)
@@ -42,7 +42,7 @@ class PrivateNetwork:
             except (docker.errors.DockerException, requests.RequestException) as error:
                 if "overlap" not in str(error):
                     raise ContainersError(f"cannot make the network {self.name}: {error}") from error
-                refused = error  # somebody else was given it meanwhile
+                refused = error  # another network got it meanwhile
                 continue
             return
         raise ContainersError(
@@ -50,7 +50,7 @@ class PrivateNetwork:
         ) from refused
 
     def new_address(self) -> str:
-        """The next one that nobody has."""
+        """The next free one."""
         self._given += 1
         return str(self.subnet[self._given])
 

@@ -32,7 +32,7 @@ _INIT_LIMIT_TICKS = 20
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """What all nodes of an ensemble are told. `config`: more lines of zoo.cfg, without blanks;
+    """The settings of all nodes of an ensemble. `config`: more lines of zoo.cfg, without blanks;
     `flags`: more of the JVM's; `mounts`: folders of this machine -> where nodes see them, read-only."""
 
     tick_ms: int
@@ -62,7 +62,7 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Networks:
-    """`clients`: for all who talk to servers; `peers`: for servers among themselves."""
+    """`clients`: between clients and servers; `peers`: between servers."""
 
     clients: PrivateNetwork
     peers: PrivateNetwork
@@ -71,8 +71,8 @@ class Networks:
 class ContainerNode(Contained, ZooKeeperNode):
     """A server in a container, which stays the same when it is killed and started again.
 
-    It has two addresses: members and everybody else find it at `address`, its peers at
-    `peer_address`, on a network of their own that it can be cut off from alone.
+    It has two addresses: clients find it at `address`, and the other servers at `peer_address` on a network of their
+    own, so that it can be cut off from one of them alone.
     """
 
     def __init__(self, engine: Engine, name: str, number: int, folder: Path, networks: Networks) -> None:

@@ -18,7 +18,7 @@ _STARTED = "] started"
 
 
 class KafkaBroker(JavaProgram):
-    """One running broker on 127.0.0.1, on a port of its own choice (`/brokers/ids/<id>` tells)."""
+    """One running broker on 127.0.0.1, on a free port, which `/brokers/ids/<id>` holds."""
 
     def __init__(self, broker_id: int, connect: str, folder: Path, *, session_timeout_ms: int = 10_000) -> None:
         """Start it and return at once; see `started`. Raises EmbeddedServerError."""

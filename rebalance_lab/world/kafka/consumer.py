@@ -1,4 +1,4 @@
-"""A real member: `kafka.tools.ConsoleConsumer` of 0.8.2.2, whose log tells what it does."""
+"""A real member: `kafka.tools.ConsoleConsumer` of 0.8.2.2, whose log shows what it does."""
 
 from __future__ import annotations
 

@@ -48,8 +48,8 @@ def cache_folder() -> Path:
 
 
 def problem() -> str | None:
-    """Why real Kafka cannot be run here, as far as can be told without fetching anything; None
-    where nothing is known to stand against it."""
+    """Why real Kafka cannot be run here, as far as is known before anything is fetched; None if nothing is known to
+    prevent it."""
     try:
         java_command()
         if not all(_is_whole(role) for role in Role):
@@ -121,5 +121,5 @@ def _fetch(role: Role) -> None:
         try:
             jars.rename(folder / role)
         except OSError:
-            if not _is_whole(role):  # else somebody else was first
+            if not _is_whole(role):  # else another process was first
                 raise

@@ -60,11 +60,11 @@ class Ensemble(ABC, Generic[N]):
         return {name: node.standing_now() for name, node in self.servers.items()}
 
     def leader_now(self) -> str | None:
-        """Who leads a majority right now; None during an election. Waits as `standings_now`."""
+        """The node that leads a majority now; None during an election. Waits as `standings_now`."""
         return self._leader_of(self.standings_now())
 
     def _leader_of(self, standings: dict[str, Standing]) -> str | None:
-        """Two may say that they lead, for a moment, when one was paused: then nobody is named."""
+        """None while two nodes claim to lead, as may happen for a moment after one was paused."""
         leaders = [name for name, standing in standings.items() if standing.leads]
         serving = sum(standing.mode is not None for standing in standings.values())
         return leaders[0] if len(leaders) == 1 and 2 * serving > len(self.servers) else None
@@ -138,7 +138,7 @@ class Ensemble(ABC, Generic[N]):
         return self.future(self._standings(), "the standings of the ensemble")
 
     def leader(self, timeout_s: float = START_TIMEOUT_S) -> Future[str]:
-        """Who leads a majority, once somebody does. Fails with EmbeddedServerError."""
+        """The leader, as soon as there is one. Fails with EmbeddedServerError."""
         return self.future(self._leader(timeout_s), "a leader of the ensemble")
 
     def serving(self, name: str, timeout_s: float = START_TIMEOUT_S) -> Future[None]:

@@ -51,7 +51,7 @@ def live_environment(
     """An environment on a live kernel, its sessions recorded to `sink`.
 
     `host`: the name that goes into consumer ids; left out, the machine's. `operations`: `all` or
-    `counts` (`world.zk.recording_factory`). `factory`: from `live_factory`, for who wants to hold it.
+    `counts` (`world.zk.recording_factory`). `factory`: from `live_factory`, if the caller needs it.
     """
     kernel = live.kernel
     recorder = Recorder(actor, kernel, sink, next_n=next_n)

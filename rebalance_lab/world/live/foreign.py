@@ -1,5 +1,5 @@
-"""A ZooKeeper that somebody else runs: reached by its connect string, its transaction logs read where
-they lie. A trial has a znode of its own there, below which it is alone."""
+"""A ZooKeeper that the lab did not start. It is reached by its connect string, and its transaction logs are read in
+their folders. Each trial uses a znode of its own there as chroot."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class _Client(KazooClient):  # type: ignore[misc]  # kazoo has no types
 
 
 def _granted_by(server: Server, asked_ms: int) -> int:
-    """Open a session and close it. Raises OSError: nobody listens, or it serves nobody."""
+    """Open a session and close it. Raises OSError if no server listens there, or if it does not serve."""
     with socket.create_connection((server.host, server.port), timeout=_TIMEOUT_S) as connection:
         connection.sendall(codec.encode_connect(Connect(0, asked_ms, 0)))
         answer = connection.makefile("rb")
@@ -157,15 +157,15 @@ def _granted_by(server: Server, asked_ms: int) -> int:
 
 
 class ChrootLog:
-    """What a log holds of one znode's subtree, with paths as its sessions see them. Sessions and refused
-    writes have no path: all of them are passed on that begin after this log was opened. Of all else only the
-    zxid is passed on (OTHER), so that the history can tell it from a record that was lost."""
+    """The records of a log below one znode, with paths as sessions with that chroot see them. Sessions and refused
+    writes have no path; those of sessions that begin after this log was opened are passed on. Of all other records only
+    the zxid is passed on (OTHER), so that the history can distinguish them from lost ones."""
 
     def __init__(self, log: EnsembleLog, chroot: str) -> None:
         self._log = log
         self._chroot = chroot
         self._sessions: dict[int, None] = {}
-        log.poll()  # what was before is nobody's here
+        log.poll()  # earlier records belong to no session of this trial
 
     def poll(self) -> list[Transaction]:
         """See `EnsembleLog.poll`."""

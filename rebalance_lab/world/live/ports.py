@@ -1,4 +1,4 @@
-"""Ports that stay ours, also while the server they belong to is down."""
+"""Ports that stay reserved while the server that uses them is down."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ HOST = "127.0.0.1"
 class ReservedPort:
     """A free port of 127.0.0.1, kept until `close`.
 
-    A socket that is bound, but never listens, keeps Linux from giving the port to anybody who
-    asks for any port, to listen or to connect from. With SO_REUSEADDR on both sides, as Java
-    sets it on Linux, the server that the port is for may bind it all the same. So there is no
-    race for it, neither at the start nor when the server is started again.
+    A socket that is bound but never listens keeps Linux from giving the port to another process that asks for any port,
+    to listen or to connect from. The server that it is reserved for can still bind it, because both sockets have
+    SO_REUSEADDR, which Java sets on Linux. So no other process can take the port before the server starts, or while it
+    is started again.
     """
 
     def __init__(self) -> None:

@@ -22,8 +22,8 @@ _BACKLOG = 1024
 class ProxyCounters:
     """Totals since the proxy began: the proof that a fault took effect.
 
-    `refused`: connections turned away while it was held; `unanswered`: that came while it hung,
-    or was silent in a direction; `stuck_*`: bytes that met a silent direction.
+    `refused`: connections that were reset while it was held; `unanswered`: those that came while it hung or was silent
+    in a direction; `stuck_*`: bytes that were held back in a silent direction.
     """
 
     connections: int = 0
@@ -40,8 +40,8 @@ class ProxyCounters:
 class TcpProxy:
     """Listens on a free port of 127.0.0.1 and passes bytes on, on the loop of the live kernel.
 
-    To the client it passes whole frames of ZooKeeper's protocol, so that it can tell a reply
-    from a ping or a watch event. Four-letter words are answered without frames: ask the server.
+    It passes whole frames of ZooKeeper's protocol to the client, so that it can distinguish a reply from a ping or a
+    watch event. Four-letter words do not work through it, as their answers have no frames: ask the server.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, target_host: str, target_port: int) -> None:
@@ -106,9 +106,9 @@ class TcpProxy:
             self._let_in(client)
 
     def silence(self, *, to_server: bool = True, to_client: bool = True) -> None:
-        """From now on nothing passes in these directions, as when a network drops it: what is
-        sent does not arrive, nor does the end of a connection, and nobody gets an error. New
-        connections get no answer while either direction is silent, as a handshake needs both.
+        """From now on nothing passes in these directions, as when a network drops packets: neither data nor the end of
+        a connection arrives, and neither side gets an error. New connections get no answer while either direction is
+        silent, because a handshake needs both.
 
         A direction that is not named is open again (see `heal`).
         """

@@ -165,7 +165,7 @@ class Connection:
         return self.proxy.silent_to_client or self._lost_to_client.since_us is not None
 
     def side_lost(self, side: _Side) -> None:
-        """One socket has ended. The other side is told, unless that news is withheld as data is."""
+        """One socket has ended. The other one is closed, unless its direction is silent: then it is closed later."""
         both = self._to_client.gone and self._to_server.gone
         if not both and side is self._to_client and self._withheld_to_server:
             self._lost_to_server.add(self._clock.now_us())

@@ -1,10 +1,9 @@
-"""A follower that lags, without root: a proxy in front of what its leader commits.
+"""A follower that lags, made by a proxy between it and its leader, which needs no root.
 
-The configuration of a node that may lag names the quorum ports of the others through proxies
-here. Of what a leader sends they hold back the commits, and the answers to sync that stand in
-order with them. Proposals pass, so that the follower logs and acknowledges in time; so do pings
-and the answers that let a session move there: its sessions live on, whatever the delay. While a
-follower is being brought up to date nothing is held back.
+The configuration of a node that may lag names proxies here instead of the other nodes' quorum ports. Of what a leader
+sends, a proxy delays the commits, and the answers to sync, which are ordered with them. Proposals pass, so the follower
+logs and acknowledges in time. Pings pass, and so do the answers that let a session move to the follower, so its
+sessions live on, whatever the delay. Nothing is delayed while a follower is being brought up to date.
 """
 
 from __future__ import annotations
@@ -51,10 +50,9 @@ class LagSeen:
 class QuorumLag:
     """The proxies of an ensemble, on a loop and a thread of their own.
 
-    Not on the loop of the trial: nodes join their ensemble while whoever started it waits for
-    that, and a trial that computes for a second must not make a follower lag or its ensemble
-    fall apart. All state belongs to that thread; the methods here hand their work over to it
-    and wait for the answer.
+    They do not use the trial's loop, for two reasons: nodes join their ensemble while the caller that started it
+    blocks, and a trial that computes for a second must not delay a follower or break its ensemble. All state belongs to
+    that thread. The methods pass their work to it and wait for the answer.
     """
 
     def __init__(self) -> None:
@@ -103,8 +101,8 @@ class QuorumLag:
         return forwarded
 
     def refuse(self, name: str, *, refused: bool) -> None:
-        """Whether what node `name` connects anew is ended at once. What it has already stays: who is
-        cut off hears nothing, and nobody is told."""
+        """Whether new connections of node `name` are ended at once. Those that it has stay open, as they do for a node
+        that is cut off."""
         self._ask(self._refuse(name, refused))
 
     async def _refuse(self, name: str, refused: bool) -> None:
@@ -161,7 +159,7 @@ async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host
             both.create_task(_pump(reader, onward))
             both.create_task(_pump(back, writer))
     except* OSError:
-        pass  # nobody listens there, or it has gone: who connected here sees the same
+        pass  # no server listens there, or it has ended: the connection here is closed, too
     finally:
         writer.transport.abort()
         if onward is not None:
@@ -177,7 +175,7 @@ async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 
 class _Follower:
-    """A node that may lag, and its connections to whoever leads."""
+    """A node that may lag, and its connections to leaders."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -236,7 +234,7 @@ class _Connection:
                     task.cancel()
                 await asyncio.gather(*both, return_exceptions=True)
         except OSError:
-            pass  # nobody leads there: the follower looks elsewhere
+            pass  # the node there does not lead: the follower tries another
         finally:
             if self._timer is not None:
                 self._timer.cancel()
@@ -246,9 +244,9 @@ class _Connection:
             self._follower.ended(self)
 
     async def _reach(self, host: str, quorum_port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Connect to the leader, for as long as it takes it to listen: the follower, whom the
-        kernel has let in here already, would take an end for a leader that is gone, while that
-        leader waits for it. Raises OSError."""
+        """Connect to the leader, and try again until it listens. The follower's connection was already accepted here;
+        if it were closed now, the follower would take the leader for dead while the leader waits for it. Raises
+        OSError."""
         async with asyncio.timeout(_CONNECT_TIMEOUT_S):
             while True:
                 try:

@@ -1,4 +1,4 @@
-"""Who a session is, what it lets others do with its znodes, and how it talks to the server."""
+"""Authentication of a session, ACLs of the znodes that it creates, and TLS."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class BadSecurity(ValueError):
 
 
 class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Paths of PEM files. `ca`: who signs servers; `certificate` and `key`: our own, where the server
-    wants one; without `key` the certificate's file holds its key, too. `server_name`: what the
-    server's certificate must name; left out, the host of the connect string."""
+    """Paths of PEM files. `ca`: the authority that signed the server's certificate; `certificate` and `key`: the
+    client's own, if the server requires one; without `key` the certificate's file must hold its key, too.
+    `server_name`: the name in the server's certificate; left out, the host of the connect string."""
 
     ca: str
     certificate: str | None = None
@@ -35,9 +35,9 @@ class Tls(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=True):
-    """`digest`: user:password, by which a session is known. `acl`: what it gives the znodes that it
-    creates: everybody may do all (`open`, as Kafka 0.8 has it); only who created them (`creator`);
-    or everybody may read them besides (`creator-readable`)."""
+    """`digest`: user:password, with which a session authenticates. `acl`: of the znodes that it creates. `open`: all
+    sessions may do everything, as with Kafka 0.8. `creator`: only the user who created them. `creator-readable`: that,
+    and all sessions may read them."""
 
     digest: str | None = None
     acl: Literal["open", "creator", "creator-readable"] = "open"
@@ -55,7 +55,7 @@ class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
 
     @property
     def greeting(self) -> bytes:
-        """What is sent on each new connection, behind the connect request; nothing for nobody."""
+        """The frame sent on each new connection after the connect request; empty without a digest."""
         if self.digest is None:
             return b""
         body = _request_header.pack(XID_AUTH, wire.Auth.type) + wire.Auth(0, "digest", self.digest).serialize()
@@ -80,7 +80,7 @@ class Security(msgspec.Struct, frozen=True, forbid_unknown_fields=True, dict=Tru
         return None if self.tls is None else self.tls.server_name
 
 
-#: As Kafka 0.8: nobody in particular, and everything open.
+#: As with Kafka 0.8: no authentication, open ACLs, no TLS.
 NO_SECURITY = Security()
 
 

@@ -1,7 +1,7 @@
-"""What decides writes: the committed znodes, the sessions, the log.
+"""The state that decides writes: the committed znodes, the sessions, the log.
 
-In a standalone server it is the server's own; in an ensemble it is the leader's, whoever that
-is. A write is decided at one instant: it takes a zxid even when it is refused, and is logged.
+It belongs to the standalone server, or to the current leader of an ensemble. A write is decided at one instant. It
+takes a zxid and is logged even when it is refused.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Outcome(msgspec.Struct, frozen=True):
 class Authority:
     """All writes pass here, one after another.
 
-    `tree` is the committed state; `zxid` the last one taken. `expired` is told of each session
-    that has timed out.
+    `tree` is the committed state; `zxid` the last one taken. `expired` is called with each session that has timed
+    out.
     """
 
     def __init__(

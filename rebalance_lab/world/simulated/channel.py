@@ -1,4 +1,4 @@
-"""Messages from one simulated server to another: in order, a little delayed."""
+"""Messages from one simulated server to another: delayed, and in order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Channel:
         self._timer: Any = None
 
     def lag(self, lag_us: int) -> None:
-        """What was committed waits so long from now, since it came; also what waits already."""
+        """From now commits wait for this long after they came, also those that wait already."""
         self._lag_us = lag_us
         self._let_go()
 

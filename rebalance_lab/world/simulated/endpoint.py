@@ -137,8 +137,8 @@ class Endpoint:
         return self._cut_to_server or self._cut_to_client
 
     def cut_off(self, *, to_server: bool, to_client: bool) -> None:
-        """What is sent these ways gets lost from now; nobody is told. New connections hang: each
-        needs both ways."""
+        """From now what is sent these ways is lost without an error. New connections hang, because each needs both
+        ways."""
         self._cut_to_server |= to_server
         self._cut_to_client |= to_client
         for session, link in tuple(self._links.items()):
@@ -150,7 +150,7 @@ class Endpoint:
                 session.watch_silence(link, self.kernel.now_us() if heard_us is None else heard_us)
 
     def heal(self) -> None:
-        """What was lost is sent again when TCP's timers say so, on connections that still stand."""
+        """Undo `cut_off`: what was lost on connections that are still open is sent again when TCP's timers are due."""
         self._cut_to_server = self._cut_to_client = False
         links, self._cut_links = self._cut_links, []
         for link in links:
@@ -170,7 +170,7 @@ class Endpoint:
             link.to_server(message)
 
     def server_paused(self, server: Server) -> None:
-        """Who is connected to it, or about to be, hears nothing from now."""
+        """From now the sessions that are connected to it, or about to be, hear nothing."""
         for session, link in tuple(self._links.items()):
             if link.server is server and link.open:
                 heard_us = server.client_silent(link)

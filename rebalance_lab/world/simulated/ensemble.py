@@ -63,7 +63,7 @@ class Ensemble:
         #: When, in each half tick, the leader pings its followers.
         self._ping_us = quorum_random.below(self._half_tick_us) if len(names) > 1 else 0
         self._stalled: list[tuple[Server, int, Call]] = []
-        #: Sessions that timed out, or were to be expired, while nobody could decide.
+        #: Sessions that timed out, or were to be expired, while no leader could decide.
         self._overdue: list[ServerSession] = []
         self._doomed: list[ServerSession] = []
         leader = self._leader()
@@ -88,9 +88,8 @@ class Ensemble:
         return self.servers[name]
 
     def lag(self, server: Server, delay_us: int) -> None:
-        """From now what the leader commits waits so long at `server`, since it came; also what
-        waits there already. Raises ValueError: a majority must be on time, because the model's
-        leader waits for no acknowledgement."""
+        """From now commits wait at `server` for this long after they came; those that already wait there, too. Raises
+        ValueError unless a majority has no lag: the model's leader does not wait for acknowledgements."""
         lags_us = self._lags_us | {server.name: delay_us}
         slow = [name for name, lag_us in lags_us.items() if lag_us]
         if delay_us < 0 or len(self.servers) - len(slow) < self.quorum.majority:
@@ -176,7 +175,7 @@ class Ensemble:
             server.attach(link, session)
 
     def _leave(self, session: ServerSession) -> None:
-        """Wherever the session's client was connected, it is so no longer."""
+        """End the session's connection, whichever server has it."""
         if session.link is not None:
             self.servers[session.link.server.name].leave(session)
 
@@ -191,8 +190,8 @@ class Ensemble:
         self._ask(server, partial(self._decide_moved, server, link, session, request, turn))
 
     def _decide_moved(self, server: Server, link: Link, session: ServerSession, request: Request, turn: Turn) -> None:
-        """Decide, unless the session has ended or moved to another connection: then nobody waits,
-        and nothing is done (ZooKeeper's SessionMoved)."""
+        """Decide, unless the session has ended or moved to another connection: then no client waits, and nothing is
+        done (ZooKeeper's SessionMoved)."""
         if session.link is link and session.id in self.authority.sessions.living:
             self._decide(server, session, request, partial(self._take_turn, server, link, session, turn))
 
@@ -218,8 +217,8 @@ class Ensemble:
             server.leave(session)
 
     def expire(self, session: ServerSession) -> None:
-        """Close a session of the servers' own accord. Its server closes the connection in the instant it
-        learns. When nobody can decide, it waits."""
+        """Expire a session at the servers. Its server closes the connection as soon as it learns of it. Without a
+        leader that can decide, the expiry waits."""
         if not self.quorum.decides:
             self._doomed.append(session)
             return
@@ -267,8 +266,8 @@ class Ensemble:
         return partial(server.catch_up, log, len(log), self.authority.zxid)
 
     def told_us(self, server: Server, heard_us: int) -> int:
-        """When the leader is told of a client that `server` heard at `heard_us`: a follower tells it
-        with its answer to the leader's next ping. The way there and back is not counted."""
+        """When the leader learns of a client that `server` heard at `heard_us`: from the follower's answer to the
+        leader's next ping. The latency of both messages is not counted."""
         leader = self.quorum.leader
         if leader is None or server is leader:
             return heard_us

@@ -142,7 +142,7 @@ class Link:
         return self._server_misses is None
 
     def heard_us(self, now_us: int) -> int:
-        """When the client last got something by this connection, or gets what is under way."""
+        """When the client last got something by this connection, or will get what is on its way."""
         return min(self._client_due_us, now_us)
 
     def doubt(self) -> None:
@@ -199,7 +199,7 @@ class Link:
     # -- cuts -------------------------------------------------------------------------------
 
     def withhold(self, *, to_server: bool, to_client: bool) -> None:
-        """From now what is sent these ways gets lost, and nobody is told; TCP keeps it."""
+        """From now what is sent these ways is lost without an error; TCP keeps it to send it again."""
         if to_server and self._server_misses is None:
             self._server_misses = Withheld()
         if to_client and self._client_misses is None:
@@ -237,7 +237,7 @@ class Link:
             self._post_to_client(self._end_at_client, None)
 
     def cut(self) -> None:
-        """Reset: all in flight is lost, both ends learn."""
+        """Reset the connection: messages in flight are lost, and both ends learn of it."""
         if self.open:
             self._change(LinkState.BROKEN)
             self._post_to_server(self._end_at_server, None)

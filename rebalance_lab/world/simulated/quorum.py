@@ -21,7 +21,7 @@ class NoSuchServer(ValueError):
 
 
 class Led(Protocol):
-    """Who is told (`ensemble.Ensemble`)."""
+    """What reacts to changes of the leader (`ensemble.Ensemble`)."""
 
     def led_by(self, leader: Server, followers: list[Server]) -> None:
         """A leader was elected; these follow it, and know nothing of it yet."""
@@ -32,7 +32,7 @@ class Led(Protocol):
         ...
 
     def leaderless(self) -> None:
-        """Nobody leads, until `led_by`."""
+        """There is no leader until `led_by`."""
         ...
 
     def goes_on(self) -> None:
@@ -135,7 +135,7 @@ class Quorum:
             self._lost(server)
 
     def _lost(self, server: Server) -> None:
-        """The others are without a server; it is the one to know last."""
+        """The others go on without a server, which learns of that last."""
         self._followers.pop(server.name, None)
         if server is self.leader or (self.leader is not None and len(self._followers) < self.majority):
             self._leaderless()

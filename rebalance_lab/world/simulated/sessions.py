@@ -32,11 +32,11 @@ Tells = Callable[[int], int]
 
 
 class ServerSession:
-    """What the server knows of a session.
+    """A session at the servers.
 
-    `heard_us`: when its server last heard its client. `told_us`: when the leader was, or will be, told
-    of that; kept only while `expiry` is armed. `expiry`: the armed timer, None while all is well.
-    `loses_reply`: which reply is lost next (see `SimulatedZooKeeper.lose_next_reply`), None for none.
+    `heard_us`: when its server last heard its client. `told_us`: when the leader learned of that, or will; kept only
+    while `expiry` is armed. `expiry`: the armed timer, None while the client is well. `loses_reply`: which reply is
+    lost next (see `SimulatedZooKeeper.lose_next_reply`), None for none.
     """
 
     __slots__ = ("expiry", "heard_us", "id", "link", "loses_reply", "timeout_ms", "told_us")
@@ -58,7 +58,7 @@ class ServerSession:
 
 
 class SessionTable:
-    """All living sessions, and their expiry. `expired` is told of each that has timed out."""
+    """All living sessions, and their expiry. `expired` is called with each that has timed out."""
 
     def __init__(
         self, kernel: Kernel, settings: ServerSettings, random: RandomStream, expired: Callable[[ServerSession], None]
@@ -95,8 +95,8 @@ class SessionTable:
             self.heard_now(session, tells_us)
 
     def silent(self, session: ServerSession, tells_us: Tells, *, mute: bool = False) -> None:
-        """Nothing will come from the client for now: its next ping is due, and will be missed.
-        `mute`: nor does its server tell the leader any more of whom it heard."""
+        """Nothing will come from the client for now: its next ping will be missed. `mute`: its server no longer reports
+        to the leader which clients it heard, either."""
         if session.expiry is None:
             session.heard_us = self.pinged_us(session)
             told_us = tells_us(session.heard_us)
@@ -116,14 +116,14 @@ class SessionTable:
         self._disarm(session)
 
     def expiry_us(self, session: ServerSession) -> int:
-        """When the session expires unless the leader is told of it: ExpiryQueue rounds up to the next
-        tick, a whole one if it falls on one."""
+        """When the session expires unless the leader hears of it: ExpiryQueue rounds up to the next tick, and adds a
+        whole tick to a time that falls on one."""
         due_us = session.told_us + session.timeout_ms * 1000 + self._phase_us
         return (due_us // self._tick_us + 1) * self._tick_us - self._phase_us
 
     def heard_now(self, session: ServerSession, tells_us: Tells = int) -> None:
-        """Its time begins anew, and runs if nothing is to be expected of its client. Without
-        `tells_us` it was the leader that heard."""
+        """Restart its timeout, and arm it if the client will not ping. Without `tells_us` it was the leader that heard
+        the client."""
         self._disarm(session)
         session.heard_us = self._now_us()
         session.told_us = tells_us(session.heard_us)
@@ -139,7 +139,7 @@ class SessionTable:
             session.expiry = None
 
     def overdue(self, session: ServerSession) -> None:
-        """It was due while nobody could end it: it is now, unless something came from its client."""
+        """It expired while no leader could end it: end it now, unless something came from its client."""
         if session.expiry is None and session.id in self.living:
             session.told_us = max(session.told_us, session.heard_us)
             if self.expiry_us(session) <= self._now_us():

@@ -55,9 +55,9 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class NetworkSettings:
-    """`latency_us`: least and most one message takes, one way, both included; each direction of
-    a connection keeps its order. `loss`: chance that a message is lost, which resets its
-    connection with all that is in flight, as TCP tells of loss in no other way."""
+    """`latency_us`: the least and the most that one message takes, one way, both included; each direction of a
+    connection keeps its order. `loss`: the chance that a message is lost, which resets its connection and loses all
+    messages in flight, as TCP reports loss in no other way."""
 
     latency_us: tuple[int, int] = (100, 900)
     loss: float = 0.0

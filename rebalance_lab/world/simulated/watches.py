@@ -1,4 +1,4 @@
-"""The server's watches. A watch belongs to a connection, fires once, and goes with either.
+"""The server's watches. A watch belongs to a connection. It ends when it fires and when the connection ends.
 
 The server has two tables: data (which exists() arms too, on znodes that are not there yet)
 and child. The client has three, see `world.zk.watches`.
@@ -28,7 +28,7 @@ class WatchTable:
         self._paths.setdefault(link, {})[path] = None
 
     def take(self, path: str) -> dict[Link, None]:
-        """Disarm a path; who watched it."""
+        """Disarm a path, and return the connections that watched it."""
         links = self._links.pop(path, None)
         if links is None:
             return {}

@@ -1,4 +1,4 @@
-"""The simulated ZooKeeper: servers, network, and the faults' handles, in one object."""
+"""The simulated ZooKeeper: its servers, its network, and the faults."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SimulatedZooKeeper:
 
     `servers`: their names, in the order of their ids; connect strings name them as hosts
     (`z1:2181,z2:2181`). More than one are an ensemble that has elected its leader already.
-    `plant`: one of `server.PLANTS`, or None in earnest.
+    `plant`: one of `server.PLANTS`, or None for no planted bug.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class SimulatedZooKeeper:
         return SimulatedFactory(self._endpoints[process])
 
     def on_transaction(self, listener: Callable[[Transaction], None]) -> None:
-        """Tell `listener` each transaction when it is logged, before anyone learns of it."""
+        """Call `listener` with each transaction when it is logged, before any client learns of it."""
         self._ensemble.authority.listeners.append(listener)
 
     @property
@@ -101,9 +101,8 @@ class SimulatedZooKeeper:
     # -- faults: servers --------------------------------------------------------------------
 
     def lag(self, server: str, delay_us: int) -> None:
-        """What the leader commits is applied at `server` so much later, from now; 0 ends it. Its
-        clients stay connected. No effect while `server` itself leads. Raises NoSuchServer, and
-        ValueError unless a majority is without lag."""
+        """From now `server` applies what the leader commits with this delay; 0 ends that. Its clients stay connected.
+        No effect while `server` itself leads. Raises NoSuchServer, and ValueError unless a majority has no lag."""
         self._ensemble.lag(self._ensemble.server(server), delay_us)
 
     def kill_server(self, server: str) -> None:
@@ -149,8 +148,8 @@ class SimulatedZooKeeper:
         return self._session(session_id).loses_reply is not None
 
     def expire(self, session_id: int) -> None:
-        """Somebody takes the session over on a second connection and closes it, though its client
-        lives, as `live.takeover` does. Raises NoSuchSession."""
+        """Close the session on a second connection although its client lives, as `live.takeover` does. Raises
+        NoSuchSession."""
         self._ensemble.take_over(self._session(session_id))
 
     def hold_connections(self, process: Process) -> None:
@@ -163,15 +162,14 @@ class SimulatedZooKeeper:
         self._endpoint(process).release()
 
     def cut(self, process: Process, *, to_server: bool, to_client: bool) -> None:
-        """The network between `process` and all servers loses what is sent these ways, and tells
-        nobody: the client gives a connection up when it has heard nothing for two thirds of the
-        session timeout, the servers expire the session. New connections hang, whichever way is
-        cut. More than one cut add up."""
+        """The network between `process` and all servers loses what is sent these ways, without an error: the client
+        gives a connection up when it has heard nothing for two thirds of the session timeout, and the servers expire
+        the session. New connections hang, whichever way is cut. Several cuts add up."""
         self._endpoint(process).cut_off(to_server=to_server, to_client=to_client)
 
     def heal(self, process: Process) -> None:
-        """Undo `cut`: as TCP does, what was lost on connections that still stand is sent again
-        after up to as long as it was lost for, and arrives; connection attempts likewise."""
+        """Undo `cut`. As with TCP, what was lost on connections that are still open is sent again, after at most as
+        long as the cut lasted; so are connection attempts."""
         self._endpoint(process).heal()
 
     def _session(self, session_id: int) -> ServerSession:

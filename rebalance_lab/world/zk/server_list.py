@@ -1,4 +1,4 @@
-"""Which server a session tries next, and how long it waits before it does, in both worlds.
+"""Which server a session tries next, and how long it waits first, in both worlds.
 
 Source: StaticHostProvider.next(1000) and the random wait of ClientCnxn (in run of 3.4.6, in
 startConnect of 3.9.3); the waits are the same in ZooKeeper 3.4.6 and 3.9.3. When the connect timeout
@@ -16,12 +16,11 @@ ServerT = TypeVar("ServerT")
 
 @dataclass(frozen=True, slots=True)
 class ConnectWaits:
-    """The two waits of a connection attempt; where both apply they add up.
+    """The two waits of a connection attempt. If both apply they add up.
 
-    `random_us`: a random time below this, once any connection was opened (`isFirstConnect`).
-    `round_us`: the full time when the cursor returns to the server that served last (before any
-    did: to the first one), so that a session does not spin. With one server that is every attempt
-    but the first: a reconnect takes 1 to 2 s.
+    `random_us`: a random time below this, after any connection was opened (`isFirstConnect`). `round_us`: this time,
+    when the cursor returns to the server that served last, or to the first one if none did. With one server that is
+    every attempt but the first, so a reconnect takes 1 to 2 s.
     """
 
     random_us: int = 1_000_000
@@ -34,8 +33,8 @@ JAVA_WAITS = ConnectWaits()
 class ServerList(Generic[ServerT]):
     """The servers of one session, in the order it tries them, and a cursor on them.
 
-    `servers`: in that order; whoever makes this has shuffled them, as Java does. `below`: draws a
-    number from 0 to below the given limit.
+    `servers`: in that order; the caller has shuffled them, as Java does. `below`: draws a number from 0 to below the
+    given limit.
     """
 
     __slots__ = ("_below", "_current", "_got_through", "_last", "_waits", "servers")

@@ -14,9 +14,9 @@ SET_WATCHES_LIMIT_BYTES = 128 * 1024
 
 
 class ClientWatches:
-    """Watch futures by what they wait for: `data` and `child` by a read of theirs, `exist` for the creation of a
-    znode that was not there. One future serves all who watch the same thing. Paths are the client's own: a chroot
-    is not in them. `owner`: whose watches they are, for reports."""
+    """Watch futures by path. `data` and `child` were set by reads of a znode's data and children, `exist` by an
+    exists() that found no znode. All reads that watch the same thing share one future. Paths are without the chroot.
+    `owner`: the process, for reports."""
 
     __slots__ = ("_owner", "child", "data", "exist")
 

@@ -112,7 +112,7 @@ class ContainerNode:
         def start() -> None:
             if own.exit_code is None:
                 raise TrialError(f"{self.actor}: {own.container.name} runs; kill it before it is started again")
-            own.start_again()
+            own.launch()
 
         shown = await self._done(start, RunState.ALIVE, "running again")
         self.host.may_end = False
