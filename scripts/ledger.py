@@ -18,8 +18,7 @@ from pathlib import Path
 
 from rebalance_lab.analysis.claims import sort
 from rebalance_lab.analysis.results import Verdict
-from rebalance_lab.cli.analysing import analysed
-from rebalance_lab.cli.claims import seen
+from rebalance_lab.cli.claims import analysed, seen
 from rebalance_lab.history.files import HistoryError, Trial, read_trial, replay_command, trial_folders
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import REAL, Plan

@@ -31,7 +31,7 @@ from rebalance_lab.analysis.results import (
 )
 from rebalance_lab.analysis.store import Store, read_store
 from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
-from rebalance_lab.analysis.tables.cost_fits import cost_fits
+from rebalance_lab.analysis.tables.fits import cost_fits
 from rebalance_lab.analysis.tables.readings import reading_rows, readings_table
 from rebalance_lab.analysis.tables.scenario_summaries import scenario_summaries
 from rebalance_lab.analysis.tables.trial_results import (

@@ -1,19 +1,24 @@
-"""A Spark of one's own: local, quiet, on the loopback interface only, gone at the end.
+"""A local, quiet Spark session of our own, on the loopback interface only; it leaves nothing behind.
 
-Nothing leaves the machine and nothing is fetched: it works with the network off. What the
-environment says of other Sparks (SPARK_HOME, a Connect server, submit arguments) is ignored:
-the same command gives the same answer on every machine. With a `master` the driver is as quiet,
-and its tasks run on that cluster.
+It sends nothing over the network and fetches nothing, so it works offline. Settings of the environment for other Sparks
+(SPARK_HOME, a Connect server, submit arguments) are ignored, so that a command gives the same answer on every machine.
+With a `master` the driver is as quiet, and its tasks run on that cluster.
+
+Everything is written to a folder, which is removed at the end; if the process was killed, by the next one. A folder
+belongs to the process that holds the lock on its file `lock`. Linux releases the lock when that process ends, however
+it ends: a folder whose lock can be taken has no owner any more.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -28,7 +33,67 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from rebalance_lab.analysis.errors import SparkStartError
-from rebalance_lab.analysis.scratch import Scratch
+
+PREFIX = "rebalance-lab-spark-"
+
+#: A folder in the making has another name, so that nobody finds it before its lock is taken.
+_UNBORN = f".{PREFIX}"
+_LOCK = "lock"
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """`lock`: the open descriptor of the lock's file."""
+
+    folder: Path
+    lock: int
+
+    @classmethod
+    def make(cls) -> Scratch:
+        """A new folder in the system's place for temporary ones; those of the dead there are
+        removed first."""
+        place = Path(tempfile.gettempdir())
+        _remove_orphans(place)
+        unborn = Path(tempfile.mkdtemp(prefix=_UNBORN, dir=place))
+        lock = os.open(unborn / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        folder = unborn.with_name(unborn.name.removeprefix("."))
+        unborn.rename(folder)
+        return cls(folder, lock)
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it, then let go of it."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.close(self.lock)
+
+
+def _remove_orphans(place: Path) -> None:
+    for folder in place.glob(f"{PREFIX}*"):
+        with _dead(folder) as orphan:
+            if orphan:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def _dead(folder: Path) -> Iterator[bool]:
+    """Whether nobody holds the folder. Not another user's, nor one that has no lock at all."""
+    try:
+        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        yield False
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        yield False
+    else:
+        yield True
+    finally:
+        os.close(lock)
+
+
+# -- Spark ----------------------------------------------------------------------------------------
+
 
 #: Spark 4 does not start on less.
 MINIMUM_JAVA = 17

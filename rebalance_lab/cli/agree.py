@@ -17,7 +17,7 @@ from rebalance_lab.analysis.agreement.verdicts import (
 )
 from rebalance_lab.cli import agree_samples
 from rebalance_lab.cli.agree_shown import Comparison, shape, show
-from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, UNKNOWN, Failure, spoken, writable_store
+from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, UNKNOWN, Failure, must_be_writable, spoken, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     ControlOption,
@@ -25,6 +25,7 @@ from rebalance_lab.cli.options import (
     Members,
     MembersOption,
     Rules,
+    ScenarioArgument,
     SetOption,
     StoreOption,
     TrialRulesOption,
@@ -46,7 +47,7 @@ PICTURES = (".svg", ".html")
 
 
 def agree(
-    scenario: Annotated[str, typer.Argument(help="A scenario; `scenarios` lists them.", metavar="SCENARIO")],
+    scenario: ScenarioArgument,
     *,
     live: Annotated[int, typer.Option("--live", help="Live trials, including those in the store.", min=1)] = 30,
     simulated: Annotated[int, typer.Option("--simulated", help="Simulated trials, with seeds 1 to N.", min=1)] = 1000,
@@ -80,7 +81,7 @@ def agree(
         plans = live_plans(scenario, rules, members, control, values)
         writable_store(store)
         if out is not None:
-            _writable(out)
+            must_be_writable(out.parent, f"--out {out}", "another file")
         found = [compared(world, plan, live, simulated, store, processes) for world, plan in plans.items()]
     for comparison in found:
         if as_json:
@@ -123,17 +124,6 @@ def compared(world: Live, plan: Plan, live: int, simulated: int, store: Path, pr
     return Comparison(
         sample, beside, beside_slowed(rows, compare(sample.trials, trials, world, plan.parameters)), slowed
     )
-
-
-def _writable(out: Path) -> None:
-    """Raises Failure, before anything is run, if a picture cannot be written there."""
-    probe = out.with_name(f".{out.name}.writable")
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise Failure(f"cannot write --out {out}: {error.strerror}; choose another file") from error
 
 
 def _draw(found: list[Comparison], out: Path) -> None:

@@ -11,7 +11,7 @@ from rebalance_lab.analysis.agreement.measures import Measured, Unit
 from rebalance_lab.analysis.agreement.statistics import LEAST_TRIALS, QUANTILES, TOLERATED
 from rebalance_lab.analysis.agreement.verdicts import Agreement, Compared, Sample, overall
 from rebalance_lab.cli.agree_samples import LiveSample
-from rebalance_lab.cli.terminal import answer, say, styled, table
+from rebalance_lab.cli.terminal import answer, say, styled, table, whole
 from rebalance_lab.trials.plan import Plan, run_command
 
 #: Shorter times are shown in milliseconds.
@@ -40,7 +40,6 @@ class Comparison:
 
 def show(comparison: Comparison) -> None:
     """One comparison on the terminal. It fits 80 columns."""
-    console = answer()
     say(f"[bold]{comparison.title}[/]")
     for name, trials in (("live", comparison.live.trials), ("simulated", comparison.simulated)):
         say(sample_line(trials), lead=f"{name:9} ", markup=False)
@@ -51,14 +50,12 @@ def show(comparison: Comparison) -> None:
             for row in told
         ]
         columns = ("measure", "live", "simulated", "verdict")
-        console.print(table("", columns, shown, numbers=("live", "simulated")))
+        answer().print(table("", columns, shown, numbers=("live", "simulated")))
         say("Numbers are the 5 %, 50 % and 95 % quantiles of each sample.")
     _show_reasons(comparison.rows)
     for failed in comparison.live.failed:
         why = failed.why.splitlines()[0]
-        console.print(
-            f"failed: seed {failed.plan.seed}: {why}: {run_command(failed.plan)}", soft_wrap=True, markup=False
-        )
+        whole(f"failed: seed {failed.plan.seed}: {why}: {run_command(failed.plan)}")
     say(styled(overall(comparison.rows)), lead="verdict  ")
 
 

@@ -15,17 +15,15 @@ import typer
 from rebalance_lab.analysis.claims import NOT_RUN, claim_status
 from rebalance_lab.analysis.results import Analysis
 from rebalance_lab.checks.model import Outcome
-from rebalance_lab.cli.analysing import analysed
-from rebalance_lab.cli.claims import show
-from rebalance_lab.cli.event_lines import id_text
+from rebalance_lab.cli.claims import analysed, show
+from rebalance_lab.cli.events import id_text
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
-from rebalance_lab.cli.results import with_actors
-from rebalance_lab.cli.terminal import answer, progress, say, watched
+from rebalance_lab.cli.terminal import progress, say, watched, whole
 from rebalance_lab.history.files import Trial, replay_command
 from rebalance_lab.report import shown_trials, write
 from rebalance_lab.report.findings import is_statement
-from rebalance_lab.report.text import count
+from rebalance_lab.report.text import count, without_ids
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 
@@ -168,10 +166,10 @@ def verdicts(demo: Demo) -> None:
     readings = [verdict for verdict in analysis.verdicts if verdict.claim in CLAIMS]
     show(analysis.verdicts)
     show_witnesses(analysis, demo.store)
-    answer().print(f"\nThe picture: {page.resolve()}", soft_wrap=True, markup=False)
+    whole(f"\nThe picture: {page.resolve()}")
     if shutil.which("rebalance-lab") is None:
         activate = shlex.quote(str(Path(sys.executable).with_name("activate")))
-        answer().print(f"To have the command rebalance-lab: source {activate}", soft_wrap=True, markup=False)
+        whole(f"To have the command rebalance-lab: source {activate}")
     # Real members do not run here, so a claim counts as tested if any of its readings was.
     demo.statuses = [claim_status(each for each in readings if each.claim == claim) for claim in CLAIMS]
 
@@ -188,11 +186,11 @@ def show_witnesses(analysis: Analysis, store: Path) -> None:
             continue
         trial = min(found, key=lambda each: (each.seed, each.id))
         say(f"\n[bold]{scenario}[/], live:")
-        answer().print(f"  {replay_command(store / trial.id)}", soft_wrap=True, markup=False)
+        whole(f"  {replay_command(store / trial.id)}")
         for outcome in analysis.outcomes:
             if outcome.trial == trial.id and outcome.outcome == Outcome.VIOLATED and not is_statement(outcome.check):
                 witness = ", ".join(map(id_text, outcome.witness))
-                say(with_actors(f"{outcome.check}: {outcome.why} (events {witness})"), lead="  ", markup=False)
+                say(without_ids(f"{outcome.check}: {outcome.why} (events {witness})"), lead="  ", markup=False)
 
 
 #: Universal claims need five live trials and 200 simulated ones of each reading, Z7c 20 simulated seeds.

@@ -42,14 +42,19 @@ def spoken() -> Iterator[None]:
 
 def writable_store(store: Path) -> Path:
     """The store, created if it does not exist. Raises Failure if it cannot be written to."""
-    probe = store / ".writable"
+    must_be_writable(store, f"to the store {store}", "another with --store")
+    return store
+
+
+def must_be_writable(folder: Path, what: str, instead: str) -> None:
+    """Create the folder if it does not exist. Raises Failure, before anything is run, if it cannot be written to."""
+    probe = folder / ".writable"
     try:
-        store.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         probe.touch()
         probe.unlink()
     except OSError as error:
-        raise Failure(f"cannot write to the store {store}: {error.strerror}; choose another with --store") from error
-    return store
+        raise Failure(f"cannot write {what}: {error.strerror}; choose {instead}") from error
 
 
 def exit_code(statuses: list[str]) -> int:

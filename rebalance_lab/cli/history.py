@@ -9,8 +9,18 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from rebalance_lab.cli.event_lines import FAULT_MARK, RUNNER_MARK, Lines
-from rebalance_lab.cli.event_selection import AROUND, Wanted, around_of, members_of, place_of, words_of
+from rebalance_lab.analysis.results import of_trial, trial_facts
+from rebalance_lab.cli.events import (
+    AROUND,
+    FAULT_MARK,
+    RUNNER_MARK,
+    Lines,
+    Wanted,
+    around_of,
+    members_of,
+    place_of,
+    words_of,
+)
 from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, Failure, spoken
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
 from rebalance_lab.cli.results import title
@@ -159,8 +169,7 @@ def _tell(ours: History, theirs: History, found: Difference | None, context: int
 
 def _unlike(left: Trial, right: Trial) -> str:
     """The settings in which two trials differ; empty if the experiments are the same."""
-    names = ("scenario", "world", "rules", "seed", "control", "plant")
-    pairs = [(name, getattr(left, name), getattr(right, name)) for name in names]
-    settings = sorted(set(left.parameters) | set(right.parameters))
-    pairs += [(name, left.parameters.get(name), right.parameters.get(name)) for name in settings]
-    return ", ".join(f"{name} {ours} and {theirs}" for name, ours, theirs in pairs if ours != theirs)
+    ours, theirs = (trial_facts(trial) for trial in (left, right))
+    names = [*of_trial(left), *sorted(left.parameters.keys() | right.parameters.keys())]
+    pairs = [(name, ours.get(name), theirs.get(name)) for name in names if name != "trial"]
+    return ", ".join(f"{name} {one} and {other}" for name, one, other in pairs if one != other)

@@ -60,6 +60,7 @@ SetOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 ZooKeeperOption = Annotated[str, typer.Option("--zookeeper", help="A ZooKeeper.", metavar="HOST:PORT")]
 
+ScenarioArgument = Annotated[str, typer.Argument(help="A scenario; `scenarios` lists them.", metavar="SCENARIO")]
 TrialArgument = Annotated[str, typer.Argument(help="A trial's folder, or its name in the store.", metavar="TRIAL")]
 
 DEFAULT_STORE = Path("trials")

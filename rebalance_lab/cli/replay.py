@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from rebalance_lab.checks import judge
-from rebalance_lab.cli.event_lines import Lines, id_text, printable
-from rebalance_lab.cli.event_selection import event_id_of, index_of
+from rebalance_lab.cli.events import Lines, event_id_of, id_text, index_of, printable
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.history import head, put
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rebalance_lab.analysis.claims import statuses
-from rebalance_lab.cli.analysing import analysed
+from rebalance_lab.cli.claims import analysed
 from rebalance_lab.cli.failures import Failure, exit_code, spoken
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption, trial_folder
 from rebalance_lab.cli.terminal import say

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import Outcome
-from rebalance_lab.cli.terminal import answer, say, styled
+from rebalance_lab.cli.terminal import say, styled, whole
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.files import Trial, replay_command
+from rebalance_lab.report.text import without_ids
 from rebalance_lab.trials.api import TrialResult
-
-#: `<group>_host-<actor>-<ms>-<8 hex>`: see `zkconsumer.identifiers`.
-_CONSUMER_ID = re.compile(r"[^\s,]+_host-(m\d+)-\d{13}-[0-9a-f]{1,8}")
 
 #: Groups of findings that are shown with their reasons, in this order.
 DIFFERS = "Not as expected"
@@ -67,16 +64,15 @@ def show(result: TrialResult) -> None:
             _show_finding(result, name, expected[name] if heading == DIFFERS else None)
     for why, names in _doubts(result).items():
         say(", ".join(names), lead=f"{styled(Outcome.UNKNOWN)}  ")
-        say(with_actors(why), lead="         ", markup=False)
+        say(without_ids(why), lead="         ", markup=False)
     clean = [name for name, each in result.findings.items() if each.outcome == Outcome.CLEAN and not shown[name]]
     say(", ".join(clean) or "none", lead=f"{styled(Outcome.CLEAN)}    ")
     if unused := [name for name in CHECKS if name not in result.findings]:
         say(f"{', '.join(unused)} (nothing in this trial for them to judge)", lead="n/a      ")
     say(styled(result.status), lead="status   ")
-    console = answer()
-    console.print(f"history  sha256 {result.trial.history_sha256}", soft_wrap=True)
-    console.print(f"trial    {result.folder}", soft_wrap=True, markup=False)
-    console.print(f"again    {replay_command(result.folder)}", soft_wrap=True, markup=False)
+    whole(f"history  sha256 {result.trial.history_sha256}")
+    whole(f"trial    {result.folder}")
+    whole(f"again    {replay_command(result.folder)}")
 
 
 def _heading(outcome: Outcome, expected: str | None) -> str | None:
@@ -97,7 +93,7 @@ def _show_finding(result: TrialResult, name: str, expected: str | None) -> None:
     facts = [styled(finding.outcome), *([f"expected {expected}"] if expected else [])]
     facts += [f"longest {seconds(longest)}"] if longest else []
     say(f"{name}: {', '.join(facts)}", lead="  ")
-    say(with_actors(finding.why), lead="    ", markup=False)
+    say(without_ids(finding.why), lead="    ", markup=False)
 
 
 def _doubts(result: TrialResult) -> Mapping[str, list[str]]:
@@ -113,8 +109,3 @@ def surprising(result: TrialResult) -> list[str]:
     """Checks whose outcome the scenario rules out, in the order of CHECKS."""
     expected = result.expected
     return [name for name, each in result.findings.items() if _heading(each.outcome, expected.get(name)) == DIFFERS]
-
-
-def with_actors(text: str) -> str:
-    """The text with each consumer id that the lab made replaced by the short name in it: m1, m2, …"""
-    return _CONSUMER_ID.sub(r"\1", text)

@@ -14,6 +14,7 @@ from rebalance_lab.cli.options import (
     JsonOption,
     Members,
     MembersOption,
+    ScenarioArgument,
     SetOption,
     StoreOption,
     TrialRulesOption,
@@ -30,7 +31,7 @@ log = structlog.get_logger()
 
 
 def run(
-    scenario: Annotated[str, typer.Argument(help="A scenario; `scenarios` lists them.", metavar="SCENARIO")],
+    scenario: ScenarioArgument,
     *,
     world: WorldOption = World.simulated,
     rules: TrialRulesOption = None,

@@ -8,9 +8,10 @@ import typer
 
 from rebalance_lab.cli.failures import spoken, writable_store
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
-from rebalance_lab.cli.results import title, with_actors
-from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled
+from rebalance_lab.cli.results import title
+from rebalance_lab.cli.terminal import print_json, progress, say, styled, whole
 from rebalance_lab.history.files import replay_command
+from rebalance_lab.report.text import without_ids
 from rebalance_lab.trials.shrink import RUNS_LIMIT, Shrunk
 from rebalance_lab.trials.shrink import shrink as smallest
 
@@ -67,10 +68,9 @@ def _show(found: Shrunk) -> None:
     say(f"[bold]{title(found.before)}[/]")
     say(found.before.id, lead="from     ", markup=False)
     say(f"{found.target.check} {styled(found.target.outcome)}{surprise}", lead="finding  ")
-    say(with_actors(found.result.findings[found.target.check].why), lead="why      ", markup=False)
+    say(without_ids(found.result.findings[found.target.check].why), lead="why      ", markup=False)
     say(f"{found.events[0]} before, {found.events[1]} now, after {found.runs} runs", lead="events   ")
     say(", ".join(found.changes) or "none: no smaller trial shows the finding", lead="changes  ", markup=False)
-    console = answer()
-    console.print(f"trial    {found.result.folder}", soft_wrap=True, markup=False)
-    console.print(f"command  {found.command}", soft_wrap=True, markup=False)
-    console.print(f"again    {replay_command(found.result.folder)}", soft_wrap=True, markup=False)
+    whole(f"trial    {found.result.folder}")
+    whole(f"command  {found.command}")
+    whole(f"again    {replay_command(found.result.folder)}")

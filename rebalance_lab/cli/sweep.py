@@ -21,6 +21,7 @@ from rebalance_lab.cli.options import (
     JsonOption,
     Members,
     MembersOption,
+    ScenarioArgument,
     StoreOption,
     TrialRulesOption,
     World,
@@ -29,7 +30,7 @@ from rebalance_lab.cli.options import (
     rules_of,
 )
 from rebalance_lab.cli.results import shape, surprising
-from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled, table, watched
+from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled, table, watched, whole
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.files import Trial, replay_command
 from rebalance_lab.trials import api
@@ -42,7 +43,7 @@ UNKNOWN_LISTED_LIMIT = 5
 
 
 def sweep(
-    scenario: Annotated[str, typer.Argument(help="A scenario; `scenarios` lists them.", metavar="SCENARIO")],
+    scenario: ScenarioArgument,
     *,
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Values of a setting; plant=NAME plants a bug.", metavar="K=A,B,C")
@@ -112,7 +113,7 @@ def _show(scenario: str, keys: list[str], plans: list[Plan], results: list[api.T
     for values, group in groups.items():
         if keys:
             chosen = ", ".join(f"{key}={value}" for key, value in zip(keys, values, strict=True))
-            console.print(f"\n{chosen}", style="bold", soft_wrap=True, markup=False)
+            whole(f"\n{chosen}", style="bold")
         _show_group(group, console)
     tally = Counter(result.status for result in results)
     told = [f"{count} {styled(status)}" for status, count in sorted(tally.items())]
@@ -147,21 +148,19 @@ def _name_odd(keys: list[str], results: list[api.TrialResult], console: Console)
     for result in [*surprises, *unknown[:UNKNOWN_LISTED_LIMIT]]:
         found = ", ".join(f"{name} {result.findings[name].outcome}" for name in surprising(result))
         which = _which(keys, result.trial) + (f" ({found})" if found else "")
-        told = f"{result.status}: {which}: {replay_command(result.folder)}"
-        console.print(told, soft_wrap=True, markup=False)
+        whole(f"{result.status}: {which}: {replay_command(result.folder)}", console)
     if len(unknown) > UNKNOWN_LISTED_LIMIT:
         console.print(f"… and {len(unknown) - UNKNOWN_LISTED_LIMIT} more that are unknown")
     shrinkable = next((each for each in surprises if each.trial.world == World.simulated), None)
     if shrinkable is not None:
-        console.print(f"to make it smaller: {shrink_command(shrinkable.folder)}", soft_wrap=True, markup=False)
+        whole(f"to make it smaller: {shrink_command(shrinkable.folder)}", console)
 
 
 def _name_failed(keys: list[str], failed: list[api.FailedTrial], store: Path, console: Console) -> None:
     """Name every trial that did not complete, with the command that runs it."""
     for each in sorted(failed, key=lambda one: (one.plan.trial_id.replace(f"-s{one.plan.seed}", ""), one.plan.seed)):
         why = each.why.splitlines()[0]
-        told = f"failed: {_which(keys, each.plan)}: {why}: {run_command(each.plan, store)}"
-        console.print(told, soft_wrap=True, markup=False)
+        whole(f"failed: {_which(keys, each.plan)}: {why}: {run_command(each.plan, store)}", console)
 
 
 def _which(keys: list[str], of: Plan | Trial) -> str:

@@ -51,8 +51,13 @@ def _answer(width_else: int) -> Console:
 
 
 def answer() -> Console:
-    """Stdout, for tables, and with `soft_wrap` for lines that must stay whole: commands and paths."""
+    """Stdout, for tables."""
     return _answer(TABLE_WIDTH)
+
+
+def whole(text: str, console: Console | None = None, *, style: str | None = None) -> None:
+    """Print a line that must stay whole, as commands and paths must, on stdout or on `console`."""
+    (console or answer()).print(text, style=style, soft_wrap=True, markup=False)
 
 
 def say(text: str, *, lead: str = "", markup: bool = True) -> None:

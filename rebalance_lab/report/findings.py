@@ -1,12 +1,17 @@
-"""The checks of one trial: anomalies and statements apart, each with the expectation."""
+"""What the checks found, as pages show it: of one trial, of all trials of a kind, and as verdicts.
+
+Verdict and status are shown together, because *as expected* alone says nothing about the claim: a refuted claim can be
+as expected, too. The colour is that of the verdict; only a surprise has its own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.analysis.ledger import constructed
-from rebalance_lab.analysis.results import TrialOutcome
+from rebalance_lab.analysis.results import Analysis, TrialOutcome, Verdict
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import About, Outcome
 from rebalance_lab.history.files import Trial
@@ -77,3 +82,152 @@ def _expected(trial: Trial) -> Mapping[str, Outcome | None]:
         return expectation(trial)
     except PlanError:
         return {}
+
+
+# -- verdicts -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """`kind`: the end of its CSS class (`chip-refuted`); `text`: `refuted, as expected`."""
+
+    kind: str
+    text: str
+
+
+def badge(verdict: Verdict) -> Badge:
+    """The badge of a verdict, the same wherever a page names it."""
+    came, status = verdict.verdict, verdict.status
+    if not verdict.counts:
+        return Badge("by-construction", f"{came}, by construction")
+    kind = came if status == "as expected" else status
+    text = came if came == status else f"{came}, {'a surprise' if status == 'surprise' else status}"
+    return Badge(kind.replace(" ", "-"), text)
+
+
+# -- surprises: people look at these first --------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Surprise:
+    """Trials of one kind with the same unexpected outcome of one check. `first`: the trial that is named, with its
+    `finding`. `trials`: their number. `replay`: the first one's command."""
+
+    first: Trial
+    finding: Finding
+    trials: int
+    replay: str
+
+    @property
+    def kind(self) -> str:
+        """Rules, world and role, as in the other tables."""
+        world = "simulated" if self.first.world == "simulated" else "live"
+        role = ["control"] if self.first.control else []
+        return ", ".join([*role, world, self.first.rules])
+
+
+def surprises_of(analysis: Analysis, replay: Callable[[str], str]) -> tuple[Surprise, ...]:
+    """The surprises of a store, by scenario. Trials with a planted bug are meant to surprise and are left out.
+    `replay`: returns the command for a trial."""
+    outcomes: dict[str, list[TrialOutcome]] = {}
+    for each in analysis.outcomes:
+        outcomes.setdefault(each.trial, []).append(each)
+    found: dict[tuple[object, ...], list[tuple[Trial, Finding]]] = {}
+    for trial in sorted(analysis.trials, key=lambda each: (each.scenario, each.seed, each.id)):
+        if trial.plant is not None:
+            continue
+        for finding in findings_of(trial, outcomes.get(trial.id, [])):
+            if finding.surprising:
+                kind = (trial.scenario, trial.control, trial.world, trial.rules, finding.outcome.check, finding.said)
+                found.setdefault(kind, []).append((trial, finding))
+    return tuple(Surprise(*alike[0], len(alike), replay(alike[0][0].id)) for alike in found.values())
+
+
+# -- the outcomes of all trials, counted ----------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """One check over the trials of a kind: the number of each outcome, and the range of the longest (µs).
+    `by_construction`: these members were built from what it tests, so clean is no evidence."""
+
+    check: str
+    violated: int
+    clean: int
+    unknown: int
+    shortest_us: int
+    longest_us: int
+    by_construction: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Trials of one kind. `role`: with its fault | control | planted bug …"""
+
+    scenario: str
+    world: str
+    rules: str
+    role: str
+    trials: int
+    tallies: tuple[Tally, ...]
+
+    @property
+    def by_check(self) -> Mapping[str, Tally]:
+        return {tally.check: tally for tally in self.tallies}
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """`heads`: (title, checks) of the columns: anomalies, then statements."""
+
+    kinds: tuple[Kind, ...]
+    heads: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def tally(analysis: Analysis) -> Counted:
+    """All trials by kind, and the checks that applied to any of them."""
+    kinds = _kinds(analysis)
+    checks = sorted({tally.check for kind in kinds for tally in kind.tallies})
+    heads = (
+        ("Anomalies", tuple(check for check in checks if not is_statement(check))),
+        ("Statements", tuple(check for check in checks if is_statement(check))),
+    )
+    return Counted(kinds, tuple(head for head in heads if head[1]))
+
+
+def _kinds(analysis: Analysis) -> tuple[Kind, ...]:
+    """Every combination of scenario, world, rule set and role among the outcomes, with its checks by name."""
+    kinds: dict[tuple[str, str, str, str], list[TrialOutcome]] = {}
+    for outcome in analysis.outcomes:
+        kinds.setdefault((outcome.scenario, outcome.world, outcome.rules, _role(outcome)), []).append(outcome)
+    return tuple(
+        Kind(*kind, len({outcome.trial for outcome in outcomes}), _by_check(outcomes))
+        for kind, outcomes in sorted(kinds.items())
+    )
+
+
+def _role(outcome: TrialOutcome) -> str:
+    control = "control" if outcome.control else "with its fault"
+    return control if outcome.plant is None else f"{control}, planted bug {outcome.plant}"
+
+
+def _by_check(outcomes: list[TrialOutcome]) -> tuple[Tally, ...]:
+    checks: dict[str, list[TrialOutcome]] = {}
+    for outcome in outcomes:
+        checks.setdefault(outcome.check, []).append(outcome)
+    tallies = []
+    for check, alike in sorted(checks.items()):
+        counted = Counter(outcome.outcome for outcome in alike)
+        lengths = [outcome.longest_us for outcome in alike]
+        tallies.append(
+            Tally(
+                check=check,
+                violated=counted[Outcome.VIOLATED],
+                clean=counted[Outcome.CLEAN],
+                unknown=counted[Outcome.UNKNOWN],
+                shortest_us=min(lengths),
+                longest_us=max(lengths),
+                by_construction=(alike[0].scenario, alike[0].rules, check) in constructed(),
+            )
+        )
+    return tuple(tallies)

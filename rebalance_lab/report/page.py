@@ -11,15 +11,13 @@ from rebalance_lab.analysis.claims import BY_CONSTRUCTION, as_it_came
 from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.history.files import History, Trial, replay_command
 from rebalance_lab.report import text
-from rebalance_lab.report.findings import status_of
+from rebalance_lab.report.findings import status_of, surprises_of, tally
 from rebalance_lab.report.focus import BOXES
 from rebalance_lab.report.palette import textured
 from rebalance_lab.report.selection import Choice, by_status, choose
-from rebalance_lab.report.shown import Portrait, Shown, scene_of, show
 from rebalance_lab.report.story import WORLDS, about
-from rebalance_lab.report.surprises import surprises_of
-from rebalance_lab.report.tallies import tally
 from rebalance_lab.report.templating import environment
+from rebalance_lab.report.trial_page import Portrait, Shown, scene_of, show
 
 #: The largest number of boxes in all Gantts of one page, though each gets some: below 5 MB at about 350
 #: bytes each.

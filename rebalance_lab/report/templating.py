@@ -7,10 +7,10 @@ from functools import cache
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from rebalance_lab.report import glossary, text
-from rebalance_lab.report.badges import badge
 from rebalance_lab.report.cards import meaning
+from rebalance_lab.report.findings import badge
+from rebalance_lab.report.glossary import WORDS
 from rebalance_lab.report.story import RULES, WORLDS
-from rebalance_lab.report.words import WORDS
 
 
 @cache

@@ -48,7 +48,7 @@ def shortened(text: str, letters: int = 260) -> str:
 
 
 #: A consumer id: GROUP_HOST-MILLISECONDS-HEX.
-_ID = re.compile(r"[\w.-]*?_(?:host-)?([\w.-]+?)-\d{13}-[0-9a-f]{8}")
+_ID = re.compile(r"[\w.-]*?_(?:host-)?([\w.-]+?)-\d{13}-[0-9a-f]{1,8}")
 
 _UNIT = re.compile(r"(\d) (s|ms|µs)\b")
 

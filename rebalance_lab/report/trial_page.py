@@ -1,17 +1,137 @@
-"""The page of one trial. It needs no Spark: the checks judge the one history."""
+"""One trial as a page shows it: its story, pictures, cards, checks and settings; and the page of one trial, which
+needs no Spark because the checks judge the one history.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from rebalance_lab.analysis.trialwise.rows import intervals_of, outcomes_of
+from rebalance_lab.analysis.results import HerdCost, Interval, TrialOutcome
+from rebalance_lab.analysis.trialwise.rows import herd_costs_of, intervals_of, outcomes_of
 from rebalance_lab.checks import judge
-from rebalance_lab.history.files import History, replay_command
-from rebalance_lab.report.findings import status_of
+from rebalance_lab.history.events import Layer
+from rebalance_lab.history.files import History, Trial, replay_command
+from rebalance_lab.report.cards import Card, cards_of, overlap_layer
+from rebalance_lab.report.census import Census, census_of
+from rebalance_lab.report.findings import Finding, carded, findings_of, status_of
+from rebalance_lab.report.focus import BOXES, focus_on
+from rebalance_lab.report.gantt import Gantt, draw
 from rebalance_lab.report.palette import textured
-from rebalance_lab.report.shown import Portrait, Shown, scene_of, show
-from rebalance_lab.report.story import RULES, WORLDS, about
+from rebalance_lab.report.scene import Scene, build_scene
+from rebalance_lab.report.spacetime import SpaceTime, draw_spacetime, subject_of
+from rebalance_lab.report.story import RULES, WORLDS, about, tell
 from rebalance_lab.report.templating import environment
+from rebalance_lab.trials.api import plan_of_trial
+from rebalance_lab.trials.plan import PlanError
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One trial on a page. `role`: witness | control | sister | alone.
+
+    Without its history only the outcomes and settings are shown. `page`: the address of its own page, relative to
+    this one; None if there is none. `findings`: of checks for anomalies; `statements`: of the others. `costs`: of
+    each spaced change.
+    """
+
+    prefix: str
+    role: str
+    title: str
+    trial: Trial
+    scene: Scene | None
+    census: Census | None
+    gantt: Gantt | None
+    spacetime: SpaceTime | None
+    story: tuple[str, ...]
+    cards: tuple[Card, ...]
+    findings: tuple[Finding, ...]
+    statements: tuple[Finding, ...]
+    costs: tuple[HerdCost, ...]
+    replay: str
+    page: str | None
+
+    def plainly(self, text: str) -> str:
+        """The text with members' short names, as far as the history gives them."""
+        return text if self.scene is None else self.scene.plainly(text)
+
+    @property
+    def changed(self) -> str:
+        """The parameters that differ from the scenario's defaults: `members 200, partitions 400`."""
+        try:
+            names = plan_of_trial(self.trial).changed
+        except PlanError:
+            return ""
+        return ", ".join(f"{name} {self.trial.parameters[name]}" for name in names)
+
+    @property
+    def cards_by_layer(self) -> dict[Layer, str]:
+        """The card to which an overlap in a layer leads."""
+        return {layer: card.id for card in self.cards if (layer := overlap_layer(card.check)) is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Portrait:
+    """What to show of a trial, and where; `show` draws it. `boxes`: the largest number in its Gantt. `brief`: only
+    its story and the Gantt; its own page has the rest."""
+
+    prefix: str
+    role: str
+    title: str
+    trial: Trial
+    replay: str
+    page: str | None = None
+    boxes: int = BOXES
+    brief: bool = False
+
+
+def scene_of(trial: Trial, history: History | None, intervals: Sequence[Interval]) -> Scene | None:
+    """The scene of a trial whose history is available. Raises ValueError for a history without events."""
+    return None if history is None else build_scene(History(trial, history.events), intervals)
+
+
+def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcome], *, until_us: int = 0) -> Shown:
+    """A trial with its pictures. `outcomes` are this trial's. `until_us` may extend the time axis, so that two trials
+    can be compared."""
+    findings = findings_of(portrait.trial, outcomes)
+    wrong = carded(findings)
+    census = gantt = spacetime = None
+    costs: tuple[HerdCost, ...] = ()
+    story: tuple[str, ...] = ()
+    cards: tuple[Card, ...] = ()
+    if scene is not None:
+        subject = subject_of(scene, [finding.outcome for finding in wrong])
+        proof = [each for finding in wrong for each in finding.outcome.witness]
+        focus = focus_on(scene, proof, most=portrait.boxes)
+        gantt = draw(scene, portrait.prefix, focus, until_us=max(until_us, scene.end_us))
+        if not portrait.brief:
+            census = census_of(scene, portrait.prefix, focus)
+            spacetime = None if subject is None else draw_spacetime(scene, subject, portrait.prefix)
+            costs = tuple(herd_costs_of(History(portrait.trial, scene.events)))
+            cards = cards_of(scene, gantt, spacetime, wrong, portrait.replay)
+        story = tell(scene, [finding.outcome for finding in wrong])
+    return Shown(
+        prefix=portrait.prefix,
+        role=portrait.role,
+        title=portrait.title,
+        trial=portrait.trial,
+        scene=scene,
+        census=census,
+        gantt=gantt,
+        spacetime=spacetime,
+        story=story,
+        cards=cards,
+        findings=tuple(each for each in findings if not each.statement),
+        statements=tuple(each for each in findings if each.statement),
+        costs=costs,
+        replay=portrait.replay,
+        page=portrait.page,
+    )
+
+
+# -- the page of one trial ------------------------------------------------------------------------
+
 
 #: Above and below the drawing of a notebook's picture, and each sentence of its story; and how much the drawing is
 #: shrunk there. In pixels.

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from rebalance_lab.analysis.fitting import Model, fit
 from rebalance_lab.analysis.frames import rows_of, table
-from rebalance_lab.analysis.tables.cost_fits import FITS, FITTED, cost_fits
+from rebalance_lab.analysis.tables.fits import FITS, FITTED, cost_fits
 from rebalance_lab.analysis.tables.trial_results import HERD_COSTS
 
 

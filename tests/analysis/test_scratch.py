@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_lab.analysis.scratch import PREFIX, Scratch
+from rebalance_lab.analysis.session import PREFIX, Scratch
 
 HOLD = """
 import sys
-from rebalance_lab.analysis.scratch import Scratch
+from rebalance_lab.analysis.session import Scratch
 print(Scratch.make().folder, flush=True)
 sys.stdin.read()
 """

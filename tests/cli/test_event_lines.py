@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from rebalance_lab.cli.event_lines import Lines, printable, shortener
+from rebalance_lab.cli.events import Lines, printable, shortener
 from rebalance_lab.history.events import LAYER_OF, Event, Kind
 
 M1, M2 = "g1_host-m1-1443744000027-83259637", "g1_host-m2-1443744000094-b8b8d0a7"

@@ -16,7 +16,7 @@ from rebalance_lab.analysis.results import Analysis, Frequency
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History, HistoryError, canonical, digest, seal
 from rebalance_lab.report import render, shown_trials, summary, write
-from rebalance_lab.report.words import WORDS
+from rebalance_lab.report.glossary import WORDS
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from rebalance_lab.report.charts import charts_of, scripts, specs_json
 from rebalance_lab.report.charts.comparisons import paired
 from rebalance_lab.report.charts.costs import COSTS, cost_records, fitted_curve
 from rebalance_lab.report.charts.distributions import curve_records, ecdf, lengths_of, range_records, rebalance_times
-from rebalance_lab.report.surprises import surprises_of
+from rebalance_lab.report.findings import surprises_of
 
 READS = next(cost for cost in COSTS if cost.measure == "reads")
 

@@ -17,9 +17,9 @@ from rebalance_lab.history.files import History
 from rebalance_lab.report import glossary, render_trial, trace_of
 from rebalance_lab.report.bands import Scale, bands_of
 from rebalance_lab.report.faultwords import FAULTS
+from rebalance_lab.report.glossary import WORDS
 from rebalance_lab.report.scene import build_scene
 from rebalance_lab.report.text import glued, members_named, without_ids
-from rebalance_lab.report.words import WORDS
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stages.simulated.stage import simulate
 

@@ -23,8 +23,8 @@ from pyspark.sql.types import ArrayType, LongType, StringType, StructType
 from rebalance_lab.analysis.frames import arrow_schema, schema_of
 from rebalance_lab.analysis.ledger import Quantifier
 from rebalance_lab.analysis.results import Verdict
+from rebalance_lab.analysis.tables.fits import trend_fits
 from rebalance_lab.analysis.tables.schemas import column
-from rebalance_lab.analysis.tables.trend_fits import trend_fits
 from rebalance_lab.analysis.verdicts import verdict_row
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import About

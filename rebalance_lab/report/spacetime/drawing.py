@@ -11,8 +11,7 @@ from rebalance_lab.report.palette import Paint, paint
 from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spacetime.arrows import Link
 from rebalance_lab.report.spacetime.beats import CROWD, Beat, label, title
-from rebalance_lab.report.spacetime.choice import REGISTRY, RUNNER, Choice, choose_beats
-from rebalance_lab.report.spacetime.subject import Subject
+from rebalance_lab.report.spacetime.choice import REGISTRY, RUNNER, Choice, Subject, choose_beats
 from rebalance_lab.report.spacetime.timeline import HEAD, Timeline, lay_out
 from rebalance_lab.report.spans import row_of
 from rebalance_lab.report.text import count, exact_moment, listed, seconds
