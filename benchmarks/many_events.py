@@ -22,7 +22,7 @@ from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from pathlib import Path
 
@@ -119,7 +119,7 @@ def _write(trials: list[Named], folder: Path) -> Part:
     for entry in msgspec.convert(write_part(rows, folder), list[Entry]):
         # A history of its own: trials of one history would count once.
         own = hashlib.sha256(f"{entry.trial} {entry.history_sha256}".encode()).hexdigest()
-        entries.append(msgspec.structs.replace(entry, history_sha256=own))
+        entries.append(replace(entry, history_sha256=own))
     return Part(tuple(trials), tuple(entries))
 
 

@@ -53,19 +53,6 @@ def claim_status(verdicts: Iterable[Verdict]) -> str:
     return min(statuses(verdicts), key=STATUSES.index, default=NOT_RUN)
 
 
-def counted(verdicts: Iterable[Verdict]) -> str:
-    """How the readings that were run came out: `Readings: 11 as expected (8 reproduced, 3 refuted), 1 does
-    not apply; by construction, so no evidence: 3`. Empty where none was run."""
-    found = sort(verdicts)
-    counts = Counter(verdict.status for verdict in found.tested)
-    words = {status: status for status in STATUSES} | {"as expected": f"as expected{as_it_came(found.tested)}"}
-    told = ", ".join(f"{counts[status]:,} {words[status]}" for status in STATUSES if counts[status])
-    pieces = [f"Readings: {told}"] if told else []
-    if found.constructed:
-        pieces.append(f"by construction, so no evidence: {len(found.constructed):,}")
-    return "; ".join(pieces)
-
-
 def as_it_came(verdicts: Iterable[Verdict]) -> str:
     """What the readings that are as expected came out as: ` (8 reproduced, 3 refuted)`. Empty where none was
     refuted."""

@@ -29,10 +29,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, LongType, StringType, StructType
+from pyspark.sql.types import ArrayType, StringType, StructType
 
 from rebalance_lab.analysis.arrow_events import event_batches
-from rebalance_lab.analysis.frames import arrow_schema, rows_of, table
+from rebalance_lab.analysis.frames import arrow_schema, rows_of, schema_of, table
 from rebalance_lab.analysis.store import Store, trial_row
 from rebalance_lab.analysis.tables.schemas import EVENTS, HISTORIES, column
 from rebalance_lab.analysis.workers import settle_worker
@@ -52,23 +52,13 @@ LAYOUT = hashlib.sha256(b"1 " + EVENTS.json().encode()).hexdigest()[:16]
 
 _COMPRESSION = "zstd"
 
-#: What a task is given (a part's trials), and what it says of each trial that it wrote.
+#: What a task is given: the trials of a part.
 _TRIAL = StructType([column("trial", StringType()), column("folder", StringType()), column("looks", StringType())])
 _PARTS = StructType([column("trials", ArrayType(_TRIAL, False))])
-_WRITTEN = StructType(
-    [
-        column("trial", StringType()),
-        column("looks", StringType()),
-        column("part", StringType()),
-        column("history_sha256", StringType()),
-        column("events", LongType()),
-        column("first_group", LongType()),
-        column("groups", LongType()),
-    ]
-)
 
 
-class Entry(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Entry:
     """One trial in the Parquet. `looks`: of its files when it was read; `part`: file name;
     `first_group`, `groups`: its row groups there, none for a trial without events."""
 
@@ -79,6 +69,9 @@ class Entry(msgspec.Struct, frozen=True):
     events: int
     first_group: int
     groups: int
+
+
+_WRITTEN = schema_of(Entry)
 
 
 class Manifest(msgspec.Struct, frozen=True):

@@ -10,13 +10,14 @@ from tempfile import TemporaryDirectory
 import typer
 from rich.markup import escape
 
-from rebalance_lab.analysis.claims import BY_CONSTRUCTION, claims_json, counted, not_run, sort, statuses
+from rebalance_lab.analysis.claims import BY_CONSTRUCTION, claims_json, not_run, sort, statuses
 from rebalance_lab.analysis.ledger import Expected, Quantifier
 from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.cli.failures import Failure, exit_code, spoken
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption
 from rebalance_lab.cli.terminal import print_json, progress, say, styled, whole
 from rebalance_lab.history.files import trial_folders
+from rebalance_lab.report import summary
 from rebalance_lab.report.text import count
 
 #: The trials whose ownership intervals are wanted: their ids, or a function that chooses them.
@@ -70,7 +71,7 @@ def claims(*, store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -
     if as_json:
         print_json(claims_json(analysis))
     else:
-        show(analysis.verdicts)
+        show(analysis)
     raise typer.Exit(exit_code(statuses(analysis.verdicts)))
 
 
@@ -93,10 +94,10 @@ def seen(verdict: Verdict, world: str) -> str:
     return ", ".join(pieces)
 
 
-def show(verdicts: Sequence[Verdict]) -> None:
+def show(analysis: Analysis) -> None:
     """Show each tested claim with its readings, surprises first; then readings that hold by construction; then the
     names of those that were not run."""
-    found = sort(verdicts)
+    found = sort(analysis.verdicts)
     if found.tested:
         say(HOW_TO_READ)
     else:
@@ -105,10 +106,9 @@ def show(verdicts: Sequence[Verdict]) -> None:
     if found.constructed:
         say(f"\n{BY_CONSTRUCTION}")
         _show_claims(found.constructed)
-    if told := counted(verdicts):
-        say(f"\n{told}.")
+    say(f"\n{summary(analysis)}", markup=False)
     if found.not_run:
-        names = escape(", ".join(not_run(verdicts)))
+        names = escape(", ".join(not_run(analysis.verdicts)))
         say(f"\nNot run: {count(len(found.not_run), 'reading')}: {names} (why: rebalance-lab claims --json)")
 
 

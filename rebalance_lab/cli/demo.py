@@ -164,7 +164,7 @@ def verdicts(demo: Demo) -> None:
     analysis = analysed(demo.store, shown_trials)
     page = write(analysis, demo.store, demo.store / "report.html")
     readings = [verdict for verdict in analysis.verdicts if verdict.claim in CLAIMS]
-    show(analysis.verdicts)
+    show(analysis)
     show_witnesses(analysis, demo.store)
     whole(f"\nThe picture: {page.resolve()}")
     if shutil.which("rebalance-lab") is None:

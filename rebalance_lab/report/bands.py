@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import EventId, Kind
@@ -45,24 +45,10 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """`kind`: fault | unproven | change | session | closing. `line`: the line above the plot that has its label,
-    which starts at `label_x`; None if there is no room for it. `events`: the events that it represents."""
+    """`kind`: fault | unproven | change | session | closing. `events`: the events that it represents. `verb`, `many`,
+    `target`: of a change, for a label that several share. What follows is its place: `line` is the line above the plot
+    that has its label, which starts at `label_x`; None if there is no room for it."""
 
-    id: str
-    kind: str
-    begin_us: int
-    end_us: int
-    x: float
-    width: float
-    label: str
-    label_x: float
-    line: int | None
-    title: str
-    events: tuple[EventId, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
     kind: str
     begin_us: int
     end_us: int
@@ -72,6 +58,11 @@ class _Draft:
     verb: str = ""
     many: str = ""
     target: str = ""
+    id: str = ""
+    x: float = 0
+    width: float = 0
+    label_x: float = 0
+    line: int | None = None
 
 
 def bands_of(scene: Scene, scale: Scale, prefix: str) -> tuple[tuple[Band, ...], int]:
@@ -90,33 +81,20 @@ def bands_of(scene: Scene, scale: Scale, prefix: str) -> tuple[tuple[Band, ...],
         told = bool(label) and line < LABEL_LINES
         if told:
             free_from[line : line + 1] = [label_x + room]
-        bands.append(
-            Band(
-                id=f"{prefix}-band-{number}",
-                kind=draft.kind,
-                begin_us=draft.begin_us,
-                end_us=draft.end_us,
-                x=x,
-                width=width,
-                label=label,
-                label_x=label_x,
-                line=line if told else None,
-                title=draft.title,
-                events=draft.events,
-            )
-        )
+        name, place = f"{prefix}-band-{number}", line if told else None
+        bands.append(replace(draft, id=name, x=x, width=width, label=label, label_x=label_x, line=place))
     return tuple(bands), len(free_from)
 
 
-def _in_time(draft: _Draft) -> tuple[int, str]:
+def _in_time(draft: Band) -> tuple[int, str]:
     return draft.begin_us, draft.kind
 
 
-def _labels(drafts: list[_Draft], scale: Scale) -> dict[tuple[tuple[EventId, ...], str], str]:
+def _labels(drafts: list[Band], scale: Scale) -> dict[tuple[tuple[EventId, ...], str], str]:
     """The label of each draft. Changes of one kind that are close together share the label of the first."""
     labels = {(draft.events, draft.label): draft.label for draft in drafts}
-    runs: list[list[_Draft]] = []
-    open_runs: dict[str, list[_Draft]] = {}
+    runs: list[list[Band]] = []
+    open_runs: dict[str, list[Band]] = {}
     for draft in sorted((each for each in drafts if each.kind == "change"), key=_in_time):
         run = open_runs.get(draft.verb)
         if run is None or scale.x(draft.begin_us) - scale.x(run[0].begin_us) > TOGETHER:
@@ -132,7 +110,7 @@ def _labels(drafts: list[_Draft], scale: Scale) -> dict[tuple[tuple[EventId, ...
     return labels
 
 
-def _faults(scene: Scene) -> list[_Draft]:
+def _faults(scene: Scene) -> list[Band]:
     proofs: dict[tuple[str, object], list[EventId]] = {}
     for event in scene.events:
         if event.kind in {Kind.FAULT_BIT, Kind.FAULT_ENDED}:
@@ -140,13 +118,13 @@ def _faults(scene: Scene) -> list[_Draft]:
     return [_fault(fault, proofs.get(fault.event, [])) for fault in scene.faults]
 
 
-def _fault(fault: Fault, others: list[EventId]) -> _Draft:
+def _fault(fault: Fault, others: list[EventId]) -> Band:
     words = fault.words
     length = "" if fault.ended_us is None else f" {seconds(fault.ended_us - fault.began_us)}"
     doubt = "" if fault.doubt is None else ", not proven"
     proof = f"Proof: {fault.proof}" if fault.doubt is None else f"It does not count: {fault.doubt}"
     what = "Change" if words.change else "Fault"
-    return _Draft(
+    return Band(
         kind="unproven" if fault.doubt is not None else "change" if words.change else "fault",
         begin_us=fault.began_us,
         end_us=fault.began_us if fault.ended_us is None else fault.ended_us,
@@ -159,12 +137,12 @@ def _fault(fault: Fault, others: list[EventId]) -> _Draft:
     )
 
 
-def _sessions(scene: Scene) -> list[_Draft]:
+def _sessions(scene: Scene) -> list[Band]:
     """Sessions that the registry closed before the clean end of all members. A session that its own member closed by
     leaving is left out."""
     left = {(fault.target, fault.closed_us) for fault in scene.faults if fault.words.change}
     return [
-        _Draft(
+        Band(
             kind="session",
             begin_us=end.at_us,
             end_us=end.at_us,
@@ -178,11 +156,11 @@ def _sessions(scene: Scene) -> list[_Draft]:
     ]
 
 
-def _closing(scene: Scene) -> list[_Draft]:
+def _closing(scene: Scene) -> list[Band]:
     if scene.closing_us >= scene.end_us:
         return []
     title = (
         f"From {exact_moment(scene.closing_us)} s all members leave cleanly. "
         "Partitions without an owner are not an anomaly from here on"
     )
-    return [_Draft("closing", scene.closing_us, scene.end_us, "end: all leave", title, ())]
+    return [Band("closing", scene.closing_us, scene.end_us, "end: all leave", title, ())]

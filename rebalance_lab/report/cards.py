@@ -13,7 +13,7 @@ from rebalance_lab.report.findings import Finding
 from rebalance_lab.report.gantt import Box, Gantt
 from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spacetime import SpaceTime
-from rebalance_lab.report.spans import LAYERS, Row
+from rebalance_lab.report.spans import LAYERS, row_of
 from rebalance_lab.report.text import count, exact_moment, listed, partitions_named, seconds, shortened
 
 #: The largest number of background events on a card. The witness is always complete.
@@ -139,17 +139,13 @@ def _kicker(scene: Scene, finding: Finding) -> str:
 def _facts(scene: Scene, outcome: TrialOutcome, witness: list[Event]) -> tuple[tuple[str, str], ...]:
     facts = [("Longest", seconds(outcome.longest_us))] if outcome.longest_us else []
     facts += [("Found", count(outcome.count, "time"))] if outcome.count else []
-    rows = sorted({_row(event) for event in witness if event.partition is not None})
+    rows = sorted({row_of(event) for event in witness if event.partition is not None})
     if rows:
         facts.append(("Witness on", partitions_named(rows)))
     members = sorted({scene.name(event.member) for event in witness if event.member is not None})
     if members:
         facts.append(("Members", listed(members)))
     return tuple(facts)
-
-
-def _row(event: Event) -> Row:
-    return Row(event.group or "", event.topic or "", event.partition or 0)
 
 
 def _context(scene: Scene, check: str, witness: list[Event]) -> list[Event]:
@@ -210,6 +206,6 @@ def _shown(scene: Scene, gantt: Gantt, check: str, witness: list[Event]) -> Box 
         box
         for event in witness
         if event.partition is not None
-        for box in gantt.find(event.layer, _row(event), scene.since_start(event), (kind,))
+        for box in gantt.find(event.layer, row_of(event), scene.since_start(event), (kind,))
     ]
     return max(boxes, key=lambda box: box.end_us - box.begin_us, default=None)

@@ -12,17 +12,24 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import sqrt
 
-from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.history.events import Layer
 from rebalance_lab.report.bands import Band, Scale, bands_of
 from rebalance_lab.report.focus import Focus
-from rebalance_lab.report.gantt import AXIS_HEIGHT, LABEL_LINE, PLOT_LEFT, PLOT_WIDTH, WIDTH, Tick, ticks_of
+from rebalance_lab.report.gantt import (
+    AXIS_HEIGHT,
+    LABEL_LINE,
+    LEGEND_LENGTH,
+    PLOT_LEFT,
+    PLOT_WIDTH,
+    WIDTH,
+    Tick,
+    ticks_of,
+)
 from rebalance_lab.report.raster import CLEAR, Pixel, data_uri
 from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spans import LAYERS
 from rebalance_lab.report.text import count, seconds
 
-#: The number of members that a legend can name by colour; with more, there is a census.
-MEMBERS_LEGIBLE = 18
 BINS = 334
 STRIP_HEIGHT = 46.0
 STRIP_GAP = 12.0
@@ -88,7 +95,7 @@ class Census:
 
 def census_of(scene: Scene, prefix: str, focus: Focus) -> Census | None:
     """The census of a scene; None if its rows and members can all be drawn."""
-    if not focus.left_out and len(scene.people) <= MEMBERS_LEGIBLE:
+    if not focus.left_out and len(scene.people) <= LEGEND_LENGTH:
         return None
     scale = Scale(0, max(scene.end_us, 1), PLOT_LEFT, PLOT_WIDTH)
     bands, label_lines = bands_of(scene, scale, prefix)
@@ -239,15 +246,10 @@ def _beliefs(
 
 def _rebalances(scene: Scene, scale: Scale, places: dict[str, int], lines: int) -> list[list[float]]:
     """For each bin, the share of time that the members of each line spend in a rebalance."""
-    began: dict[str, int] = {}
     busy: list[list[tuple[int, int]]] = [[] for _ in range(lines)]
-    for event in scene.events:
-        if event.member not in places:
-            continue
-        if event.kind is Kind.REBALANCE_BEGAN:
-            began[event.member] = scene.since_start(event)
-        elif event.kind is Kind.REBALANCE_ENDED and event.member in began:
-            busy[places[event.member]].append((began.pop(event.member), scene.since_start(event)))
+    for began, ended in scene.rebalances():
+        if began.member in places:
+            busy[places[began.member]].append((scene.since_start(began), scene.since_start(ended)))
     return [mean_at_once(stretches, scale) for stretches in busy]
 
 

@@ -76,7 +76,7 @@ def _concern(scene: Scene, witness: frozenset[EventId]) -> Counter[Row]:
     first = concern.total() + 1
     for event in scene.events:
         if event.id in witness and event.topic is not None and event.partition is not None:
-            concern[Row(event.group or "", event.topic, event.partition)] += first
+            concern[row_of(event)] += first
     return concern
 
 

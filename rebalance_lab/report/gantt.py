@@ -17,7 +17,7 @@ from rebalance_lab.report.bands import Band, Scale, bands_of
 from rebalance_lab.report.focus import Focus
 from rebalance_lab.report.palette import Paint, paint
 from rebalance_lab.report.scene import Person, Scene
-from rebalance_lab.report.spans import LAYERS, Gap, Overlap, Row, row_of
+from rebalance_lab.report.spans import HAVE, LAYERS, Gap, Overlap, Row, row_of
 from rebalance_lab.report.text import count, exact_moment, listed, seconds
 
 WIDTH = 1160
@@ -31,21 +31,11 @@ THINNEST = 1.5
 LETTER = 7.0
 #: The largest number of letters in a row's label; the tooltip has the whole label.
 LABEL_LETTERS = 13
-#: The largest number of members that a legend names.
+#: The largest number of members that a legend names; with more, there is a census.
 LEGEND_LENGTH = 18
 
 #: Rows up to which count, lane height, gap between lanes, gap between rows.
 DENSITIES = ((12, 13.0, 2.0, 9.0), (24, 8.0, 1.0, 7.0), (1_000_000, 5.0, 1.0, 5.0))
-
-HAVE = {
-    Layer.BELIEF: ("believes it owns", "believe they own", "no member believes it owns"),
-    Layer.REGISTRY: (
-        "is the owner in the registry of",
-        "are owners in the registry of",
-        "the registry has no owner of",
-    ),
-    Layer.EFFECT: ("works on", "work on", "no member works on"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +131,7 @@ class Gantt:
             return self.anchors[event.id]
         if event.layer not in LAYERS or event.topic is None or event.partition is None:
             return None
-        row = Row(event.group or "", event.topic, event.partition)
+        row = row_of(event)
         return next(
             (box.id for box in self.find(event.layer, row, at_us, ("held",)) if event.member in box.members), None
         )
@@ -230,17 +220,17 @@ def _boxes(
         return row_of(item) in rows and scale.holds(item.begin_us, item.end_us)
 
     for gap in filter(drawn, scene.gaps):
-        add("unowned", gap.row, gap, (), None, f"{HAVE[gap.layer][2]} {gap.row} for {seconds(gap.length_us)}")
+        add("unowned", gap.row, gap, (), None, f"{HAVE[gap.layer].none} {gap.row} for {seconds(gap.length_us)}")
     for span in filter(drawn, scene.spans):
         row = row_of(span)
-        title = f"{scene.name(span.member)} {HAVE[span.layer][0]} {row} ({span.member})"
+        title = f"{scene.name(span.member)} {HAVE[span.layer].one} {row} ({span.member})"
         box_id = add("held", row, span, (span.member,), paint(places[span.member]), title)
         anchors.setdefault(span.begin, box_id)
         if span.end is not None:
             anchors.setdefault(span.end, box_id)
     for overlap in filter(drawn, scene.overlaps):
         names = listed([scene.name(member) for member in overlap.members])
-        title = f"Overlap of {seconds(overlap.length_us)}: {names} {HAVE[overlap.layer][1]} {overlap.row}"
+        title = f"Overlap of {seconds(overlap.length_us)}: {names} {HAVE[overlap.layer].several} {overlap.row}"
         add("overlap", overlap.row, overlap, overlap.members, None, title)
     return boxes
 

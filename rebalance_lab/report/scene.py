@@ -5,7 +5,7 @@ Everything here is computed from the history and from Spark's intervals. Nothing
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from rebalance_lab.analysis.results import Interval
@@ -114,6 +114,15 @@ class Scene:
     def harms(self) -> tuple[Fault, ...]:
         """The faults that break something."""
         return tuple(fault for fault in self.faults if not fault.words.change)
+
+    def rebalances(self) -> Iterator[tuple[Event, Event]]:
+        """Begin and end of each rebalance that has both."""
+        began: dict[str, Event] = {}
+        for event in self.events:
+            if event.kind is Kind.REBALANCE_BEGAN:
+                began[event.actor] = event
+            elif event.kind is Kind.REBALANCE_ENDED and event.actor in began:
+                yield began.pop(event.actor), event
 
     def longest(self, layer: Layer) -> Overlap | None:
         """The longest overlap of a layer; the earliest if several are equally long."""

@@ -12,12 +12,30 @@ from typing import NamedTuple
 from rebalance_lab.analysis.results import Interval
 from rebalance_lab.checks import overlaps as checked
 from rebalance_lab.checks.stretches import Stretch, gaps, union
-from rebalance_lab.history.events import Layer
+from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.history.intervals import sort_key
 
 #: The layers a partition can be owned in, in the order they are drawn.
 LAYERS = (Layer.BELIEF, Layer.REGISTRY, Layer.EFFECT)
+
+
+class Have(NamedTuple):
+    """The words for: one member has a partition, several have it, none has it."""
+
+    one: str
+    several: str
+    none: str
+
+
+#: By layer.
+HAVE = {
+    Layer.BELIEF: Have("believes it owns", "believe they own", "no member believes it owns"),
+    Layer.EFFECT: Have("works on", "work on", "no member works on"),
+    Layer.REGISTRY: Have(
+        "is the owner in the registry of", "are owners in the registry of", "the registry has no owner of"
+    ),
+}
 
 
 class Row(NamedTuple):
@@ -32,12 +50,11 @@ class Row(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Overlap:
-    """A layer gives the row to several members at once."""
+class Gap:
+    """A time span in which a layer gives the row to no member."""
 
     layer: Layer
     row: Row
-    members: tuple[str, ...]
     begin_us: int
     end_us: int
 
@@ -47,41 +64,28 @@ class Overlap:
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
-    """A layer gives the row to no member."""
+class Overlap(Gap):
+    """A time span in which a layer gives the row to several members at once."""
 
-    layer: Layer
-    row: Row
-    begin_us: int
-    end_us: int
-
-    @property
-    def length_us(self) -> int:
-        return self.end_us - self.begin_us
+    members: tuple[str, ...]
 
 
 def spans_of(trial: str, intervals: Iterable[Interval], origin_us: int) -> tuple[Span, ...]:
     """The intervals of one trial, with times from its start."""
-    spans = [
-        Span(
-            layer=Layer(each.layer),
-            member=each.member,
-            group=each.group,
-            topic=each.topic,
-            partition=each.partition,
-            begin_us=each.begin_us - origin_us,
-            end_us=each.end_us - origin_us,
-            begin=each.begin,
-            end=each.end,
-        )
-        for each in intervals
-        if each.trial == trial
-    ]
+    spans = []
+    for each in intervals:
+        if each.trial == trial:
+            told = {name: getattr(each, name) for name in Span.__dataclass_fields__}
+            begin_us, end_us = each.begin_us - origin_us, each.end_us - origin_us
+            spans.append(Span(**told | {"layer": Layer(each.layer), "begin_us": begin_us, "end_us": end_us}))
     return tuple(sorted(spans, key=sort_key))
 
 
-def row_of(item: Span | Overlap | Gap) -> Row:
-    return Row(*item.place) if isinstance(item, Span) else item.row
+def row_of(item: Span | Gap | Event) -> Row:
+    """The row of a span, a gap, an overlap, or an event that names a partition."""
+    if isinstance(item, Gap):
+        return item.row
+    return Row(*item.place) if isinstance(item, Span) else Row(item.group or "", item.topic or "", item.partition or 0)
 
 
 def overlaps_of(spans: Sequence[Span]) -> tuple[Overlap, ...]:
@@ -93,11 +97,10 @@ def overlaps_of(spans: Sequence[Span]) -> tuple[Overlap, ...]:
             row, members = row_of(pair.first), {pair.first.member, pair.second.member}
             last = found[-1] if found else None
             if last is not None and last.row == row and last.layer is layer and pair.begin_us < last.end_us:
-                found[-1] = Overlap(
-                    layer, row, tuple(sorted(members | {*last.members})), last.begin_us, max(last.end_us, pair.end_us)
-                )
+                everybody = tuple(sorted(members | {*last.members}))
+                found[-1] = Overlap(layer, row, last.begin_us, max(last.end_us, pair.end_us), everybody)
             else:
-                found.append(Overlap(layer, row, tuple(sorted(members)), pair.begin_us, pair.end_us))
+                found.append(Overlap(layer, row, pair.begin_us, pair.end_us, tuple(sorted(members))))
     return tuple(found)
 
 

@@ -14,17 +14,10 @@ from rebalance_lab.history.intervals import PAUSE
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.report.findings import is_statement
 from rebalance_lab.report.scene import Fault, Scene, SessionEnd
-from rebalance_lab.report.spans import Overlap, Row, row_of
+from rebalance_lab.report.spans import HAVE, Overlap, Row, row_of
 from rebalance_lab.report.text import count, listed, members_named, moment, partitions_named, seconds, shortened
 from rebalance_lab.trials.api import scenario
 from rebalance_lab.trials.plan import PlanError
-
-#: What two members do if a layer gives a partition to both.
-DOUBLES = {
-    Layer.BELIEF: "believe they own",
-    Layer.EFFECT: "work on",
-    Layer.REGISTRY: "are in the registry as owners of",
-}
 
 WORLDS = {"simulated": "simulated ZooKeeper", "processes": "real ZooKeeper", "containers": "ZooKeeper in containers"}
 
@@ -238,7 +231,7 @@ def _doubles(scene: Scene) -> str:
     """How long two members had the same partition in each layer; else how long one had no owner."""
     told: list[str] = []
     former = ""
-    for layer, verb in DOUBLES.items():
+    for layer, have in HAVE.items():
         overlap = scene.longest(layer)
         if overlap is None:
             continue
@@ -249,7 +242,7 @@ def _doubles(scene: Scene) -> str:
         rows = partitions_named(each.row for each in alike)
         length = f"for up to {seconds(overlap.length_us)}"
         subject = "" if who == former else f"{who} "
-        told.append(f"{waking}{subject}both {verb} {rows} {length}")
+        told.append(f"{waking}{subject}both {have.several} {rows} {length}")
         former = who
     if told:
         return _starting("; ".join(told) + ".")

@@ -18,7 +18,7 @@ from rebalance_lab.history.files import History
 from rebalance_lab.report.scene import Scene, build_scene
 from rebalance_lab.report.spacetime.arrows import Link, links_of
 from rebalance_lab.report.spacetime.beats import Beat, beat_of
-from rebalance_lab.report.spans import row_of
+from rebalance_lab.report.spans import HAVE, row_of
 
 Record = dict[str, object]
 
@@ -75,19 +75,13 @@ def _spans(scene: Scene, tracks: _Tracks) -> Iterator[Record]:
         if span.layer is Layer.REGISTRY:
             yield _slice(name, span.begin_us, span.end_us, tracks.place("zookeeper", f"owner of {row}"))
         else:
-            verb = "believes" if span.layer is Layer.BELIEF else "works on"
-            yield _slice(str(row), span.begin_us, span.end_us, tracks.place(name, f"{verb} {row}"))
+            yield _slice(str(row), span.begin_us, span.end_us, tracks.place(name, f"{HAVE[span.layer].one} {row}"))
 
 
 def _rebalances(scene: Scene, tracks: _Tracks) -> Iterator[Record]:
-    began: dict[str, Event] = {}
-    for event in scene.events:
-        if event.kind is Kind.REBALANCE_BEGAN:
-            began[event.actor] = event
-        elif event.kind is Kind.REBALANCE_ENDED and event.actor in began:
-            begin_us = scene.since_start(began.pop(event.actor))
-            place = tracks.place(event.actor, REBALANCES)
-            yield _slice("rebalance", begin_us, scene.since_start(event), place, outcome=event.of("outcome"))
+    for began, ended in scene.rebalances():
+        place, outcome = tracks.place(began.actor, REBALANCES), ended.of("outcome")
+        yield _slice("rebalance", scene.since_start(began), scene.since_start(ended), place, outcome=outcome)
 
 
 def _faults(scene: Scene, tracks: _Tracks) -> Iterator[Record]:

@@ -5,7 +5,7 @@ needs no Spark because the checks judge the one history.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 from rebalance_lab.analysis.results import HerdCost, Interval, TrialOutcome
@@ -27,19 +27,27 @@ from rebalance_lab.trials.api import plan_of_trial
 from rebalance_lab.trials.plan import PlanError
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """One trial on a page. `role`: witness | control | sister | alone.
-
-    Without its history only the outcomes and settings are shown. `page`: the address of its own page, relative to
-    this one; None if there is none. `findings`: of checks for anomalies; `statements`: of the others. `costs`: of
-    each spaced change.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Portrait:
+    """What to show of a trial, and where; `show` draws it. `role`: witness | control | sister | alone. `page`: the
+    address of its own page, relative to this one; None if there is none. `boxes`: the largest number in its Gantt.
+    `brief`: only its story and the Gantt; its own page has the rest."""
 
     prefix: str
     role: str
     title: str
     trial: Trial
+    replay: str
+    page: str | None = None
+    boxes: int = BOXES
+    brief: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown(Portrait):
+    """One trial on a page. Without its history only the outcomes and settings are shown. `findings`: of checks for
+    anomalies; `statements`: of the others. `costs`: of each spaced change."""
+
     scene: Scene | None
     census: Census | None
     gantt: Gantt | None
@@ -49,8 +57,6 @@ class Shown:
     findings: tuple[Finding, ...]
     statements: tuple[Finding, ...]
     costs: tuple[HerdCost, ...]
-    replay: str
-    page: str | None
 
     def plainly(self, text: str) -> str:
         """The text with members' short names, as far as the history gives them."""
@@ -69,21 +75,6 @@ class Shown:
     def cards_by_layer(self) -> dict[Layer, str]:
         """The card to which an overlap in a layer leads."""
         return {layer: card.id for card in self.cards if (layer := overlap_layer(card.check)) is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class Portrait:
-    """What to show of a trial, and where; `show` draws it. `boxes`: the largest number in its Gantt. `brief`: only
-    its story and the Gantt; its own page has the rest."""
-
-    prefix: str
-    role: str
-    title: str
-    trial: Trial
-    replay: str
-    page: str | None = None
-    boxes: int = BOXES
-    brief: bool = False
 
 
 def scene_of(trial: Trial, history: History | None, intervals: Sequence[Interval]) -> Scene | None:
@@ -112,10 +103,7 @@ def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcom
             cards = cards_of(scene, gantt, spacetime, wrong, portrait.replay)
         story = tell(scene, [finding.outcome for finding in wrong])
     return Shown(
-        prefix=portrait.prefix,
-        role=portrait.role,
-        title=portrait.title,
-        trial=portrait.trial,
+        **{each.name: getattr(portrait, each.name) for each in fields(Portrait)},
         scene=scene,
         census=census,
         gantt=gantt,
@@ -125,8 +113,6 @@ def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcom
         findings=tuple(each for each in findings if not each.statement),
         statements=tuple(each for each in findings if each.statement),
         costs=costs,
-        replay=portrait.replay,
-        page=portrait.page,
     )
 
 

@@ -82,7 +82,8 @@ def test_what_holds_by_construction_stands_apart_and_counts_for_nothing(command:
     told = " ".join(ended.out.split())
     assert told.index("Z10") < told.index(BY_CONSTRUCTION) < told.index("Z7b")
     assert "  described: reproduced, by construction; " in ended.out
-    assert "\nReadings: 1 as expected; by construction, so no evidence: 1.\n" in ended.out
+    assert "1 reading of claims was tested: 1 as expected, in " in told
+    assert "1 more holds by construction, which is not evidence." in told
     shape = command("claims", "--json").json
     assert shape["Z7b"]["status"] == "not run"
     assert shape["Z7b"]["readings"]["described"]["by_construction"]
@@ -91,7 +92,8 @@ def test_what_holds_by_construction_stands_apart_and_counts_for_nothing(command:
 def test_only_a_surprise_by_construction_counts(command: CommandLine, monkeypatch) -> None:
     broken = replace(CONSTRUCTED, verdict="refuted", status="surprise")
     undecided = replace(CONSTRUCTED, verdict="unknown", status="unknown")
-    for verdict, code, counted in ((broken, 1, "Readings: 1 surprise.\n"), (undecided, 0, "by construction, so")):
+    said = ("1 reading of claims was tested: 1 surprising, in", "No claim was tested yet, in")
+    for verdict, code, counted in ((broken, 1, said[0]), (undecided, 0, said[1])):
         monkeypatch.setattr(claims, "analysed", lambda _store, verdict=verdict: analysis(verdict, SHIPPED))
         ended = command("claims")
         assert ended.code == code
@@ -103,7 +105,7 @@ def test_what_a_claim_does_not_apply_to_is_no_failure(command: CommandLine, monk
     ended = command("claims")
     assert ended.code == 0
     assert "  all: does not apply; live: 1 of 1 lack what the claim is about" in ended.out
-    assert "\nReadings: 1 as expected, 1 does not apply.\n" in ended.out
+    assert "1 as expected and 1 to which the claim does not apply" in " ".join(ended.out.split())
     assert command("claims", "--json").json["Z16"]["status"] == "does not apply"
 
 

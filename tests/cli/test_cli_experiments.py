@@ -35,7 +35,7 @@ def test_scenarios_as_json(command: CommandLine) -> None:
 
 def test_one_scenario_shows_settings_and_plants(command: CommandLine) -> None:
     out = command("scenarios", "crash").out
-    assert "how long the runner waits until the group is at rest" in out
+    assert "how long the runner waits until all nodes are at rest" in out
     assert "ignore-claim-conflict" in out
 
 

@@ -51,7 +51,7 @@ def test_nothing_smaller_is_said_so(command: CommandLine, trial: Path, tmp_path:
     [
         (["--check", "luck"], "there is no check luck; there are: "),
         (["--check", "registry_overlap"], "registry_overlap is clean, and no surprise in "),
-        (["--runs", "0"], "greater than or equal to 1"),
+        (["--runs", "0"], "must be 1 or more"),
     ],
 )
 def test_bad_input(command: CommandLine, trial: Path, tmp_path: Path, options: list[str], says: str) -> None:

@@ -98,6 +98,9 @@ OTHER = "#7f8a96"
 # -- charts ---------------------------------------------------------------------------------------
 
 
+#: The names of worlds on charts, in the order of legends.
+WORLDS = ["live", "simulated"]
+
 #: A row of a chart's data.
 Record = dict[str, Any]
 
@@ -143,3 +146,21 @@ def world_name(world: str) -> str:
 def colours(names: Sequence[str]) -> Any:
     """A scale of colours for these names, each always its own."""
     return altair.Scale(domain=list(names), range=[COLOURS.get(name, OTHER) for name in names])
+
+
+def by_world(channel: Any, live: Any, simulated: Any) -> Any:
+    """A channel of altair's with one value for live trials and one for simulated ones."""
+    return channel("world:N", title="ZooKeeper", scale=altair.Scale(domain=WORLDS, range=[live, simulated]))
+
+
+def world_shape() -> Any:
+    return by_world(altair.Shape, "diamond", "circle")
+
+
+def dumbbells(records: list[Record], x: Any, high: str, point: str, tooltip: Sequence[Any], **encoding: Any) -> Any:
+    """A bar from `x` to `high` and a point for each record. `encoding`: of both, but `shape` of the points only."""
+    of_bars = {name: each for name, each in encoding.items() if name != "shape"}
+    base = altair.Chart(data(records))
+    bars = base.mark_rule(strokeWidth=4, opacity=0.35).encode(x=x, x2=high, **of_bars)
+    points = base.mark_point(filled=True, size=60, opacity=1).encode(x=point, tooltip=list(tooltip), **encoding)
+    return altair.layer(bars, points)

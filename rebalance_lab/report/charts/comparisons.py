@@ -9,7 +9,16 @@ import altair
 from rebalance_lab.analysis.ledger import Expected
 from rebalance_lab.analysis.results import Analysis, Summary
 from rebalance_lab.report import glossary
-from rebalance_lab.report.charts.chart import Chart, Record, colours, data, finished, world_name
+from rebalance_lab.report.charts.chart import (
+    WORLDS,
+    Chart,
+    Record,
+    colours,
+    dumbbells,
+    finished,
+    world_name,
+    world_shape,
+)
 
 #: Medians nearer than this share are called the same.
 SAME = 0.02
@@ -57,38 +66,22 @@ def frequency_chart(analysis: Analysis) -> Chart | None:
     ]
     if not records:
         return None
-    y = altair.Y("claim:N", title=None, sort=None)
-    offset = altair.YOffset("world:N", scale=altair.Scale(domain=["live", "simulated"]))
-    colour = altair.Color("world:N", title="ZooKeeper", scale=colours(["live", "simulated"]))
     percent = altair.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1])
-    base = altair.Chart(data(records))
-    bars = base.mark_rule(strokeWidth=3, opacity=0.5).encode(
-        x=altair.X(
-            "low:Q", title="share of decided trials that show it", axis=percent, scale=altair.Scale(domain=[0, 1])
-        ),
-        x2="high:Q",
-        y=y,
-        yOffset=offset,
-        color=colour,
-    )
-    points = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x="share:Q",
-        y=y,
-        yOffset=offset,
-        color=colour,
-        shape=altair.Shape(
-            "world:N", title="ZooKeeper", scale=altair.Scale(domain=["live", "simulated"], range=["diamond", "circle"])
-        ),
+    title = "share of decided trials that show it"
+    chart = dumbbells(
+        records,
+        altair.X("low:Q", title=title, axis=percent, scale=altair.Scale(domain=[0, 1])),
+        "high:Q",
+        "share:Q",
+        y=altair.Y("claim:N", title=None, sort=None),
+        yOffset=altair.YOffset("world:N", scale=altair.Scale(domain=WORLDS)),
+        color=altair.Color("world:N", title="ZooKeeper", scale=colours(WORLDS)),
+        shape=world_shape(),
         tooltip=[
-            "claim:N",
-            "world:N",
-            "trials:N",
-            altair.Tooltip("share:Q", format=".1%"),
-            altair.Tooltip("low:Q", format=".1%"),
-            altair.Tooltip("high:Q", format=".1%"),
+            *("claim:N", "world:N", "trials:N"),
+            *(altair.Tooltip(f"{name}:Q", format=".1%") for name in ("share", "low", "high")),
         ],
-    )
-    chart = altair.layer(bars, points).properties(width=560, height=altair.Step(16))
+    ).properties(width=560, height=altair.Step(16))
     caption = (
         "Bars: Wilson’s 95 % interval. One trial proves that something can happen; the share says how often it does."
     )
@@ -141,18 +134,17 @@ def measure_name(measure: str) -> str:
 
 def _panel(records: list[Record], measure: str) -> Any:
     """One measure: a line for each kind of trial, both rule sets on it."""
-    base = altair.Chart(data(records))
-    y = altair.Y("trials:N", title=None, sort=None, axis=altair.Axis(labelLimit=330, minExtent=230))
-    colour = altair.Color("rules:N", title="rules", scale=colours(["described", "shipped"]))
-    offset = altair.YOffset("rules:N")
-    scale = altair.Scale(type="symlog")
-    x = altair.X("least:Q", title=None, scale=scale, axis=altair.Axis(tickCount=6, labelOverlap=True))
-    bars = base.mark_rule(strokeWidth=4, opacity=0.35).encode(x=x, x2="p90:Q", y=y, yOffset=offset, color=colour)
-    tooltip = ["trials:N", "rules:N", "number:Q", "least:Q", "p50:Q", "p90:Q", "most:Q"]
-    points = base.mark_point(filled=True, size=60, opacity=1).encode(
-        x="p50:Q", y=y, yOffset=offset, color=colour, tooltip=tooltip
-    )
-    return altair.layer(bars, points).properties(width=480, height=altair.Step(12), title=measure)
+    axis = altair.Axis(tickCount=6, labelOverlap=True)
+    return dumbbells(
+        records,
+        altair.X("least:Q", title=None, scale=altair.Scale(type="symlog"), axis=axis),
+        "p90:Q",
+        "p50:Q",
+        y=altair.Y("trials:N", title=None, sort=None, axis=altair.Axis(labelLimit=330, minExtent=230)),
+        yOffset=altair.YOffset("rules:N"),
+        color=altair.Color("rules:N", title="rules", scale=colours(["described", "shipped"])),
+        tooltip=["trials:N", "rules:N", "number:Q", "least:Q", "p50:Q", "p90:Q", "most:Q"],
+    ).properties(width=480, height=altair.Step(12), title=measure)
 
 
 def _largest(pairs: list[tuple[Summary, Summary]]) -> list[tuple[Summary, Summary]]:

@@ -11,7 +11,7 @@ import altair
 
 from rebalance_lab.analysis.results import Analysis, Fit, HerdCost
 from rebalance_lab.report import glossary
-from rebalance_lab.report.charts.chart import Chart, Record, colours, data, finished, world_name
+from rebalance_lab.report.charts.chart import Chart, Record, colours, data, finished, world_name, world_shape
 
 #: Points of one kind of change, at most; of more, every nth is shown, and the caption says so.
 POINTS = 300
@@ -184,11 +184,6 @@ def _layers(records: list[Record], rules: Sequence[str], cost: Cost) -> list[Any
     ticks = altair.Axis(values=[10**power for power in range(8)], format=",") if cost.log else altair.Axis(tickCount=5)
     y = altair.Y("number:Q", title=cost.title, scale=scale, axis=ticks)
     colour = altair.Color("rules:N", title="rules", scale=colours(rules))
-    shape = altair.Shape(
-        "world:N",
-        title="ZooKeeper",
-        scale=altair.Scale(domain=["live", "simulated"], range=["diamond", "circle"]),
-    )
     tooltip = ["change:N", "rules:N", "world:N", "settings:N", "members:Q", "number:Q"]
     base = altair.Chart(data(records))
     fitted = base.transform_filter("datum.what == 'fitted'")
@@ -208,7 +203,7 @@ def _layers(records: list[Record], rules: Sequence[str], cost: Cost) -> list[Any
     for nth, name in enumerate(rules):
         points = base.transform_filter(f"datum.what == 'counted' && datum.rules == '{name}'")
         points = points.mark_point(**POINT.get(name, {}))
-        add(points.encode(x=x, y=y, color=colour, shape=shape, tooltip=tooltip), "counted", name)
+        add(points.encode(x=x, y=y, color=colour, shape=world_shape(), tooltip=tooltip), "counted", name)
         ends = fitted.transform_filter(f"datum.label && datum.rules == '{name}'")
         below: dict[str, Any] = {"align": "right", "dx": -4, "dy": 72 + 15 * nth, "fontSize": 11}
         add(ends.mark_text(**below).encode(x=x, y=y, text="label:N", color=colour), "fitted", name, "label")

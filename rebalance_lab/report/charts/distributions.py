@@ -11,7 +11,17 @@ from rebalance_lab.analysis.results import Analysis
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.report import glossary
-from rebalance_lab.report.charts.chart import Chart, Record, colours, data, finished, world_name
+from rebalance_lab.report.charts.chart import (
+    Chart,
+    Record,
+    by_world,
+    colours,
+    data,
+    dumbbells,
+    finished,
+    world_name,
+    world_shape,
+)
 
 #: Steps of one curve, at most: more cannot be seen.
 STEPS = 120
@@ -101,16 +111,10 @@ def _curves(series: Series, chart_id: str, title: str, caption: str) -> Chart:
         x=altair.X("seconds:Q", title="seconds", scale=altair.Scale(zero=True), axis=FEW_TICKS),
         y=altair.Y("share:Q", title="share of trials", axis=altair.Axis(format="%")),
         color=altair.Color("rules:N", title="rules", scale=colours(_names(records, "rules"))),
-        strokeDash=altair.StrokeDash(
-            "world:N", title="ZooKeeper", scale=altair.Scale(domain=["live", "simulated"], range=[[4, 3], [1, 0]])
-        ),
+        strokeDash=by_world(altair.StrokeDash, [4, 3], [1, 0]),
         tooltip=[
-            "scenario:N",
-            "rules:N",
-            "world:N",
-            "seconds:Q",
-            altair.Tooltip("share:Q", format=".1%"),
-            "trials:Q",
+            *("scenario:N", "rules:N", "world:N", "seconds:Q"),
+            *(altair.Tooltip("share:Q", format=".1%"), "trials:Q"),
         ],
     )
     panels = (
@@ -135,20 +139,17 @@ def range_records(times: Series) -> list[Record]:
 
 def _ranges(times: Series) -> Chart:
     records = range_records(times)
-    base = altair.Chart(data(records))
-    y = altair.Y("scenario:N", title=None)
-    offset = altair.YOffset("rules:N")
-    colour = altair.Color("rules:N", title="rules", scale=colours(_names(records, "rules")))
-    x = altair.X("least:Q", title="seconds", scale=altair.Scale(type="log"), axis=FEW_TICKS)
-    bars = base.mark_rule(strokeWidth=4, opacity=0.35).encode(x=x, x2="p90:Q", y=y, yOffset=offset, color=colour)
-    shape = altair.Shape(
-        "world:N", title="ZooKeeper", scale=altair.Scale(domain=["live", "simulated"], range=["diamond", "circle"])
-    )
-    tooltip = ["scenario:N", "rules:N", "world:N", "rebalances:Q", "least:Q", "median:Q", "p90:Q", "most:Q"]
-    points = base.mark_point(filled=True, size=60, opacity=1).encode(
-        x="median:Q", y=y, yOffset=offset, color=colour, shape=shape, tooltip=tooltip
-    )
-    chart = altair.layer(bars, points).properties(width=620, height=altair.Step(13))
+    chart = dumbbells(
+        records,
+        altair.X("least:Q", title="seconds", scale=altair.Scale(type="log"), axis=FEW_TICKS),
+        "p90:Q",
+        "median:Q",
+        y=altair.Y("scenario:N", title=None),
+        yOffset=altair.YOffset("rules:N"),
+        color=altair.Color("rules:N", title="rules", scale=colours(_names(records, "rules"))),
+        shape=world_shape(),
+        tooltip=["scenario:N", "rules:N", "world:N", "rebalances:Q", "least:Q", "median:Q", "p90:Q", "most:Q"],
+    ).properties(width=620, height=altair.Step(13))
     caption = (
         "The time from the first event after a change to the last before the group was at rest. Points: the median "
         "over all changes; bars: from the minimum to the 90th percentile. A conflict costs at least one back-off."

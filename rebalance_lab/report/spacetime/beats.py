@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.views import CLOSING
 from rebalance_lab.report import glossary
 from rebalance_lab.report.faultwords import fault_words
 from rebalance_lab.report.scene import Scene
-from rebalance_lab.report.spans import Row
+from rebalance_lab.report.spans import Row, row_of
 from rebalance_lab.report.text import count, exact_moment, listed, partition_ranges, partitions_named
 
 #: Events of one actor that say the same are one mark while they follow each other this closely (µs),
@@ -99,7 +99,7 @@ def beat_of(scene: Scene, event: Event, witness: bool, crowd: Collection[str] = 
 def _rows_of(event: Event) -> tuple[Row, ...]:
     """What an event is about; of a claim that was refused only the path says so."""
     if event.partition is not None:
-        return (Row(event.group or "", event.topic or "", event.partition),)
+        return (row_of(event),)
     if event.kind is Kind.FAILED_OP and _is_claim(event):
         _, _, group, _, topic, number = str(event.of("path")).split("/")
         return (Row(group, topic, int(number)),)
@@ -220,16 +220,8 @@ def fold_sessions(beats: Sequence[Beat]) -> list[Beat]:
             folded.setdefault(end, []).append(event)
             kept[place] = None
     for end, events in folded.items():
-        beat = beats[end]
-        kept[end] = _with(beat, events)
+        kept[end] = replace(beats[end], events=(*beats[end].events, *events))
     return [beat for beat in kept if beat is not None]
-
-
-def _with(beat: Beat, events: list[Event]) -> Beat:
-    return Beat(
-        beat.actor, beat.at_us, beat.last_us, beat.shape, beat.verb, beat.subject, beat.rows, beat.weight,
-        (*beat.events, *events), beat.witness,
-    )  # fmt: skip
 
 
 def runs(beats: Sequence[Beat]) -> list[Beat]:
@@ -241,11 +233,14 @@ def runs(beats: Sequence[Beat]) -> list[Beat]:
         place = last.get(key)
         before = None if place is None else found[place]
         if place is not None and before is not None and _joins(before, beat):
-            found[place] = Beat(
-                before.actor, before.at_us, beat.last_us, before.shape, before.verb, before.subject,
-                (*before.rows, *beat.rows), min(before.weight, beat.weight), (*before.events, *beat.events),
-                before.witness or beat.witness,
-            )  # fmt: skip
+            found[place] = replace(
+                before,
+                last_us=beat.last_us,
+                rows=(*before.rows, *beat.rows),
+                weight=min(before.weight, beat.weight),
+                events=(*before.events, *beat.events),
+                witness=before.witness or beat.witness,
+            )
         else:
             last[key] = len(found)
             found.append(beat)

@@ -16,7 +16,7 @@ from rebalance_lab.report import glossary
 from rebalance_lab.report.scene import Fault, Scene
 from rebalance_lab.report.spacetime.arrows import Link, links_of
 from rebalance_lab.report.spacetime.beats import CROWD, Beat, beat_of, fold_sessions, runs
-from rebalance_lab.report.spans import Row
+from rebalance_lab.report.spans import Row, row_of
 from rebalance_lab.report.text import seconds
 
 #: Faults and sessions are shown with what they caused, everything else with what led to it.
@@ -79,8 +79,8 @@ def _anomaly(scene: Scene, outcome: TrialOutcome, witness: list[Event], others: 
     founded = len(times) > 2 and (outcome.check.endswith("overlap") or outcome.check == "unowned_window")
     begin_us = times[1] if founded else times[0]
     title = glossary.title(outcome.check)
-    own = next((_row(event) for event in witness if event.partition is not None), None)
-    row = own or next((_row(event) for event in others if event.partition is not None), None)
+    own = next((row_of(event) for event in witness if event.partition is not None), None)
+    row = own or next((row_of(event) for event in others if event.partition is not None), None)
     zone = (begin_us, times[-1], f"{title.lower()} {seconds(times[-1] - begin_us)}") if times[-1] > begin_us else None
     tight = _near(scene, keys, until_us=times[-1] + LEAD_US, foundation=witness[0].id if founded else None)
     return Subject(
@@ -158,10 +158,6 @@ def _near(
             lead_us = after_us = FOUNDATION_US
         near.append((max(at_us - lead_us, 0), min(at_us + after_us, max(until_us, at_us))))
     return tuple(near)
-
-
-def _row(event: Event) -> Row:
-    return Row(event.group or "", event.topic or "", event.partition or 0)
 
 
 # -- beats and lanes ------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from rebalance_lab.report.spacetime.arrows import Link
 from rebalance_lab.report.spacetime.beats import CROWD, Beat, label, title
 from rebalance_lab.report.spacetime.choice import REGISTRY, RUNNER, Choice, Subject, choose_beats
 from rebalance_lab.report.spacetime.timeline import HEAD, Timeline, lay_out
-from rebalance_lab.report.spans import row_of
+from rebalance_lab.report.spans import HAVE, row_of
 from rebalance_lab.report.text import count, exact_moment, listed, seconds
 
 WIDTH = 1160
@@ -24,8 +24,14 @@ LETTER = 6.1
 FOOT = 16
 #: Widths of lanes, beside a member's: the registry has much to say, the runner little.
 SHARES = {REGISTRY: 1.35, RUNNER: 0.85}
-#: How far beside a lane's line each kind of stripe lies.
-STRIPES = {"believes": (-9.0, 7.0), "owner": (-9.0, 7.0), "works": (-16.0, 4.0), "rebalance": (-3.0, 6.0)}
+#: How far beside a lane's line each kind of stripe lies, how wide it is, and how high at least.
+STRIPES: dict[str, tuple[float, float, float]] = {
+    "believes": (-9.0, 7.0, 2),
+    "owner": (-9.0, 7.0, 2),
+    "works": (-16.0, 4.0, 2),
+    "rebalance": (-3.0, 6.0, 2),
+    "session": (-1.0, 2, 1),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,26 +209,22 @@ def _stripes(
         if subject.row is None or row_of(span) != subject.row or lane is None:
             continue
         name = scene.name(span.member)
-        verb = {"believes": "believes it owns", "works": "works on", "owner": "is the registry's owner of"}
-        told = f"{name} {verb[kinds[span.layer]]} {subject.row}, {exact_moment(span.begin_us)} to"
-        stripe = _stripe(kinds[span.layer], lane, timeline, span.begin_us, span.end_us, paint(places[span.member]))
-        stripes += [] if stripe is None else [_told(stripe, f"{told} {exact_moment(span.end_us)} s")]
+        length = f"{exact_moment(span.begin_us)} to {exact_moment(span.end_us)} s"
+        text = f"{name} {HAVE[span.layer].one} {subject.row}, {length}"
+        colour = paint(places[span.member])
+        stripes += _stripe(kinds[span.layer], lane, timeline, span.begin_us, span.end_us, text, colour)
     return stripes
 
 
-def _told(stripe: Stripe, text: str) -> Stripe:
-    return Stripe(stripe.kind, stripe.x, stripe.y, stripe.width, stripe.height, stripe.paint, text)
-
-
 def _stripe(
-    kind: str, lane: Lane, timeline: Timeline, begin_us: int, end_us: int, colour: Paint | None
-) -> Stripe | None:
-    """None if it is outside of the diagram's time."""
+    kind: str, lane: Lane, timeline: Timeline, begin_us: int, end_us: int, title: str, colour: Paint | None = None
+) -> list[Stripe]:
+    """Empty if it is outside of the diagram's time."""
     if end_us < timeline.begin_us or begin_us > timeline.end_us:
-        return None
+        return []
     top, bottom = timeline.y(begin_us), timeline.y(end_us)
-    shift, width = STRIPES[kind]
-    return Stripe(kind, round(lane.x + shift, 1), top, width, max(round(bottom - top, 1), 2), colour, "")
+    shift, width, least = STRIPES[kind]
+    return [Stripe(kind, round(lane.x + shift, 1), top, width, max(round(bottom - top, 1), least), colour, title)]
 
 
 def _sessions(scene: Scene, timeline: Timeline, lanes: Mapping[str, Lane]) -> list[Stripe]:
@@ -237,14 +239,12 @@ def _sessions(scene: Scene, timeline: Timeline, lanes: Mapping[str, Lane]) -> li
             stretches.append((name, event.session, opened.pop(event.session), scene.since_start(event)))
     for session, begin_us in opened.items():
         stretches.append((scene.session_names.get(session, ""), session, begin_us, scene.end_us))
-    stripes = []
+    stripes: list[Stripe] = []
     for name, session, begin_us, end_us in stretches:
         lane = lanes.get(name)
-        if lane is None or end_us < timeline.begin_us or begin_us > timeline.end_us:
-            continue
-        top, bottom = timeline.y(begin_us), timeline.y(end_us)
-        told = f"ZooKeeper keeps session {session} of {name}, {exact_moment(begin_us)} to {exact_moment(end_us)} s"
-        stripes.append(Stripe("session", lane.x - 1, top, 2, max(round(bottom - top, 1), 1), None, told))
+        if lane is not None:
+            text = f"ZooKeeper keeps session {session} of {name}, {exact_moment(begin_us)} to {exact_moment(end_us)} s"
+            stripes += _stripe("session", lane, timeline, begin_us, end_us, text)
     return stripes
 
 
@@ -266,7 +266,7 @@ def _faults(scene: Scene, timeline: Timeline, lanes: Mapping[str, Lane]) -> list
 
 def _rebalances(choice: Choice, timeline: Timeline, lanes: Mapping[str, Lane]) -> list[Stripe]:
     began: dict[str, int] = {}
-    stripes = []
+    stripes: list[Stripe] = []
     for beat in choice.beats:
         kinds = {event.kind for event in beat.events}
         if beat.actor == CROWD:
@@ -275,9 +275,8 @@ def _rebalances(choice: Choice, timeline: Timeline, lanes: Mapping[str, Lane]) -
             began[beat.actor] = beat.at_us
         elif Kind.REBALANCE_ENDED in kinds and beat.actor in began:
             begin_us = began.pop(beat.actor)
-            stripe = _stripe("rebalance", lanes[beat.actor], timeline, begin_us, beat.at_us, None)
-            told = f"{beat.actor} rebalances for {seconds(beat.at_us - begin_us)}"
-            stripes += [] if stripe is None else [_told(stripe, told)]
+            text = f"{beat.actor} rebalances for {seconds(beat.at_us - begin_us)}"
+            stripes += _stripe("rebalance", lanes[beat.actor], timeline, begin_us, beat.at_us, text)
     return stripes
 
 
