@@ -1,12 +1,12 @@
 """O1, belief overlap: two members believe at once that they own one partition.
 
-Belief intervals (`history.intervals`) of two members are compared on the host's one clock (or
-virtual time), exactly; the overlap must have a length. Claim Z10 stands on it. An overlap is
-no bug by itself: where nothing fences a member, its least length is the time to notice.
+The check compares belief intervals (`history.intervals`) of two members exactly, on the host's one clock (or virtual
+time); an overlap must have a length. Claim Z10 depends on it. An overlap is not a bug by itself: if nothing fences a
+member, the overlap lasts at least until the member notices.
 
-Witness: the two OWNED events, and the event that ended the belief which ended first (DISOWNED,
-MEMBER_CLOSED or a kill; left out where the history ends first). As histories are complete,
-these three prove that both believed from the second OWNED to the third event.
+Witness: the two OWNED events, and the event that ended the belief which ended first (DISOWNED, MEMBER_CLOSED or a kill;
+left out if the history ends first). Histories are complete, so these three prove that both believed from the second
+OWNED to the third event.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ def judge(history: History) -> Finding:
     numbers = measures(found)
     if not found:
         nothing = None if intervals else "no member ever believed that it owned a partition"
-        return not_violated(
-            history, "no two members believed at once that they owned one partition", numbers, vacuous=nothing
-        )
+        why = "no two members believed at the same time that they owned the same partition"
+        return not_violated(history, why, numbers, vacuous=nothing)
     worst = longest(found)
     first, second = worst.first, worst.second
     ended = first.end if first.end_us <= second.end_us else second.end

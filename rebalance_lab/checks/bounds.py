@@ -1,30 +1,30 @@
-"""How long things may take in a trial: what its settings allow, before an anomaly begins.
+"""How long things may take in a trial according to its settings, before they are an anomaly.
 
 - *Attempt*: fetcher_stop_ms, but no longer than any stop of these members can have taken (a stop lies between an
   ATTEMPT_BEGAN and the attempt's DECIDED, or before what follows an attempt without one), and the requests of one
   attempt, one round trip each: 3B + C + T + 4P + 7 for B brokers, C members, T topics and P partitions. A member that
   subscribes by name makes 3B + C + T + p + 7 reads and q + p + d writes, where no member owned (q), claims (p) or
-  commits (d) more than P partitions. The bound errs on the long side: a member has a share of P, and nobody waits for
-  the leader finder's 1 + B reads. A round trip is 2 * latency_max_us in a simulated world, else LIVE_ROUND_TRIP_US. In
-  a simulated ensemble a write at a follower goes to the leader and back besides: 2 * REPLICATION_US for each request. A
-  live host may be busy with other things, so in a live trial an attempt may take as long as the requests of any one
-  attempt took that no fault disturbed (`_requests_us`). What a member did between its requests does not count: that
-  would let slow members extend their own bound.
+  commits (d) more than P partitions. This is an upper bound: a member has a share of P, and does not wait for the 1 + B
+  reads of the leader finder. A round trip is 2 * latency_max_us in a simulated world, else LIVE_ROUND_TRIP_US. In a
+  simulated ensemble a write at a follower also goes to the leader and back: 2 * REPLICATION_US for each request. A live
+  host may be busy with other things, so in a live trial an attempt may take as long as the requests of the slowest
+  attempt that no fault disturbed (`_requests_us`). The time between a member's requests does not count: otherwise slow
+  members would extend their own bound.
 - *Requests*: the requests of one attempt alone, without the stop of the fetchers.
-- *Prompt*: how long a member that is in no rebalance may take from what sets a rebalance off to its REBALANCE_BEGAN.
-  It needs two round trips for each notification that waits for ZkClient's event thread (one for each path that it
-  watches: ids, brokers, the list of topics, T topics), one for each of the T topics that it watches when it starts,
-  and NEW_SESSION_REQUESTS. A live host may be busy: there it is the requests of one attempt, LIVE_ROUND_TRIP_US each.
-- *Rebalance*: rebalance_max_retries * (rebalance_backoff_ms + attempt), which is what 0.8.2 spends
-  on one rebalance before it gives up (`ZKRebalancerListener.syncedRebalance`).
-- *Quiet*: two back-offs (the trial's), but QUIET_LEAST_US: nothing may have changed for so long
-  when the runner says that the group rests.
-- *Expiry*: session_timeout_ms + 2 ticks: a dead member's session lives that long, as the server
-  rounds expiry up to ticks.
+- *Prompt*: how long an idle member may take from a trigger to its REBALANCE_BEGAN. It needs two round trips for each
+  notification that waits for ZkClient's event thread (one for each path that it watches: ids, brokers, the list of
+  topics, T topics), one for each of the T topics that it watches when it starts, and NEW_SESSION_REQUESTS. In a live
+  trial, where the host may be busy, it is the requests of one attempt, LIVE_ROUND_TRIP_US each.
+- *Rebalance*: rebalance_max_retries * (rebalance_backoff_ms + attempt): what 0.8.2 spends on one rebalance before it
+  gives up (`ZKRebalancerListener.syncedRebalance`).
+- *Quiet*: two back-offs (the trial's), at least QUIET_LEAST_US: for so long nothing has changed when the runner reports
+  that the group rests.
+- *Expiry*: session_timeout_ms + 2 ticks: a dead member's session lives that long, because the server rounds expiry up
+  to ticks.
 
-Settings are those that members report when they start, of several the longest. The trial's parameter stands for a
-member that does not report one, and where there is no member. Members, topics and partitions are the parameters', or
-as many as the history shows, if more.
+Settings are those that members report when they start; of several, the longest. The trial's parameter replaces a
+setting that a member does not report, or if there is no member. The numbers of members, topics and partitions are the
+parameters', or those that the history shows, if larger.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import undisturbed
-from rebalance_lab.checks.members import lives
+from rebalance_lab.checks.members import member_lives
 from rebalance_lab.checks.stretches import Stretch, union
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once
 
-#: What a real server on a busy host is allowed for a request and its reply, a write to disk
-#: included. An allowance, not a measurement.
+#: A real server on a busy host may take so long for a request and its reply, with a write to disk. Assumed, not
+#: measured.
 LIVE_ROUND_TRIP_US = 5_000
 
-#: The most that one request adds to the bound of an attempt on a live host, however long it took. An allowance too: the
-#: slowest of a young JVM, beside nine others, took 1.4 s.
+#: The most that one request adds to the bound of an attempt on a live host, however long it took. Assumed as well: the
+#: slowest request of a young JVM, beside nine others, took 1.4 s.
 LIVE_REQUEST_US = 1_000_000
 
 #: The most that a message between two servers of a simulated ensemble takes (`ServerSettings.replication_us`).
@@ -53,7 +53,8 @@ REPLICATION_US = 900
 
 QUIET_LEAST_US = 200_000
 
-#: With which a member of a new session registers on ZkClient's event thread: its id and its parents, with a read each.
+#: A member registers in a new session on ZkClient's event thread with so many requests: its id and its parents, with a
+#: read each.
 NEW_SESSION_REQUESTS = 6
 
 _SETTINGS = ("rebalance_max_retries", "rebalance_backoff_ms", "session_timeout_ms", "tick_ms")
@@ -73,17 +74,16 @@ class Bounds:
 
 
 def lacking(history: History) -> str | None:
-    """Which parameters the bounds need and the trial does not tell; None where it tells all."""
+    """The parameters that the bounds need and the trial lacks; None if it has all."""
     parameters = history.trial.parameters
     texts = [name for name in ("group", "topic") if not isinstance(parameters.get(name), str)]
     missing = texts + [name for name in _NEEDED if not isinstance(parameters.get(name), int)]
-    return f"its parameters lack {', '.join(missing)}" if missing else None
+    return f"the trial's parameters lack {', '.join(missing)}" if missing else None
 
 
 @once
 def bounds(history: History) -> Bounds:
-    """The bounds of the trial's most patient member. Of parameters that are missing each counts 0: ask `lacking`
-    first."""
+    """The bounds of the trial's most patient member. Missing parameters count as 0: check `lacking` first."""
     return bounds_of(history, frozenset(event.actor for event in events_of(history, Kind.MEMBER_STARTED)))
 
 
@@ -92,9 +92,9 @@ def bounds_of(history: History, actors: frozenset[str]) -> Bounds:
     started = [event for event in events_of(history, Kind.MEMBER_STARTED) if event.actor in actors]
     settings = {}
     for name in (*_SETTINGS, "fetcher_stop_ms"):
-        told = [event.of(name) for event in started]
-        known = [number for number in told if isinstance(number, int)]
-        trial = [] if known and len(known) == len(told) else [_parameter(history, name)]
+        reported = [event.of(name) for event in started]
+        known = [number for number in reported if isinstance(number, int)]
+        trial = [] if known and len(known) == len(reported) else [_parameter(history, name)]
         settings[name] = max([*known, *trial])
     requests_us = _longest_requests_us(history)
     attempt_us = _stop_us(history, actors, settings["fetcher_stop_ms"] * 1000) + requests_us
@@ -109,17 +109,17 @@ def bounds_of(history: History, actors: frozenset[str]) -> Bounds:
 
 
 def _stop_us(history: History, actors: frozenset[str], reported_us: int) -> int:
-    """How long the fetchers of these members take to stop: what they report, as far as an attempt shows it."""
+    """How long the fetchers of these members take to stop: what they report, limited to what attempts show."""
     shown = [stop_us for actor, stop_us in _shown_stops_us(history) if actor in actors]
     return min(reported_us, max(shown, default=reported_us))
 
 
 @once
 def _shown_stops_us(history: History) -> list[tuple[str, int]]:
-    """Of each attempt its actor, and how long the stop of its fetchers may have taken."""
+    """The actor of each attempt, and how long the stop of its fetchers may have taken."""
     end = history.events[-1] if history.events else None
     found = []
-    for life in lives(history):
+    for life in member_lives(history):
         for rebalance in life.rebalances:
             after = [attempt.began for attempt in rebalance.attempts[1:]] + [rebalance.ended or end]
             for attempt, follows in zip(rebalance.attempts, after, strict=False):
@@ -150,7 +150,7 @@ def _requests(history: History) -> int:
 
 @once
 def _prompt_us(history: History) -> int:
-    """From what sets a rebalance off to its REBALANCE_BEGAN, at most; see the module."""
+    """The longest time from a trigger to a REBALANCE_BEGAN; see the module."""
     if history.trial.world != "simulated":
         return _ordinary_requests_us(history)
     topics = {event.topic for event in events_of(history, Kind.CREATED) if event.topic is not None}
@@ -168,15 +168,15 @@ def _longest_requests_us(history: History) -> int:
 
 
 def _between_servers_us(history: History) -> int:
-    """What a request takes longer in a simulated ensemble."""
+    """The additional time of a request in a simulated ensemble."""
     return 2 * REPLICATION_US if _parameter(history, "servers") > 1 else 0
 
 
 def _requests_us(history: History) -> Iterator[int]:
-    """Of each attempt that no fault disturbed, for how long a request of its member was under way, of each request at
-    most LIVE_REQUEST_US. Of an attempt without a recorded request: how long it took, and at most as long."""
+    """How long requests were under way in each attempt that no fault disturbed, at most LIVE_REQUEST_US for each
+    request. For an attempt without a recorded request: how long it took, at most LIVE_REQUEST_US."""
     spans = _request_spans(history)
-    for life in lives(history):
+    for life in member_lives(history):
         for attempt in (attempt for rebalance in life.rebalances for attempt in rebalance.attempts):
             if attempt.ended is None or not undisturbed(history, attempt.began.at_us, attempt.ended.at_us):
                 continue
@@ -191,8 +191,8 @@ def _requests_us(history: History) -> Iterator[int]:
 
 
 def _request_spans(history: History) -> dict[str, list[Stretch]]:
-    """Each actor's requests in the order of their INVOKED, of each the first LIVE_REQUEST_US. The log of a real member
-    shows only when a reply came (INVOKED and OK are of one moment): such a request counts from the record before it."""
+    """Each actor's requests in the order of their INVOKED, each cut to LIVE_REQUEST_US. The log of a real member shows
+    only when a reply came (INVOKED and OK have one time): such a request counts from the record before it."""
     invoked: dict[object, Event] = {}
     last_us: dict[str, int] = {}
     found: dict[str, list[Stretch]] = {}

@@ -1,10 +1,9 @@
 """Z7b: every broker that comes or goes makes every member rebalance.
 
-Judged as `missed_watch` judges members: each znode below /brokers/ids that comes or goes from the
-first rest until the phase `closing`, and each member that was registered and undisturbed until the
-deadline. The change must have set the rebalance off (`reactions`): one for another reason does not count.
-0.8.2 as shipped watches brokers only after a rebalance that found none, so there the
-statement fails.
+The check looks at each znode below /brokers/ids that comes or goes from the first rest until the phase `closing`, and
+at each member that was registered and undisturbed until the deadline, like `missed_watch` for changes of members. The
+change must have triggered the rebalance (`reactions`): one for another reason does not count. Kafka 0.8.2 as shipped
+watches brokers only after a rebalance that found none, so there the statement fails.
 
 Witness: the change, and the REBALANCE_BEGAN that was late or for another reason, if there is one.
 """
@@ -12,7 +11,7 @@ Witness: the change, and the REBALANCE_BEGAN that was late or for another reason
 from __future__ import annotations
 
 from rebalance_lab.checks.model import ZK, About, Check, Finding
-from rebalance_lab.checks.phases import changes_scope
+from rebalance_lab.checks.phases import judged_period
 from rebalance_lab.checks.reactions import judge_reactions, reactions
 from rebalance_lab.checks.registry_state import membership_changes
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -28,13 +27,13 @@ def judge(history: History) -> Finding:
 
 
 def _changes(history: History) -> list[Event]:
-    scope = changes_scope(history)
-    if scope is None:
+    period = judged_period(history)
+    if period is None:
         return []
     return [
         event
         for event in membership_changes(history)
-        if str(event.of("path")).startswith("/brokers/ids/") and event.kind is not Kind.CHANGED and scope.holds(event)
+        if str(event.of("path")).startswith("/brokers/ids/") and event.kind is not Kind.CHANGED and period.holds(event)
     ]
 
 

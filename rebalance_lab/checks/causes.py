@@ -30,12 +30,12 @@ from enum import StrEnum
 
 from rebalance_lab.checks.bounds import bounds
 from rebalance_lab.checks.faults import TOLERANCE_US, undisturbed
-from rebalance_lab.checks.members import Life
+from rebalance_lab.checks.members import MemberLife
 from rebalance_lab.checks.operations import recorded_singly
 from rebalance_lab.checks.spaced_changes import SpacedChange
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import events_of, grouped, once
 
 #: The `by` of rebalances that watches of ids, brokers and topics ask for.
 _WATCHER = "watcher"
@@ -45,15 +45,15 @@ _CREATE = "create"
 
 
 class Cause(StrEnum):
-    """`OPEN`: the history does not show it."""
+    """`OPEN`: the history does not show which."""
 
     CHANGE = "change"
     OTHER = "other"
     OPEN = "open"
 
 
-def cause(history: History, life: Life, began: Event, change: Event) -> Cause:
-    """What set off a rebalance of `life` that began after a change."""
+def cause(history: History, life: MemberLife, began: Event, change: Event) -> Cause:
+    """What triggered a rebalance of `life` that began after a change."""
     if began.of("by") == _CREATE and not _watched(history, life, change):
         return Cause.CHANGE
     triggers = _unspent(history, life, began, change)
@@ -70,20 +70,20 @@ def cause(history: History, life: Life, began: Event, change: Event) -> Cause:
     return Cause.OPEN if excused else Cause.OTHER
 
 
-def _watched(history: History, life: Life, change: Event) -> bool:
-    """Whether the history shows that a member's watch of the znode's parent was set before the change."""
+def _watched(history: History, life: MemberLife, change: Event) -> bool:
+    """Whether the history shows that a member had set its watch of the znode's parent before the change."""
     _, parent = _touched(change)
     answers = watch_answers(history).get((life.actor, parent), ())
     return any(each.of("op") == "children" and (each.zxid or 0) < (change.zxid or 0) for each in answers)
 
 
-def triggered_since(history: History, life: Life, began: Event, change: Event) -> bool:
-    """Whether a trigger for a change came after it, and before this rebalance began and no other of the watcher's."""
+def triggered_since(history: History, life: MemberLife, began: Event, change: Event) -> bool:
+    """Whether a trigger for a change came after it, and this was the watcher's next rebalance."""
     return _since(history, _unspent(history, life, began, change), change)
 
 
-def _unspent(history: History, life: Life, began: Event, change: Event) -> list[Event]:
-    """The triggers for the paths of a change from the watcher's former rebalance until this one."""
+def _unspent(history: History, life: MemberLife, began: Event, change: Event) -> list[Event]:
+    """The triggers for the paths of a change between the watcher's former rebalance and this one."""
     watched = (one.began.n for one in life.rebalances if one.began.of("by") == _WATCHER)
     former = max((n for n in watched if n < began.n), default=life.started.n)
     return [each for each in _of_paths(_triggers(history), began.actor, _touched(change)) if former < each.n < began.n]
@@ -100,7 +100,7 @@ def _touched(change: Event) -> tuple[str, str]:
 
 
 def _after(notice: Event, change: Event) -> bool:
-    """Whether a member that had this notification or reply knew of the change."""
+    """Whether this notification or reply told its member of the change."""
     if notice.kind is Kind.WATCH_FIRED:
         return notice.at_us >= change.at_us - TOLERANCE_US
     return (notice.zxid or 0) >= (change.zxid or 0)
@@ -128,13 +128,13 @@ def _notices(history: History) -> dict[tuple[str, str], list[Event]]:
 _Watch = tuple[str, str]
 
 
-def merged_notification(history: History, change: SpacedChange, life: Life) -> str | None:
-    """Why `life` may have missed the notification of a change: an earlier one of the same path was
-    under way, and the watch was not set again. None where its watch was set, or should have been.
+def merged_notification(history: History, change: SpacedChange, life: MemberLife) -> str | None:
+    """Why `life` may have had no notification of a change: it had not set its watch again after an earlier one of the
+    same path. None if its watch was, or should have been, set.
 
-    With operations recorded one by one, the read that sets the watch must have been answered at a zxid
-    before the change. With operations only counted it is the end of the former notification that must
-    have come before the change, by more than the tolerance between two clocks.
+    If operations are recorded one by one, the read that sets the watch must have been answered at a zxid before the
+    change. If they are only counted, the former notification must have been handled before the change, by more than the
+    tolerance between two clocks.
     """
     for path in change.watched:
         fired = [event for event in _fired(history).get((life.actor, path), ()) if event.at_us < change.phase.at_us]
@@ -143,7 +143,7 @@ def merged_notification(history: History, change: SpacedChange, life: Life) -> s
     return None
 
 
-def _set_again(history: History, change: SpacedChange, life: Life, path: str, fired: Event) -> bool:
+def _set_again(history: History, change: SpacedChange, life: MemberLife, path: str, fired: Event) -> bool:
     assert change.event is not None
     key, zxid = (life.actor, path), change.event.zxid or 0
     if any(event.n > fired.n and (event.zxid or 0) < zxid for event in watch_answers(history).get(key, ())):
@@ -171,7 +171,4 @@ def watch_answers(history: History) -> dict[_Watch, list[Event]]:
 
 
 def by_path(events: list[Event]) -> dict[_Watch, list[Event]]:
-    found: dict[_Watch, list[Event]] = {}
-    for event in events:
-        found.setdefault((event.actor, str(event.of("path"))), []).append(event)
-    return found
+    return grouped(events, lambda event: (event.actor, str(event.of("path"))))

@@ -1,17 +1,16 @@
 """Z5b: of P partitions and C consumers each gets N = ceil(P/C), the i-th those from iN to (i+1)N-1.
 
-The check looks at each rest that ends a PHASE with `published`. It uses the registry's registrations, topics and
-owner znodes; it does not use what is published. The consumers of a topic are the streams of the members that
-subscribe to it, in the order of their ids, as 0.8.2 deals out.
-Range deals the same unless P >= C and 1 <= P mod C <= C-2, so only topics for
-which that holds are judged. The check does not apply where there is none.
+The check looks at each rest that ends a PHASE with `published`. It uses the registry's registrations, topics and owner
+znodes, but not what is published. The consumers of a topic are the streams of the members that subscribe to it, in the
+order of their ids, as in 0.8.2. The range assignor gives the same result unless P >= C and 1 <= P mod C <= C-2, so only
+topics for which that holds are judged. The check does not apply if there is none.
 
-Unknown: a rest at which a member of the group had given up (its last rebalance had failed), as it may not have tried
-to own its share.
+Unknown: a rest at which a member of the group had given up (its last rebalance had failed), because it may not have
+tried to own its share.
 
 Witness: the PHASE, the owner's CREATED if there is one, and the rest.
 
-Source: `kafka.consumer.RangeAssignor` (Kafka 0.8.2.2), for the order, and for what range deals.
+Source: `kafka.consumer.RangeAssignor` (Kafka 0.8.2.2), for the order and for the result of range.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import living_at
 from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.phases import next_rest
-from rebalance_lab.checks.registry_state import GroupsState, registration_of, state_at, topics_of
+from rebalance_lab.checks.registry_state import RegistryState, registration_of, state_at, topics_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once
@@ -31,9 +30,9 @@ from rebalance_lab.history.views import events_of, once
 
 @dataclass(frozen=True, slots=True)
 class _Topic:
-    """A topic at a rest at which the rule and range differ. `consumers`: the member of each, in order; `owners`:
-    each partition with the event that made its owner, None where it has none; `gave_up`: those of the group's members
-    whose last rebalance before the rest had failed."""
+    """A topic at a rest for which the rule and range differ. `consumers`: the member of each, in order; `owners`: each
+    partition with the event that made its owner, None if it has none; `gave_up`: the group's members whose last
+    rebalance before the rest had failed."""
 
     phase: Event
     rest: Event
@@ -44,19 +43,19 @@ class _Topic:
 
     @property
     def wrong(self) -> tuple[str, tuple[EventId, ...]] | None:
-        """The first partition that is not its owner's by the rule, in words, with the witness."""
+        """The first partition with another owner than the rule gives, in words, with the witness."""
         share = -(-len(self.owners) // len(self.consumers))
         for place, (partition, owner) in enumerate(self.owners):
             member = self.consumers[place // share]
             if owner is None or owner.member != member:
-                found = "nobody" if owner is None else str(owner.member)
-                why = f"{self.name}/{partition} is {member}'s by the rule, and {found} owns it"
+                found = "no member" if owner is None else str(owner.member)
+                why = f"by the rule {member} owns {self.name}/{partition}, but {found} owns it"
                 return why, (self.phase.id, *([] if owner is None else [owner.id]), self.rest.id)
         return None
 
 
 def judge(history: History) -> Finding:
-    """Measures: `topics` at rests at which the rule and range differ, `count` of those dealt by another rule."""
+    """Measures: `topics` at rests for which the rule and range differ; `count`, those assigned by another rule."""
     every = _topics(history)
     topics = [topic for topic in every if not topic.gave_up]
     wrong = [found for topic in topics if (found := topic.wrong) is not None]
@@ -68,7 +67,7 @@ def judge(history: History) -> Finding:
     nothing = None
     if doubt is not None:
         nothing = f"{', '.join(doubt.gave_up)} had given up at the rest after phase {doubt.phase.of('name')}"
-    why = "where range deals otherwise, members owned their shares by the rule"
+    why = "where the rule and range differ, members owned what the rule gives them"
     return not_violated(history, why, numbers, vacuous=nothing)
 
 
@@ -83,8 +82,8 @@ def _topics(history: History) -> list[_Topic]:
     return found
 
 
-def _told_apart(phase: Event, rest: Event, state: GroupsState, gave_up: Sequence[str]) -> list[_Topic]:
-    """The topics of the phase's group for which the rule and range differ. None where a registration cannot be read:
+def _told_apart(phase: Event, rest: Event, state: RegistryState, gave_up: Sequence[str]) -> list[_Topic]:
+    """The topics of the phase's group for which the rule and range differ. None if a registration cannot be read, as
     the consumers are not known then."""
     group = phase.group or ""
     consumers: dict[str, list[tuple[str, str]]] = {}
@@ -107,7 +106,7 @@ def _told_apart(phase: Event, rest: Event, state: GroupsState, gave_up: Sequence
 
 
 def _differ(partitions: int, consumers: int) -> bool:
-    """Whether the rule and range deal out differently."""
+    """Whether the rule and range give different results."""
     return partitions >= consumers and 1 <= partitions % consumers <= consumers - 2
 
 
@@ -118,7 +117,7 @@ def _applies(history: History) -> bool:
 CHECK = Check(
     name="ceil_rule",
     compares=(Layer.REGISTRY, Layer.OP),
-    meaning="Members did not own N = ceil(P/C) partitions each, in order, although range deals differently.",
+    meaning="Members did not own N = ceil(P/C) partitions each, in order, where this differs from range.",
     plants=("never-claim-last",),
     judge=judge,
     applies_to=(ZK,),

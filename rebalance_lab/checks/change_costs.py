@@ -27,10 +27,10 @@ from dataclasses import dataclass, field
 
 from rebalance_lab.checks.causes import Cause, cause, merged_notification
 from rebalance_lab.checks.conflicts import Conflict, conflicts_of
-from rebalance_lab.checks.members import Life
+from rebalance_lab.checks.members import MemberKey, MemberLife
 from rebalance_lab.checks.operations import most_commits
-from rebalance_lab.checks.registry_state import GroupsState, registration_of, state_at, topics_of
-from rebalance_lab.checks.spaced_changes import Cost, SpacedChange, Who, cost, spaced_changes, uncountable
+from rebalance_lab.checks.registry_state import RegistryState, registration_of, state_at, topics_of
+from rebalance_lab.checks.spaced_changes import Cost, SpacedChange, cost, spaced_changes, uncountable
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import actor_by_session, events_of, once, registry
@@ -39,61 +39,64 @@ from rebalance_lab.wire.warnings import NO_BROKERS
 ROUNDS = ("notifications", "rebalances")
 OPERATIONS = ("reads", "writes")
 
-#: Members that a finding names, at most.
+#: A finding names at most so many members.
 NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Bill:
-    """`doubt`: why the change's cost says nothing, None where it does. `silent`: why its reads and
-    writes cannot be compared, None where they can. `conflicts`: attempts that failed on others'
-    claims."""
+class CostComparison:
+    """What a change cost beside what it must cost.
+
+    `conflicts`: attempts that failed on others' claims. `doubt`: why the cost cannot be judged; `incomparable`: why
+    reads and writes cannot be compared; each None if they can. `other_causes`: the members whose rebalance the change
+    did not trigger.
+    """
 
     change: SpacedChange
     cost: Cost
     expected: Expected
     conflicts: Sequence[Conflict]
     doubt: str | None
-    silent: str | None
-    uncaused: Sequence[str] = ()
+    incomparable: str | None
+    other_causes: Sequence[str] = ()
 
     @property
-    def invented(self) -> str | None:
-        """The first reported conflict that the registry contradicts; None where there is none."""
-        return next((each.invented for each in self.conflicts if each.invented is not None), None)
+    def contradicted(self) -> str | None:
+        """Why the registry contradicts a reported conflict, the first such; None if there is none."""
+        return next((each.contradicted for each in self.conflicts if each.contradicted is not None), None)
 
     @property
     def added_reads(self) -> int | None:
-        """Reads above the formula; None where it gives none."""
-        return None if self.silent else self.cost.reads - (self.expected.reads or 0)
+        """Reads above the formula; None if they cannot be compared."""
+        return None if self.incomparable else self.cost.reads - (self.expected.reads or 0)
 
     @property
     def added_writes(self) -> int | None:
-        return None if self.silent else self.cost.writes - (self.expected.writes or 0)
+        return None if self.incomparable else self.cost.writes - (self.expected.writes or 0)
 
     @property
     def added_percent(self) -> int:
-        """The larger of both as a share of the formula, in percent, rounded; 0 where it gives none."""
+        """The larger of both as a share of the formula, in percent, rounded; 0 if they cannot be compared."""
         pairs = ((self.added_reads, self.expected.reads), (self.added_writes, self.expected.writes))
-        return max((round(100 * added / told) for added, told in pairs if added and told), default=0)
+        return max((round(100 * added / expected) for added, expected in pairs if added and expected), default=0)
 
     @property
     def accounted_reads(self) -> int:
         """Reads of the failed attempts, by protocol."""
-        return sum(self.expected.attempts.get(each.life.who, 0) + each.wants + each.lost for each in self.conflicts)
+        return sum(self.expected.attempts.get(each.life.key, 0) + each.wants + each.lost for each in self.conflicts)
 
     @property
     def accounted_writes(self) -> int:
-        """Writes of the failed attempts, by protocol: creates of all, deletes of what was won."""
+        """Writes of the failed attempts, by protocol: creates of all that they wanted, deletes of what they got."""
         return sum(2 * each.wants - each.lost for each in self.conflicts)
 
     def wrong_rounds(self) -> list[str]:
-        """Where notifications and rebalances differ, member by member, in words."""
+        """How notifications and rebalances differ, for each member, in words."""
         pairs = (
             ("notifications", self.cost.notified, self.expected.notified),
             ("rebalances", self.cost.rebalanced, self.expected.rebalancing),
         )
-        found = [f"a rebalance of {self.uncaused[0]} for another reason"] if self.uncaused else []
+        found = [f"a rebalance of {self.other_causes[0]} for another reason"] if self.other_causes else []
         for name, counted, concerned in pairs:
             odd = _odd(counted, concerned)
             if odd:
@@ -102,22 +105,21 @@ class Bill:
         return found
 
     def wrong_operations(self) -> list[str]:
-        """Where reads and writes differ, in words; nothing where they cannot be compared. With conflicts it
-        is where they added more or less than their failed attempts account for."""
-        if self.silent:
+        """How reads and writes differ, in words; nothing if they cannot be compared. With conflicts: how their excess
+        differs from what the failed attempts account for."""
+        if self.incomparable:
             return []
         found = self._wrong_commits()
         if self.conflicts:
             added, accounted = (self.added_reads, self.added_writes), (self.accounted_reads, self.accounted_writes)
             rows = zip(OPERATIONS, added, accounted, strict=True)
-            return [
-                f"{more} {name} above the formula ({told} accounted for)" for name, more, told in rows if more != told
-            ] + found
+            odd = [(name, more, due) for name, more, due in rows if more != due]
+            return [f"{more} {name} above the formula ({due} accounted for)" for name, more, due in odd] + found
         pairs = [(name, getattr(self.cost, name), getattr(self.expected, name)) for name in OPERATIONS]
-        return [f"{counted} {name} ({told} expected)" for name, counted, told in pairs if counted != told] + found
+        return [f"{actual} {name} ({due} expected)" for name, actual, due in pairs if actual != due] + found
 
     def _wrong_commits(self) -> list[str]:
-        """Where offsets were written more often than commits account for, in words."""
+        """How many writes of offsets exceed what commits account for, in words."""
         commits, most = self.cost.commits, self.expected.commits
         return [f"{commits} writes of offsets (at most {most} expected)"] if commits > most else []
 
@@ -127,63 +129,63 @@ class Bill:
         found = {f"{name}_members": self.change.before, f"{name}_retries": len(self.conflicts)}
         for each in (*ROUNDS, *OPERATIONS):
             found[f"{name}_{each}"] = getattr(self.cost, each)
-            if each in ROUNDS or self.silent is None:
+            if each in ROUNDS or self.incomparable is None:
                 found[f"{name}_expected_{each}"] = getattr(self.expected, each)
         if self.cost.commits:
             found[f"{name}_commits"] = self.cost.commits
         return found if self.cost.bytes is None else found | {f"{name}_bytes": self.cost.bytes}
 
 
-def _odd(counted: Mapping[Who, int], concerned: frozenset[Who]) -> list[str]:
-    """The members whose number is not what it must be: 1, and 0 for those that are not concerned."""
-    return [f"{who[1]} had {number}" for who, number in counted.items() if number != (who in concerned)]
+def _odd(counted: Mapping[MemberKey, int], concerned: frozenset[MemberKey]) -> list[str]:
+    """The members whose number is wrong: it must be 1 for those concerned, and 0 for all others."""
+    return [f"{member[1]} had {number}" for member, number in counted.items() if number != (member in concerned)]
 
 
 @once
-def bills(history: History) -> Sequence[Bill]:
-    """The bill of each spaced change that came to rest, in their order."""
-    return [_bill(history, change) for change in spaced_changes(history)]
+def cost_comparisons(history: History) -> Sequence[CostComparison]:
+    """The cost of each spaced change that came to rest, in their order."""
+    return [_comparison(history, change) for change in spaced_changes(history)]
 
 
-def _bill(history: History, change: SpacedChange) -> Bill:
-    paid = cost(history, change)
+def _comparison(history: History, change: SpacedChange) -> CostComparison:
+    actual = cost(history, change)
     if change.why_not is not None:
         nothing = Expected(0, 0, frozenset(), frozenset(), None, None, change.why_not)
-        return Bill(change, paid, nothing, (), change.why_not, change.why_not)
-    told = expected(history, change)
-    silent = uncountable(history, change) or told.silent
-    causes = _causes(history, change, paid, told)
-    doubt = _doubt(history, change, paid, told)
-    if doubt is None and (unclear := [who[1] for who, why in causes.items() if why is Cause.OPEN]):
-        doubt = f"what set the rebalance of {unclear[0]} off is not known"
-    uncaused = [who[1] for who, why in causes.items() if why is Cause.OTHER]
-    return Bill(change, paid, told, conflicts_of(history, change), doubt, silent, uncaused)
+        return CostComparison(change, actual, nothing, (), change.why_not, change.why_not)
+    due = expected(history, change)
+    incomparable = uncountable(history, change) or due.no_formula
+    causes = _causes(history, change, actual, due)
+    doubt = _doubt(history, change, actual, due)
+    if doubt is None and (unclear := [member[1] for member, why in causes.items() if why is Cause.OPEN]):
+        doubt = f"it is not known what triggered the rebalance of {unclear[0]}"
+    other_causes = [member[1] for member, why in causes.items() if why is Cause.OTHER]
+    return CostComparison(change, actual, due, conflicts_of(history, change), doubt, incomparable, other_causes)
 
 
-def _causes(history: History, change: SpacedChange, paid: Cost, told: Expected) -> dict[Who, Cause]:
-    """What set off the one rebalance of each member that had one notification and was to rebalance for it. Of a topic
-    it is not asked: members with a filter rebalance for it without their watcher."""
+def _causes(history: History, change: SpacedChange, actual: Cost, due: Expected) -> dict[MemberKey, Cause]:
+    """What triggered the one rebalance of each member that had one notification and was to rebalance for it. Changes of
+    topics are left out: members with a filter rebalance for them without their watcher."""
     if change.event is None or change.kind == "topic":
         return {}
     found = {}
     for life in change.members:
-        asked = life.who in told.notified & told.rebalancing
-        if not asked or paid.notified.get(life.who) != 1 or paid.rebalanced.get(life.who) != 1:
+        concerned = life.key in due.notified & due.rebalancing
+        if not concerned or actual.notified.get(life.key) != 1 or actual.rebalanced.get(life.key) != 1:
             continue
         its = (one.began for one in life.rebalances if change.phase.at_us <= one.began.at_us < change.rest.at_us)
-        found[life.who] = cause(history, life, next(its), change.event)
+        found[life.key] = cause(history, life, next(its), change.event)
     return found
 
 
-def _doubt(history: History, change: SpacedChange, paid: Cost, told: Expected) -> str | None:
-    """What a member's state at the change leaves open: an announcement of another group, or watches
-    that were not set again yet."""
-    if told.before != change.before:
+def _doubt(history: History, change: SpacedChange, actual: Cost, due: Expected) -> str | None:
+    """Why a change cannot be judged: the announcement names another size of the group, or a member's watch was not set
+    again yet."""
+    if due.before != change.before:
         announced = f"the {change.kind} announced by {change.phase.actor}/{change.phase.n}"
-        return f"{announced} is of a group of {change.before}, and {told.before} members were registered"
-    lives = {life.who: life for life in change.members}
-    unheard = [who for who in sorted(told.notified) if paid.notified.get(who) == 0]
-    return next((why for who in unheard if (why := merged_notification(history, change, lives[who])) is not None), None)
+        return f"{announced} names a group of {change.before}, but {due.before} members were registered"
+    lives = {life.key: life for life in change.members}
+    missing = [lives[key] for key in sorted(due.notified) if actual.notified.get(key) == 0]
+    return next((why for life in missing if (why := merged_notification(history, change, life)) is not None), None)
 
 
 # -- the formulas --------------------------------------------------------------------------------
@@ -191,20 +193,22 @@ def _doubt(history: History, change: SpacedChange, paid: Cost, told: Expected) -
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """`notified`: who must be notified of the change, once; `rebalancing`: who must rebalance, once.
-    `reads`, `writes`: of the group; None where no formula gives them, which `silent` explains.
-    `attempts`: reads of one attempt of each member, but for those of the partitions that it wants.
-    `commits`: writes of offsets beside `writes`, at most. `before`, `members`: how many were registered before and
-    after the change."""
+    """What a change must cost.
+
+    `before`, `members`: how many were registered before and after the change. `notified`: the members that are notified
+    of it once; `rebalancing`: those that rebalance once. `reads`, `writes`: of the group; None if no formula gives
+    them, and `no_formula` says why. `attempts`: reads of one attempt of each member, except those of the partitions
+    that it wants. `commits`: the most writes of offsets beside `writes`.
+    """
 
     before: int
     members: int
-    notified: frozenset[Who]
-    rebalancing: frozenset[Who]
+    notified: frozenset[MemberKey]
+    rebalancing: frozenset[MemberKey]
     reads: int | None
     writes: int | None
-    silent: str | None = None
-    attempts: Mapping[Who, int] = field(default_factory=dict)
+    no_formula: str | None = None
+    attempts: Mapping[MemberKey, int] = field(default_factory=dict)
     commits: int = 0
 
     @property
@@ -218,10 +222,10 @@ class Expected:
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A registered member. `topics`: those it subscribes to; None where its registration or its
-    filter cannot be read. `owns`: how many partitions."""
+    """A registered member. `topics`: those that it subscribes to; None if its registration or its filter cannot be
+    read. `owns`: how many partitions."""
 
-    life: Life
+    life: MemberLife
     filters: bool
     topics: Sequence[str] | None
     owns: int
@@ -232,41 +236,42 @@ class _Member:
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """Its living members, and all that is registered, `ids`, dead members too."""
+    """A group: its live members; `ids` and `filters`, how many are registered, and with a filter, dead ones
+    included."""
 
-    members: Mapping[Who, _Member]
+    members: Mapping[MemberKey, _Member]
     ids: int
     filters: int
-    state: GroupsState
+    state: RegistryState
 
 
 def expected(history: History, change: SpacedChange) -> Expected:
-    """What the formulas say of a change whose `why_not` is None."""
+    """What the formulas give for a change whose `why_not` is None."""
     before = _group(history, change, state_at(history, change.phase))
     after = _group(history, change, state_at(history, change.rest))
     notified, rebalancing = _concerned(history, change, before, after)
-    silent = _silent(history, change, after, rebalancing)
+    no_formula = _no_formula(history, change, after, rebalancing)
     reads = writes = None
-    if silent is None:
-        reads = sum(_reads_of(after.members[who], after) for who in rebalancing) + 2 * len(notified)
-        reads += sum(_subscribing(after.members[who]) for who in rebalancing - notified)
+    if no_formula is None:
+        reads = sum(_reads_of(after.members[key], after) for key in rebalancing) + 2 * len(notified)
+        reads += sum(_subscribing(after.members[key]) for key in rebalancing - notified)
         writes = _writes(history, change, before, after) if rebalancing else 0
-    attempts = {who: _attempt(member, after) for who, member in after.members.items()}
+    attempts = {key: _attempt(member, after) for key, member in after.members.items()}
     commits = most_commits(history, change.phase, change.rest, _partitions(after))
-    return Expected(before.ids, after.ids, notified, rebalancing, reads, writes, silent, attempts, commits)
+    return Expected(before.ids, after.ids, notified, rebalancing, reads, writes, no_formula, attempts, commits)
 
 
-def _group(history: History, change: SpacedChange, state: GroupsState) -> _Group:
+def _group(history: History, change: SpacedChange, state: RegistryState) -> _Group:
     name, actors = str(change.phase.group), actor_by_session(history)
     ids = {member: event for (group, member), event in state.ids.items() if group == name}
     owns = Counter(event.member for (group, _, _), event in state.owners.items() if group == name)
-    members: dict[Who, _Member] = {}
+    members: dict[MemberKey, _Member] = {}
     for life in change.members:
         event = ids.get(life.member)
         if event is not None and actors.get(event.session) == life.actor:
-            named = [*state.topics, *_named(event)]  # a name that is subscribed to is read, there or not
+            named = [*state.topics, *_named(event)]  # a topic that is subscribed to is read even if it does not exist
             topics = topics_of(event, dict.fromkeys(named))
-            members[life.who] = _Member(life, _filters(event), topics, owns[life.member])
+            members[life.key] = _Member(life, _filters(event), topics, owns[life.member])
     return _Group(members, len(ids), sum(_filters(event) for event in ids.values()), state)
 
 
@@ -276,43 +281,43 @@ def _filters(registered: Event) -> bool:
 
 
 def _named(registered: Event) -> list[str]:
-    """The topics that a registration names; none for a filter."""
+    """The topics that a registration names; a filter names none."""
     registration = registration_of(registered)
     return [] if registration is None or registration.wildcard else list(registration.streams())
 
 
-# -- who is told, and who rebalances ------------------------------------------------------------
+# -- which members are notified, and which rebalance -----------------------------------------------
 
 
 def _concerned(
     history: History, change: SpacedChange, before: _Group, after: _Group
-) -> tuple[frozenset[Who], frozenset[Who]]:
-    """Who is notified, and who rebalances."""
-    both = {who: member for who, member in after.members.items() if who in before.members}
+) -> tuple[frozenset[MemberKey], frozenset[MemberKey]]:
+    """The members that are notified, and those that rebalance."""
+    both = {key: member for key, member in after.members.items() if key in before.members}
     event = change.event
     assert event is not None
     if change.kind == "broker":
-        watching = frozenset(who for who, each in both.items() if _watches_brokers(history, each.life))
+        watching = frozenset(key for key, each in both.items() if _watches_brokers(history, each.life))
         return watching, watching
     if change.kind == "topic":
         topic = str(event.topic)
-        reading = frozenset(who for who, each in both.items() if each.reads(topic))
-        listing = frozenset(who for who, each in both.items() if each.filters) if event.kind is Kind.CREATED else ()
+        reading = frozenset(key for key, each in both.items() if each.reads(topic))
+        listing = frozenset(key for key, each in both.items() if each.filters) if event.kind is Kind.CREATED else ()
         return reading.union(listing), reading
     return frozenset(both), frozenset(after.members)
 
 
-def _watches_brokers(history: History, life: Life) -> bool:
-    return _described(life) or life.who in _found_none(history)
+def _watches_brokers(history: History, life: MemberLife) -> bool:
+    return _described(life) or life.key in _found_no_broker(history)
 
 
-def _described(life: Life) -> bool:
+def _described(life: MemberLife) -> bool:
     return life.started.of("rules") == "described"
 
 
 @once
-def _found_none(history: History) -> set[Who]:
-    """Who rebalanced without any broker, and has watched them since."""
+def _found_no_broker(history: History) -> set[MemberKey]:
+    """The members that rebalanced without any broker, and have watched brokers since."""
     warned = events_of(history, Kind.WARNED)
     found = [event for event in warned if str(event.of("message")).endswith(NO_BROKERS)]
     return {(event.actor, str(event.member)) for event in found}
@@ -321,46 +326,48 @@ def _found_none(history: History) -> set[Who]:
 # -- reads and writes ---------------------------------------------------------------------------
 
 
-def _silent(history: History, change: SpacedChange, after: _Group, rebalancing: frozenset[Who]) -> str | None:
-    """Why no formula gives reads and writes; None where one does."""
+def _no_formula(history: History, change: SpacedChange, after: _Group, rebalancing: frozenset[MemberKey]) -> str | None:
+    """Why no formula gives reads and writes; None if one does."""
     members = after.members
-    unread = next((who[1] for who, each in members.items() if each.topics is None), None)
-    cured = next((each.life for each in members.values() if _other_requests(each.life)), None)
+    unread = next((key[1] for key, each in members.items() if each.topics is None), None)
     if unread is not None:
         return f"the topics that {unread} subscribes to cannot be read"
     if change.kind == "topic" and after.filters:
-        return "members with a topic filter look at the topics beside the rebalance"
-    if rebalancing and len(rebalancing) < len(members):
+        return "members with a topic filter also read the topics outside the rebalance"
+    return _not_as_kafka(history, change, after, rebalancing) if rebalancing else None
+
+
+def _not_as_kafka(
+    history: History, change: SpacedChange, after: _Group, rebalancing: frozenset[MemberKey]
+) -> str | None:
+    """Why the formulas do not cover these rebalances."""
+    members = after.members
+    cured = next((each.life for each in members.values() if _other_requests(each.life)), None)
+    if len(rebalancing) < len(members):
         return f"only {len(rebalancing)} of {len(members)} members rebalance"
-    if rebalancing and cured is not None:
-        return f"{cured.member} has settings of the lab: {cured.started.of('lab')}"
-    return _unformed(history, change, after) if rebalancing else None
+    if cured is not None:
+        return f"{cured.member} uses settings of the lab: {cured.started.of('lab')}"
+    if not after.state.brokers:
+        return "there are no brokers, so the attempts end early"
+    races = len(members) > 1 and _missing(history, change, after)
+    return "several members race for the parents of the first owner znodes" if races else None
 
 
-def _other_requests(life: Life) -> bool:
-    """Whether a member has settings of the lab with which it may make other requests than Kafka's. With
-    `multi.read` it makes the same reads in fewer requests, and each part counts as a read."""
+def _other_requests(life: MemberLife) -> bool:
+    """Whether a member has settings of the lab with which it may send other requests than Kafka's. (With `multi.read`
+    it makes the same reads in fewer requests, and each part counts as a read.)"""
     settings = life.started.of("lab")
     return isinstance(settings, list | tuple) and any(name != "multi.read" for name in settings)
 
 
-def _unformed(history: History, change: SpacedChange, after: _Group) -> str | None:
-    """Why no formula holds although all members rebalance as Kafka has it."""
-    if not after.state.brokers:
-        return "there are no brokers, so the attempts end early"
-    if len(after.members) > 1 and _missing(history, change, after):
-        return "several members race for the parents of the first owner znodes"
-    return None
-
-
 def _attempt(member: _Member, group: _Group) -> int:
-    """Reads of one attempt, but for the one of each partition that it wants."""
+    """Reads of one attempt, except one for each partition that it wants."""
     brokers, topics = len(group.state.brokers), len(member.topics or ())
     return 2 * brokers + group.ids + topics + 6 + 2 * member.filters + group.filters
 
 
 def _reads_of(member: _Member, group: _Group) -> int:
-    """Of one successful attempt, and of the leader finder after it."""
+    """Reads of one successful attempt, and of the leader finder after it."""
     finder = 1 + len(group.state.brokers) if member.owns else 0
     return _attempt(member, group) + member.owns + finder
 
@@ -371,7 +378,7 @@ def _subscribing(joiner: _Member) -> int:
 
 
 def _writes(history: History, change: SpacedChange, before: _Group, after: _Group) -> int:
-    given_up = sum(each.owns for who, each in before.members.items() if who in after.members)
+    given_up = sum(each.owns for key, each in before.members.items() if key in after.members)
     partitions = sum(map(len, _partitions(after).values()))
     return given_up + partitions + (change.kind == "join") + 2 * len(_missing(history, change, after))
 
@@ -383,31 +390,26 @@ def _partitions(group: _Group) -> dict[str, Sequence[int]]:
 
 
 def _missing(history: History, change: SpacedChange, after: _Group) -> set[str]:
-    """Persistent znodes that were not there before the change, and which registering and claiming
-    must create first."""
+    """Persistent znodes that did not exist before the change and must be created before ids and owners."""
     topics = _partitions(after)
     owners = f"/consumers/{change.phase.group}/owners"
     needed = {"/consumers", f"/consumers/{change.phase.group}"}
     needed |= {f"/consumers/{change.phase.group}/ids"} if change.kind == "join" else set()
     needed |= {owners, *(f"{owners}/{topic}" for topic in topics)} if topics else set()
-    return needed - _there(history, change, needed)
+    return needed - _existing(history, change, needed)
 
 
-def _there(history: History, change: SpacedChange, paths: set[str]) -> set[str]:
-    """Those of the paths that stood before the change: a znode shows that its parents are there."""
+def _existing(history: History, change: SpacedChange, paths: set[str]) -> set[str]:
+    """Those of the paths that existed before the change: a znode shows that its parents exist."""
     assert change.event is not None
     limit = change.event.zxid or 0
     ends = {path: [gone for gone in _deleted(history).get(path, ()) if gone < limit] for path in paths}
-    return {path for path, made in _made(history).items() if path in paths and _stands(made, ends[path], limit)}
-
-
-def _stands(made: Sequence[int], deleted: Sequence[int], limit: int) -> bool:
-    before = [zxid for zxid in made if zxid < limit]
-    return bool(before) and before[-1] > max(deleted, default=-1)
+    begins = {path: [zxid for zxid in _created(history).get(path, ()) if zxid < limit] for path in paths}
+    return {path for path in paths if begins[path] and begins[path][-1] > max(ends[path], default=-1)}
 
 
 @once
-def _made(history: History) -> dict[str, list[int]]:
+def _created(history: History) -> dict[str, list[int]]:
     """Path below /consumers -> the zxids at which it, or a znode below it, was created."""
     found: dict[str, list[int]] = {}
     for event in registry(history):

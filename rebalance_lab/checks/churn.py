@@ -1,18 +1,18 @@
-"""O8, churn: a change moves no more partitions than it must, and takes none from its owner for nothing.
+"""O8, churn: a change moves no more partitions than necessary, and interrupts no ownership.
 
-Between two rests that follow each other, from the first until the phase `closing`, by the registry:
+Between two consecutive rests, from the first until the phase `closing`, by the registry:
 
-- *moved*: partitions that another member owns than before;
-- *minimum*: how many had to move, so that each member owns as many as it does after: what members
-  gained, less what they gained of partitions that nobody had owned (a lower bound, whatever the rule);
-- *interrupted*: partitions that were released and then taken again by the same member.
+- *moved*: partitions with another owner than before;
+- *minimum*: how many had to move so that each member owns as many as it does afterwards: what members gained, less the
+  partitions without a former owner (a lower bound, whatever the rule);
+- *interrupted*: partitions that a member released and then claimed again.
 
-The statement fails where more moved than the minimum, or anything was interrupted. In 0.8 every
-member gives up all it owns at every change (`ZKRebalancerListener.rebalance`, Kafka 0.8.2), so there it
-fails at nearly every one.
+The statement fails if more than the minimum moved, or if any ownership was interrupted. In 0.8 every member gives up
+all that it owns at every change (`ZKRebalancerListener.rebalance`, Kafka 0.8.2), so there it fails at nearly every
+change.
 
-Witness: of an interruption the DELETED and the CREATED; else the two CREATED of a partition that
-moved though its owner stayed.
+Witness: of an interruption the DELETED and the CREATED; else the two CREATED of a partition that moved although its
+owner stayed.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from itertools import pairwise
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.model import ZK, About, Check, Finding
-from rebalance_lab.checks.phases import NO_REST, Scope, changes_scope
-from rebalance_lab.checks.registry_state import GroupsState, Place, membership_changes, states_at_rests, unrested
+from rebalance_lab.checks.phases import NO_REST, JudgedPeriod, judged_period
+from rebalance_lab.checks.registry_state import Place, RegistryState, membership_changes, states_at_rests, unrested
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.events import Event, EventId, Layer
 from rebalance_lab.history.files import History
@@ -37,7 +37,7 @@ class _Step:
 
     moved: dict[Place, tuple[Event, Event]]
     minimum: int
-    after: GroupsState
+    after: RegistryState
 
     @property
     def needless(self) -> int:
@@ -47,29 +47,29 @@ class _Step:
 def judge(history: History) -> Finding:
     """Measures: `moved`, `minimum` and `interrupted`; `changes` of members, topics and brokers;
     `count`, partitions moved needlessly or interrupted."""
-    scope = changes_scope(history)
+    period = judged_period(history)
     states = [state for _, state in states_at_rests(history)]
     steps = [_step(before, after) for before, after in pairwise(states)]
-    broken = [] if scope is None else _interruptions(history, scope)
+    broken = [] if period is None else _interruptions(history, period)
     numbers = {
         "count": sum(step.needless for step in steps) + len(broken),
         "moved": sum(len(step.moved) for step in steps),
         "minimum": sum(step.minimum for step in steps),
         "interrupted": len(broken),
-        "changes": 0 if scope is None else sum(scope.holds(event) for event in membership_changes(history)),
+        "changes": 0 if period is None else sum(period.holds(event) for event in membership_changes(history)),
     }
     if numbers["count"] and not clock_drifted(history):
         why = (
-            f"{numbers['moved']} partitions moved where {numbers['minimum']} had to, "
-            f"and {len(broken)} were taken from their owner and given back, for {numbers['changes']} changes"
+            f"{numbers['changes']} changes moved {numbers['moved']} partitions (minimum: {numbers['minimum']}) and "
+            f"interrupted {len(broken)} ownerships"
         )
         return violated(why, broken[0] if broken else _needless(steps), numbers)
-    nothing = NO_REST if scope is None else unrested(history)
-    why = "no more partitions moved than had to, and none was interrupted"
+    nothing = NO_REST if period is None else unrested(history)
+    why = "no more partitions moved than necessary, and no ownership was interrupted"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
 
 
-def _step(before: GroupsState, after: GroupsState) -> _Step:
+def _step(before: RegistryState, after: RegistryState) -> _Step:
     moved = {
         place: (former, owner)
         for place, owner in after.owners.items()
@@ -82,8 +82,8 @@ def _step(before: GroupsState, after: GroupsState) -> _Step:
     return _Step(moved, max(0, gained - new), after)
 
 
-def _interruptions(history: History, scope: Scope) -> list[tuple[EventId, ...]]:
-    """(DELETED, CREATED) of each time that a member took back what it had released."""
+def _interruptions(history: History, period: JudgedPeriod) -> list[tuple[EventId, ...]]:
+    """(DELETED, CREATED) of each time that a member claimed again what it had released."""
     former: dict[str, Znode] = {}
     found: list[tuple[EventId, ...]] = []
     for znode in sorted(znodes_of(history)[0], key=lambda znode: znode.rank):
@@ -91,13 +91,13 @@ def _interruptions(history: History, scope: Scope) -> list[tuple[EventId, ...]]:
         former[znode.path] = znode
         if znode.is_id or last is None or last.deleted is None or last.member != znode.member:
             continue
-        if scope.holds(last.deleted) and scope.holds(znode.created):
+        if period.holds(last.deleted) and period.holds(znode.created):
             found.append((last.deleted.id, znode.created.id))
     return found
 
 
 def _needless(steps: list[_Step]) -> tuple[EventId, ...]:
-    """The two owners of a partition that moved though its first owner stayed."""
+    """The two owners of a partition that moved although its first owner stayed."""
     step = next(step for step in steps if step.needless > 0)
     pairs = sorted(step.moved.items())
     stayed = [pair for place, pair in pairs if (place[0], pair[0].member or "") in step.after.ids]

@@ -1,13 +1,13 @@
-"""O7c, contradiction: members dealt from one view, and their shares do not fit together.
+"""O7c, contradiction: members decided from the same view, and their assignments do not fit together.
 
-Looked at is what members say they decided (DECIDED) from the first rest until the phase `closing`. Of members that
-dealt from one view, two want the same partition, in any of their deals from it, or all of them together leave one of
-their topics' partitions out by their last deals from it (mixed assignors: S5). Members that saw another view play no
-part here: see `disagreement`. A member's view is what it had read in the attempt (`deals`); a member that deals from a
-list it remembers from before therefore contradicts the others. Where a decision names no list of members, or one that
-its member had not read in the attempt, nothing is clean.
+The check looks at DECIDED events from the first rest until the phase `closing`. Of the members that decided from one
+view, two want the same partition (in any of their decisions from it), or no member wants one of their topics'
+partitions (in their last decisions from it; mixed assignors: S5). Members with other views are left to `disagreement`.
+A member's view is what it had read in the attempt (`decisions`), so a member that decides from a list it remembers
+contradicts the others. The check is unknown if a decision names no list of members, or one that its member had not read
+in the attempt.
 
-Witness: the two DECIDED; where something was left out, the DECIDED of all members of the view.
+Witness: the two DECIDED; if a partition was left out, the DECIDED of all members of the view.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.decisions import Deal, Partition, View, deals_in, undated
+from rebalance_lab.checks.decisions import Decision, Partition, any_decision, decisions_in, view_doubts
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.model import ZK, Check, Finding
-from rebalance_lab.checks.phases import NO_REST, changes_scope
+from rebalance_lab.checks.phases import NO_REST, judged_period
 from rebalance_lab.checks.registry_state import partitions_of, topic_changes
-from rebalance_lab.history.events import EventId, Kind, Layer
+from rebalance_lab.history.events import EventId, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of
+from rebalance_lab.history.views import grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,68 +33,64 @@ class _Contradiction:
 
 
 def judge(history: History) -> Finding:
-    """Measures: `views` that members dealt from; `count`, of those from which they dealt against each other."""
-    scope = changes_scope(history)
-    by_view: dict[tuple[str, View], list[Deal]] = {}
-    for deal in [] if scope is None else deals_in(history, scope):
-        by_view.setdefault((deal.group, deal.view), []).append(deal)
+    """Measures: `views` that members decided from; `count`, those of them whose decisions contradict each other."""
+    period = judged_period(history)
+    decisions = [] if period is None else decisions_in(history, period)
+    by_view = grouped(decisions, lambda decision: (decision.group, decision.view))
     found = [odd for same in by_view.values() if (odd := _odd(history, same)) is not None]
     numbers = {"count": len(found), "views": len(by_view)}
     if found:
         return violated(found[0].why, found[0].witness, numbers)
-    why = "the shares of members that dealt from one view fitted together"
-    return not_violated(history, why, numbers, vacuous=NO_REST if scope is None else undated(history, scope))
+    why = "members that decided from the same view computed assignments that fit together"
+    return not_violated(history, why, numbers, vacuous=NO_REST if period is None else view_doubts(history, period))
 
 
-def _odd(history: History, same: Sequence[Deal]) -> _Contradiction | None:
-    latest = {deal.member: deal for deal in same}
+def _odd(history: History, same: Sequence[Decision]) -> _Contradiction | None:
+    latest = {decision.member: decision for decision in same}
     return _both_want(same) or _left_out(history, list(latest.values()))
 
 
-def _both_want(same: Sequence[Deal]) -> _Contradiction | None:
-    first: dict[Partition, Deal] = {}
-    for deal in same:
-        for wanted in deal.wants:
-            other = first.setdefault(wanted, deal)
-            if other.member != deal.member:
-                why = f"{other.member} and {deal.member} dealt from one view, and both want {wanted[0]}/{wanted[1]}"
-                return _Contradiction(why, (other.decided.id, deal.decided.id))
+def _both_want(same: Sequence[Decision]) -> _Contradiction | None:
+    first: dict[Partition, Decision] = {}
+    for decision in same:
+        for wanted in decision.wants:
+            other = first.setdefault(wanted, decision)
+            if other.member != decision.member:
+                why = f"{other.member} and {decision.member} decided from the same view, and both want "
+                why += f"{wanted[0]}/{wanted[1]}"
+                return _Contradiction(why, (other.decided.id, decision.decided.id))
     return None
 
 
-def _left_out(history: History, same: Sequence[Deal]) -> _Contradiction | None:
-    """What no member wants, where all of the view have decided."""
+def _left_out(history: History, same: Sequence[Decision]) -> _Contradiction | None:
+    """A partition that no member wants, if all members of the view have decided."""
     if len(same) != same[0].members:
         return None
-    wanted = {each for deal in same for each in deal.wants}
+    wanted = {each for decision in same for each in decision.wants}
     seen = same[0].partitions
     left = [each for each in (_partitions(history, same) if seen is None else seen) if each not in wanted]
     if not left:
         return None
     topic, partition = left[0]
-    why = f"all {len(same)} members dealt from one view, and none of them wants {topic}/{partition}"
-    return _Contradiction(why, tuple(deal.decided.id for deal in same))
+    why = f"all {len(same)} members decided from the same view, and none of them wants {topic}/{partition}"
+    return _Contradiction(why, tuple(decision.decided.id for decision in same))
 
 
-def _partitions(history: History, same: Sequence[Deal]) -> Sequence[Partition]:
-    """The partitions of a view whose reads are not recorded: those that its topics had some time before the first
-    attempt that dealt from it (a filter names no topic)."""
+def _partitions(history: History, same: Sequence[Decision]) -> Sequence[Partition]:
+    """The partitions of a view whose reads are not recorded: those that its topics had well before the first attempt
+    that decided from it (a filter names no topic)."""
     topics = same[0].view.subscription.split()
-    before_us = min(deal.attempt.began.at_us for deal in same) - TOLERANCE_US
+    before_us = min(decision.attempt.began.at_us for decision in same) - TOLERANCE_US
     changes = [(topic, event) for topic, event in topic_changes(history) if topic in topics and event.at_us < before_us]
     return [(topic, partition) for topic, event in sorted(dict(changes).items()) for partition in partitions_of(event)]
-
-
-def _decides(history: History) -> bool:
-    return bool(events_of(history, Kind.DECIDED))
 
 
 CHECK = Check(
     name="contradiction",
     compares=(Layer.OP, Layer.REGISTRY),
-    meaning="Members dealt partitions from the same view, but their results contradict each other.",
+    meaning="Members computed assignments from the same view, but the results contradict each other.",
     plants=("never-claim-last", "deal-from-before"),
     judge=judge,
     applies_to=(ZK,),
-    applies=_decides,
+    applies=any_decision,
 )

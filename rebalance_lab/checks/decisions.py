@@ -18,13 +18,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
-from rebalance_lab.checks.members import Attempt, Life, Rebalance, lives
+from rebalance_lab.checks.members import Attempt, MemberLife, Rebalance, member_lives
 from rebalance_lab.checks.operations import only_counted
-from rebalance_lab.checks.phases import Scope
+from rebalance_lab.checks.phases import JudgedPeriod
 from rebalance_lab.checks.registry_state import membership_changes, partitions_of, registration_of, topic_changes
 from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import events_of, grouped, once
 from rebalance_lab.wire.view_digest import view_digest
 
 #: (topic, partition)
@@ -33,30 +33,32 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a member dealt from. `subscription`: its own topics or filter, as text; `zxid`: the
-    pzxid of the list of members; `digest`: of the members and the partitions of its own topics, as it read them
-    (as it reports them where its operations are only counted)."""
+    """What a member decided from. `subscription`: its own topics or filter, as text; `zxid`: the pzxid of the list of
+    members; `digest`: of the members and the partitions of its own topics, as it read them (or as it reported them, if
+    its operations are only counted)."""
 
     subscription: str
     zxid: int
     digest: str
 
-    def apart(self, other: View) -> bool:
-        """Whether the two saw different members, or different partitions."""
+    def differs(self, other: View) -> bool:
+        """Whether the members or the partitions differ."""
         if self.subscription != other.subscription:
-            return self.zxid != other.zxid  # the digests are over different topics
+            return self.zxid != other.zxid  # the digests cover different topics
         return self.digest != other.digest
 
 
 @dataclass(frozen=True, slots=True)
-class Deal:
-    """One attempt that came to a decision. `members`: how many were registered, by its view;
-    `ended`: the end of the attempt, or of the last one that went on with its claims (with
-    keep.claims.on.conflict), None where the history ends first; `conflicts`: those of these
-    attempts that failed because, as they report, others owned what they wanted; `named`: whether its member had read
-    the list that the decision names; `partitions`: those of its view, None where operations are only counted."""
+class Decision:
+    """One attempt that reached a decision.
 
-    life: Life
+    `members`: how many were registered, by its view. `ended`: the end of the attempt, or of the last one that continued
+    with its claims (with keep.claims.on.conflict); None if the history ends first. `conflicts`: those of these attempts
+    that failed because, as they report, others owned what they wanted. `named`: whether its member had read the list
+    that the decision names. `partitions`: those of its view; None if operations are only counted.
+    """
+
+    life: MemberLife
     attempt: Attempt
     decided: Event
     view: View
@@ -87,107 +89,113 @@ class Deal:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """Deals of one group whose attempts overlap in time, one with the next."""
+    """Decisions of one group whose attempts overlap in time, one with the next."""
 
-    deals: Sequence[Deal]
+    decisions: Sequence[Decision]
 
     @property
     def end_us(self) -> int:
-        return max(deal.end_us for deal in self.deals)
+        return max(decision.end_us for decision in self.decisions)
 
 
 @dataclass(frozen=True, slots=True)
-class Apart:
-    """Two deals of one group from different views: `later` was decided while `former` was under
-    way, or from an older list than `former` had been."""
+class DecisionPair:
+    """Two decisions of one group from different views: `later` was made while `former` was under way, or from an older
+    list than `former`."""
 
-    former: Deal
-    later: Deal
+    former: Decision
+    later: Decision
 
     @property
-    def stale(self) -> Deal | None:
-        """The one from the older list of members; None where the lists are the same."""
+    def stale(self) -> Decision | None:
+        """The one from the older list of members; None if the lists are the same."""
         if self.former.view.zxid == self.later.view.zxid:
             return None
-        return min(self.former, self.later, key=lambda deal: deal.view.zxid)
+        return min(self.former, self.later, key=lambda decision: decision.view.zxid)
 
 
-def deals_in(history: History, scope: Scope) -> list[Deal]:
-    """Every deal of the scope, by the time its attempt began, but those whose list is not known (`undated`)."""
+def decisions_in(history: History, period: JudgedPeriod) -> list[Decision]:
+    """Every decision of the period whose view is known (`view_doubts`), in the order in which their attempts began."""
     subscriptions = _subscriptions(history)
     found = [
-        deal
-        for life in lives(history)
+        decision
+        for life in member_lives(history)
         for rebalance in life.rebalances
         for index, attempt in enumerate(rebalance.attempts)
-        if scope.holds(attempt.began) and (deal := _deal(history, life, rebalance, index, subscriptions)) is not None
+        if period.holds(attempt.began)
+        and (decision := _decision(history, life, rebalance, index, subscriptions)) is not None
     ]
-    return sorted(found, key=lambda deal: order(deal.attempt.began))
+    return sorted(found, key=lambda decision: order(decision.attempt.began))
 
 
-def undated(history: History, scope: Scope) -> str | None:
-    """Why a check of decisions shows nothing, if it is in doubt from which list of members decisions of the scope were
-    made: they name none (logs of real members do not always show it), or one that their member did not read in
-    that attempt."""
-    decided = [event for event in events_of(history, Kind.DECIDED) if scope.holds(event)]
+def view_doubts(history: History, period: JudgedPeriod) -> str | None:
+    """Why a check of decisions shows nothing: it is not known from which list of members some decision was made,
+    because it names none (logs of real members do not always show it), or one that its member had not read in that
+    attempt."""
+    decided = [event for event in events_of(history, Kind.DECIDED) if period.holds(event)]
     unknown = sum(not isinstance(event.of("members_zxid"), int) for event in decided)
-    doubts = [f"of {unknown} decisions it is not known which list of members they were made from"] if unknown else []
-    doubts += [why for life in lives(history) for why in _misnamed(history, scope, life)][:1]
+    doubts = [f"{unknown} decisions do not record which list of members they were made from"] if unknown else []
+    doubts += [why for life in member_lives(history) for why in _misnamed(history, period, life)][:1]
     return "; ".join(doubts) or None
 
 
-def _misnamed(history: History, scope: Scope, life: Life) -> Iterator[str]:
-    """Decisions of a member that name a list which it did not read in that attempt, or leave open what it saw."""
+def _misnamed(history: History, period: JudgedPeriod, life: MemberLife) -> Iterator[str]:
+    """The decisions of a member that name a list which it had not read in that attempt, or whose view is unknown."""
     for attempt in (each for rebalance in life.rebalances for each in rebalance.attempts):
         decided = attempt.decided
-        if decided is None or not scope.holds(decided) or life.actor in only_counted(history):
+        if decided is None or not period.holds(decided) or life.actor in only_counted(history):
             continue
         zxid = decided.of("members_zxid")
         if not isinstance(zxid, int):
             continue
         if view_read(history, life.group, attempt.began, decided) is None:
-            yield f"{life.member} decided, and what it had read in that attempt leaves open from which view"
+            yield f"{life.member} decided, but what it had read in that attempt does not show from which view"
         if not any(each.zxid == zxid for each in views_read(history, life.group, attempt.began, decided)):
-            yield f"{life.member} decided by a list of members of zxid {zxid:#x}, and had not read it in that attempt"
+            yield f"{life.member} decided from the members at zxid {zxid:#x}, which it had not read in that attempt"
 
 
-def apart(deals: Iterable[Deal]) -> list[Apart]:
-    """Every pair of deals of two members of one group that are apart, by the time the later was decided.
-    A member's former deals are out of force once it has dealt anew."""
-    found: list[Apart] = []
-    latest: dict[str, dict[str, Deal]] = {}  # of each group and process
-    for deal in sorted(deals, key=lambda deal: order(deal.decided)):
-        others = latest.setdefault(deal.group, {})
+def differing_pairs(decisions: Iterable[Decision]) -> list[DecisionPair]:
+    """Every pair of decisions of two members of one group from different views, in the order of the later ones. A
+    member's latest decision replaces its former ones."""
+    found: list[DecisionPair] = []
+    latest: dict[str, dict[str, Decision]] = {}  # of each group and process
+    for decision in sorted(decisions, key=lambda decision: order(decision.decided)):
+        others = latest.setdefault(decision.group, {})
         for former in others.values():
-            odd = former.end_us > deal.decided.at_us or former.view.zxid > deal.view.zxid
-            if odd and former.actor != deal.actor and former.view.apart(deal.view):
-                found.append(Apart(former, deal))
-        others[deal.actor] = deal
+            odd = former.end_us > decision.decided.at_us or former.view.zxid > decision.view.zxid
+            if odd and former.actor != decision.actor and former.view.differs(decision.view):
+                found.append(DecisionPair(former, decision))
+        others[decision.actor] = decision
     return found
 
 
-def rounds_of(deals: Iterable[Deal]) -> list[Round]:
-    """Deals, by the time they began, as rounds of each group."""
+def any_decision(history: History) -> bool:
+    """Whether any member recorded a decision."""
+    return bool(events_of(history, Kind.DECIDED))
+
+
+def rounds_of(decisions: Iterable[Decision]) -> list[Round]:
+    """The rounds of each group. `decisions`: in the order in which their attempts began."""
     found: list[Round] = []
-    latest: dict[str, list[Deal]] = {}
+    latest: dict[str, list[Decision]] = {}
     until_us: dict[str, int] = {}
-    for deal in deals:
-        if deal.group not in latest or deal.attempt.began.at_us >= until_us[deal.group]:
-            latest[deal.group] = []
-            until_us[deal.group] = 0
-            found.append(Round(latest[deal.group]))
-        latest[deal.group].append(deal)
-        until_us[deal.group] = max(until_us[deal.group], deal.end_us)
+    for decision in decisions:
+        if decision.group not in latest or decision.attempt.began.at_us >= until_us[decision.group]:
+            latest[decision.group] = []
+            until_us[decision.group] = 0
+            found.append(Round(latest[decision.group]))
+        latest[decision.group].append(decision)
+        until_us[decision.group] = max(until_us[decision.group], decision.end_us)
     return found
 
 
-def _deal(
-    history: History, life: Life, rebalance: Rebalance, index: int, subscriptions: Mapping[tuple[str, str], str]
-) -> Deal | None:
+def _decision(
+    history: History, life: MemberLife, rebalance: Rebalance, index: int, subscriptions: Mapping[tuple[str, str], str]
+) -> Decision | None:
     attempt = rebalance.attempts[index]
     decided = attempt.decided
     if decided is None or (attempt.failed is not None and attempt.failed.of("reason") == "shutdown"):
-        return None  # of a member that was shutting down nothing followed
+        return None  # a member that shuts down does not act on it
     zxid, members, digest = (decided.of(name) for name in ("members_zxid", "members", "view"))
     if not isinstance(zxid, int):
         return None
@@ -200,7 +208,7 @@ def _deal(
     course = _course(rebalance, index)
     ended = course[-1].ended
     subscription = subscriptions.get((life.group, life.member), "")
-    return Deal(
+    return Decision(
         life=life,
         attempt=attempt,
         decided=decided,
@@ -216,12 +224,12 @@ def _deal(
 
 
 def partitions_in(pairs: object) -> tuple[Partition, ...]:
-    """The [topic, partition] pairs of an event's detail (`wants`, `conflicts`); none where it has none."""
+    """The [topic, partition] pairs of an event's detail (`wants`, `conflicts`)."""
     return tuple((str(topic), int(each)) for topic, each in pairs) if isinstance(pairs, list | tuple) else ()
 
 
 def _course(rebalance: Rebalance, index: int) -> Sequence[Attempt]:
-    """An attempt, and those that went on with what it held."""
+    """An attempt, and those that continued with what it held."""
     course = [rebalance.attempts[index]]
     for following in rebalance.attempts[index + 1 :]:
         failed = course[-1].failed
@@ -248,14 +256,14 @@ def _subscriptions(history: History) -> dict[tuple[str, str], str]:
 
 _TOPICS = "/brokers/topics/"
 
-#: More combinations of what topics held are not looked at: so many never change within one attempt.
+#: At most so many combinations of topic contents are considered: fewer change within one attempt.
 _MOST_VIEWS = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """A view that a member had read. `zxid`: of the latest change of its list of members; `members`: how many were on
-    it; `partitions`: (topic, its partitions) of the topics that were read before it in the attempt; `digest`: of the
+class ViewRead:
+    """A view that a member had read. `zxid`: of the latest change of its list of members; `members`: their number;
+    `partitions`: (topic, its partitions) of the topics that were read before the list in the attempt; `digest`: of the
     members and these."""
 
     zxid: int
@@ -264,31 +272,31 @@ class Read:
     digest: str
 
     def is_named(self, decided: Event) -> bool:
-        """Whether a decision says that it was made from this list."""
+        """Whether a decision reports that it was made from this list."""
         return decided.of("members_zxid") == self.zxid
 
-    def is_told(self, decided: Event) -> bool:
-        """Whether a decision says that it was made from this view."""
+    def is_reported(self, decided: Event) -> bool:
+        """Whether a decision reports that it was made from this view."""
         return self.is_named(decided) and decided.of("view") == self.digest
 
 
-def views_read(history: History, group: str, began: Event, decided: Event) -> list[Read]:
+def views_read(history: History, group: str, began: Event, decided: Event) -> list[ViewRead]:
     """The views that a process had read in an attempt when it decided, each once."""
-    found: dict[Read, None] = {}
+    found: dict[ViewRead, None] = {}
     replies = _lists_read(history).get((decided.actor, f"/consumers/{group}/ids"), ())
     for reply in [each for each in replies if began.n < each.n < decided.n]:
         zxid, members = _members_at(history, group, reply.zxid or 0)
         if zxid is not None:
             for partitions in _partitions_before(history, began, reply):
-                read = Read(zxid, len(members), tuple(partitions.items()), view_digest(members, partitions))
+                read = ViewRead(zxid, len(members), tuple(partitions.items()), view_digest(members, partitions))
                 found[read] = None
     return list(found)
 
 
-def view_read(history: History, group: str, began: Event, decided: Event) -> Read | None:
-    """The view that a process dealt from; None where it is not known, or there is none."""
+def view_read(history: History, group: str, began: Event, decided: Event) -> ViewRead | None:
+    """The view that a process decided from; None if it is not known, or if there is none."""
     found = views_read(history, group, began, decided)
-    for fits in (Read.is_told, Read.is_named):
+    for fits in (ViewRead.is_reported, ViewRead.is_named):
         fitting = [each for each in found if fits(each, decided)]
         if fitting:
             return fitting[0] if len(fitting) == 1 else None
@@ -298,15 +306,12 @@ def view_read(history: History, group: str, began: Event, decided: Event) -> Rea
 @once
 def _lists_read(history: History) -> dict[tuple[str, str], list[Event]]:
     """(process, path) -> its replies with the children of a znode, in order."""
-    found: dict[tuple[str, str], list[Event]] = {}
-    for event in events_of(history, Kind.OK):
-        if event.of("op") == "children":
-            found.setdefault((event.actor, str(event.of("path"))), []).append(event)
-    return found
+    replies = (event for event in events_of(history, Kind.OK) if event.of("op") == "children")
+    return grouped(replies, lambda event: (event.actor, str(event.of("path"))))
 
 
 def _members_at(history: History, group: str, zxid: int) -> tuple[int | None, tuple[str, ...]]:
-    """When a group's list of members had last changed by a zxid (None: never), and who was on it."""
+    """The zxid of the latest change of a group's list of members by then (None: there was none), and its members."""
     changes = _lists(history).get(group, [])
     place = bisect_right(changes, zxid, key=lambda change: change[0])
     return changes[place - 1] if place else (None, ())
@@ -328,8 +333,8 @@ def _lists(history: History) -> dict[str, list[tuple[int, tuple[str, ...]]]]:
 
 
 def _partitions_before(history: History, began: Event, reply: Event) -> Iterator[dict[str, tuple[int, ...]]]:
-    """Topics that the process had read in the attempt before a reply, with the partitions that they had then; all
-    combinations where topics were read more than once, and had changed."""
+    """The topics that the process had read in the attempt before a reply, with the partitions that they had then; all
+    combinations if topics were read more than once and had changed."""
     read: dict[str, dict[tuple[int, ...], None]] = {}
     for event in _topics_read(history).get(reply.actor, ()):
         if began.n < event.n < reply.n:
@@ -341,16 +346,13 @@ def _partitions_before(history: History, began: Event, reply: Event) -> Iterator
 
 @once
 def _topics_read(history: History) -> dict[str, list[Event]]:
-    """Process -> its replies with what a topic's znode holds, or that there is none."""
+    """Process -> its replies to reads of a topic's znode, also if it does not exist."""
     replies = events_of(history, Kind.OK, Kind.FAILED_OP)
     return _by_actor([each for each in replies if each.of("op") == "get" and str(each.of("path")).startswith(_TOPICS)])
 
 
 def _by_actor(events: Sequence[Event]) -> dict[str, list[Event]]:
-    found: dict[str, list[Event]] = {}
-    for event in sorted(events, key=lambda event: event.n):
-        found.setdefault(event.actor, []).append(event)
-    return found
+    return grouped(sorted(events, key=lambda event: event.n), lambda event: event.actor)
 
 
 def _topic_at(history: History, topic: str, zxid: int) -> tuple[int, ...]:
@@ -361,7 +363,7 @@ def _topic_at(history: History, topic: str, zxid: int) -> tuple[int, ...]:
 
 @once
 def _topics(history: History) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
-    """Topic -> (zxid, its partitions then) at each change of its znode; none where it was deleted."""
+    """Topic -> (zxid, its partitions then) at each change of its znode; no partitions after it was deleted."""
     found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
     for topic, event in topic_changes(history):
         partitions = () if event.kind is Kind.DELETED else partitions_of(event)

@@ -1,13 +1,13 @@
 """Z14: a member that names no group joins the default group.
 
-A member that names no group says so when it starts, or when it is refused. None may be refused. All that register must
-be in one group each time, whatever its name, and claim, own and work in no other. 0.8.2 as shipped requires group.id
-(`kafka.consumer.ConsumerConfig`), so there the statement fails.
+A member that names no group reports this when it starts or is refused. None of them may be refused. All that register
+must always be in the same group, whatever its name, and claim, own and work in no other. Kafka 0.8.2 as shipped
+requires group.id (`kafka.consumer.ConsumerConfig`), so there the statement fails.
 
-A group may be named after what its members have in common. So it is unknown where only one member named no group;
-where all of them subscribe to the same topics; where no two of them are known to be on different hosts (MEMBER_STARTED
-names the host); and where another member named that group. A group that is named after something that no event
-records, such as the user, cannot be told apart from the default one.
+A group may be named after what its members have in common. So the check is unknown if only one member named no group;
+if all of them subscribe to the same topics; if no two of them are known to be on different hosts (MEMBER_STARTED names
+the host); and if another member named that group. The check cannot recognise a group that is named after something
+that no event records, such as the user.
 
 Witness: the refusal; or two events (a registration, a claim, OWNED or WORKED) in different groups.
 """
@@ -25,8 +25,8 @@ from rebalance_lab.history.views import events_of, once
 
 
 def judge(history: History) -> Finding:
-    """Measures: `members` that named no group, of them `refused` and `registered`; `groups` that they register,
-    claim, own or work in; `count` of the refused and of the groups beyond the first."""
+    """Measures: `members` that named no group, of them `refused` and `registered`; `groups` in which they register,
+    claim, own or work; `count`, the refused and the groups beyond the first."""
     refused, started = _refused(history), _started(history)
     registered = _registered(history, started)
     names = {event.member for event in registered}
@@ -55,35 +55,35 @@ def judge(history: History) -> Finding:
 
 
 def _doubt(history: History, started: Sequence[Event], registered: Sequence[Event]) -> str | None:
-    """Why it cannot be told which group is the default one."""
+    """Why it is not known which group is the default one."""
     names = {event.member for event in registered}
     if len(names) < len(started):
-        return f"of {len(started)} members that named no group {len(names)} registered"
+        return f"only {len(names)} of {len(started)} members that named no group registered"
     groups = {event.group for event in registered}
     for event in events_of(history, Kind.MEMBER_STARTED):
         if event not in started and event.group in groups:
             named = f"they are in group {event.group}, which {event.member} named"
-            return f"{named}: it may be that member's, not the default one"
+            return f"{named}: it may not be the default group"
     if len(names) == 1:
-        return "one member alone named no group: others may have another"
+        return "only one member named no group: others might be in another"
     if len({found for event in registered if (found := _subscription(event))}) <= 1:
         return "all members that named no group subscribe to the same topics: the group may be named after these"
     hosts = {str(event.of("host")) for event in started if event.of("host") is not None}
     if len(hosts) <= 1:
         where = f"but host {hosts.pop()}" if hosts else "at all"
-        return f"no host {where} is known of the members that named no group: the group may be named after their host"
+        return f"no host {where} is known for the members that named no group: the group may be named after their host"
     return None
 
 
 def _subscription(registered: Event) -> tuple[str, ...]:
-    """The filter or the topics that a registration names; none where it cannot be read."""
+    """The filter or the topics that a registration names; none if it cannot be read."""
     registration = registration_of(registered)
     return () if registration is None else tuple(sorted(dict(registration.subscription)))
 
 
 @once
 def _refused(history: History) -> list[Event]:
-    """Who was refused because it named no group."""
+    """The members that were refused because they named no group."""
     refused = events_of(history, Kind.MEMBER_REFUSED)
     return [event for event in refused if event.of("group_given") is False and "group.id" in str(event.of("error"))]
 
@@ -94,13 +94,13 @@ def _started(history: History) -> list[Event]:
 
 
 def _registered(history: History, started: Sequence[Event]) -> list[Event]:
-    """All registrations of these members, in the registry's words: a member may register more than once."""
+    """All registrations of these members in the registry: a member may register more than once."""
     members = {event.member for event in started}
     return [event for event in events_of(history, Kind.CREATED) if event.member in members and event.partition is None]
 
 
 def _used(history: History, started: Sequence[Event]) -> list[Event]:
-    """What shows that one of these members uses a partition in a group: it claims it, owns it, or works on it."""
+    """The events in which one of these members uses a partition in a group: it claims it, owns it, or works on it."""
     members = {event.member for event in started}
     events = events_of(history, Kind.CREATED, Kind.OWNED, Kind.WORKED)
     return [event for event in events if event.member in members and event.partition is not None]

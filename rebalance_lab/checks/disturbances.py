@@ -35,8 +35,8 @@ HARMLESS = frozenset({"join", "restart", "topic", "broker", "lag"})
 
 @once
 def disturbance(history: History) -> Event | None:
-    """The first loss of a connection or a session that no fault explains; None where there is none, and in
-    simulated worlds. A session that ends is one even if its member never learns of it, unless the member left."""
+    """The first loss of a connection or a session that no fault explains; None if there is none, and in simulated
+    worlds. The end of a session counts even if its member never learns of it, unless the member left."""
     if history.trial.world == "simulated":
         return None
     members = {event.actor for event in events_of(history, Kind.MEMBER_STARTED)}
@@ -53,8 +53,8 @@ def disturbance(history: History) -> Event | None:
 
 
 def _meant(history: History, event: Event, actor: str, members: set[str]) -> bool:
-    """Whether a fault of the trial may be the cause of what `actor` lost: one of its own, or of the servers, until
-    the first REST_REACHED after its end, whatever phase that is in."""
+    """Whether a fault of the trial may have caused the loss: a fault of `actor`, or of the servers, until the first
+    REST_REACHED after its end, in any phase."""
     return any(_explains(history, fault, event, actor, members) for fault in faults(history))
 
 
@@ -86,7 +86,7 @@ def _loss(history: History) -> str | None:
         what = f"session {event.session} of a member ended"
     else:
         what = f"{event.actor} lost its {'connection' if event.kind is Kind.DISCONNECTED else 'session'}"
-    return f"{what} ({event.actor}/{event.n}), and no fault was to do that"
+    return f"{what} ({event.actor}/{event.n}), and no fault explains it"
 
 
 def _doubted(finding: Finding, doubt: str) -> Finding:
@@ -101,7 +101,7 @@ def _doubted(finding: Finding, doubt: str) -> Finding:
 
 @once
 def incoherence(history: History) -> str | None:
-    """The first contradiction in a history; None where there is none."""
+    """The first contradiction in a history; None if there is none."""
     contradicted = next((fault for fault in faults(history) if fault.moved is not None), None)
     if contradicted is not None:
         return contradicted.why_not_bitten
@@ -114,13 +114,13 @@ def _other_period(history: History) -> str | None:
     for event in events_of(history, Kind.MEMBER_STARTED):
         reported_ms = event.of("work_period_ms")
         if isinstance(reported_ms, int) and reported_ms != period_ms:
-            return f"{event.actor} reports work each {reported_ms} ms, and the trial's work_period_ms is {period_ms}"
+            return f"{event.actor} reports work every {reported_ms} ms, but the trial's work_period_ms is {period_ms}"
     return None
 
 
 def _false_rest(history: History) -> str | None:
-    """A REST_REACHED at which the group did not rest. Events of the last 2 ms before it do not count: two clocks
-    leave open what came first. If the wall clock drifted, it is that much longer."""
+    """A REST_REACHED at which the group did not rest. Events of the last 2 ms before it do not count (plus the drift of
+    the wall clock): two clocks do not show what came first."""
     if lacking(history) is not None:
         return None
     open_us = TOLERANCE_US + abs(history.trial.wall_drift_us)
@@ -131,7 +131,7 @@ def _false_rest(history: History) -> str | None:
             tracker.feed(ahead.pop())
         why = _unrest(history, tracker, rest, open_us)
         if why is not None:
-            return f"the runner reports a rest ({rest.actor}/{rest.n}), and {why}"
+            return f"the runner reports a rest ({rest.actor}/{rest.n}), but {why}"
     return None
 
 
@@ -142,4 +142,4 @@ def _unrest(history: History, tracker: RestTracker, rest: Event, open_us: int) -
     quiet_us = rest.at_us - tracker.last_change_us
     if quiet_us >= bounds(history).quiet_us - open_us:
         return None
-    return f"something changed {seconds(quiet_us)} before"
+    return f"the last change was {seconds(quiet_us)} before"

@@ -1,15 +1,13 @@
-"""O1e, effect overlap: two members worked on one partition in the same stretch of time.
+"""O1e, effect overlap: two members worked on one partition at the same time.
 
-Effect runs (`history.intervals`) of two members are compared on the host's one clock (or
-virtual time), exactly; a run holds its ends, so one shared instant is an overlap, of length 0. A run that ends with
-the report of a stop (`last`) is over then: at that instant another member may begin. A run whose reports are less than
-a work period apart shows one moment of work at most, and a late report does not show when that was: an overlap with
-it leaves the check unknown.
-Claim Z10 stands on it: a paused member that wakes goes on working beside its successor.
+The check compares effect runs (`history.intervals`) of two members exactly, on the host's one clock (or virtual time).
+A run includes its ends, so one shared instant is an overlap of length 0. A run that ends with the report of a stop
+(`last`) is over then: another member may begin at that instant. A run whose reports are less than a work period apart
+shows only one moment of work, and a late report does not show when it was: an overlap with it leaves the check unknown.
+Claim Z10 depends on this check: a paused member that wakes goes on working beside its successor.
 
-Witness: at the first report of the run that began second, the other member was in its own
-run: the reports of that run next before and next after that instant (one, if it reported at
-that very instant), and that first report.
+Witness: the first report of the run that began second, and the reports of the other run next before and next after that
+instant (one, if it reported at that very instant).
 """
 
 from __future__ import annotations
@@ -36,7 +34,8 @@ def judge(history: History) -> Finding:
     if not found:
         doubt = next((doubt for _, doubt in judged if doubt is not None), None)
         nothing = doubt if intervals else "no member ever worked on a partition"
-        return not_violated(history, "no two members worked on one partition at once", numbers, vacuous=nothing)
+        why = "no two members worked on the same partition at the same time"
+        return not_violated(history, why, numbers, vacuous=nothing)
     worst = longest(found)
     return violated(
         f"{worst.names} both worked on {worst.first.topic}/{worst.first.partition} for {seconds(worst.length_us)}",
@@ -54,10 +53,8 @@ def _doubt(history: History, overlap: Overlap) -> str | None:
     """Why two runs that overlap do not show work at the same time."""
     for run in (overlap.first, overlap.second):
         if not worked_for_a_period(history, run):
-            told = (
-                f"{run.member} reported work on {run.topic}/{run.partition} for less than a work period beside another"
-            )
-            return f"{told} member's: that may be late"
+            what = f"{run.member} reported work on {run.topic}/{run.partition} for less than a work period"
+            return f"{what} beside another member's work: the reports may be late"
     return None
 
 

@@ -8,33 +8,32 @@ from dataclasses import dataclass
 from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL, PAUSE, RESTART
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import events_of, grouped, once
 
-#: Registry events carry the server's wall ms, mapped by a measured offset: across layers two
-#: moments closer than this have no order.
+#: Registry events carry the server's wall clock in ms, mapped by a measured offset: across layers, two moments closer
+#: than this have no order.
 TOLERANCE_US = 2_000
 
-#: The runner sends the signal that kills or stops a process as soon as it has written FAULT_BEGAN. A live runner may
-#: have to wait for a core first. This long after FAULT_BEGAN the process records nothing more, whenever the proof came.
+#: The runner sends the signal that kills or stops a process right after it has written FAULT_BEGAN, but a live runner
+#: may have to wait for a core. So long after FAULT_BEGAN the process records nothing more, whenever the proof came.
 LIVE_STOPPED_WITHIN_US = 100_000
 
-#: Faults that are done at once, or are no harm to a member: what follows them is theirs, and a
-#: group has to cope with it.
-DEEDS = frozenset({"kill", RESTART, "leave", "join", "topic", "broker", "expire", "duplicate-id"})
+#: Faults that are momentary or do not harm a member. A group has to cope with what follows them.
+MOMENTARY = frozenset({"kill", RESTART, "leave", "join", "topic", "broker", "expire", "duplicate-id"})
 
-#: What a control may have: changes of the group and of what it reads. All else does harm.
-DEEDS_OF_CONTROLS = frozenset({"join", "leave", "topic", "broker"})
+#: What a control may contain: changes of the group and of what it reads. All other faults do harm.
+ALLOWED_IN_CONTROLS = frozenset({"join", "leave", "topic", "broker"})
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
     """One fault of a trial with its proof of effect.
 
-    `bit`: the FAULT_BIT that names it. `closed`: the registry's SESSION_CLOSED of the victim's
-    session between begin and end, 2 ms either way; looked for only where the fault
-    `must_outlast_session`. `moved`: the first event that a killed or paused process recorded more than 2 ms
-    after its proof, or later after FAULT_BEGAN than a signal takes (2 ms simulated, LIVE_STOPPED_WITHIN_US
-    live), and before the pause ended or the process was started again; it contradicts the proof.
+    `bit`: the FAULT_BIT that names it. `closed`: the registry's SESSION_CLOSED of the victim's session between begin
+    and end (2 ms either way), for a fault that `must_outlast_session`. `moved`: an event that contradicts the proof,
+    because a killed or paused process recorded it more than 2 ms after the proof, or longer after FAULT_BEGAN than a
+    signal takes (2 ms simulated, LIVE_STOPPED_WITHIN_US live), and before the pause ended or the process was started
+    again; the first such.
     """
 
     began: Event
@@ -46,14 +45,14 @@ class Fault:
 
     @property
     def why_not_bitten(self) -> str | None:
-        """None for a fault that bit, else what is missing."""
+        """What is missing; None if the fault took effect."""
         name = f"{self.began.of('fault')} of {self.began.of('target')} ({self.began.actor}/{self.began.n})"
         if self.bit is None:
-            return f"{name} has no proof that it bit"
+            return f"{name} has no proof that it took effect"
         if self.must_outlast_session and self.closed is None:
             return f"{name} did not outlast session {self.began.of('session')}"
         if self.moved is not None:
-            return f"{name} stopped nothing: {self.moved.actor} recorded event {self.moved.n} meanwhile"
+            return f"{name} stopped nothing: {self.moved.actor} recorded event {self.moved.n} during it"
         return None
 
 
@@ -79,30 +78,30 @@ def faults(history: History) -> list[Fault]:
 
 
 def under_way(history: History, moment: Event) -> bool:
-    """Whether a fault disturbs the group at a moment: one that goes on for a while, and has not ended."""
+    """Whether a lasting fault has begun and not ended at a moment."""
     return any(
         fault.began.at_us <= moment.at_us
-        and fault.began.of("fault") not in DEEDS
+        and fault.began.of("fault") not in MOMENTARY
         and (fault.ended is None or fault.ended.at_us > moment.at_us)
         for fault in faults(history)
     )
 
 
 def disturbed_until(history: History, begin_us: int, end_us: int) -> int:
-    """When the last fault ended that went on at any moment of a stretch: its begin where there is none, its end where
-    one has not ended by then."""
+    """When the last lasting fault of a time ended: `begin_us` if there was none, `end_us` if one had not ended by
+    then."""
     ends = [
         end_us if fault.ended is None else min(fault.ended.at_us, end_us)
         for fault in faults(history)
-        if fault.began.of("fault") not in DEEDS and fault.began.at_us <= end_us
+        if fault.began.of("fault") not in MOMENTARY and fault.began.at_us <= end_us
     ]
     return max([begin_us, *ends])
 
 
 def undisturbed(history: History, begin_us: int, end_us: int) -> bool:
-    """Whether no fault that goes on for a while did so at any moment of a stretch."""
+    """Whether no lasting fault was under way at any moment of a time."""
     return all(
-        fault.began.of("fault") in DEEDS
+        fault.began.of("fault") in MOMENTARY
         or fault.began.at_us > end_us
         or (fault.ended is not None and fault.ended.at_us < begin_us)
         for fault in faults(history)
@@ -122,7 +121,7 @@ def _fault(history: History, began: Event, bit: Event | None, ended: Event | Non
 
 
 def _moved(history: History, began: Event, bit: Event | None, ended: Event | None) -> Event | None:
-    """What a killed or paused process recorded after it was seen dead or stopped, or should have been."""
+    """The first event that a killed or paused process recorded after it was, or should have been, dead or stopped."""
     if bit is None or began.of("fault") not in (KILL, PAUSE):
         return None
     own = events_by_actor(history).get(str(began.of("target")), [])
@@ -149,13 +148,10 @@ def _restarted_us(history: History, killed: Event) -> int | None:
 
 @once
 def events_by_actor(history: History) -> dict[str, list[Event]]:
-    found: dict[str, list[Event]] = {}
-    for event in history.events:
-        found.setdefault(event.actor, []).append(event)
-    return found
+    return grouped(history.events, lambda event: event.actor)
 
 
 def clock_drifted(history: History) -> bool:
-    """The wall clock moved against `at_us` during the trial by more than the tolerance: the
-    registry's times, mapped by one offset, cannot be compared with those of other layers."""
+    """Whether the wall clock drifted against `at_us` by more than the tolerance: the registry's times, mapped by one
+    offset, cannot be compared with those of other layers."""
     return abs(history.trial.wall_drift_us) > TOLERANCE_US

@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from rebalance_lab.checks.faults import DEEDS_OF_CONTROLS, clock_drifted, events_by_actor, faults
+from rebalance_lab.checks.faults import ALLOWED_IN_CONTROLS, clock_drifted, events_by_actor, faults
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
@@ -20,32 +20,31 @@ from rebalance_lab.history.views import actor_by_session, events_of, gave_up, on
 
 
 def unknown_causes(history: History, *, across_layers: bool = False) -> list[str]:
-    """Why this history proves no absence; empty when it may be called clean.
+    """Why this history proves no absence; empty if it may be called clean.
 
-    `across_layers`: the check compares the registry's times with another layer's, so that a
-    clock that drifted is a cause. It is one for every check where a fault had to outlast its
-    session: that is shown by comparing such times.
+    `across_layers`: the check compares the registry's times with another layer's, so a drifted clock is a cause. It is
+    a cause for every check if a fault had to outlast its session, because such times show that.
     """
     causes = list(_incomplete(history))
     boots = sorted(set(history.trial.boot_ids))
     if len(boots) > 1:
-        causes.append(f"its processes ran under {len(boots)} boot ids: their clocks do not compare")
+        causes.append(f"its processes ran under {len(boots)} boot ids: their clocks are not comparable")
     missed = [event for event in events_of(history, Kind.REST_MISSED) if event.of("gave_up") is not True]
     if missed:
         causes.append(f"rest was missed: {missed[0].of('why')}")
     elif not events_of(history, Kind.REST_REACHED):
-        causes.append("it never came to rest")
+        causes.append("the group never came to rest")
     tried = faults(history)
     causes.extend(why for fault in tried if (why := fault.why_not_bitten) is not None)
     if clock_drifted(history) and (across_layers or any(fault.must_outlast_session for fault in tried)):
         drift_us = history.trial.wall_drift_us
-        causes.append(f"its wall clock drifted by {drift_us} us: registry times cannot be mapped to the others")
+        causes.append(f"the wall clock drifted by {drift_us} us: registry times are not comparable with other times")
     return causes
 
 
 @once
 def _incomplete(history: History) -> list[str]:
-    """What the history lacks to be whole: an event, its end, or the fault it is about."""
+    """What the history lacks: an event, its end, or the fault of its scenario."""
     counts = {actor: sorted(event.n for event in its) for actor, its in events_by_actor(history).items()}
     causes = [why for actor, ns in sorted(counts.items()) if (why := _not_whole(actor, ns)) is not None]
     causes += lost_transactions(history) + strangers(history)
@@ -53,12 +52,14 @@ def _incomplete(history: History) -> list[str]:
     if stopped is not None:
         causes.append(f"the runner gave up: {stopped}")
     elif not events_of(history, Kind.TRIAL_ENDED):
-        causes.append("the runner never said that the trial ended")
+        causes.append("the runner did not record the end of the trial")
     if not history.trial.control and not events_of(history, Kind.FAULT_BEGAN):
-        causes.append("it is no control, and no fault ever began")
+        causes.append("it is not a control, but no fault began")
     if history.trial.control:
-        began = [event for event in events_of(history, Kind.FAULT_BEGAN) if event.of("fault") not in DEEDS_OF_CONTROLS]
-        causes.extend(f"it is a control, and a fault began: {event.of('fault')}" for event in began[:1])
+        began = [
+            event for event in events_of(history, Kind.FAULT_BEGAN) if event.of("fault") not in ALLOWED_IN_CONTROLS
+        ]
+        causes.extend(f"it is a control, but a fault began: {event.of('fault')}" for event in began[:1])
     return causes
 
 
@@ -68,12 +69,12 @@ def _not_whole(actor: str, ns: list[int]) -> str | None:
         if n > expected:
             return f"{actor}'s event {expected} is missing"
         if n < expected:
-            return f"{actor}'s event {n} is there more than once"
+            return f"{actor}'s event {n} was recorded more than once"
     return None
 
 
 def violated(why: str, witness: tuple[EventId | None, ...], measures: dict[str, int]) -> Finding:
-    """A violation; the witness keeps the order given, each id once (None is the history's end)."""
+    """A violation. The witness keeps its order, with each id once and without None (the history's end)."""
     ids = tuple(dict.fromkeys(event for event in witness if event is not None))
     return Finding(Outcome.VIOLATED, why, ids, measures)
 
@@ -97,24 +98,25 @@ def not_violated(
 
 
 def unknown(history: History, cause: str) -> Finding:
-    """Unknown for this cause and every other; for checks that can measure nothing."""
+    """Unknown for this cause and all others, for checks that can measure nothing."""
     return Finding(Outcome.UNKNOWN, "; ".join([*unknown_causes(history), cause]))
 
 
 # -- incomplete histories ------------------------------------------------------------------------
 
-#: Of a zxid, below the leader's epoch. An epoch's first zxid has 0 there: it is the election, and no transaction.
+#: The lower bits of a zxid; the leader's epoch is above them. The first zxid of an epoch has 0 here: it is the
+#: election, not a transaction.
 EPOCH_BITS = 32
 
-#: Fields of `detail` that name a transaction that somebody saw.
+#: Fields of `detail` that name a transaction.
 _ZXIDS = ("members_zxid", "owners_zxid")
 
 
 def lost_transactions(history: History) -> list[str]:
-    """The first transactions that the registry's events leave out: between two of them, or one that another
-    actor saw. ZooKeeper numbers the transactions of an epoch (the upper 32 bits) without a gap; those that yield
-    no event are counted in the next one's detail `passed`. A reply carries the zxid of the last transaction
-    that its server knew."""
+    """The first transactions that are missing from the registry's events: between two of them, or one that another
+    actor saw. ZooKeeper numbers the transactions of an epoch (the upper 32 bits) without gaps; those without an event
+    are counted in the next one's detail `passed`. A reply carries the zxid of the last transaction that its server
+    knew."""
     recorded = registry(history)
     for one, other in pairwise(recorded):
         first, second = one.zxid or 0, other.zxid or 0
@@ -130,9 +132,9 @@ def lost_transactions(history: History) -> list[str]:
 
 
 def strangers(history: History) -> list[str]:
-    """The first id or owner znode in the registry that is in a session which no process of its member recorded: the
-    events of some process are missing, or one uses the session of another. Nothing can be said of what every member
-    does, as a znode is known for a member's by its session."""
+    """The first id or owner znode whose session no process of its member recorded: the events of some process are
+    missing, or one process uses the session of another. Then nothing is known of every member, because its session
+    shows whose a znode is."""
     started = {(event.actor, event.member) for event in events_of(history, Kind.MEMBER_STARTED)}
     sessions = actor_by_session(history)
     member: str | None
@@ -145,22 +147,22 @@ def strangers(history: History) -> list[str]:
             case _:
                 continue
         if event.session not in sessions:
-            return [f"{what} session {event.session}, and no process recorded this"]
+            return [f"{what} session {event.session}, which no process recorded"]
         if (sessions[event.session], member) not in started:
             actor = sessions[event.session]
-            return [f"{what} session {event.session} of {actor}, and {actor} did not start {member}"]
+            return [f"{what} session {event.session} of {actor}, but {actor} did not start {member}"]
     return []
 
 
 def _passed(event: Event) -> int:
-    """How many transactions without an event of their own came right before an event of the registry."""
+    """How many transactions without an event came directly before an event of the registry."""
     passed = event.of("passed")
     return passed if isinstance(passed, int) else 0
 
 
 def _known(zxid: int, zxids: Sequence[int], recorded: Sequence[Event]) -> bool:
-    """Whether the registry has this transaction, or counts it as one without an event, or began after it. Those
-    that a new epoch's first event counts may be of the end of the former epoch."""
+    """Whether the registry has this transaction, counts it as one without an event, or began after it. Those that the
+    first event of an epoch counts may belong to the end of the former epoch."""
     if not zxid & ((1 << EPOCH_BITS) - 1) or not zxids or zxid < zxids[0]:
         return True
     place = bisect_left(zxids, zxid)

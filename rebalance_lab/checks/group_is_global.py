@@ -1,10 +1,9 @@
 """Z15a: a group is global to the cluster, not to a topic.
 
-Judged as `missed_watch`, of pairs of members that have no topic in common: when a member comes or
-goes, every other member of its group must begin a rebalance, also one that reads none of its topics.
-The change must have set the rebalance off (`reactions`): one for another reason does not count.
-The topics are those of the registrations: the names in them, or, where either has a filter, the topics
-that it takes of all that the history ever had.
+The check looks at pairs of members without a common topic, like `missed_watch`: when a member comes or goes, every
+other member of its group must begin a rebalance, even if it reads none of its topics. The change must have triggered
+the rebalance (`reactions`): one for another reason does not count. The topics are those of the registrations: the names
+in them, or, for a filter, the topics that it selects among all that the history ever had.
 
 Witness: the change, and the REBALANCE_BEGAN that was late or for another reason, if there is one.
 """
@@ -22,14 +21,14 @@ from rebalance_lab.history.views import once
 
 
 def judge(history: History) -> Finding:
-    """Measures: see `reactions.judge_reactions`; of members that share no topic with who came or went."""
-    clean = "members rebalanced for others with whom they share no topic"
+    """Measures: see `reactions.judge_reactions`; of members that share no topic with the member that came or went."""
+    clean = "members rebalanced for other members with which they share no topic"
     return judge_reactions(history, _found(history), clean=clean, nothing=None)
 
 
 @once
 def _found(history: History) -> list[Reaction]:
-    """The reactions of members that have no topic in common with who came or went."""
+    """The reactions of members that have no topic in common with the member that came or went."""
     ends = {znode.deleted.id: znode.created for znode in znodes_of(history)[0] if znode.deleted is not None}
     topics = {topic for topic, _ in topic_changes(history)}
     found = []
@@ -42,8 +41,8 @@ def _found(history: History) -> list[Reaction]:
 
 
 def _topics(registered: Event | None, topics: set[str]) -> set[str]:
-    """What a registration asks for: the names in it, or what its filter takes of `topics`. None of
-    either where it cannot be read."""
+    """The topics of a registration: the names in it, or what its filter selects among `topics`. None if it cannot be
+    read."""
     registration = None if registered is None else registration_of(registered)
     if registered is None or registration is None:
         return set()

@@ -1,13 +1,12 @@
 """Z7a, Z7c (O9), herd cost: a spaced change costs what the formulas say.
 
-For each spaced change (`spaced_changes`) notifications, rebalances, reads and writes are counted until
-its rest and compared with the formulas (`herd_formulas`), in every world exactly: notifications and
-rebalances member by member, reads and writes of the group. The change must have set off (`causes`) each
-rebalance for which a watch is to fire. The formulas know no failed attempt: a
-change in which attempts failed on others' claims (`conflicts`) is left to `conflict_cost`, which
-holds it against them; here its excess must be what the failed attempts account for, so that nothing
-else hides among them. A conflict that the registry contradicts is a violation. A change that cannot be
-judged, or whose reads and writes cannot be compared, leaves the trial unknown.
+For each spaced change (`spaced_changes`) the check counts notifications, rebalances, reads and writes until its rest
+and compares them exactly with the formulas (`change_costs`), in every world: notifications and rebalances for each
+member, reads and writes for the group. The change must have triggered (`causes`) each rebalance for which a watch is to
+fire. The formulas assume that no attempt fails. If attempts failed on others' claims (`conflicts`), `conflict_cost`
+compares the change with the formulas; here the failed attempts must account for its excess, so that nothing else hides
+among them. A conflict that the registry contradicts is a violation. If a change cannot be judged, or its reads and
+writes cannot be compared, the trial is unknown.
 
 Witness: the PHASE that announced the change, and the rest.
 """
@@ -16,23 +15,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rebalance_lab.checks.change_costs import OPERATIONS, ROUNDS, Bill, bills
+from rebalance_lab.checks.change_costs import OPERATIONS, ROUNDS, CostComparison, cost_comparisons
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.model import ZK, About, Check, Finding
-from rebalance_lab.checks.spaced_changes import announced
+from rebalance_lab.checks.spaced_changes import announced, any_announced
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
 
 
 def judge(history: History) -> Finding:
-    """Measures: `changes` judged, `count` of those that differ, `unjudged`; `conflicted`, changes with
-    conflicts, and their failed attempts `retries`; `compared`, changes whose reads and writes were; the
-    totals `notifications`, `rebalances`, `reads`, `writes`, and `bytes` of payload read where operations
-    were recorded one by one; and for each change, by kind and number (`join_1_…`): `members` before it,
-    `retries`, these numbers, and `expected_…` of those that a formula gives."""
-    judged = [bill for bill in bills(history) if bill.doubt is None]
-    wrong = [] if clock_drifted(history) else [bill for bill in judged if _wrong(bill)]
+    """Measures: `changes` judged; `count`, those that differ; `unjudged`; `conflicted`, changes with conflicts, and
+    their failed attempts `retries`; `compared`, changes whose reads and writes were compared; the totals
+    `notifications`, `rebalances`, `reads`, `writes`, and `bytes` of payload read if operations were recorded one by
+    one; and for each change, by kind and number (`join_1_…`): `members` before it, `retries`, these numbers, and
+    `expected_…` for those that a formula gives."""
+    judged = [each for each in cost_comparisons(history) if each.doubt is None]
+    wrong = [] if clock_drifted(history) else [each for each in judged if _wrong(each)]
     numbers = _measures(history, judged, len(wrong))
     if wrong:
         first = wrong[0]
@@ -41,58 +40,48 @@ def judge(history: History) -> Finding:
     return not_violated(history, _clean(judged), numbers, vacuous=_unjudged(history, judged), across_layers=True)
 
 
-def compared(bill: Bill) -> bool:
-    """Whether reads and writes of a change can be held against the formulas for changes without
-    conflicts."""
-    return bill.silent is None and not bill.conflicts
-
-
-def _wrong(bill: Bill) -> str:
-    """What differs, in words; nothing where nothing does."""
-    if bill.invented is not None:
-        return f"has a conflict that the registry contradicts: {bill.invented}"
-    differ = bill.wrong_rounds() + bill.wrong_operations()
+def _wrong(comparison: CostComparison) -> str:
+    """How a change differs from the formulas, in words; empty if it does not."""
+    if comparison.contradicted is not None:
+        return f"has a conflict that the registry contradicts: {comparison.contradicted}"
+    differ = comparison.wrong_rounds() + comparison.wrong_operations()
     return f"cost {', '.join(differ)}" if differ else ""
 
 
-def _measures(history: History, judged: Sequence[Bill], wrong: int) -> dict[str, int]:
+def _measures(history: History, judged: Sequence[CostComparison], wrong: int) -> dict[str, int]:
     numbers = {
         "count": wrong,
         "changes": len(judged),
         "unjudged": len(announced(history)) - len(judged),
-        "conflicted": sum(bool(bill.conflicts) for bill in judged),
-        "retries": sum(len(bill.conflicts) for bill in judged),
-        "compared": sum(compared(bill) for bill in judged),
-        **{name: sum(getattr(bill.cost, name) for bill in judged) for name in (*ROUNDS, *OPERATIONS)},
+        "conflicted": sum(bool(each.conflicts) for each in judged),
+        "retries": sum(len(each.conflicts) for each in judged),
+        "compared": sum(each.incomparable is None and not each.conflicts for each in judged),
+        **{name: sum(getattr(each.cost, name) for each in judged) for name in (*ROUNDS, *OPERATIONS)},
     }
-    if judged and all(bill.cost.bytes is not None for bill in judged):
-        numbers["bytes"] = sum(bill.cost.bytes or 0 for bill in judged)
-    for bill in judged:
-        numbers |= bill.measures()
+    if judged and all(each.cost.bytes is not None for each in judged):
+        numbers["bytes"] = sum(each.cost.bytes or 0 for each in judged)
+    for each in judged:
+        numbers |= each.measures()
     return numbers
 
 
-def _unjudged(history: History, judged: Sequence[Bill]) -> str | None:
-    """Why some change was not judged, or its reads and writes not compared; None where all were."""
-    doubts = [bill.doubt for bill in bills(history) if bill.doubt is not None]
-    if len(bills(history)) < len(announced(history)):
+def _unjudged(history: History, judged: Sequence[CostComparison]) -> str | None:
+    """Why some change was not judged, or its reads and writes not compared; None if all were."""
+    doubts = [each.doubt for each in cost_comparisons(history) if each.doubt is not None]
+    if len(cost_comparisons(history)) < len(announced(history)):
         doubts.append("a spaced change did not come to rest")
-    silent = [bill.silent for bill in judged if bill.silent is not None]
-    if silent:
-        doubts.append(f"reads and writes of {len(silent)} changes are not compared: {silent[0]}")
+    reasons = [each.incomparable for each in judged if each.incomparable is not None]
+    if reasons:
+        doubts.append(f"reads and writes of {len(reasons)} changes are not compared: {reasons[0]}")
     return "; ".join(doubts) or None
 
 
-def _clean(judged: Sequence[Bill]) -> str:
+def _clean(judged: Sequence[CostComparison]) -> str:
     why = f"{len(judged)} spaced changes cost what the formulas say"
-    conflicted = sum(bool(bill.conflicts) for bill in judged)
+    conflicted = sum(bool(each.conflicts) for each in judged)
     if conflicted:
-        why += f", but for {conflicted} with conflicts (conflict_cost measures these)"
+        why += f", except {conflicted} with conflicts (see conflict_cost)"
     return why
-
-
-def _announced(history: History) -> bool:
-    return bool(announced(history))
 
 
 CHECK = Check(
@@ -103,5 +92,5 @@ CHECK = Check(
     judge=judge,
     applies_to=(ZK,),
     about=About.STATEMENT,
-    applies=_announced,
+    applies=any_announced,
 )

@@ -18,17 +18,17 @@ from rebalance_lab.checks.conflicts import met
 from rebalance_lab.checks.decisions import partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import Attempt, Life, lives
+from rebalance_lab.checks.members import Attempt, MemberLife, member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
-from rebalance_lab.history.views import events_of, once, owners
+from rebalance_lab.history.views import events_of, grouped, once, owners, owners_by_place
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count` of circles; `conflicts`, attempts that failed for one."""
+    """Measures: `count` of cycles; `conflicts`, attempts that failed on one."""
     until_us, _ = closing_us(history)
     cycles = [] if clock_drifted(history) else wait_cycles(history, until_us)
     failed = events_of(history, Kind.ATTEMPT_FAILED)
@@ -37,23 +37,23 @@ def judge(history: History) -> Finding:
         why = ", ".join(f"{wait.member} holds {wait.holds} and waits for {wait.waits_for}" for wait in cycles[0])
         return violated(why, tuple(wait.failed.id for wait in cycles[0]), numbers)
     nothing = None if events_of(history, Kind.REBALANCE_BEGAN) else "no member ever rebalanced"
-    why = "no members waited for each other"
+    why = "no members waited for each other in a cycle"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
 
 
 # -- members that wait for each other ------------------------------------------------------------
 
-#: (topic, partition) of the member's own group.
+#: (topic, partition) of the member's group.
 _Partition = tuple[str, int]
 
-#: (group, member): groups may name their members alike.
-_Who = tuple[str, str]
+#: (group, member): groups may have members of the same name.
+_GroupMember = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """From `failed`, an ATTEMPT_FAILED, until the member's next attempt ends it has `held`, and
-    waits for `wanted`, partition -> who owns it."""
+    """From `failed`, an ATTEMPT_FAILED, until its next attempt ends, a member holds `held` and waits for `wanted`,
+    partition -> its owner."""
 
     member: str
     group: str
@@ -71,29 +71,29 @@ class Wait:
 
 
 def wait_cycles(history: History, until_us: int) -> list[tuple[Wait, ...]]:
-    """Each set of members that wait in a circle which lasts, once, as the waits that closed it.
-    A circle that one of them breaks, by letting go before the next rest, is none."""
-    found: dict[frozenset[_Who], tuple[Wait, ...]] = {}
-    waiting: dict[_Who, Wait] = {}
+    """Each set of members that wait for each other in a lasting cycle, once, as the waits that closed it. A cycle does
+    not last if one of them lets go before the next rest."""
+    found: dict[frozenset[_GroupMember], tuple[Wait, ...]] = {}
+    waiting: dict[_GroupMember, Wait] = {}
     for ended, life, attempt in _ends_of_attempts(history):
         if ended.at_us > until_us:
             break
-        who = (life.group, life.member)
-        waiting.pop(who, None)
+        key = (life.group, life.member)
+        waiting.pop(key, None)
         wait = _wait(history, life, attempt)
         if wait is None:
             continue
-        waiting[who] = wait
+        waiting[key] = wait
         cycle = _cycle(wait, waiting)
         if cycle and _lasts(history, cycle, until_us):
             found.setdefault(frozenset((each.group, each.member) for each in cycle), cycle)
     return list(found.values())
 
 
-def _ends_of_attempts(history: History) -> list[tuple[Event, Life, Attempt]]:
+def _ends_of_attempts(history: History) -> list[tuple[Event, MemberLife, Attempt]]:
     ends = [
         (attempt.ended, life, attempt)
-        for life in lives(history)
+        for life in member_lives(history)
         for rebalance in life.rebalances
         for attempt in rebalance.attempts
         if attempt.ended is not None
@@ -101,14 +101,14 @@ def _ends_of_attempts(history: History) -> list[tuple[Event, Life, Attempt]]:
     return sorted(ends, key=lambda row: (row[0].at_us, row[0].actor, row[0].n))
 
 
-def _wait(history: History, life: Life, attempt: Attempt) -> Wait | None:
-    """What the member holds beyond doubt when its attempt has failed for a conflict that the registry witnesses."""
+def _wait(history: History, life: MemberLife, attempt: Attempt) -> Wait | None:
+    """What the member surely holds when its attempt has failed on a conflict that the registry witnesses."""
     failed = attempt.failed
     if failed is None or not met(history, life, attempt):
         return None
     group, member = life.group, life.member
-    by_member, by_place = _owners(history)
-    mine = [one for one in by_member.get((group, member), ()) if _there(one, failed.at_us)]
+    by_place = owners_by_place(history)
+    mine = [one for one in _owners_by_member(history).get((group, member), ()) if _there(one, failed.at_us)]
     if not mine:
         return None
     wanted = {}
@@ -125,24 +125,18 @@ def _there(one: Interval, moment_us: int) -> bool:
 
 
 @once
-def _owners(history: History) -> tuple[Mapping[_Who, list[Interval]], Mapping[tuple[str, str, int], list[Interval]]]:
-    """The registry's owners by member, and by partition."""
-    by_member: dict[_Who, list[Interval]] = {}
-    by_place: dict[tuple[str, str, int], list[Interval]] = {}
-    for one in owners(history):
-        by_member.setdefault((one.group, one.member), []).append(one)
-        by_place.setdefault(one.place, []).append(one)
-    return by_member, by_place
+def _owners_by_member(history: History) -> Mapping[_GroupMember, list[Interval]]:
+    return grouped(owners(history), lambda one: (one.group, one.member))
 
 
 def _lasts(history: History, cycle: tuple[Wait, ...], until_us: int) -> bool:
-    """Whether each still holds what the one before it waits for when the group rests next, or the
-    runner gives up waiting for that; `until_us` where neither comes. The registry's times may be 2 ms early, and
-    a quiet time precedes a rest: what was given up within 2 ms before it was given up after it."""
+    """Whether each still holds what the one before it waits for at the next rest, or when the runner stops waiting for
+    one (`until_us` if neither comes). The registry's times may be 2 ms early, and a quiet time precedes a rest: what
+    was given up within 2 ms before it was given up after it."""
     closed_us = max(wait.failed.at_us for wait in cycle)
     rests = events_of(history, Kind.REST_REACHED, Kind.REST_MISSED)
     rest_us = min(next((rest.at_us for rest in rests if rest.at_us > closed_us), until_us), until_us)
-    by_place = _owners(history)[1]
+    by_place = owners_by_place(history)
     return all(
         any(
             one.member == holder and one.begin_us <= closed_us and one.end_us > rest_us - TOLERANCE_US
@@ -154,12 +148,11 @@ def _lasts(history: History, cycle: tuple[Wait, ...], until_us: int) -> bool:
     )
 
 
-def _cycle(wait: Wait, waiting: Mapping[_Who, Wait]) -> tuple[Wait, ...]:
-    """The fewest waits that lead from `wait` round to itself; none where nobody waits for its
-    member in turn."""
+def _cycle(wait: Wait, waiting: Mapping[_GroupMember, Wait]) -> tuple[Wait, ...]:
+    """The shortest cycle of waits through `wait`; empty if there is none."""
     trails: list[tuple[Wait, ...]] = [(wait,)]
     seen = {wait.member}
-    for trail in trails:  # which grows meanwhile, by each member once
+    for trail in trails:  # grows during the loop, by each member once
         for partition, holder in trail[-1].wanted.items():
             other = waiting.get((wait.group, holder))
             if other is None or partition not in other.held:

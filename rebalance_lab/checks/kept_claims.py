@@ -1,14 +1,13 @@
 """The premise of Z16: members keep what they claimed while they wait to try again.
 
-Looked at is every attempt that failed after its member had claimed something, in it or in an attempt before,
-whatever reason the member reports: one that met others' claims may call that an error. (An attempt that a shutdown
-ended is not tried again.) 0.8.2 deletes these owner znodes before the attempt ends as failed
-(`ZookeeperConsumerConnector.reflectPartitionOwnershipDecision`), so that it waits with nothing. A
-member keeps its claims if the registry has an owner znode of its session at any time of the wait: from
-2 ms after the attempt failed to 2 ms before the next one began, or the rebalance ended. It waits within an attempt,
-too, if it still owns something longer after ZooKeeper first refused it a claim than the requests of an attempt may
-take (`bounds`). Time in which a fault went on does not count for that. What the member was told to do, or reports,
-plays no part.
+The check looks at every attempt that failed after its member had claimed something, in it or in an attempt before,
+whatever reason the member reports: it may report a conflict as an error. (An attempt that a shutdown ended is not
+repeated.) Kafka 0.8.2 deletes these owner znodes before the attempt ends as failed
+(`ZookeeperConsumerConnector.reflectPartitionOwnershipDecision`), so it holds nothing while it waits. A member keeps its
+claims if the registry has an owner znode of its session at any time of the wait: from 2 ms after the attempt failed to
+2 ms before the next one began, or the rebalance ended. A member also waits within an attempt if, after ZooKeeper first
+refused it a claim, it owns something for longer than the requests of an attempt may take (`bounds`; time under a fault
+does not count). The member's settings and reports do not matter.
 
 Witness: the ATTEMPT_FAILED, and the CREATED of an owner znode that the member had while it waited.
 """
@@ -22,13 +21,13 @@ from rebalance_lab.checks.bounds import bounds
 from rebalance_lab.checks.conflicts import NODE_EXISTS
 from rebalance_lab.checks.faults import TOLERANCE_US, disturbed_until
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import Attempt, Life, Rebalance, lives
+from rebalance_lab.checks.members import Attempt, MemberLife, Rebalance, member_lives
 from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.znodes import sessions_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
-from rebalance_lab.history.views import actor_by_session, events_of, once, owners
+from rebalance_lab.history.views import actor_by_session, events_of, grouped, once, owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +49,19 @@ def judge(history: History) -> Finding:
         names = ", ".join(f"{one.topic}/{one.partition}" for one in first.held)
         why = f"{first.member} kept {names} while it waited to try again"
         return violated(why, (first.failed.id, first.held[0].begin), numbers)
-    why = "every member gave back what it had claimed before it waited to try again"
+    why = "every member released its claims before it waited to try again"
     nothing = None if waits else "no member had claimed anything when an attempt failed"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
 
 
 @once
 def _waits(history: History) -> list[_Wait]:
-    """In the order of members, and of each in time."""
-    claims: dict[tuple[str, str], list[Interval]] = {}
-    for one in owners(history):
-        claims.setdefault((one.group, one.member), []).append(one)
+    """By member, and then by time."""
+    claims = grouped(owners(history), lambda one: (one.group, one.member))
     made_by = {event.id: event.session for event in events_of(history, Kind.CREATED, Kind.CHANGED)}
     sessions = sessions_of(events_of(history, Kind.CONNECTED))
     found = []
-    for life in lives(history):
+    for life in member_lives(history):
         own = [one for one in claims.get((life.group, life.member), ()) if _own(one, life, made_by, sessions)]
         for rebalance in life.rebalances:
             for index, attempt in enumerate(rebalance.attempts):
@@ -74,18 +71,22 @@ def _waits(history: History) -> list[_Wait]:
     return found
 
 
-def _own(one: Interval, life: Life, made_by: Mapping[EventId, str | None], sessions: Mapping[str, set[str]]) -> bool:
-    """Whether this process made the znode: two may go by one member's name."""
+def _own(
+    one: Interval, life: MemberLife, made_by: Mapping[EventId, str | None], sessions: Mapping[str, set[str]]
+) -> bool:
+    """Whether this process created the znode: two processes may use one member's name."""
     return life.actor not in sessions or made_by.get(one.begin) in sessions[life.actor]
 
 
 def _waits_until(rebalance: Rebalance, index: int) -> Event | None:
-    """What ends the wait after an attempt: the next one begins, or the rebalance ends; None where neither does."""
+    """What ends the wait after an attempt: the next one begins, or the rebalance ends; None if neither does."""
     following = rebalance.attempts[index + 1 : index + 2]
     return following[0].began if following else rebalance.ended
 
 
-def _wait(history: History, life: Life, attempt: Attempt, until: Event | None, own: Sequence[Interval]) -> _Wait | None:
+def _wait(
+    history: History, life: MemberLife, attempt: Attempt, until: Event | None, own: Sequence[Interval]
+) -> _Wait | None:
     failed = attempt.failed
     if failed is None or failed.of("reason") == "shutdown":
         return None
@@ -98,9 +99,9 @@ def _wait(history: History, life: Life, attempt: Attempt, until: Event | None, o
 
 
 def _held_within(
-    history: History, life: Life, attempt: Attempt, failed: Event, own: Sequence[Interval]
+    history: History, life: MemberLife, attempt: Attempt, failed: Event, own: Sequence[Interval]
 ) -> list[Interval]:
-    """What the member owned for too long after the first of its claims in an attempt that was refused."""
+    """What the member owned for too long after ZooKeeper first refused it a claim in an attempt."""
     refused = next(
         (
             event

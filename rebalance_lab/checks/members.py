@@ -1,11 +1,11 @@
-"""Members' lives: when each was there, connected and undisturbed, and the rebalances it ran."""
+"""The members of a history: when each was alive, connected and undisturbed, and the rebalances it ran."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rebalance_lab.checks.faults import DEEDS
+from rebalance_lab.checks.faults import MOMENTARY
 from rebalance_lab.checks.stretches import Stretch
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
@@ -13,13 +13,13 @@ from rebalance_lab.history.intervals import KILL
 from rebalance_lab.history.views import events_of, once
 
 #: (actor, member)
-_Who = tuple[str, str]
+MemberKey = tuple[str, str]
 
 
 @dataclass(slots=True)
 class Attempt:
-    """One attempt of a rebalance. `failed`: its ATTEMPT_FAILED, None where it succeeded or the
-    history ends first; `ended`: that, or the REBALANCE_ENDED of its success."""
+    """One attempt of a rebalance. `failed`: its ATTEMPT_FAILED; None if it succeeded or the history ends first.
+    `ended`: the same, or the REBALANCE_ENDED of its success."""
 
     began: Event
     decided: Event | None = None
@@ -29,7 +29,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class Rebalance:
-    """From REBALANCE_BEGAN to REBALANCE_ENDED; `ended` is None where the history ends first."""
+    """From REBALANCE_BEGAN to REBALANCE_ENDED; `ended` is None if the history ends first."""
 
     began: Event
     ended: Event | None = None
@@ -42,11 +42,13 @@ class Rebalance:
 
 
 @dataclass(slots=True)
-class Life:
-    """One member, by its process: two may go by one name. `settled`: the REBALANCE_ENDED of its first
-    success; `gone`: its MEMBER_CLOSED, or the FAULT_BEGAN of its kill; `closing`: its MEMBER_CLOSING.
-    `connected`: while its session was connected. `disturbed`: while a fault that goes on for a while had
-    it for its target, to the end where the fault never ended."""
+class MemberLife:
+    """One member in one process (two processes may use the same name), from its MEMBER_STARTED to its end.
+
+    `settled`: the REBALANCE_ENDED of its first success. `closing`: its MEMBER_CLOSING. `gone`: its MEMBER_CLOSED, or
+    the FAULT_BEGAN of its kill. `connected`: when its session was connected. `disturbed`: when a lasting fault targeted
+    it, until the end of the history if the fault never ended.
+    """
 
     member: str
     group: str
@@ -60,17 +62,17 @@ class Life:
     rebalances: list[Rebalance] = field(default_factory=list)
 
     @property
-    def who(self) -> _Who:
+    def key(self) -> MemberKey:
         return (self.actor, self.member)
 
     @property
     def left_us(self) -> int | None:
-        """When it began to leave or was killed; None for one that is there to the end."""
+        """When it began to leave or was killed; None if it stayed to the end."""
         times = [event.at_us for event in (self.closing, self.gone) if event is not None]
         return min(times, default=None)
 
     def undisturbed(self, begin_us: int, end_us: int) -> bool:
-        """Whether it was there and connected all the time, and no fault was about it."""
+        """Whether it was alive and connected all the time, and no fault targeted it."""
         if self.started.at_us > begin_us or (self.left_us is not None and self.left_us <= end_us):
             return False
         if any(fault.begin_us <= end_us and fault.end_us >= begin_us for fault in self.disturbed):
@@ -83,7 +85,7 @@ class Life:
         return bool(ended) and ended[-1].outcome == "failed"
 
     def idle_us(self, begin_us: int, end_us: int) -> int:
-        """How long of a stretch it was in no rebalance."""
+        """How much of the time it was in no rebalance."""
         busy_us = 0
         for rebalance in self.rebalances:
             until_us = end_us if rebalance.ended is None else min(rebalance.ended.at_us, end_us)
@@ -100,35 +102,35 @@ _KINDS = (
 
 
 @once
-def lives(history: History) -> Sequence[Life]:
+def member_lives(history: History) -> Sequence[MemberLife]:
     """The members of a history, in the order in which they started."""
-    book = _Book(history)
+    book = _LifeBuilder(history)
     for event in events_of(history, *_KINDS):
         book.take(event)
     return book.finish()
 
 
-def living_at(history: History, group: str | None, rest: Event) -> list[Life]:
-    """The members of a group that had started before a rest and had not gone. A rest follows a quiet time, so a member
-    that starts at the moment of a rest comes after it."""
+def living_at(history: History, group: str | None, rest: Event) -> list[MemberLife]:
+    """The members of a group that were alive at a rest. A rest follows a quiet time, so a member that starts at the
+    moment of a rest comes after it."""
     return [
         life
-        for life in lives(history)
+        for life in member_lives(history)
         if life.group == group
         and life.started.at_us < rest.at_us
         and (life.gone is None or life.gone.at_us >= rest.at_us)
     ]
 
 
-class _Book:
-    """Lives in the making."""
+class _LifeBuilder:
+    """Builds the lives of members from events."""
 
     def __init__(self, history: History) -> None:
         self._end_us = history.events[-1].at_us if history.events else 0
-        self._lives: list[Life] = []
-        self._by_member: dict[_Who, Life] = {}
-        self._by_actor: dict[str, list[Life]] = {}
-        self._connected: dict[_Who, Event] = {}
+        self._lives: list[MemberLife] = []
+        self._by_member: dict[MemberKey, MemberLife] = {}
+        self._by_actor: dict[str, list[MemberLife]] = {}
+        self._connected: dict[MemberKey, Event] = {}
         self._faults: dict[tuple[str, object], Event] = {}
 
     def take(self, event: Event) -> None:
@@ -143,21 +145,21 @@ class _Book:
                 for life in self._about(event):
                     self._of_member(life, event)
 
-    def _about(self, event: Event) -> list[Life]:
-        """The members it is about: session events name their actor only."""
+    def _about(self, event: Event) -> list[MemberLife]:
+        """The members that an event is about: session events name only their actor."""
         if event.member is None:
             return [life for life in self._by_actor.get(event.actor, []) if life.gone is None]
         life = self._by_member.get((event.actor, event.member))
         return [] if life is None else [life]
 
     def _start(self, event: Event) -> None:
-        life = Life(event.member or "", event.group or "", event.actor, event)
+        life = MemberLife(event.member or "", event.group or "", event.actor, event)
         self._lives.append(life)
-        self._by_member[life.who] = life
+        self._by_member[life.key] = life
         self._by_actor.setdefault(life.actor, []).append(life)
 
     def _fault(self, event: Event) -> None:
-        if event.of("fault") not in DEEDS:
+        if event.of("fault") not in MOMENTARY:
             self._faults[event.id] = event
         if event.of("fault") == KILL:
             for life in self._by_actor.get(str(event.of("target")), []):
@@ -173,7 +175,7 @@ class _Book:
         for life in self._by_actor.get(str(began.of("target")), []):
             life.disturbed.append(Stretch(began.at_us, end_us, began.id, end))
 
-    def _of_member(self, life: Life, event: Event) -> None:
+    def _of_member(self, life: MemberLife, event: Event) -> None:
         if life.settled is None and event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "ok":
             life.settled = event
         match event.kind:
@@ -191,21 +193,21 @@ class _Book:
             case _ if life.rebalances:
                 _of_rebalance(life.rebalances[-1], event)
 
-    def _connect(self, life: Life, event: Event) -> None:
-        former = self._connected.get(life.who)
+    def _connect(self, life: MemberLife, event: Event) -> None:
+        former = self._connected.get(life.key)
         if former is not None and former.session != event.session:
             self._disconnect(life, event)
-        self._connected.setdefault(life.who, event)
+        self._connected.setdefault(life.key, event)
 
-    def _disconnect(self, life: Life, event: Event) -> None:
-        begin = self._connected.pop(life.who, None)
+    def _disconnect(self, life: MemberLife, event: Event) -> None:
+        begin = self._connected.pop(life.key, None)
         if begin is not None:
             life.connected.append(Stretch(begin.at_us, event.at_us, begin.id, event.id))
 
-    def finish(self) -> list[Life]:
-        for who, begin in self._connected.items():
+    def finish(self) -> list[MemberLife]:
+        for key, begin in self._connected.items():
             stretch = Stretch(begin.at_us, self._end_us, begin.id, None)
-            self._by_member[who].connected.append(stretch)
+            self._by_member[key].connected.append(stretch)
         for began in self._faults.values():
             self._disturb(began, self._end_us, None)
         return self._lives

@@ -1,10 +1,10 @@
 """O10, missed watch: a membership change that did not make a member begin a rebalance.
 
-Every id znode that comes or goes from the first rest until the phase `closing` must make every other
-member of the group begin a rebalance (claim Z7a) that was registered before and, until the deadline,
-lived, was connected and had no fault about it. The change must have set the rebalance off (`causes`): one for
-another reason does not count. The deadline is a rebalance and an attempt (`bounds`: the member may be busy), or the
-first rest after the change (`reactions`).
+Every id znode that comes or goes from the first rest until the phase `closing` must make every other member of the
+group begin a rebalance (claim Z7a), if the member was registered before and was alive, connected and undisturbed until
+the deadline. The change must have triggered the rebalance (`causes`): one for another reason does not count. The
+deadline is a rebalance and an attempt (`bounds`: the member may be busy), or the first rest after the change
+(`reactions`).
 
 Witness: the change, and the REBALANCE_BEGAN that was late or for another reason, if there is one.
 """
@@ -12,7 +12,7 @@ Witness: the change, and the REBALANCE_BEGAN that was late or for another reason
 from __future__ import annotations
 
 from rebalance_lab.checks.model import ZK, Check, Finding
-from rebalance_lab.checks.phases import NO_REST, changes_scope
+from rebalance_lab.checks.phases import NO_REST, judged_period
 from rebalance_lab.checks.reactions import judge_reactions, reactions
 from rebalance_lab.checks.registry_state import membership_changes
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -22,7 +22,7 @@ from rebalance_lab.history.views import once
 
 def judge(history: History) -> Finding:
     """Measures: see `reactions.judge_reactions`; `changes` are ids that came or went."""
-    nothing = NO_REST if changes_scope(history) is None else None
+    nothing = NO_REST if judged_period(history) is None else None
     found = reactions(history, member_changes(history), group=True)
     clean = "every member began a rebalance after every change of members"
     return judge_reactions(history, found, clean=clean, nothing=nothing)
@@ -30,12 +30,14 @@ def judge(history: History) -> Finding:
 
 @once
 def member_changes(history: History) -> list[Event]:
-    """Ids that came or went, in the scope of checks about changes."""
-    scope = changes_scope(history)
-    if scope is None:
+    """Ids that came or went in the judged period."""
+    period = judged_period(history)
+    if period is None:
         return []
     changes = membership_changes(history)
-    return [each for each in changes if each.member is not None and each.kind is not Kind.CHANGED and scope.holds(each)]
+    return [
+        each for each in changes if each.member is not None and each.kind is not Kind.CHANGED and period.holds(each)
+    ]
 
 
 CHECK = Check(

@@ -1,24 +1,23 @@
-"""O6, non-convergence: the group does not come to agree, though nothing disturbs it any more.
+"""O6, non-convergence: the group does not reach agreement, although nothing disturbs it any more.
 
-Three kinds, each looked for until the phase `closing`:
+There are three kinds, each until the phase `closing`:
 
-- *never at rest*: REST_MISSED, when no fault was under way and the last change from outside
-  (membership, brokers, topics, a session's end, a fault's end) was longer ago than expiry, two
-  rebalances (one under way, and the one that it may have pending) and the quiet that rest asks for.
-  A member that deletes its id, or creates it again, in the middle of its session causes such a change
-  itself. In other checks a missed rest makes a trial unknown; here it is evidence, unless the runner waited for
-  something else and no member was busy (`at_rest`).
-- *retries exhausted*: a rebalance that ended as failed after the first rest, whatever came later: its
-  application was told so, or nobody was (defects F1, F9). Before the first rest, or without any, one
-  that no other rebalance of the member followed by then.
-- *flapping*: a member that ran more than ROUNDS_PER_CHANGE rebalances for each change between two rests.
-  One change costs each member one rebalance. A member's expiry and return are two changes; they cost it
-  three rebalances, or four if the old session's watch fired before its end was known.
+- *never at rest*: REST_MISSED, when no fault was under way and the last external change (membership, brokers, topics, a
+  session's end, a fault's end) was longer ago than expiry, two rebalances (one under way, and the one that may be
+  pending) and the quiet time of a rest. A member that deletes its id, or creates it again, in the middle of its session
+  causes this change itself. In other checks a missed rest makes a trial unknown; here it is evidence, unless the runner
+  waited for something else and no member was busy (`at_rest`).
+- *retries exhausted*: a rebalance that ended as failed after the first rest, whatever came later, and whether its
+  application learned of it or not (defects F1, F9). Before the first rest, or without one: only if no other rebalance
+  of the member followed by then.
+- *flapping*: a member that ran more than ROUNDS_PER_CHANGE rebalances for each change between two rests. One change
+  costs each member one rebalance. A member's expiry and return are two changes; they cost it three rebalances, or four
+  if the old session's watch fired before its end was known.
 
-Witness: of a missed rest the last change and the REST_MISSED; of exhausted retries the
-REBALANCE_BEGAN and its end; of flapping the two rests and the last REBALANCE_BEGAN.
+Witness: of a missed rest the last change and the REST_MISSED; of exhausted retries the REBALANCE_BEGAN and its end; of
+flapping the two rests and the last REBALANCE_BEGAN.
 
-Why members fail is not looked at here: `hold_and_wait` finds those that wait for each other.
+The check does not look at why members fail: `hold_and_wait` finds those that wait for each other.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from dataclasses import dataclass
 from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import TOLERANCE_US, under_way
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import Rebalance, lives
+from rebalance_lab.checks.members import Rebalance, member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.phases import closing_us, rests_of
 from rebalance_lab.checks.registry_state import membership_changes
@@ -40,7 +39,7 @@ from rebalance_lab.history.events import Event, EventId, Kind, Layer, order
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once
 
-#: One would do, and for a member's own expiry and return, two changes, two each: the rest is patience.
+#: One suffices, or two for a member's own expiry and return, which are two changes; the rest is a margin.
 ROUNDS_PER_CHANGE = 3
 
 
@@ -52,13 +51,9 @@ class _Trouble:
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count`, of these `never_at_rest`, `retries_exhausted`,
-    `flapping`; `rounds_most`, of one member between two rests; `conflicts`, attempts that failed for one."""
-    found = [
-        *_missed(history),
-        *_exhausted(history),
-        *_flapping(history),
-    ]
+    """Measures: `count`, of these `never_at_rest`, `retries_exhausted`, `flapping`; `rounds_most`, the most rebalances
+    of one member between two rests; `conflicts`, attempts that failed on one."""
+    found = [*_missed(history), *_exhausted(history), *_flapping(history)]
     kinds = ("never_at_rest", "retries_exhausted", "flapping")
     failed = events_of(history, Kind.ATTEMPT_FAILED)
     numbers = {
@@ -71,10 +66,11 @@ def judge(history: History) -> Finding:
         worst = min(found, key=lambda trouble: _RANK.index(trouble.kind))
         return violated(worst.why, worst.witness, numbers)
     nothing = None if events_of(history, Kind.REBALANCE_BEGAN) else "no member ever rebalanced"
-    return not_violated(history, "every change ended at rest, with every member through", numbers, vacuous=nothing)
+    why = "every change ended at rest, and no member gave up"
+    return not_violated(history, why, numbers, vacuous=nothing)
 
 
-#: What explains most is told first.
+#: What explains most is reported first.
 _RANK = ("retries_exhausted", "flapping", "never_at_rest")
 
 
@@ -102,7 +98,7 @@ def _missed(history: History) -> list[_Trouble]:
 
 
 def _last_change(history: History, before: Event) -> Event | None:
-    """The last that was done to the group from outside."""
+    """The last external change of the group."""
     kinds = (Kind.MEMBER_STARTED, Kind.MEMBER_CLOSING, Kind.FAULT_BEGAN, Kind.FAULT_ENDED, Kind.SESSION_CLOSED)
     events = [event for event in events_of(history, *kinds) if event.at_us <= before.at_us]
     changes = [event for event in _changes_from_outside(history) if event.at_us <= before.at_us]
@@ -111,7 +107,7 @@ def _last_change(history: History, before: Event) -> Event | None:
 
 @once
 def _changes_from_outside(history: History) -> list[Event]:
-    """Changes of brokers, topics and ids; of a session's id its first creation and its end only."""
+    """Changes of brokers, topics and ids; of an id in one session only its first creation and its end."""
     registered: set[tuple[object, str | None]] = set()
     found = []
     for event in membership_changes(history):
@@ -130,17 +126,17 @@ def _exhausted(history: History) -> list[_Trouble]:
     end_us, _ = closing_us(history)
     assembled_us = rests[0].at_us if rests else end_us
     found = []
-    for life in lives(history):
+    for life in member_lives(history):
         for index, rebalance in enumerate(life.rebalances):
             if rebalance.outcome != "failed" or rebalance.ended is None or rebalance.ended.at_us > end_us:
                 continue
             after = life.rebalances[index + 1 :]
             if rebalance.ended.at_us <= assembled_us and _resumed(after, assembled_us):
-                continue  # mended while the group was assembled
+                continue  # it recovered while the group formed
             why = f"{life.member} gave up after {rebalance.ended.of('attempts')} attempts"
             stands = _stands(rests, rebalance, after)
             if stands is not None:
-                why += ", and stood at rest with nothing"
+                why += ", and owned nothing at the next rest"
             witness = (rebalance.began.id, rebalance.ended.id, None if stands is None else stands.id)
             found.append(_Trouble("retries_exhausted", why, witness))
     return found
@@ -151,7 +147,7 @@ def _resumed(after: Sequence[Rebalance], by_us: int) -> bool:
 
 
 def _stands(rests: Sequence[Event], failed: Rebalance, after: Sequence[Rebalance]) -> Event | None:
-    """The first rest after the failure, if no rebalance of the member stands between."""
+    """The first rest after the failure, if no rebalance of the member began before it."""
     assert failed.ended is not None
     rest = next((rest for rest in rests if rest.at_us >= failed.ended.at_us), None)
     return None if rest is None or _resumed(after, rest.at_us) else rest
@@ -163,13 +159,12 @@ def _stands(rests: Sequence[Event], failed: Rebalance, after: Sequence[Rebalance
 def _flapping(history: History) -> list[_Trouble]:
     rests = rests_of(history)
     times = [rest.at_us for rest in rests]
-    # A rest follows a quiet time: what the registry tells of within 2 ms before it came after it.
+    # A rest follows a quiet time: what the registry dates within 2 ms before it came after it.
     changes = Counter(bisect_right(times, event.at_us + TOLERANCE_US) for event in membership_changes(history))
     found = []
     for (life, index), rounds in _rounds(history).items():
-        told = changes[index]
-        if len(rounds) > ROUNDS_PER_CHANGE * max(1, told):
-            why = f"{life} rebalanced {len(rounds)} times between two rests, for {told} changes"
+        if len(rounds) > ROUNDS_PER_CHANGE * max(1, changes[index]):
+            why = f"{life} rebalanced {len(rounds)} times between two rests, for {changes[index]} changes"
             witness = (rests[index - 1].id, rounds[-1].began.id, rests[index].id)
             found.append(_Trouble("flapping", why, witness))
     return found
@@ -180,7 +175,7 @@ def _rounds(history: History) -> dict[tuple[str, int], list[Rebalance]]:
     """(member, i): its rebalances after rest i-1 and until rest i."""
     times = [rest.at_us for rest in rests_of(history)]
     found: dict[tuple[str, int], list[Rebalance]] = {}
-    for life in lives(history):
+    for life in member_lives(history):
         for rebalance in life.rebalances:
             index = bisect_right(times, rebalance.began.at_us)
             if 0 < index < len(times):

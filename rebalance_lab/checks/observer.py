@@ -1,8 +1,8 @@
-"""The outside observer of Z1: does it see the ids and owners that the registry holds?
+"""The outside observer of Z1: whether it saw the ids and owners that the registry held.
 
-An OBSERVED names the children of `/consumers/<group>/ids` or `/consumers/<group>/owners/<topic>`,
-and of the latter, read a moment later (`owners_zxid`), each znode's data (`owners`) and the session
-that it belongs to (`sessions`, the Stat's ephemeralOwner). Older histories lack the last two.
+An OBSERVED lists the children of `/consumers/<group>/ids` or `/consumers/<group>/owners/<topic>`. For owners it also
+has each znode's data (`owners`) and session (`sessions`, the Stat's ephemeralOwner), which were read a moment later
+(`owners_zxid`). Older histories lack these two.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.wire.paths import members_path
 
-#: The session of a znode that belongs to none: it is persistent.
+#: The session of a persistent znode.
 NO_SESSION = "0x0"
 
 #: Parent -> name -> the lives of that znode, in the order in which they ended.
@@ -22,11 +22,11 @@ _Lives = dict[str, dict[str, list[Znode]]]
 
 
 def disagreements(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Violation]:
-    """Observations that lack a znode which was surely there, show one which surely was not, or show
-    another session's or with other data.
+    """Observations that lack a znode which surely existed, show one which surely did not, or show a wrong session or
+    wrong data.
 
-    Only members of the trial count, those that registered, claimed or started in it, and owner znodes of the
-    sessions of its processes. Others may have been there before its first transaction.
+    Only members that registered, claimed or started in the trial count, and owner znodes of the sessions of its
+    processes. Others may have existed before its first transaction.
     """
     lives: _Lives = {}
     members: set[str] = set()
@@ -49,8 +49,8 @@ def disagreements(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Viol
 
 
 def unseen_crashes(events: Sequence[Event], crashes: Sequence[Kill]) -> list[str]:
-    """Kills of which the outside did not see both sides, of the id and of what the member owned:
-    doubts, not violations."""
+    """Kills before and after which the observer did not see the member's id and owner znodes: doubts, not
+    violations."""
     views = _views(events)
     doubts: list[str] = []
     for crash in crashes:
@@ -59,19 +59,19 @@ def unseen_crashes(events: Sequence[Event], crashes: Sequence[Kill]) -> list[str
             doubts.append(f"{crash.member} was not registered when it was killed")
             continue
         if not _seen_before(own, crash, views):
-            doubts.append(f"nobody observed {crash.member} before its kill")
+            doubts.append(f"the id of {crash.member} was not observed before its kill")
         if not any(own.surely_gone_by(view.event) for view in views.get(own.parent, ())):
-            doubts.append(f"nobody observed the ids after {crash.member} was gone")
+            doubts.append(f"the ids were not observed after {crash.member} was gone")
         if crash.owned and not any(_seen_before(one, crash, views) for one in crash.owned):
-            doubts.append(f"nobody observed what {crash.member} owned before its kill")
+            doubts.append(f"the owner znodes of {crash.member} were not observed before its kill")
         if not all(any(one.surely_gone_by(view.event) for view in views.get(one.parent, ())) for one in crash.owned):
-            doubts.append(f"nobody observed what {crash.member} owned after it was gone")
+            doubts.append(f"the owner znodes of {crash.member} were not observed after it was gone")
     return doubts
 
 
 def unseen_ends(events: Sequence[Event], znodes: Sequence[Znode]) -> list[str]:
-    """Sampled ends that the outside did not confirm, as one doubt: the log does not list what went
-    with the session, and no observation afterwards shows the znode absent or in another session."""
+    """Sampled ends that the observer did not confirm, as one doubt: the log does not list what went with the session,
+    and no later observation shows the znode absent or in another session."""
     sampled = [znode for znode in znodes if znode.sampled]
     views = _views(events)
     open_ends = [
@@ -84,13 +84,13 @@ def unseen_ends(events: Sequence[Event], znodes: Sequence[Znode]) -> list[str]:
     first = min(open_ends, key=lambda znode: znode.rank)
     more = f" and {len(open_ends) - 1} more" if len(open_ends) > 1 else ""
     return [
-        f"sampled: the log does not list what went with session {first.created.session}, and nobody observed"
-        f" afterwards that {first.path}{more} had gone"
+        f"sampled: the log does not list what went with session {first.created.session}, and no later observation"
+        f" shows that {first.path}{more} had gone"
     ]
 
 
 class View:
-    """An OBSERVED, read. `after`: when its owners' data were read; None where it has none."""
+    """The content of an OBSERVED. `after`: when its owners' data were read; None if it has none."""
 
     def __init__(self, event: Event) -> None:
         self.event = event
@@ -103,7 +103,7 @@ class View:
         self.after = Seen(event.at_us, zxid) if isinstance(zxid, int) and event.zxid is not None else None
 
     def owned_by(self, members: Collection[str], sessions: Collection[str]) -> list[str]:
-        """The names whose data are a thread id of one of these members, or that one of these sessions holds."""
+        """The names whose data is a thread id of one of these members, or that one of these sessions holds."""
         return [
             name
             for name, data in self.owners.items()
@@ -114,8 +114,8 @@ class View:
         ]
 
     def shows(self, znode: Znode) -> bool:
-        """Whether it shows this very znode, as far as it says: one of that name, and not one that
-        belongs to another session or (older histories) has other data."""
+        """Whether it shows this very znode: the name, and as far as recorded the session, or (older histories) the
+        data."""
         name = znode.name
         if name not in self.names:
             return False
@@ -129,7 +129,7 @@ def _unlike(view: View, name: str, lives: Sequence[Znode]) -> Violation | None:
     by_time = view.event.zxid is None
     there = next((znode for znode in lives if znode.surely_there_at(view.event)), None)
     if there is not None and name not in view.names:
-        why = f"the outside observer did not see {there.path}, which was there"
+        why = f"the outside observer did not see {there.path}, which existed"
         return Violation(why, (there.created.id, view.event.id), there.rank, by_time)
     if name in view.names and not any(znode.maybe_there_at(view.event) for znode in lives):
         return _surplus(view, name, lives)
@@ -137,7 +137,7 @@ def _unlike(view: View, name: str, lives: Sequence[Znode]) -> Violation | None:
 
 
 def _surplus(view: View, name: str, lives: Sequence[Znode]) -> Violation:
-    """A view shows what was not there."""
+    """The violation of a view that shows a znode which did not exist."""
     gone = [znode for znode in lives if znode.surely_gone_by(view.event)]
     if not gone or gone[-1].deleted is None:
         return _never_held(view, name, by_time=view.event.zxid is None and bool(lives))
@@ -146,22 +146,22 @@ def _surplus(view: View, name: str, lives: Sequence[Znode]) -> Violation:
     if last.sampled and last.closed is not None:
         why = f"the outside observer saw {last.path} after its session {last.created.session} had closed"
         return Violation(why, (last.created.id, last.closed.id, view.event.id), last.rank, by_time)
-    why = f"the outside observer saw {last.path}, which was gone"
+    why = f"the outside observer saw {last.path}, which had gone"
     return Violation(why, (last.created.id, gone[-1].deleted.id, view.event.id), last.rank, by_time)
 
 
 def _never_held(view: View, name: str, *, by_time: bool = False) -> Violation:
-    why = f"the outside observer saw {view.path}/{name}, which the registry never held by then"
+    why = f"the outside observer saw {view.path}/{name}, which the registry had never held"
     return Violation(why, (view.event.id,), view.event.zxid or 0, by_time)
 
 
 def _unlike_owner(view: View, after: Moment, name: str, lives: Sequence[Znode]) -> Violation | None:
-    """How an owner's session or data, read up to `after`, differ from all that may have been there."""
+    """How an owner's session or data, read until `after`, differ from all that it may have had."""
     there = next((one for one in lives if one.surely_there_at(view.event) and one.surely_there_at(after)), None)
     if name not in view.sessions:
         if there is None:
             return None
-        why = f"the outside observer could not read {there.path}, which was there"
+        why = f"the outside observer could not read {there.path}, which existed"
         return Violation(why, (there.created.id, view.event.id), there.rank)
     held, data = view.sessions[name], view.owners.get(name, "")
     possible = [one for one in lives if not one.surely_gone_by(view.event) and one.maybe_there_by(after)]
@@ -169,7 +169,7 @@ def _unlike_owner(view: View, after: Moment, name: str, lives: Sequence[Znode]) 
         return None
     last = possible[-1]
     why = f"the outside observer saw {last.path} of session {held} with data {data!r};"
-    why += f" in the registry it is of session {_session_of(last)} with data {last.data[-1]!r}"
+    why += f" in the registry it has session {_session_of(last)} and data {last.data[-1]!r}"
     return Violation(why, (last.created.id, view.event.id), last.rank)
 
 
@@ -178,7 +178,7 @@ def _session_of(znode: Znode) -> str | None:
 
 
 def _seen_before(znode: Znode, crash: Kill, views: Mapping[str, Sequence[View]]) -> bool:
-    """Whether it was observed, while it was surely there, before the kill."""
+    """Whether it was observed before the kill, while it surely existed."""
     return any(
         view.shows(znode) and znode.surely_there_at(view.event) and view.event.at_us <= crash.began.at_us
         for view in views.get(znode.parent, ())

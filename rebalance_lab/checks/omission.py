@@ -1,14 +1,12 @@
-"""O5, omission: at rest the owners are not exactly a partition of what the group subscribes to.
+"""O5, omission: at rest a partition has no owner, or a foreign one.
 
-At every REST_REACHED before the phase `closing`, by the registry (its transaction log, not what the
-observer saw): each partition of each topic that a registered living member subscribes to must have
-an owner, and each owner must be such a member that subscribes to the topic, of a partition that
-exists. Subscriptions are those of the registrations' payloads, wildcards included; topics and their
-partitions those of /brokers/topics. Told apart are partitions without an owner and those with a
-foreign one. Two owners at once are `registry_overlap`'s affair.
+At every REST_REACHED before the phase `closing`, by the registry (its transaction log, not the outside observer), each
+partition of each topic that a registered live member subscribes to must have an owner. Each owner must be such a
+member, subscribe to the topic, and own a partition that exists. Subscriptions come from the payloads of registrations,
+wildcards included; topics and their partitions from /brokers/topics. `registry_overlap` looks for two owners at once.
 
-Witness: what left the partition as it is (the DELETED of its last owner, or the topic's znode; the
-CREATED of the foreign owner), and the rest.
+Witness: what left the partition so (the DELETED of its last owner, or the topic's znode; the CREATED of the foreign
+owner), and the rest.
 """
 
 from __future__ import annotations
@@ -18,12 +16,12 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import lives
+from rebalance_lab.checks.members import member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.registry_state import (
-    GroupsState,
     Place,
     Registered,
+    RegistryState,
     states_at_rests,
     topics_of,
     unrested,
@@ -35,7 +33,7 @@ from rebalance_lab.history.views import once
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """A partition without owner, or with a foreign one, at a rest. `left`: what left it so."""
+    """A partition without owner, or with a foreign one, at a rest. `left`: the event that left it so."""
 
     place: Place
     foreign: bool
@@ -47,13 +45,13 @@ class Breach:
         _, topic, partition = self.place
         if not self.foreign:
             return f"{topic}/{partition} had no owner at rest"
-        return f"{topic}/{partition} was owned at rest by {self.left.member}, which is no member that subscribes to it"
+        return f"{self.left.member} owned {topic}/{partition} at rest, but is not a member that subscribes to {topic}"
 
 
 @dataclass(frozen=True, slots=True)
 class RestState:
-    """What one rest shows: `places` that must have an owner, and the `breaches`. `unread`: members
-    whose registration or filter cannot be read, so that nobody knows what must have an owner."""
+    """What one rest shows. `places`: how many partitions must have an owner. `unread`: members whose registration or
+    filter cannot be read, so that it is not known what must have an owner."""
 
     rest: Event
     places: int
@@ -62,8 +60,8 @@ class RestState:
 
 
 def judge(history: History) -> Finding:
-    """Measures: `rests` looked at, `partitions` that had to have an owner, over all of them;
-    `unowned` and `foreign` of these, `count` both."""
+    """Measures: `rests`; `partitions` that had to have an owner, over all rests; of these `unowned` and `foreign`, and
+    `count`, both."""
     seen = seen_at_rests(history)
     found = [] if clock_drifted(history) else [breach for one in seen for breach in one.breaches]
     numbers = {
@@ -77,7 +75,7 @@ def judge(history: History) -> Finding:
         return _violated(found, numbers)
     nobody = "at no rest was a member subscribed to a partition"
     nothing = _unread(seen) or (unrested(history) if numbers["partitions"] else nobody)
-    why = "at every rest each partition had one living owner that subscribes to it"
+    why = "at every rest each partition had one live owner that subscribes to its topic"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
 
 
@@ -101,18 +99,19 @@ def seen_at_rests(history: History) -> Sequence[RestState]:
 
 
 def _gone_us(history: History) -> dict[str, int]:
-    """When the last process of each name was gone, of those of which none is left."""
+    """When the last process of a name was gone, for each name without a live process."""
     found: dict[str, list[Event | None]] = {}
-    for life in lives(history):
+    for life in member_lives(history):
         found.setdefault(life.member, []).append(life.gone)
     return {name: max(each.at_us for each in ends if each) for name, ends in found.items() if all(ends)}
 
 
-def _look(rest: Event, state: GroupsState, gone: dict[str, int]) -> RestState:
-    living = {who: event for who, event in state.ids.items() if not _gone(who, gone, rest)}
-    told = {who: topics_of(event, state.topics) for who, event in living.items()}
-    topics = {who: found for who, found in told.items() if found is not None}
-    unread = sorted(member for (_, member), found in told.items() if found is None)
+def _look(rest: Event, state: RegistryState, gone: dict[str, int]) -> RestState:
+    # A rest needs a quiet time, so what is as late as the rest follows it.
+    live = {id_: event for id_, event in state.ids.items() if not (id_[1] in gone and gone[id_[1]] < rest.at_us)}
+    read = {id_: topics_of(event, state.topics) for id_, event in live.items()}
+    topics = {id_: found for id_, found in read.items() if found is not None}
+    unread = sorted(member for (_, member), found in read.items() if found is None)
     wanted = _wanted(topics, state)
     unowned = [
         Breach(place, False, state.freed.get(place, state.topics[place[1]][0]), rest)
@@ -127,12 +126,7 @@ def _look(rest: Event, state: GroupsState, gone: dict[str, int]) -> RestState:
     return RestState(rest, len(wanted), unowned + foreign, unread)
 
 
-def _gone(who: Registered, gone: dict[str, int], rest: Event) -> bool:
-    """What is as late as the rest follows it: a rest needs a quiet time."""
-    return who[1] in gone and gone[who[1]] < rest.at_us
-
-
-def _wanted(topics: dict[Registered, list[str]], state: GroupsState) -> dict[Place, None]:
+def _wanted(topics: dict[Registered, list[str]], state: RegistryState) -> dict[Place, None]:
     """The places that must have an owner, in order."""
     pairs = sorted({(group, topic) for (group, _), its in topics.items() for topic in its})
     return dict.fromkeys((group, topic, each) for group, topic in pairs for each in state.topics[topic][1])
@@ -145,8 +139,7 @@ def _foreign(
     topics: Mapping[Registered, Sequence[str]],
     unread: Sequence[str],
 ) -> bool:
-    """Whether a partition's owner is not a member that subscribes to it; of one whose subscription
-    cannot be read nothing is known."""
+    """Whether a partition's owner is not a member that subscribes to it. Not if its subscription cannot be read."""
     if owner.member in unread:
         return False
     return place not in wanted or place[1] not in topics.get((place[0], owner.member or ""), ())

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rebalance_lab.checks.faults import TOLERANCE_US
-from rebalance_lab.checks.members import lives
+from rebalance_lab.checks.members import member_lives
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once, registry
@@ -94,26 +94,26 @@ def _total(counts: Mapping[object, object], operations: tuple[str, ...]) -> int:
 
 # -- commits of offsets --------------------------------------------------------------------------
 
-#: Writes of a partition's commit: of one, of the first, and beside these where no offsets are kept yet.
+#: Writes of a commit of one partition; of its first commit; and in addition if no offsets exist yet.
 _COMMIT, _FIRST, _WITH_PARENT = 1, 3, 2
 
 
 @once
 def committing(history: History) -> Mapping[str, str]:
-    """The groups of the actors whose members commit offsets: only Kafka's own consumer does."""
-    return {life.actor: life.group for life in lives(history) if life.started.of("rules") == "real"}
+    """Actor -> group of the members that commit offsets: only Kafka's own consumers do."""
+    return {life.actor: life.group for life in member_lives(history) if life.started.of("rules") == "real"}
 
 
 def is_commit(event: Event, groups: Mapping[str, str]) -> bool:
     """Whether the writes of an INVOKED are a commit: of the offsets of its member's group, or of their parents.
-    `groups`: of the actors that commit (`committing`)."""
+    `groups`: see `committing`."""
     group, path = groups.get(event.actor), str(event.of("path"))
     return group is not None and (path == _root(group) or path.startswith(f"{_root(group)}/"))
 
 
 def most_commits(history: History, phase: Event, rest: Event, partitions: Mapping[str, Sequence[int]]) -> int:
-    """How many writes of offsets members make at most between a phase and the rest that ends it, in a group
-    that reads these partitions (by topic). A commit was the first if the registry has its znode's CREATED."""
+    """The most writes of offsets between a phase and the rest that ends it, in a group that reads these partitions (by
+    topic). A commit was the first if the registry has its znode's CREATED."""
     group = str(phase.group)
     made = {
         str(event.of("path"))
@@ -134,7 +134,7 @@ def _root(group: str) -> str:
 
 @dataclass(slots=True)
 class _Sizes:
-    """Of one path: at each zxid from which on it is so, its bytes."""
+    """The size of one path in bytes, from each zxid on."""
 
     zxids: list[int] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
@@ -153,7 +153,7 @@ class _Sizes:
 
 
 def payload_bytes(history: History, answers: Iterable[Event]) -> int:
-    """What the reads among these OK events brought, in bytes."""
+    """The bytes that the reads among these OK events brought."""
     data, names = _sizes(history)
     held = {"get": data, "children": names}
     total = 0

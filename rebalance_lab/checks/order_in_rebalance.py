@@ -42,7 +42,7 @@ from dataclasses import dataclass, field
 
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import Attempt, Life, Rebalance, lives
+from rebalance_lab.checks.members import Attempt, MemberLife, Rebalance, member_lives
 from rebalance_lab.checks.missed_watch import member_changes
 from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.phases import next_rest
@@ -51,17 +51,18 @@ from rebalance_lab.checks.znodes import znodes_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
-from rebalance_lab.history.views import actor_by_session, beliefs, effects, events_of, once, registry
+from rebalance_lab.history.views import actor_by_session, beliefs, effects, events_of, grouped, once, registry
 
 #: The setting of claim Z16, as MEMBER_STARTED names it (`lab`).
 _KEEP_CLAIMS = "keep.claims.on.conflict"
 
-_FAILED_BEFORE = "it failed before for a reason that the history does not show"
+_FAILED_BEFORE = "it failed before its release, for a reason that the history does not show"
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
-    """The first and the last attempt of one process, by index, to which a write may belong. -1: before all attempts."""
+class _AttemptRange:
+    """The indices of the first and the last attempt of a process to which a write may belong. -1: before all
+    attempts."""
 
     first: int
     last: int
@@ -73,20 +74,21 @@ class _Span:
 
 @dataclass(slots=True)
 class _Znode:
-    """An owner znode. `mine`: whether the process owns it. `span`: the attempts that may have created it, if so."""
+    """An owner znode. `mine`: whether it belongs to the process. `span`: if so, the attempts that may have created
+    it."""
 
     created: Event
-    span: _Span
+    span: _AttemptRange
     mine: bool
     deleted: Event | None = None
 
 
 @dataclass(slots=True)
-class _Book:
-    """What one attempt wrote below `owners`. `claim`: its first claim; if no claim is surely its own (`sure`), the
-    first that may be. `created`: the paths of the znodes that it may have created."""
+class _AttemptWrites:
+    """What one attempt wrote below `owners`. `claim`: its first claim; if none surely belongs to it (`sure`), the first
+    that may. `created`: the paths of the znodes that it may have created."""
 
-    life: Life
+    life: MemberLife
     rebalance: Rebalance
     attempt: Attempt
     keeps: bool
@@ -98,9 +100,9 @@ class _Book:
 
 
 @dataclass(frozen=True, slots=True)
-class _Broken:
-    """A breach of the order. `began`: the ATTEMPT_BEGAN, or the claim if it is outside of attempts. `sure`: False if
-    the history leaves open what it would not be one for (`unless`)."""
+class _Breach:
+    """A breach of the order. `began`: the ATTEMPT_BEGAN, or a claim outside of attempts. `sure`: False if it would not
+    be a breach for a reason that the history leaves open (`unless`)."""
 
     began: Event
     why: str
@@ -111,13 +113,13 @@ class _Broken:
 
 def judge(history: History) -> Finding:
     """Measures: `count`, the attempts that broke the order and the claims outside of attempts; `attempts`, those that
-    wrote owner znodes; `both`, those that released and claimed; `claims` and `releases`, of all attempts (an attempt
-    that deletes its own claim does not release)."""
+    wrote owner znodes; `both`, those that released and claimed; `claims` and `releases` of all attempts (deleting its
+    own claim is not a release)."""
     processes = _processes(history)
     found = [
         broken
         for process in processes.values()
-        for broken in (*process.broken(registry(history)), *process.went_on(history))
+        for broken in (*process.broken(registry(history)), *process.continued(history))
     ]
     broken = [one for one in found if one.sure]
     books = [book for process in processes.values() for book in process.books if book.claims or book.releases]
@@ -133,7 +135,7 @@ def judge(history: History) -> Finding:
         return violated(first.why, first.witness, numbers)
     doubts = [] if numbers["claims"] else ["no rebalance claimed a partition"]
     if numbers["claims"] and not numbers["both"] and (change := occasion(history)) is not None:
-        doubts.append(f"no attempt gave up a partition and claimed one, although {change.of('path')} came or went")
+        doubts.append(f"no attempt both gave up a partition and claimed one, although {change.of('path')} came or went")
     if found:
         doubts.append(f"{found[0].why}, unless {found[0].unless}")
     why = "in every attempt the member gave up all that it owned before its first claim"
@@ -144,7 +146,7 @@ def _processes(history: History) -> dict[str, _Process]:
     """Actor -> its process. The attempts of several lives of an actor follow one another."""
     found: dict[str, _Process] = {}
     connected = frozenset(event.session for event in events_of(history, Kind.CONNECTED))
-    for life in lives(history):
+    for life in member_lives(history):
         found.setdefault(life.actor, _Process(history, connected)).live(life)
     for event in events_of(history, Kind.CONNECTED, Kind.OK):
         if event.actor in found:
@@ -157,7 +159,7 @@ class _Process:
 
     def __init__(self, history: History, connected: frozenset[str | None]) -> None:
         """`connected`: the sessions of all processes."""
-        self.books: list[_Book] = []
+        self.books: list[_AttemptWrites] = []
         self._history = history
         self._drifted = clock_drifted(history)
         self._known = connected
@@ -168,13 +170,13 @@ class _Process:
         self._sessions: set[str | None] = set()
         self._replies: dict[tuple[int | None, object], int] = {}
 
-    def live(self, life: Life) -> None:
+    def live(self, life: MemberLife) -> None:
         self._members.add(life.member)
         lab = life.started.of("lab")
         keeps = isinstance(lab, list) and _KEEP_CLAIMS in lab
         for rebalance in life.rebalances:
             for attempt in rebalance.attempts or [Attempt(rebalance.began, ended=rebalance.ended)]:
-                self.books.append(_Book(life, rebalance, attempt, keeps))
+                self.books.append(_AttemptWrites(life, rebalance, attempt, keeps))
                 self._numbers.append(attempt.began.n)
                 self._starts_us.append(attempt.began.at_us)
 
@@ -184,11 +186,11 @@ class _Process:
         elif event.of("op") in ("create", "delete"):
             self._replies[event.zxid, event.of("path")] = event.n
 
-    def broken(self, registry_events: Iterable[Event]) -> list[_Broken]:
-        """Every breach of the order by writes, also those that are not sure."""
+    def broken(self, registry_events: Iterable[Event]) -> list[_Breach]:
+        """Every breach of the order by writes, including those that are not sure."""
         standing: dict[object, _Znode] = {}
         ours: list[_Znode] = []
-        found: list[_Broken] = []
+        found: list[_Breach] = []
         for event in registry_events:
             path = event.of("path")
             if event.partition is None or not _of_owner(path):
@@ -208,8 +210,8 @@ class _Process:
                     found += self._released(event, self._span(event))
         return found + [broken for index in range(len(self.books)) for broken in self._ended(index, ours)]
 
-    def went_on(self, history: History) -> list[_Broken]:
-        """Attempts that claimed while the process still believed in, or worked on, what it had before."""
+    def continued(self, history: History) -> list[_Breach]:
+        """Attempts that claimed while the process still believed that it owned, or worked on, what it had before."""
         found = []
         for book in self.books:
             claim, began = book.claim, book.attempt.began
@@ -217,19 +219,19 @@ class _Process:
                 continue
             reply = self._replies.get((claim.zxid, claim.of("path")))
             for what, held in (
-                ("believed in", believed_on(history, began, claim, reply)),
-                ("worked on", worked_on(history, claim, began.actor)),
+                ("believed that it owned", _still_believed(history, began, claim, reply)),
+                ("worked on", _still_worked(history, claim, began.actor)),
             ):
                 if held is not None:
                     why = f"{_member(book)} claimed {claim.topic}/{claim.partition} while it still {what}"
                     why += f" {held.topic}/{held.partition}"
                     ids = (began.id, claim.id, held.begin, *([] if held.end is None else [held.end]))
-                    found.append(_Broken(began, why, ids, sure=True))
+                    found.append(_Breach(began, why, ids, sure=True))
         return found
 
     def _is_mine(self, event: Event) -> bool:
-        """Whether a registry event is of the process: it is of one of its sessions, or it names its member, and no
-        process is known to have had the session."""
+        """Whether a registry event belongs to the process: it is in one of its sessions, or it names its member in a
+        session that no process is known to have had."""
         return event.session in self._sessions or (event.member in self._members and event.session not in self._known)
 
     def _closed_by(self, znode: _Znode, claim: Event) -> bool:
@@ -237,19 +239,19 @@ class _Process:
         closed = self._closed.get(znode.created.session)
         return closed is not None and (closed.zxid or 0) < (claim.zxid or 0)
 
-    def _span(self, event: Event) -> _Span:
+    def _span(self, event: Event) -> _AttemptRange:
         n = self._replies.get((event.zxid, event.of("path")))
         if n is not None:
             index = bisect_right(self._numbers, n) - 1
-            return _Span(index, index)
+            return _AttemptRange(index, index)
         if self._drifted:
-            return _Span(min(0, len(self.books) - 1), len(self.books) - 1)
+            return _AttemptRange(min(0, len(self.books) - 1), len(self.books) - 1)
         first = bisect_right(self._starts_us, event.at_us - TOLERANCE_US) - 1
         last = bisect_right(self._starts_us, event.at_us + TOLERANCE_US) - 1
-        return _Span(max(first, min(last, 0)), last)  # nobody claims before the first attempt
+        return _AttemptRange(max(first, min(last, 0)), last)  # no member claims before its first attempt
 
-    def _claimed(self, claim: _Znode, standing: Iterable[_Znode]) -> list[_Broken]:
-        """Enter a claim. Returns its breach, if the member still held something or was outside of its attempts."""
+    def _claimed(self, claim: _Znode, standing: Iterable[_Znode]) -> list[_Breach]:
+        """Record a claim. Returns its breach, if the member still held something or was outside of its attempts."""
         if (outside := self._outside(claim)) is not None:
             return [outside]
         for book in self.books[max(claim.span.first, 0) : claim.span.last + 1]:
@@ -272,16 +274,16 @@ class _Process:
         name = claim.created
         why = f"{_member(book)} claimed {name.topic}/{name.partition} while it held {_named(first)}"
         witness = (book.attempt.began.id, first.created.id, claim.created.id)
-        return [_Broken(book.attempt.began, why, witness, first.span.last < claim.span.first)]
+        return [_Breach(book.attempt.began, why, witness, first.span.last < claim.span.first)]
 
-    def _outside(self, claim: _Znode) -> _Broken | None:
-        """The breach of a claim that is surely of no attempt."""
+    def _outside(self, claim: _Znode) -> _Breach | None:
+        """The breach of a claim that surely belongs to no attempt."""
         event, span = claim.created, claim.span
         former = self.books[span.last].attempt.ended if span.last >= 0 else None
         if span.last >= 0 and (not span.sure or former is None or not self._after(event, former)):
             return None
         why = f"{event.member} claimed {event.topic}/{event.partition} outside of its attempts to rebalance"
-        return _Broken(event, why, (*([] if former is None else [former.id]), event.id), sure=True)
+        return _Breach(event, why, (*([] if former is None else [former.id]), event.id), sure=True)
 
     def _after(self, write: Event, moment: Event) -> bool:
         """Whether the process surely wrote after an event of its own."""
@@ -290,14 +292,14 @@ class _Process:
             return n > moment.n
         return not self._drifted and write.at_us > moment.at_us + TOLERANCE_US
 
-    def _may_keep(self, former: _Span, now: _Span) -> bool:
+    def _may_keep(self, former: _AttemptRange, now: _AttemptRange) -> bool:
         if not (former.sure and now.sure) or former.first < 0:
             return False
         one, other = self.books[former.first], self.books[now.first]
         return other.keeps and one.rebalance is other.rebalance
 
-    def _released(self, release: Event, span: _Span) -> list[_Broken]:
-        """Enter a release. Returns its breach, if it came after a claim of the same attempt."""
+    def _released(self, release: Event, span: _AttemptRange) -> list[_Breach]:
+        """Record a release. Returns its breach, if it came after a claim of the same attempt."""
         books = self.books[max(span.first, 0) : span.last + 1]
         if not books or any(release.of("path") in book.created for book in books):
             return []
@@ -308,11 +310,11 @@ class _Process:
                 gave = f"{release.topic}/{release.partition}"
                 why = f"{_member(book)} claimed {claim.topic}/{claim.partition}, then gave up {gave}"
                 witness = (book.attempt.began.id, claim.id, release.id)
-                found.append(_Broken(book.attempt.began, why, witness, span.sure and book.sure))
+                found.append(_Breach(book.attempt.began, why, witness, span.sure and book.sure))
         return found
 
-    def _ended(self, index: int, ours: Sequence[_Znode]) -> list[_Broken]:
-        """The breach of an attempt without a claim: it still held a znode when it ended its rebalance."""
+    def _ended(self, index: int, ours: Sequence[_Znode]) -> list[_Breach]:
+        """The breach of an attempt without a claim that still held a znode when its rebalance ended."""
         book = self.books[index]
         rebalance, ended = book.rebalance, book.rebalance.ended
         if book.sure or ended is None or (rebalance.attempts and rebalance.attempts[-1] is not book.attempt):
@@ -327,12 +329,12 @@ class _Process:
             why = f"{_member(book)} ended a rebalance without giving up {_named(each)}"
             witness = (book.attempt.began.id, each.created.id, ended.id)
             if found is Excuse.POSSIBLE:
-                return [_Broken(book.attempt.began, why, witness, sure=False, unless=_FAILED_BEFORE)]
-            return [_Broken(book.attempt.began, why, witness, stood is True and book.claim is None)]
+                return [_Breach(book.attempt.began, why, witness, sure=False, unless=_FAILED_BEFORE)]
+            return [_Breach(book.attempt.began, why, witness, stood is True and book.claim is None)]
         return []
 
     def _stood(self, znode: _Znode, ended: Event) -> bool | None:
-        """Whether a znode stood when an attempt ended; None if the history does not show it."""
+        """Whether a znode existed when an attempt ended; None if the history does not show it."""
         gone = znode.deleted
         if gone is None:
             closed = self._closed.get(znode.created.session)
@@ -349,7 +351,7 @@ def _of_owner(path: object) -> bool:
     return str(path).split("/")[3:4] == ["owners"]
 
 
-def _member(book: _Book) -> str:
+def _member(book: _AttemptWrites) -> str:
     return str(book.attempt.began.member)
 
 
@@ -364,11 +366,10 @@ def _rebalanced(history: History) -> bool:
 # -- belief and work that outlast a claim --------------------------------------------------------
 
 
-def believed_on(history: History, began: Event, claim: Event, reply: int | None) -> Interval | None:
-    """A belief from before the ATTEMPT_BEGAN that had not ended when the process heard of its `claim`.
+def _still_believed(history: History, began: Event, claim: Event, reply: int | None) -> Interval | None:
+    """A belief from before the ATTEMPT_BEGAN that had not ended when the process received the reply to its `claim`.
 
-    `reply`: n of the process's event that says so. Without it the times decide: the belief ended more than 2 ms
-    after the claim.
+    `reply`: the n of that reply. Without it the times decide: the belief ended more than 2 ms after the claim.
     """
     for one in _by_actor(history)[0].get(began.actor, ()):
         if one.begin[1] >= began.n:
@@ -382,8 +383,8 @@ def believed_on(history: History, began: Event, claim: Event, reply: int | None)
     return None
 
 
-def worked_on(history: History, claim: Event, actor: str) -> Interval | None:
-    """A run of work that began before a claim of the process and ended after it, each by more than 2 ms."""
+def _still_worked(history: History, claim: Event, actor: str) -> Interval | None:
+    """A run of work that began before a claim of the process and ended after it, by more than 2 ms each."""
     if clock_drifted(history):
         return None
     runs = _by_actor(history)[1].get(actor, ())
@@ -396,29 +397,23 @@ def worked_on(history: History, claim: Event, actor: str) -> Interval | None:
 @once
 def _by_actor(history: History) -> tuple[dict[str, list[Interval]], dict[str, list[Interval]]]:
     """Beliefs and runs of work of each process."""
-    return _grouped(beliefs(history)), _grouped(effects(history))
-
-
-def _grouped(intervals: Sequence[Interval]) -> dict[str, list[Interval]]:
-    found: dict[str, list[Interval]] = {}
-    for one in intervals:
-        found.setdefault(one.begin[0], []).append(one)
-    return found
+    return grouped(beliefs(history), lambda one: one.actor), grouped(effects(history), lambda one: one.actor)
 
 
 # -- whether the trial tests the order -----------------------------------------------------------
 
 
 def occasion(history: History) -> Event | None:
-    """The first id that came or went from the first rest on while another member of the group owned a partition,
-    and was there, connected and undisturbed until the next rest. None where there is no such change."""
+    """The first id that came or went after the first rest while another member of the group owned a partition, and
+    was alive, connected and undisturbed until the next rest. None if there is no such change: then the order is not
+    tested."""
     owners = [znode for znode in znodes_of(history)[0] if not znode.is_id]
     actors = actor_by_session(history)
     for change in member_changes(history):
         rest = next_rest(history, change)
         there = {
             life.actor
-            for life in lives(history)
+            for life in member_lives(history)
             if rest is not None
             and life.group == change.group
             and life.member != change.member

@@ -1,16 +1,15 @@
-"""O4, orphaned owner: an owner znode that stands for nobody.
+"""O4, orphaned owner: an owner znode whose member is gone, or does not believe that it owns the partition.
 
-Its member is not registered by the session that owns the znode (it is dead, or came back in a new
-session), or its living member does not believe that it owns the partition (defects F7, F8). Either
-happens for a while in any rebalance: belief begins after the last claim, and a dead member's session
-lives until it expires. It is an anomaly when it lasts longer than expiry and a rebalance may
-(`bounds`; 2 ms more, as layers are compared), or when it is still so at a REST_REACHED: then nothing
-is left that would end it. What begins in the phase `closing` does not count.
+Either the session that owns the znode has not registered the member (it is dead, or came back in a new session), or the
+live member does not believe that it owns the partition (defects F7, F8). Both happen for a while in any rebalance:
+belief begins after the last claim, and a dead member's session lives until it expires. It is an anomaly if it lasts
+longer than expiry and a rebalance may (`bounds`; 2 ms more, because layers are compared), or if it is still so at a
+REST_REACHED: then nothing is left that would end it. What begins in the phase `closing` does not count.
 
-Of a member that never said MEMBER_STARTED no belief is known: only its registration is looked at.
+The belief of a member without MEMBER_STARTED is not known: the check looks only at its registration.
 
-Witness: the CREATED of the owner znode, what took its member away (the end of its id or of its
-belief; nothing where it never believed), and what ended it, or the rest it stood at.
+Witness: the CREATED of the owner znode, what orphaned it (the end of its member's id or belief; nothing if the member
+never believed), and what ended it, or the rest at which it existed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from dataclasses import dataclass
 from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.findings import not_violated, unknown, violated
-from rebalance_lab.checks.members import lives
+from rebalance_lab.checks.members import member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.phases import closing_us, rests_of
 from rebalance_lab.checks.stretches import Stretch, common, gaps, union
@@ -35,7 +34,7 @@ from rebalance_lab.history.views import beliefs
 
 @dataclass(frozen=True, slots=True)
 class _Orphan:
-    """A stretch in which `znode` stood for nobody. `rest`: the first REST_REACHED within it."""
+    """A time in which `znode` was orphaned. `rest`: the first REST_REACHED within it."""
 
     znode: Znode
     stretch: Stretch
@@ -44,8 +43,8 @@ class _Orphan:
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count` of anomalies, of these `unregistered` and `unbelieved`; `longest_us` and
-    `total_us` of all stretches, legal ones too; `bound_us`."""
+    """Measures: `count` of anomalies, of these `unregistered` and `unbelieved`; `longest_us` and `total_us` of all such
+    times, within the bound too; `bound_us`."""
     missing = lacking(history)
     if missing is not None:
         return unknown(history, missing)
@@ -67,26 +66,22 @@ def judge(history: History) -> Finding:
     if bad:
         return _violated(max(bad, key=lambda one: one.stretch.length_us), bound_us, numbers)
     nothing = None if any(not znode.is_id for znode in znodes_of(history)[0]) else "the registry never held an owner"
-    why = "every owner znode stood for a registered member that believed to own it"
+    why = "every owner znode named a registered member that believed that it owned the partition"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
 
 
 def _violated(worst: _Orphan, bound_us: int, numbers: dict[str, int]) -> Finding:
     znode, stretch = worst.znode, worst.stretch
-    what = "did not believe to own it" if worst.registered else "was not registered by its session"
-    told = f"for {seconds(stretch.length_us)}"
-    told += f"; the bound is {seconds(bound_us)}" if worst.rest is None else ", also at rest"
+    what = "did not believe that it owned the partition" if worst.registered else "was not registered in its session"
+    limit = f"the bound is {seconds(bound_us)}" if worst.rest is None else "it still did so at rest"
+    why = f"{znode.path} named {znode.member}, which {what}, for {seconds(stretch.length_us)}; {limit}"
     last = stretch.end if worst.rest is None else worst.rest.id
-    return violated(
-        f"{znode.path} named {znode.member} as owner, which {what} {told}",
-        (znode.created.id, stretch.begin, last),
-        numbers,
-    )
+    return violated(why, (znode.created.id, stretch.begin, last), numbers)
 
 
 def _orphans(history: History) -> list[_Orphan]:
     znodes, _ = znodes_of(history)
-    known = {life.member for life in lives(history)}
+    known = {life.member for life in member_lives(history)}
     ids: dict[tuple[str, str | None], list[Stretch]] = {}
     believed: dict[tuple[str, tuple[str, str, int]], list[Stretch]] = {}
     end_us, end = closing_us(history)
@@ -126,7 +121,7 @@ def _both(ones: Sequence[Stretch], others: Sequence[Stretch]) -> list[Stretch]:
 
 
 def _orphan(znode: Znode, gap: Stretch, registered: Sequence[Stretch], rests: Sequence[Event], end_us: int) -> _Orphan:
-    """`end_us`: where the phase `closing` begins. A gap that reaches it was not ended by an event."""
+    """`end_us`: when the phase `closing` begins. No event ended a gap that reaches it."""
     until_us = gap.end_us if gap.end_us == end_us else gap.end_us - TOLERANCE_US - 1
     rest = next((rest for rest in rests if gap.begin_us + TOLERANCE_US < rest.at_us <= until_us), None)
     there = any(one.begin_us <= gap.begin_us < one.end_us for one in registered)

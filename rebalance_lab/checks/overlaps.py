@@ -1,4 +1,4 @@
-"""Where two members have one partition: shared by the overlap checks (O1, O1e, O2, Z10)."""
+"""Times in which two members have the same partition, for the overlap checks (O1, O1e, O2, Z10)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval, owner_claim, work_period_ms
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import events_of, grouped, once
 
 #: Begin and end of an interval on the axis on which a layer is compared.
 Span = Callable[[Interval], tuple[int, int]]
@@ -17,15 +17,15 @@ Span = Callable[[Interval], tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Two intervals of different members on one partition that overlap; `first` begins first.
-    Different are also two processes that go by one member's name."""
+    """Two overlapping intervals of different members on one partition; `first` begins first. Two processes with one
+    member's name also count as different members."""
 
     first: Interval
     second: Interval
 
     @property
     def names(self) -> str:
-        """Both members for a sentence."""
+        """Both members, as the subject of a sentence."""
         one, other = self.first, self.second
         if one.member == other.member:
             return f"{one.actor} and {other.actor}, each as {one.member},"
@@ -52,8 +52,8 @@ def in_time(interval: Interval) -> tuple[int, int]:
 def overlaps(intervals: Iterable[Interval], *, span: Span = in_time, closed: bool) -> list[Overlap]:
     """Every overlapping pair, by partition and then by begin.
 
-    `closed`: intervals hold their ends, so that a shared instant is an overlap; otherwise the
-    overlap must have a length on the axis of `span`.
+    `closed`: intervals include their ends, so a shared instant is an overlap; otherwise the overlap must have a length
+    on the axis of `span`.
     """
     found: list[Overlap] = []
     for rows in _by_place(intervals).values():
@@ -77,20 +77,17 @@ def _reaches(end: int, begin: int, closed: bool) -> bool:
 
 
 def _by_place(intervals: Iterable[Interval]) -> dict[tuple[str, str, int], list[Interval]]:
-    places: dict[tuple[str, str, int], list[Interval]] = {}
-    for interval in intervals:
-        places.setdefault(interval.place, []).append(interval)
-    return dict(sorted(places.items()))
+    return dict(sorted(grouped(intervals, lambda interval: interval.place).items()))
 
 
 def longest(found: list[Overlap]) -> Overlap:
-    """The overlap a finding is about: the longest, of equals the one that began first."""
+    """The overlap that a finding reports: the longest, and of equals the first."""
     return min(found, key=lambda overlap: (-overlap.length_us, overlap.begin_us))
 
 
 def measures(found: list[Overlap]) -> dict[str, int]:
-    """`count`: overlapping pairs of intervals; `longest_us`: of one pair; `total_us`:
-    partition-microseconds with more than one member, where three at once count once."""
+    """`count`: overlapping pairs of intervals; `longest_us`: the longest; `total_us`: partition-microseconds with more
+    than one member (three at once count once)."""
     total_us = 0
     reached: dict[tuple[str, str, int], int] = {}
     for overlap in sorted(found, key=lambda overlap: overlap.begin_us):
@@ -103,15 +100,15 @@ def measures(found: list[Overlap]) -> dict[str, int]:
 
 
 def reports_in(history: History, run: Interval) -> list[Event]:
-    """A member's reports of work in an effect run, in order; the report at a stop, if it ended the run, is the last."""
-    told = _reports(history)[run.actor, (*run.place, run.member)]
-    return [event for event in told if run.begin_us <= event.at_us <= run.end_us]
+    """A member's reports of work in an effect run, in order; a report at a stop comes last."""
+    reports = _reports(history)[run.actor, (*run.place, run.member)]
+    return [event for event in reports if run.begin_us <= event.at_us <= run.end_us]
 
 
 def worked_for_a_period(history: History, run: Interval, since_us: int = 0) -> bool:
-    """Whether a member reported work in an effect run at two moments, from `since_us` on, that are a work period
-    apart (2 ms less suffice; the report at a stop does not count). Reports that are closer show no more than one
-    moment of work, and may be late: they do not show when that was."""
+    """Whether a member reported work in an effect run at two moments, from `since_us` on, that are a work period apart
+    (less 2 ms; the report at a stop does not count). Closer reports show only one moment of work, and may be late, so
+    they do not show when it was."""
     period_us = _periods_us(history).get(run.actor, work_period_ms(history.trial) * 1000)
     times = [event.at_us for event in reports_in(history, run) if event.at_us >= since_us and not event.of("last")]
     return bool(times) and times[-1] - times[0] >= max(1, period_us - TOLERANCE_US)
@@ -120,14 +117,11 @@ def worked_for_a_period(history: History, run: Interval, since_us: int = 0) -> b
 @once
 def _reports(history: History) -> Mapping[tuple[str, object], Sequence[Event]]:
     """(process, claim) -> its reports of work."""
-    found: dict[tuple[str, object], list[Event]] = {}
-    for event in events_of(history, Kind.WORKED):
-        found.setdefault((event.actor, owner_claim(event)), []).append(event)
-    return found
+    return grouped(events_of(history, Kind.WORKED), lambda event: (event.actor, owner_claim(event)))
 
 
 @once
 def _periods_us(history: History) -> Mapping[str, int]:
-    """How often processes report work, of those that say so as their member starts."""
-    told = [(event.actor, event.of("work_period_ms")) for event in events_of(history, Kind.MEMBER_STARTED)]
-    return {actor: period_ms * 1000 for actor, period_ms in told if isinstance(period_ms, int)}
+    """The work periods of the processes that report theirs when their member starts."""
+    periods = [(event.actor, event.of("work_period_ms")) for event in events_of(history, Kind.MEMBER_STARTED)]
+    return {actor: period_ms * 1000 for actor, period_ms in periods if isinstance(period_ms, int)}

@@ -1,7 +1,7 @@
-"""Where checks about changes look: from the first rest until the phase `closing`.
+"""Rests and phases, and the period in which checks about changes look: from the first rest until the phase `closing`.
 
-What happens while a group is first assembled, or is taken down, is not judged. A control, in which
-nothing changes after the first rest, is therefore clean.
+What happens while a group first forms or is taken down is not judged. A control, in which nothing changes after the
+first rest, is therefore clean.
 """
 
 from __future__ import annotations
@@ -15,35 +15,34 @@ from rebalance_lab.history.events import Event, EventId, Kind, order
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import closing_phase, events_of, once
 
-#: Said by checks that found no place to look at.
+#: The reason of checks if there is no such period.
 NO_REST = "the group never came to rest, so no change was looked at"
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """`rest`: the first REST_REACHED. `end_us`, `end`: the phase `closing`; None and the time of
-    the last event where the history ends first."""
+class JudgedPeriod:
+    """`rest`: the first REST_REACHED. `end_us`, `end`: the phase `closing`; if the history ends first, the time of its
+    last event and None."""
 
     rest: Event
     end_us: int
     end: EventId | None
 
     def holds(self, event: Event) -> bool:
-        """Whether an event is surely in it. The registry's times may be 2 ms early: what it tells of
-        just before the rest came after it, as a quiet time precedes that, and what it tells of just
-        before the phase `closing` may be of that phase."""
+        """Whether an event is surely in it. The registry's times may be 2 ms early: an event just before the rest came
+        after it, because a quiet time precedes a rest; one just before the phase `closing` may be of that phase."""
         spare_us = 0 if self.end is None else TOLERANCE_US
         return self.rest.at_us - TOLERANCE_US <= event.at_us <= self.end_us - spare_us
 
 
 @once
-def changes_scope(history: History) -> Scope | None:
-    """None where the group never rested before it was taken down."""
+def judged_period(history: History) -> JudgedPeriod | None:
+    """None if the group never rested before it was taken down."""
     rests = rests_of(history)
     if not rests:
         return None
     end_us, end = closing_us(history)
-    return Scope(rests[0], end_us, end)
+    return JudgedPeriod(rests[0], end_us, end)
 
 
 @once
@@ -54,8 +53,8 @@ def rests_of(history: History) -> Sequence[Event]:
 
 
 def next_rest(history: History, moment: Event) -> Event | None:
-    """The rest that ends what a PHASE began, which may be of the same microsecond. None where it
-    was missed: a rest in a later phase is that phase's."""
+    """The rest that ends the phase of a PHASE, possibly in the same microsecond. None if it was missed: a rest in a
+    later phase belongs to that one."""
     ends = events_of(history, Kind.PHASE, Kind.REST_REACHED, Kind.REST_MISSED)
     index = bisect_right(ends, order(moment), key=order)
     return ends[index] if index < len(ends) and ends[index].kind is Kind.REST_REACHED else None
@@ -63,8 +62,8 @@ def next_rest(history: History, moment: Event) -> Event | None:
 
 @once
 def closing_us(history: History) -> tuple[int, EventId | None]:
-    """When the group begins to be taken down, and the event that says so: the history's last
-    moment and None where none does."""
+    """When the group begins to be taken down, and the event of it; if there is none, the history's last moment and
+    None."""
     closing = closing_phase(history)
     if closing is not None:
         return closing.at_us, closing.id

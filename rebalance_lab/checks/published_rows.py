@@ -1,19 +1,18 @@
 """Z3, Z5b: at each rest the members own what the articles publish.
 
-A PHASE with `published` says what each living member should own at the rest that ends it: for each, in the order of
-their ids, its partitions. Members deal in Java's order of ids (`RangeAssignor` of 0.8.2.2 sorts threads by name), in
-which m10 comes before m2 whoever joined first. Three things are compared with it: the owner znodes
-of the phase's group that the registry held when the outside observer last read them before the rest;
-what the members believed in at the rest; and what they worked on then, which must be no more than
-their rows. A rest is preceded by a quiet time, so a member that starts at the moment of a rest comes after
-it. A rest that was missed is not judged.
+A PHASE with `published` lists what each live member should own at the rest that ends it, in the order of their ids.
+This is Java's order of strings (`RangeAssignor` of 0.8.2.2 sorts threads by name), in which m10 comes before m2
+whichever joined first. The check compares three things with it: the owner znodes of the phase's group that the registry
+held when the outside observer last read them before the rest; what the members believed that they owned at the rest;
+and what they worked on then, which must not exceed their rows. A quiet time precedes a rest, so a member that starts at
+the moment of a rest comes after it. A rest that was missed is not judged.
 
-Unknown: a rest before which nobody observed the owners, or the observer saw other owners than the
-registry held; and a rest at which a member had given up (its last rebalance had failed), as what it should own it
-may not have tried to own.
+Unknown: a rest before which the owners were not observed, or for which the observer saw other owners than the registry
+held; and a rest at which a member had given up (its last rebalance had failed), because it may not have tried to own
+its row.
 
-Witness: the PHASE, what was observed, and the rest; of belief and work, the event with which they began
-(of a belief that is missing, nothing).
+Witness: the PHASE, what was observed, and the rest; for belief and work also the event with which they began (nothing
+for a missing belief).
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ _Shares = dict[str, list[tuple[str, int]]]
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A published row and what was found of it.
+    """A published row and what the trial showed.
 
-    `observed`: the reads, none where nobody looked; `members`: the living ones in order; `held`: what
-    the registry held; `seen`: what the observer saw; `believed` and `worked` by the members themselves;
-    `gave_up`: those whose last rebalance before the rest had failed.
+    `observed`: the observer's reads. `members`: the live ones in order. `held`: what the registry held. `seen`: what
+    the observer saw. `believed`, `worked`: intervals of the members. `gave_up`: members whose last rebalance before the
+    rest had failed.
     """
 
     phase: Event
@@ -70,23 +69,23 @@ class _Row:
 
     @property
     def wrong(self) -> str | None:
-        """How it differs from what is published; None where it does not."""
+        """How it differs from what is published; None if it does not."""
         published = _text(self.published)
         if self.of(self.held) != self.published or self.strangers:
-            more = f"; {', '.join(self.strangers)} owns a partition too" if self.strangers else ""
-            return f"members own {_text(self.of(self.held))}; published: {published}{more}"
+            more = f"; {', '.join(self.strangers)} also owned a partition" if self.strangers else ""
+            return f"members owned {_text(self.of(self.held))}; published: {published}{more}"
         believed = self.of(_shares(self.believed))
         if believed != self.published:
-            return f"members believe in {_text(believed)}; published: {published}"
+            return f"members believed that they owned {_text(believed)}; published: {published}"
         surplus = self.surplus
         if surplus:
             first = surplus[0]
-            return f"{first.member} works on {first.topic}/{first.partition}; published: {published}"
+            return f"{first.member} worked on {first.topic}/{first.partition}; published: {published}"
         return None
 
     @property
     def surplus(self) -> list[Interval]:
-        """Work on what is not in the worker's row."""
+        """Work on partitions outside the member's row."""
         rows = dict(zip(self.members, self.published, strict=False))
         return [run for run in self.worked if (run.topic, run.partition) not in rows.get(run.member, ())]
 
@@ -109,7 +108,7 @@ def judge(history: History) -> Finding:
         return violated(f"at rest after phase {first.phase.of('name')} {why}", first.witness, numbers)
     doubts = [] if rows else ["no rest with an observation followed a published row"]
     doubts += [
-        f"nobody observed the owners after phase {row.phase.of('name')}" for row in every if rows and not row.observed
+        f"the owners were not observed after phase {row.phase.of('name')}" for row in every if rows and not row.observed
     ]
     doubts += [
         f"{', '.join(row.gave_up)} had given up at the rest after phase {row.phase.of('name')}"
@@ -117,14 +116,13 @@ def judge(history: History) -> Finding:
         if row.gave_up
     ]
     doubts += [
-        f"after phase {row.phase.of('name')} the outside observer saw {_text(row.of(row.seen))}, and the registry held"
+        f"after phase {row.phase.of('name')} the outside observer saw {_text(row.of(row.seen))}, but the registry held"
         f" {_text(row.of(row.held))}"
         for row in rows
         if row.seen != row.held
     ]
-    return not_violated(
-        history, "at each rest members owned what is published", numbers, vacuous="; ".join(doubts) or None
-    )
+    why = "at each rest members owned what is published"
+    return not_violated(history, why, numbers, vacuous="; ".join(doubts) or None)
 
 
 def _phases(history: History) -> list[Event]:
@@ -132,7 +130,7 @@ def _phases(history: History) -> list[Event]:
 
 
 def _row(history: History, phase: Event) -> _Row | None:
-    """None where no rest ended the phase."""
+    """None if no rest ended the phase."""
     rest = next_rest(history, phase)
     if rest is None:
         return None
@@ -189,7 +187,7 @@ def _shares(intervals: Sequence[Interval]) -> _Shares:
 
 
 def _owned(observed: Mapping[str, Event]) -> _Shares:
-    """Member -> what it was seen to own: owners are thread ids."""
+    """Member -> what the observer saw it own. (Owner data are thread ids.)"""
     found: _Shares = {}
     for topic, event in observed.items():
         owners = event.of("owners")

@@ -29,20 +29,20 @@ from enum import Enum
 from rebalance_lab.checks.conflicts import met, owners_at, refused
 from rebalance_lab.checks.decisions import partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
-from rebalance_lab.checks.members import Attempt, Life, Rebalance
+from rebalance_lab.checks.members import Attempt, MemberLife, Rebalance
 from rebalance_lab.checks.operations import only_counted, recorded_singly, requests
 from rebalance_lab.checks.registry_state import membership_changes
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import events_of, grouped, once
 from rebalance_lab.wire.warnings import NO_BROKERS
 
 #: An attempt that decides makes 2B + C + T + 6 reads at least, for B brokers, C members and T topics.
 FEWEST_READS = 7
 
 
-def carried_out(history: History, life: Life, rebalance: Rebalance) -> bool:
-    """Whether a member did what its rebalance reports. True of one in which the history ends."""
+def carried_out(history: History, life: MemberLife, rebalance: Rebalance) -> bool:
+    """Whether a member did what its rebalance reports. True if the history ends in it."""
     ended, attempts = rebalance.ended, rebalance.attempts
     if ended is None:
         return True
@@ -54,14 +54,14 @@ def carried_out(history: History, life: Life, rebalance: Rebalance) -> bool:
     return dealt is not None and _read(history, life, dealt) and _claimed(history, life, rebalance, dealt)
 
 
-def _tried(history: History, life: Life, attempt: Attempt) -> bool:
+def _tried(history: History, life: MemberLife, attempt: Attempt) -> bool:
     """Whether an attempt failed after a request."""
     failed = attempt.failed
     return failed is not None and _asked(history, life, attempt.began, failed) != []
 
 
-def _read(history: History, life: Life, attempt: Attempt) -> bool:
-    """Whether an attempt read what it decides from, as far as the history shows it, before it decided."""
+def _read(history: History, life: MemberLife, attempt: Attempt) -> bool:
+    """Whether an attempt read, before it decided, what it decides from, as far as the history shows."""
     assert attempt.decided is not None
     asked = _asked(history, life, attempt.began, attempt.decided)
     if asked is None:
@@ -75,9 +75,9 @@ def _read(history: History, life: Life, attempt: Attempt) -> bool:
     return listed and sum(requests(each)[0] for each in asked) >= fewest
 
 
-def _asked(history: History, life: Life, first: Event, last: Event) -> Sequence[Event] | None:
-    """What its process asked of ZooKeeper between two of its events: each INVOKED, and each OPERATIONS that may count
-    a request of then. None where the history does not say what it asks."""
+def _asked(history: History, life: MemberLife, first: Event, last: Event) -> Sequence[Event] | None:
+    """The requests of a process between two of its events: each INVOKED, and each OPERATIONS that may count a request
+    of that time. None if the history does not record its requests."""
     if life.actor not in recorded_singly(history) | only_counted(history):
         return None
     return [each for each in _requests(history).get(life.actor, ()) if _between(each, first, last)]
@@ -92,14 +92,11 @@ def _between(asked: Event, first: Event, last: Event) -> bool:
 
 @once
 def _requests(history: History) -> dict[str, list[Event]]:
-    found: dict[str, list[Event]] = {}
-    for event in events_of(history, Kind.INVOKED, Kind.OPERATIONS):
-        found.setdefault(event.actor, []).append(event)
-    return found
+    return grouped(events_of(history, Kind.INVOKED, Kind.OPERATIONS), lambda event: event.actor)
 
 
-def _claimed(history: History, life: Life, rebalance: Rebalance, attempt: Attempt) -> bool:
-    """Whether it owned, or tried to claim, each partition that an attempt wanted."""
+def _claimed(history: History, life: MemberLife, rebalance: Rebalance, attempt: Attempt) -> bool:
+    """Whether the member owned, or tried to claim, each partition that an attempt wanted."""
     assert attempt.decided is not None and rebalance.ended is not None
     begin_us, end_us = rebalance.began.at_us - TOLERANCE_US, rebalance.ended.at_us + TOLERANCE_US
     missing = [
@@ -117,15 +114,15 @@ def _claimed(history: History, life: Life, rebalance: Rebalance, attempt: Attemp
 
 
 class Excuse(Enum):
-    """`POSSIBLE`: the history does not show it, and does not contradict it."""
+    """`POSSIBLE`: the history neither shows nor contradicts it."""
 
     SHOWN = "shown"
     POSSIBLE = "possible"
     NONE = "none"
 
 
-def excuse(history: History, life: Life, rebalance: Rebalance, attempt: Attempt, ended: Event) -> Excuse:
-    """Whether a rebalance, ended with `ended`, may have given up nothing. `attempt`: its last one."""
+def excuse(history: History, life: MemberLife, rebalance: Rebalance, attempt: Attempt, ended: Event) -> Excuse:
+    """Whether a rebalance that ended with `ended` may have released nothing. `attempt`: its last one."""
     if ended.of("outcome") == "shutdown":
         closing = life.closing
         return Excuse.SHOWN if closing is not None and closing.at_us <= ended.at_us else Excuse.NONE
@@ -136,7 +133,7 @@ def excuse(history: History, life: Life, rebalance: Rebalance, attempt: Attempt,
     return Excuse.SHOWN if found_no_broker(history, attempt, ended) else Excuse.NONE
 
 
-def _failed(history: History, life: Life, attempt: Attempt) -> bool:
+def _failed(history: History, life: MemberLife, attempt: Attempt) -> bool:
     """Whether the history shows why an attempt failed."""
     failed = attempt.failed
     if failed is None:
@@ -152,7 +149,7 @@ def found_no_broker(history: History, attempt: Attempt, ended: Event) -> bool:
     warned = any(
         event.actor == ended.actor
         and attempt.began.n < event.n < ended.n
-        and str(event.of("message")).endswith(NO_BROKERS)  # real ones name the member before
+        and str(event.of("message")).endswith(NO_BROKERS)  # real members put their name before it
         for event in events_of(history, Kind.WARNED)
     )
     return warned and may_lack_brokers(history, attempt.began.at_us, ended.at_us)
@@ -162,8 +159,8 @@ def found_no_broker(history: History, attempt: Attempt, ended: Event) -> bool:
 
 
 def may_lack_brokers(history: History, begin_us: int, end_us: int) -> bool:
-    """Whether the registry may have had no broker at some moment of a stretch, 2 ms either way. Before the first
-    broker came there was none; under a clock that drifted any time without brokers may be the stretch's."""
+    """Whether the registry may have had no broker at some moment of a time, 2 ms either way. It had none before the
+    first broker came. If the clock drifted, any time without brokers may have been at that moment."""
     drifted = clock_drifted(history)
     return any(
         drifted or (begin_us <= until_us + TOLERANCE_US and from_us - TOLERANCE_US <= end_us)
@@ -173,7 +170,7 @@ def may_lack_brokers(history: History, begin_us: int, end_us: int) -> bool:
 
 @once
 def _without(history: History) -> list[tuple[int, int]]:
-    """The stretches without a broker: from, until (us)."""
+    """The times without a broker: from, until (us)."""
     end_us = history.events[-1].at_us if history.events else 0
     standing: set[str] = set()
     found: list[tuple[int, int]] = []

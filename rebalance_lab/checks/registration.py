@@ -42,7 +42,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rebalance_lab.checks.deletions import doubtful, late_deletions, unasked
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import Life, lives
+from rebalance_lab.checks.members import MemberLife, member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.observer import disagreements, unseen_crashes, unseen_ends
 from rebalance_lab.checks.phases import rests_of
@@ -50,7 +50,7 @@ from rebalance_lab.checks.znodes import Kill, Violation, Znode, idle_crashes, ki
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of
+from rebalance_lab.history.views import events_of, grouped
 
 _KINDS = (
     *(Kind.SESSION_CLOSED, Kind.CREATED, Kind.CHANGED, Kind.DELETED),
@@ -60,15 +60,15 @@ _KINDS = (
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count` of violations, `registrations`, members `unregistered` at rest,
-    `sessions_closed` (of registered members), `sampled` ends of znodes, `observations`, `longest_us`
-    (from a kill to the end of the victim's id)."""
+    """Measures: `count` of violations, `registrations`, members `unregistered` at rest, `sessions_closed` (of
+    registered members), `sampled` ends of znodes, `observations`, `longest_us` (from a kill to the end of the victim's
+    id)."""
     events = events_of(history, *_KINDS)
     znodes, breaches = znodes_of(history)
     violations = list(breaches)
     ids = [znode for znode in znodes if znode.is_id]
     crashes = kills(events, znodes)
-    violations += _foreign_sessions(events, znodes) + _nobodys(events, znodes)
+    violations += _foreign_sessions(events, znodes) + _without_member(events, znodes)
     violations += unasked(history, znodes)
     violations += [found for crash in crashes for found in _survivors(crash)]
     violations += disagreements(events, znodes)
@@ -100,16 +100,16 @@ def judge(history: History) -> Finding:
     doubts += unseen_ends(events, znodes)
     why = "each registration and its ownership lived as long as their session"
     if gone_us:
-        why += f", {seconds(max(gone_us))} after the kill at most"
+        why += f", and ended at most {seconds(max(gone_us))} after the kill"
     if numbers["sampled"]:
-        why += f"; {numbers['sampled']} ends are sampled: seen from outside afterwards, not listed in the log"
+        why += f"; {numbers['sampled']} ends are sampled: not listed in the log, but confirmed by the outside observer"
     return not_violated(history, why, numbers, vacuous="; ".join(doubts) or None, across_layers=True)
 
 
 def _foreign_sessions(events: list[Event], znodes: list[Znode]) -> list[Violation]:
     """Znodes created by a session that their member never had."""
     sessions = sessions_of(events)
-    own: dict[str, set[str]] = {}  # of all processes that go by the member's name, where any is known
+    own: dict[str, set[str]] = {}  # of all processes that use the member's name, if any is known
     for event in events:
         if event.kind is Kind.MEMBER_STARTED and event.actor in sessions:
             own.setdefault(event.member or "", set()).update(sessions[event.actor])
@@ -124,7 +124,7 @@ def _foreign_sessions(events: list[Event], znodes: list[Znode]) -> list[Violatio
     ]
 
 
-def _nobodys(events: list[Event], znodes: list[Znode]) -> list[Violation]:
+def _without_member(events: list[Event], znodes: list[Znode]) -> list[Violation]:
     """Owner znodes that name no member that started, in sessions that some process recorded."""
     started = {event.member for event in events if event.kind is Kind.MEMBER_STARTED}
     known = {session for its in sessions_of(events).values() for session in its}
@@ -142,7 +142,7 @@ def _survivors(crash: Kill) -> list[Violation]:
     rest = crash.rest
     return [
         Violation(
-            f"{znode.path} was there at rest, {seconds(rest.at_us - crash.began.at_us)} after its member was killed",
+            f"{znode.path} existed at rest, {seconds(rest.at_us - crash.began.at_us)} after its member was killed",
             (znode.created.id, crash.began.id, rest.id),
             znode.rank,
             by_time=True,
@@ -156,14 +156,12 @@ def _survivors(crash: Kill) -> list[Violation]:
 
 
 def unregistered(history: History, ids: Sequence[Znode]) -> list[Violation]:
-    """Each living member once that was connected at a rest, before the phase `closing`, while its
-    session held no id of it in its group. A rest follows a quiet time: a registration is no longer under way."""
+    """Rule 6: each live member that was connected at a rest before the phase `closing` while its session held no id of
+    it in its group, once."""
     sessions = {event.id: event.session for event in events_of(history, Kind.CONNECTED)}
-    by_member: dict[tuple[str, str], list[Znode]] = {}
-    for znode in ids:
-        by_member.setdefault((znode.group, znode.member), []).append(znode)
+    by_member = grouped(ids, lambda znode: (znode.group, znode.member))
     found = []
-    for life in lives(history):
+    for life in member_lives(history):
         for rest in rests_of(history):
             session = _session_at(life, rest, sessions)
             own = by_member.get((life.group, life.member), ())
@@ -174,9 +172,9 @@ def unregistered(history: History, ids: Sequence[Znode]) -> list[Violation]:
     return found
 
 
-def _session_at(life: Life, rest: Event, sessions: Mapping[EventId, str | None]) -> str | None:
-    """The session in which it was connected at the rest; None where it was not, or had left."""
-    if life.left_us is not None and life.left_us < rest.at_us:  # what is as late as the rest follows it
+def _session_at(life: MemberLife, rest: Event, sessions: Mapping[EventId, str | None]) -> str | None:
+    """The session in which the member was connected at the rest; None if it was not, or had left."""
+    if life.left_us is not None and life.left_us < rest.at_us:  # an event at the time of the rest follows it
         return None
     begins = [one.begin for one in life.connected if one.begin_us <= rest.at_us <= one.end_us]
     return next((sessions.get(begin) for begin in begins if begin is not None), None)
@@ -186,13 +184,13 @@ def _holds(ids: Iterable[Znode], session: str, rest: Event) -> bool:
     return any(one.created.session == session and one.maybe_there_at(rest) for one in ids)
 
 
-def _violation(life: Life, rest: Event, session: str, ids: Iterable[Znode]) -> Violation:
-    """Names what stands in its way, if anything does (defect F4)."""
+def _violation(life: MemberLife, rest: Event, session: str, ids: Iterable[Znode]) -> Violation:
+    """The violation of a member without id, with the znode in its way, if there is one (defect F4)."""
     other = next((one for one in ids if one.maybe_there_at(rest)), None)
-    why = f"{life.member} ({life.actor}, session {session}) lived at rest, and was not registered"
+    why = f"{life.member} ({life.actor}, session {session}) was alive at rest, but not registered"
     if other is None:
         return Violation(why, (life.started.id, rest.id), 0, by_time=True)
-    why += f": its id is held by session {other.created.session}"
+    why += f": session {other.created.session} holds its id"
     return Violation(why, (life.started.id, other.created.id, rest.id), other.rank, by_time=True)
 
 

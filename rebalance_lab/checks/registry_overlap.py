@@ -1,11 +1,11 @@
 """O2, registry overlap: the registry held two owners of one partition at once.
 
-ZooKeeper cannot do that: an owner is one znode. So this check is about the recorder, and the
-sound of an alarm is a hole in the transaction log or a broken tap. Registry intervals are
-compared in the registry's own order (zxid, then log order), never by time.
+ZooKeeper cannot do that: an owner is one znode. So this check tests the recorder: a violation means a hole in the
+transaction log or a broken tap. Registry intervals are compared in the registry's own order (zxid, then log order),
+never by time.
 
-Witness: the event that made the first member owner, and the one that made the second owner
-although no deletion of the first stands between them.
+Witness: the event that made the first member owner, and the one that made the second owner although no deletion of the
+first comes between them.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def judge(history: History) -> Finding:
     worst = longest(found)
     first, second = worst.first, worst.second
     return violated(
-        f"{second.member} became owner of {first.topic}/{first.partition} while {first.member} was: "
-        "no ZooKeeper does that, so the recorder lost an event",
+        f"{second.member} became owner of {first.topic}/{first.partition} while {first.member} owned it: "
+        "ZooKeeper cannot do that, so the recorder lost an event",
         (first.begin, second.begin),
         numbers,
     )

@@ -1,5 +1,4 @@
-"""What the registry said of its groups at a moment: who was registered for what, who owned what,
-and which topics there were."""
+"""The state of the registry at a moment: registrations, owners, topics and brokers; and what its payloads say."""
 
 from __future__ import annotations
 
@@ -7,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import TOLERANCE_US
-from rebalance_lab.checks.phases import changes_scope, rests_of
+from rebalance_lab.checks.phases import judged_period, rests_of
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import owner_claim
@@ -24,12 +23,12 @@ Registered = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class GroupsState:
+class RegistryState:
     """The registry at one moment.
 
-    `ids`: who is registered -> the CREATED (or CHANGED) of it. `owners`: place -> the event that
-    made its owner one. `freed`: place without owner -> the DELETED that left it so. `topics`:
-    name -> the event that gave it its partitions, and these. `brokers`: path -> its event.
+    `ids`: registered member -> its CREATED (or CHANGED). `owners`: place -> the event that made its owner. `freed`:
+    place without owner -> the DELETED of its last owner. `topics`: name -> the event that set its partitions, and
+    these. `brokers`: path -> its event.
     """
 
     ids: Mapping[Registered, Event]
@@ -40,20 +39,20 @@ class GroupsState:
 
 
 @once
-def states_at_rests(history: History) -> Sequence[tuple[Event, GroupsState]]:
+def states_at_rests(history: History) -> Sequence[tuple[Event, RegistryState]]:
     """Every rest before the phase `closing` with the state then."""
     return [(rest, state_at(history, rest)) for rest in rests_of(history)]
 
 
-def state_at(history: History, moment: Event) -> GroupsState:
-    """The state at a rest, or at a phase, which follows one. It is preceded by a quiet time, so a
-    change within 2 ms of it, which two clocks leave in doubt, came after it."""
+def state_at(history: History, moment: Event) -> RegistryState:
+    """The state at a rest, or at a phase (which follows a rest). A quiet time precedes it, so a change within 2 ms of
+    it, where two clocks give no order, came after it."""
     return _states(history)[moment.id]
 
 
 @once
-def _states(history: History) -> Mapping[EventId, GroupsState]:
-    found: dict[EventId, GroupsState] = {}
+def _states(history: History) -> Mapping[EventId, RegistryState]:
+    found: dict[EventId, RegistryState] = {}
     ahead = list(reversed(events_of(history, Kind.REST_REACHED, Kind.PHASE)))
     replay = _Replay()
     for event in registry(history):
@@ -66,18 +65,17 @@ def _states(history: History) -> Mapping[EventId, GroupsState]:
 
 @once
 def membership_changes(history: History) -> Sequence[Event]:
-    """Registry events that members may watch for, in the registry's order: an id, a broker or a
-    topic comes, goes or changes."""
+    """Registry events that members may watch for, in the registry's order: the change of an id, a broker or a topic."""
     return [event for event in registry(history) if event.kind in _CHANGES and _watched(str(event.of("path") or ""))]
 
 
 def unrested(history: History) -> str | None:
     """Why what checks see at rests is not all of it: something changed, and no rest followed until
     the phase `closing`. None where the last rest came last."""
-    scope, rests = changes_scope(history), rests_of(history)
-    if scope is None:
+    period, rests = judged_period(history), rests_of(history)
+    if period is None:
         return None
-    late = [event for event in membership_changes(history) if scope.holds(event) and event.at_us > rests[-1].at_us]
+    late = [event for event in membership_changes(history) if period.holds(event) and event.at_us > rests[-1].at_us]
     return f"no rest followed the change of {late[0].of('path')}" if late else None
 
 
@@ -102,7 +100,7 @@ def topic_of(event: Event) -> str | None:
 
 
 class _Replay:
-    """The registry as its events are taken in, in its own order."""
+    """Replays the registry's events in its own order."""
 
     def __init__(self) -> None:
         self._ids: dict[Registered, Event] = {}
@@ -111,8 +109,8 @@ class _Replay:
         self._topics: dict[str, tuple[Event, tuple[int, ...]]] = {}
         self._brokers: dict[str, Event] = {}
 
-    def state(self) -> GroupsState:
-        return GroupsState(
+    def state(self) -> RegistryState:
+        return RegistryState(
             dict(self._ids), dict(self._owners), dict(self._freed), dict(self._topics), dict(self._brokers)
         )
 
@@ -161,8 +159,7 @@ _CHANGES = frozenset({Kind.CREATED, Kind.CHANGED, Kind.DELETED})
 
 
 def partitions_of(topic: Event) -> tuple[int, ...]:
-    """The partitions that a topic's CREATED or CHANGED lists, ascending; none where the payload is
-    not a topic's."""
+    """The partitions that a topic's CREATED or CHANGED lists, ascending; none if the payload is not a topic's."""
     try:
         return read_partitions(topic.topic or "", _data(topic))
     except KafkaException:
@@ -170,7 +167,7 @@ def partitions_of(topic: Event) -> tuple[int, ...]:
 
 
 def registration_of(registered: Event) -> Registration | None:
-    """The registration that an id's CREATED or CHANGED wrote; None where it cannot be read."""
+    """The registration that an id's CREATED or CHANGED wrote; None if it cannot be read."""
     try:
         return read_registration(_data(registered))
     except KafkaException:
@@ -178,11 +175,11 @@ def registration_of(registered: Event) -> Registration | None:
 
 
 def topics_of(registered: Event, existing: Iterable[str]) -> list[str] | None:
-    """Those of the existing topics that a registered member subscribes to, as Kafka 0.8.2 reads its
-    registration (`wire.registration`, `wire.topic_filter`); a filter leaves out internal topics.
+    """Those of the existing topics that a registered member subscribes to, as Kafka 0.8.2 reads its registration
+    (`wire.registration`); a filter leaves out internal topics.
 
-    None where it cannot be told: the payload is not a registration, or it has a filter that Java
-    refuses, or one that the lab cannot evaluate.
+    None if this is not known: the payload is not a registration, or Java refuses its filter, or the lab cannot evaluate
+    it.
     """
     registration = registration_of(registered)
     if registration is None:

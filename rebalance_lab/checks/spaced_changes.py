@@ -1,8 +1,8 @@
-"""Spaced changes: one change of a group with a rest before and after it, and what it cost.
+"""Spaced changes: single changes of a group with a rest before and after, and what each of them cost.
 
-A PHASE with `change` (join, leave, crash, broker, topic) and `members` (the group's size before)
-says that one comes. Costs are those of the group's members until the rest that ends the phase. As a
-rest follows a quiet time, what the registry tells of within 2 ms before one came after it.
+A PHASE with `change` (join, leave, crash, broker, topic) and `members` (the group's size before) announces one. Its
+cost is what the group's members did until the rest that ends the phase. A rest follows a quiet time, so an event that
+the registry dates less than 2 ms before a rest came after it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import TOLERANCE_US
-from rebalance_lab.checks.members import Attempt, Life, Rebalance, lives
+from rebalance_lab.checks.members import Attempt, MemberKey, MemberLife, Rebalance, member_lives
 from rebalance_lab.checks.operations import (
     committing,
     is_commit,
@@ -33,23 +33,19 @@ from rebalance_lab.history.views import events_of, once
 _PLACES = {"broker": "/brokers/ids/", "topic": "/brokers/topics/"}
 
 
-#: (actor, member)
-Who = tuple[str, str]
-
-
 @dataclass(frozen=True, slots=True)
 class Cost:
     """What members did in a change.
 
-    `notified`: how many watches of the change fired at each member (not those of a leaver about
-    itself, which a server may send while it closes the session); `rebalanced`: how many rebalances each
-    began. `reads`, `writes`: requests sent to ZooKeeper, without `commits`, the writes of offsets and of
-    their parents by members that commit (`checks.commits`), which are counted apart where operations were recorded
-    one by one. `bytes`: of payload that the reads brought; None where operations are only counted.
+    `notified`: how many watches of the change fired at each member (without those of a leaver about itself, which a
+    server may send while it closes the session). `rebalanced`: how many rebalances each began. `reads`, `writes`:
+    requests to ZooKeeper. `commits`: writes of offsets and of their parents (`operations`), which are counted
+    separately if operations were recorded one by one. `bytes`: of payload that was read; None if operations are only
+    counted.
     """
 
-    notified: Mapping[Who, int]
-    rebalanced: Mapping[Who, int]
+    notified: Mapping[MemberKey, int]
+    rebalanced: Mapping[MemberKey, int]
     reads: int
     writes: int
     commits: int
@@ -66,14 +62,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class SpacedChange:
-    """From `phase` to `rest`. `event`: the one change in the registry. `members`: the group's
-    lives that were there in it. `why_not`: why its cost says nothing, None where it does."""
+    """From `phase` to `rest`. `event`: the one change in the registry. `members`: those of the group that were alive in
+    it. `why_not`: why its cost cannot be judged; None if it can."""
 
     index: int
     phase: Event
     rest: Event
     event: Event | None
-    members: Sequence[Life]
+    members: Sequence[MemberLife]
     why_not: str | None
 
     @property
@@ -82,22 +78,22 @@ class SpacedChange:
 
     @property
     def before(self) -> int:
-        told = self.phase.of("members")
-        return told if isinstance(told, int) else 0
+        members = self.phase.of("members")
+        return members if isinstance(members, int) else 0
 
     @property
     def name(self) -> str:
-        """What its measures are called by."""
+        """The prefix of its measures."""
         return f"{self.kind}_{self.index}"
 
     @property
     def watched(self) -> tuple[str, str]:
-        """The paths whose watches it fires: that of its znode, and the parent's."""
+        """The paths whose watches it fires: its znode's and the parent's."""
         path = "" if self.event is None else str(self.event.of("path"))
         return path, path.rpartition("/")[0]
 
-    def conflicts(self) -> list[tuple[Life, Attempt]]:
-        """The attempts in it that failed on others' claims, with who made them."""
+    def conflicts(self) -> list[tuple[MemberLife, Attempt]]:
+        """The attempts in it that failed on others' claims, with their members."""
         return [
             (life, attempt)
             for life in self.members
@@ -109,9 +105,13 @@ class SpacedChange:
 
 
 def announced(history: History) -> list[Event]:
-    """The phases that say that a spaced change comes."""
+    """The phases that announce a spaced change."""
     phases = events_of(history, Kind.PHASE)
     return [event for event in phases if event.of("change") is not None and isinstance(event.of("members"), int)]
+
+
+def any_announced(history: History) -> bool:
+    return bool(announced(history))
 
 
 def spaced_changes(history: History) -> list[SpacedChange]:
@@ -134,7 +134,7 @@ def _spaced(history: History, index: int, phase: Event, rest: Event) -> SpacedCh
     ]
     members = [
         life
-        for life in lives(history)
+        for life in member_lives(history)
         if life.group == phase.group
         and life.started.at_us < rest.at_us
         and (life.gone is None or life.gone.at_us >= phase.at_us)
@@ -144,7 +144,7 @@ def _spaced(history: History, index: int, phase: Event, rest: Event) -> SpacedCh
 
 
 def _is(kind: str, event: Event) -> bool:
-    """Whether a change in the registry is of the kind that was announced."""
+    """Whether a change in the registry is of the announced kind."""
     if kind == "join":
         return event.member is not None and event.kind is Kind.CREATED
     if kind in ("leave", "crash"):
@@ -152,10 +152,12 @@ def _is(kind: str, event: Event) -> bool:
     return kind in _PLACES and str(event.of("path")).startswith(_PLACES[kind])
 
 
-def _why_not(history: History, phase: Event, rest: Event, event: Event | None, members: Sequence[Life]) -> str | None:
+def _why_not(
+    history: History, phase: Event, rest: Event, event: Event | None, members: Sequence[MemberLife]
+) -> str | None:
     name = f"{phase.of('change')} announced by {phase.actor}/{phase.n}"
     if event is None:
-        return f"the {name} is not the one change until the next rest"
+        return f"the {name} is not the only change until the next rest"
     actors = {life.actor for life in members if life.gone is None or life.gone.at_us >= rest.at_us}
     for lost in events_of(history, Kind.DISCONNECTED, Kind.EXPIRED):
         if phase.at_us <= lost.at_us < rest.at_us and lost.actor in actors:
@@ -164,20 +166,19 @@ def _why_not(history: History, phase: Event, rest: Event, event: Event | None, m
     return next((f"{why} in the {name}" for why in found if why is not None), None)
 
 
-def _odd(life: Life, rebalance: Rebalance, phase: Event, rest: Event) -> str | None:
-    """What makes a rebalance cost something else than the formulas tell of; None where nothing does,
-    or it is none of the change's."""
+def _odd(life: MemberLife, rebalance: Rebalance, phase: Event, rest: Event) -> str | None:
+    """Why the formulas do not cover a rebalance of the change; None if they do, or if it is not of the change."""
     begin_us = rebalance.began.at_us
     end_us = rest.at_us if rebalance.ended is None else rebalance.ended.at_us
     if begin_us >= rest.at_us or end_us < phase.at_us:
         return None
     killed = life.left_us is not None and life.left_us < rest.at_us  # perhaps in the middle of one
     if begin_us < phase.at_us or (end_us >= rest.at_us and not killed):
-        return f"{life.member} rebalanced across the beginning or the end"
+        return f"{life.member} rebalanced across the beginning or end"
     if rebalance.outcome == "failed":
         return f"{life.member} gave up"
     if any(one.failed is not None and one.failed.of("reason") != "conflict" for one in rebalance.attempts):
-        return f"an attempt of {life.member} broke off"
+        return f"an attempt of {life.member} failed without a conflict"
     return None
 
 
@@ -193,9 +194,9 @@ def cost(history: History, change: SpacedChange) -> Cost:
     others = [life for life in change.members if change.event is None or life.member != change.event.member]
     reads, writes, commits = _requests(history, change, actors)
     return Cost(
-        notified={life.who: fired[life.actor] for life in others},
+        notified={life.key: fired[life.actor] for life in others},
         rebalanced={
-            life.who: sum(begin_us <= one.began.at_us < end_us for one in life.rebalances) for life in change.members
+            life.key: sum(begin_us <= one.began.at_us < end_us for one in life.rebalances) for life in change.members
         },
         reads=reads,
         writes=writes,
@@ -205,24 +206,19 @@ def cost(history: History, change: SpacedChange) -> Cost:
 
 
 def uncountable(history: History, change: SpacedChange) -> str | None:
-    """Why the reads and writes of a change are not all known; None where they are: operations of a member
-    that were not recorded, operations of unknown cost, or a client that is neither a member nor the runner."""
-    told = _asking(history)
-    mute = next((life.member for life in change.members if life.actor not in told), None)
-    if mute is not None:
-        return f"the operations of {mute} are not recorded"
-    known = {"runner", *(life.actor for life in lives(history))}
+    """Why the reads and writes of a change are not all known: a member's operations were not recorded, an operation has
+    an unknown cost, or another client than members and runner sent requests. None if they are known."""
+    recorded = only_counted(history) | recorded_singly(history)
+    unrecorded = next((life.member for life in change.members if life.actor not in recorded), None)
+    if unrecorded is not None:
+        return f"the operations of {unrecorded} are not recorded"
+    known = {"runner", *(life.actor for life in member_lives(history))}
     for event in _within(_operations(history), change.phase.at_us, change.rest.at_us):
         if event.actor not in known:
-            return f"{event.actor}, which is not a member, made requests"
+            return f"{event.actor}, which is not a member, sent requests"
         if (name := uncounted(event)) is not None:
-            return f"what an operation {name} of {event.actor} costs is not known"
+            return f"{event.actor} sent an operation of unknown cost: {name}"
     return None
-
-
-@once
-def _asking(history: History) -> frozenset[str]:
-    return only_counted(history) | recorded_singly(history)
 
 
 def _bytes(history: History, actors: set[str], begin_us: int, end_us: int) -> int | None:
@@ -233,7 +229,7 @@ def _bytes(history: History, actors: set[str], begin_us: int, end_us: int) -> in
 
 
 def _requests(history: History, change: SpacedChange, actors: set[str]) -> tuple[int, int, int]:
-    """Reads, writes other than of offsets, and writes of offsets."""
+    """Reads, writes other than commits, and commits."""
     commit = committing(history)
     found: Counter[str] = Counter()
     for event in _within(_operations(history), change.phase.at_us, change.rest.at_us):

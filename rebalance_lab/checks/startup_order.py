@@ -1,21 +1,21 @@
 """Z6: the order in which a member starts.
 
-It registers, watches the ids of its group, watches /brokers/ids, with a topic filter also watches /brokers/topics, and
-then forces its first rebalance. The steps are the member's own operations that were answered with OK, at the time it
-asks for them: the last create of its id before its first REBALANCE_BEGAN (one that it deleted again is not a
-registration), in that session the first read of the children of each path that sets a watch (a watch of `exists` does
-not hear of children, and a session takes its watches along); and that REBALANCE_BEGAN. A member has a filter if it
-reports one or if the registry holds one in its registration. 0.8.2 as shipped watches /brokers/ids only after a
-rebalance that found no broker, so there the statement fails. A member that never rebalanced is left out. The check does
-not apply to a history that only counts operations, or that records of no read whether it sets a watch.
+A member registers, watches the ids of its group, watches /brokers/ids, with a topic filter also watches
+/brokers/topics, and then forces its first rebalance. The steps are the member's own operations that were answered with
+OK, at the time of the request: the last create of its id before its first REBALANCE_BEGAN (an id that it deleted again
+does not count); in that session the first read of the children of each path that sets a watch (a watch of `exists` does
+not report children, and watches end with their session); and that REBALANCE_BEGAN. A member has a filter if it reports
+one or if its registration in the registry has one. Kafka 0.8.2 as shipped watches /brokers/ids only after a rebalance
+that found no broker, so there the statement fails. A member that never rebalanced is left out. The check does not apply
+to a history that only counts operations, or that does not record which reads set a watch.
 
-The start forces a rebalance if the starting thread itself begins one (`by` is create), promptly after the answer
-to the last step (`Bounds.prompt_us`, without rebalances that a watch asked for meanwhile). Otherwise
-something else set the first rebalance off, such as a timer. In a live trial, or under a fault, the
-process or its server may have stood still, so there a late rebalance leaves the trial unknown.
+The start forces a rebalance if the starting thread itself begins one (`by` is create), promptly after the answer to the
+last step (`Bounds.prompt_us`, without rebalances that a watch triggered meanwhile). Otherwise something else, such as a
+timer, triggered the first rebalance. In a live trial, or under a fault, the process or its server may have stood still,
+so there a late rebalance leaves the trial unknown.
 
-Witness: the two steps in the wrong order; of a step that is missing, the steps around its place; of a
-rebalance that was not forced, the last step and the rebalance.
+Witness: the two steps in the wrong order; for a missing step, the steps around its place; for a rebalance that was not
+forced, the last step and the rebalance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import undisturbed
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import Life, lives
+from rebalance_lab.checks.members import MemberLife, member_lives
 from rebalance_lab.checks.model import ZK, About, Check, Finding
 from rebalance_lab.checks.registry_state import registration_of
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -36,19 +36,19 @@ from rebalance_lab.history.views import events_of, once
 BROKERS = "/brokers/ids"
 TOPICS = "/brokers/topics"
 
-#: What a registration with a filter has for its pattern.
+#: The `pattern` of a registration with a filter.
 FILTERS = ("white_list", "black_list")
 
 #: The `by` of the rebalance that a start forces.
 _START = "create"
 
-#: A step of the start: what it is, and the event, None where it did not happen before the last.
+#: A step of the start: its name, and its event; None if it did not happen before the rebalance.
 _Step = tuple[str, Event | None]
 
 
 def judge(history: History) -> Finding:
     """Measures: `members` that rebalanced; `count` of those that started in another order."""
-    found = [(life, steps) for life in lives(history) if (steps := _steps(history, life))]
+    found = [(life, steps) for life in member_lives(history) if (steps := _steps(history, life))]
     broken = [(life, steps) for life, steps in found if _wrong(steps)]
     unforced = [(life, steps) for life, steps in found if not _wrong(steps) and not _forces(history, life, steps)]
     convicted = [(life, steps) for life, steps in unforced if not _excused(history, life, steps)]
@@ -63,25 +63,25 @@ def judge(history: History) -> Finding:
     nothing = None if found else "no member rebalanced"
     if unforced:
         nothing = lacking(history) or f"{unforced[0][0].member} stood still, or did not force its first rebalance"
-    return not_violated(history, "every member started in the order told", numbers, vacuous=nothing)
+    return not_violated(history, "every member started in the stated order", numbers, vacuous=nothing)
 
 
-def _forced(life: Life) -> Event | None:
+def _forced(life: MemberLife) -> Event | None:
     """The rebalance that the start itself began."""
     return next((one.began for one in life.rebalances if one.began.of("by") == _START), None)
 
 
-def _forces(history: History, life: Life, steps: Sequence[_Step]) -> bool:
-    """Whether the start of a member of which no step is missing began a rebalance promptly after the last one, or had
-    no time to."""
+def _forces(history: History, life: MemberLife, steps: Sequence[_Step]) -> bool:
+    """Whether the start of a member without missing steps began a rebalance promptly after the last step, or had no
+    time to do so."""
     forced = _forced(life)
     end_us = history.events[-1].at_us if life.left_us is None else life.left_us
     until_us = end_us if forced is None else forced.at_us
     return life.idle_us(_answered_us(history, steps), until_us) <= bounds(history).prompt_us
 
 
-def _excused(history: History, life: Life, steps: Sequence[_Step]) -> bool:
-    """Whether something else may have made the rebalance of a start late."""
+def _excused(history: History, life: MemberLife, steps: Sequence[_Step]) -> bool:
+    """Whether something else may have delayed the rebalance of a start."""
     forced = _forced(life)
     if lacking(history) is not None or forced is None:
         return forced is not None
@@ -99,20 +99,20 @@ def _events(steps: Sequence[_Step]) -> list[Event]:
     return [event for _, event in steps if event is not None]
 
 
-def _violated(life: Life, steps: Sequence[_Step], numbers: dict[str, int]) -> Finding:
+def _violated(life: MemberLife, steps: Sequence[_Step], numbers: dict[str, int]) -> Finding:
     index = _wrong(steps)
     name, event = steps[index]
     before = [step for _, step in steps[:index] if step is not None][-1]
     after = next(step for _, step in steps[index:] if step is not None)
     if event is None:
         return violated(f"{life.member} did not {name} before its first rebalance", (before.id, after.id), numbers)
-    why = f"{life.member} did {name} before it did {steps[index - 1][0]}"
+    why = f"{life.member} started in the wrong order: {name}, then {steps[index - 1][0]}"
     return violated(why, (event.id, before.id), numbers)
 
 
 def _wrong(steps: Sequence[_Step]) -> int:
-    """The place of the first step that is missing, or comes before the one above it; 0 where all
-    is in order (the first step is always there)."""
+    """The index of the first step that is missing or comes before its predecessor; 0 if all are in order (the first
+    step is never missing)."""
     for index in range(1, len(steps)):
         former, event = steps[index - 1][1], steps[index][1]
         if event is None or (former is not None and event.n < former.n):
@@ -120,8 +120,8 @@ def _wrong(steps: Sequence[_Step]) -> int:
     return 0
 
 
-def _steps(history: History, life: Life) -> list[_Step]:
-    """The steps in the order they should have; none for a member that did not get so far."""
+def _steps(history: History, life: MemberLife) -> list[_Step]:
+    """The steps in their proper order; none for a member that never rebalanced."""
     if not life.rebalances:
         return []
     ids, first = f"/consumers/{life.group}/ids", life.rebalances[0].began
@@ -137,8 +137,8 @@ def _steps(history: History, life: Life) -> list[_Step]:
     return [("start", life.started), ("register", registered), *watches, ("rebalance", first)]
 
 
-def _before(history: History, life: Life, first: Event, deed: str) -> list[Event]:
-    """Those of the life before its first rebalance: a process may have several lives, one after another."""
+def _before(history: History, life: MemberLife, first: Event, deed: str) -> list[Event]:
+    """The requests of one life before its first rebalance: a process may have several lives, one after another."""
     found = _deeds(history).get((life.actor, deed), [])
     begin, end = (bisect_right(found, event.n, key=lambda event: event.n) for event in (life.started, first))
     return found[begin:end]
@@ -157,7 +157,7 @@ def _registered_filters(history: History) -> set[tuple[str, str]]:
 
 @once
 def _deeds(history: History) -> dict[tuple[str, str], list[Event]]:
-    """(actor, deed) -> when it asked for it, if the answer was OK: `create PATH`, or `watch PATH` (its children)."""
+    """(actor, `create PATH` or `watch PATH`) -> its requests that were answered with OK; a watch is one of children."""
     found: dict[tuple[str, str], list[Event]] = {}
     for event in events_of(history, Kind.INVOKED):
         operation, path = event.of("op"), event.of("path")
@@ -172,13 +172,13 @@ def _deeds(history: History) -> dict[tuple[str, str], list[Event]]:
 
 @once
 def _answers(history: History) -> dict[tuple[str, object], Event]:
-    """The OK of each INVOKED, by the id of that."""
+    """The OK of each INVOKED, by the id of the INVOKED."""
     return {(event.actor, event.of("of")): event for event in events_of(history, Kind.OK)}
 
 
-def _watches_told(history: History) -> bool:
-    """Whether the operations of members are recorded, and say of reads that they set a watch."""
-    actors = {life.actor for life in lives(history)}
+def _watches_recorded(history: History) -> bool:
+    """Whether the operations of members are recorded, with the watches that reads set."""
+    actors = {life.actor for life in member_lives(history)}
     return any(event.actor in actors and event.of("watch") is True for event in events_of(history, Kind.INVOKED))
 
 
@@ -190,5 +190,5 @@ CHECK = Check(
     judge=judge,
     applies_to=(ZK,),
     about=About.STATEMENT,
-    applies=_watches_told,
+    applies=_watches_recorded,
 )

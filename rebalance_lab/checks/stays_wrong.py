@@ -1,15 +1,15 @@
-"""O5g, stays wrong: a member gave up on what others owned, and it has had no owner since (claim Z9).
+"""O5g, stays wrong: a member gave up on partitions that others owned, and they have had no owner since (claim Z9).
 
-Looked at is the last rest before the phase `closing`. A member stands there that gave up: its last rebalance ended as
+The check looks at the last rest before the phase `closing`. A member has given up there: its last rebalance ended as
 failed, and each of its attempts failed on a conflict that the registry witnesses (`conflicts`). A partition that it
 wanted in that rebalance (DECIDED, or a conflict of an attempt) has no owner at any rest since then, by the registry. A
-member that rebalances again, by itself or called by a change, has not given up; and a group whose partitions have
+member that rebalances again, by itself or because of a change, has not given up; and a group whose partitions have
 owners at the last rest did not stay wrong.
 
-A member that failed for a reason of its own, such as an error, says nothing of Z9. Where that left a partition
-without owner, and attempts failed on conflicts too, the check is unknown. It does not apply where no attempt after the
-first rest failed on a conflict, as no member depended on another's rebalance then; but it does to a control, in which
-there should be none.
+A member that failed for a reason of its own, such as an error, shows nothing about Z9. If that left a partition without
+owner, and some attempts failed on conflicts too, the check is unknown. It does not apply if no attempt after the first
+rest failed on a conflict, because no member depended on another's rebalance then; but it always applies to a control,
+in which there should be none.
 
 Witness: the REBALANCE_BEGAN of the rebalance and its end, what left the partition without owner, and the last rest.
 """
@@ -23,10 +23,10 @@ from rebalance_lab.checks.conflicts import met, met_in_changes
 from rebalance_lab.checks.decisions import partitions_in
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import Rebalance, lives
+from rebalance_lab.checks.members import Rebalance, member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.omission import Breach, seen_at_rests
-from rebalance_lab.checks.phases import changes_scope
+from rebalance_lab.checks.phases import judged_period
 from rebalance_lab.checks.registry_state import Place, unrested
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
@@ -35,10 +35,8 @@ from rebalance_lab.history.views import events_of
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """A rebalance, ended as failed with `ended`, that no other of its member followed until the last rest.
-
-    `met`: how many of its `tried` attempts failed on a conflict that the registry witnesses.
-    """
+    """A rebalance that ended as failed with `ended`, the last of its member until the last rest. `met`: how many of its
+    `tried` attempts failed on a conflict that the registry witnesses."""
 
     member: str
     began: Event
@@ -53,9 +51,9 @@ class _Failed:
 
 
 def judge(history: History) -> Finding:
-    """Measures: `gave_up`, members whose last rebalance by the last rest had failed; `count`, partitions that one of
-    them gave up on conflicts and that had no owner since; `rests`, of these since then, of the partition with the
-    most."""
+    """Measures: `gave_up`, members whose last rebalance by the last rest had failed; `count`, partitions on which one
+    of them gave up because of conflicts and that had no owner since; `rests`, the most rests that one of these
+    partitions had no owner."""
     seen = seen_at_rests(history)
     failed = list(_failed(history, seen[-1].rest)) if seen else []
     found: dict[Place, tuple[_Failed, Breach, int]] = {}
@@ -71,7 +69,7 @@ def judge(history: History) -> Finding:
         return _violated(found, numbers)
     nobody = None if events_of(history, Kind.REBALANCE_BEGAN) else "no member ever rebalanced"
     partly = [_partly(one) for one, _, _ in otherwise.values() if one.met]
-    why = "at the last rest no partition lacked an owner that a member had wanted and given up"
+    why = "at the last rest every partition on which a member had given up had an owner"
     return not_violated(
         history, why, numbers, vacuous=nobody or unrested(history) or next(iter(partly), None), across_layers=True
     )
@@ -79,8 +77,8 @@ def judge(history: History) -> Finding:
 
 def _partly(one: _Failed) -> str:
     return (
-        f"of the {one.tried} attempts of {one.member}, which gave up, {one.met} failed on another's claim "
-        "by the registry: it cannot be told whether the others made it give up"
+        f"{one.member} gave up after {one.tried} attempts, of which, by the registry, only {one.met} failed on others' "
+        "claims: it is not known whether these made it give up"
     )
 
 
@@ -95,8 +93,8 @@ def _violated(found: dict[Place, tuple[_Failed, Breach, int]], numbers: dict[str
 
 
 def _failed(history: History, rest: Event) -> Iterator[_Failed]:
-    """The members that are there at a rest and whose last rebalance by then had failed."""
-    for life in lives(history):
+    """The members that are alive at a rest and whose last rebalance by then had failed."""
+    for life in member_lives(history):
         until = [each for each in life.rebalances if each.began.at_us <= rest.at_us]
         last = until[-1] if until else None
         left = life.left_us is not None and life.left_us < rest.at_us
@@ -116,7 +114,7 @@ def _wanted(rebalance: Rebalance) -> Iterator[tuple[str, int]]:
 
 
 def _applies(history: History) -> bool:
-    return history.trial.control or changes_scope(history) is None or met_in_changes(history)
+    return history.trial.control or judged_period(history) is None or met_in_changes(history)
 
 
 CHECK = Check(

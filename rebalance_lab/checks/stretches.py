@@ -11,8 +11,7 @@ from rebalance_lab.history.events import EventId
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """From `begin_us` to `end_us`; `begin` and `end` are the events that bound it, None where
-    the history's end does."""
+    """From `begin_us` to `end_us`; `begin` and `end` are the events that bound it, None at the history's end."""
 
     begin_us: int
     end_us: int
@@ -53,8 +52,8 @@ def gaps(covered: Sequence[Stretch], scope: Stretch) -> list[Stretch]:
 
 
 def common(one: Stretch, other: Stretch) -> Stretch | None:
-    """The part of both, bounded by the events that bound it (of two at once, one that is an
-    event); None where it has no length."""
+    """The part that both cover, with the events that bound it (of two bounds at one moment, one with an event); None if
+    it has no length."""
     late = max(one, other, key=lambda part: (part.begin_us, part.begin is not None))
     early = min(one, other, key=lambda part: (part.end_us, part.end is None))
     if late.begin_us >= early.end_us:

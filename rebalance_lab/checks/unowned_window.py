@@ -35,7 +35,7 @@ from rebalance_lab.checks.bounds import bounds, bounds_of, lacking
 from rebalance_lab.checks.decisions import partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.findings import not_violated, unknown, violated
-from rebalance_lab.checks.members import Life, Rebalance, lives
+from rebalance_lab.checks.members import MemberLife, Rebalance, member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.checks.registry_state import Place, Registered, partitions_of, topic_changes, topics_of
@@ -44,13 +44,13 @@ from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
-from rebalance_lab.history.views import beliefs, events_of, once, owners, registry
+from rebalance_lab.history.views import beliefs, events_of, grouped, once, owners, registry
 
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A partition without owner while it was `due`. `at_rest`: it was so when the group rested; `taker`: the member
-    that owned it at the end, None if nobody did."""
+    """A partition without owner while it was `due`. `at_rest`: whether it was so when the group rested. `taker`: the
+    member that owned it at the end, None if there is none."""
 
     layer: Layer
     place: Place
@@ -77,8 +77,8 @@ class _View:
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count` of windows above their bound; of the registry `longest_us`, `total_us`
-    (partition-microseconds) and `bound_us`, that of the most patient member; of belief the same with `belief_`."""
+    """Measures: `count` of windows above their bound; for the registry `longest_us`, `total_us`
+    (partition-microseconds) and `bound_us` (of the most patient member); for belief the same with `belief`."""
     missing = lacking(history)
     if missing is not None:
         return unknown(history, missing)
@@ -98,7 +98,7 @@ def judge(history: History) -> Finding:
         if view.too_long:
             worst = max(view.too_long, key=lambda window: window.stretch.length_us)
             return _violated(history, worst, numbers)
-    why = "no partition was without owner for longer than the bound"
+    why = "no partition was without an owner for longer than the bound"
     return not_violated(history, why, numbers, vacuous=_vacuous(history), across_layers=True)
 
 
@@ -112,32 +112,31 @@ def _vacuous(history: History) -> str | None:
     bound_us = bounds(history).rebalance_us
     if longest_us > bound_us + TOLERANCE_US or _rested(history, stretches):
         return None
-    return f"the group was alive for {seconds(longest_us)} only; the bound is {seconds(bound_us)}"
+    return f"the group was alive for only {seconds(longest_us)}; the bound is {seconds(bound_us)}"
 
 
 def _rested(history: History, stretches: Sequence[Stretch]) -> bool:
-    """Whether the group came to rest while something was due. It had an owner then, or the
-    window would be too long: what was unowned before had ended, and nothing was under way that could
-    make more of it."""
+    """Whether the group came to rest while a partition was due. The partition had an owner then, or its window would be
+    too long: earlier windows had ended, and nothing was under way that could cause new ones."""
     rests = events_of(history, Kind.REST_REACHED)
     return any(stretch.begin_us <= rest.at_us <= stretch.end_us for rest in rests for stretch in stretches)
 
 
 def _rested_in(window: Stretch, rests: Sequence[Event]) -> bool:
-    """Whether the group rested in the window. One that began within 2 ms of a rest is younger:
-    a rest follows a quiet time."""
+    """Whether the group rested in the window. A window that began within 2 ms of a rest came after it: a rest follows a
+    quiet time."""
     return any(window.begin_us + TOLERANCE_US < rest.at_us <= window.end_us for rest in rests)
 
 
 def _violated(history: History, window: _Window, numbers: dict[str, int]) -> Finding:
     _, topic, partition = window.place
-    who = "no owner in the registry" if window.layer is Layer.REGISTRY else "nobody who believed to own it"
-    limit = "the group rested" if window.at_rest else f"the bound is {seconds(_bound_us(history, window))}"
-    return violated(
-        f"{topic}/{partition} had {who} for {seconds(window.stretch.length_us)} while a member was alive; {limit}",
-        (window.due.begin, window.stretch.begin, window.stretch.end),
-        numbers,
-    )
+    name, length = f"{topic}/{partition}", seconds(window.stretch.length_us)
+    limit = "the group was at rest in it" if window.at_rest else f"the bound is {seconds(_bound_us(history, window))}"
+    if window.layer is Layer.REGISTRY:
+        why = f"{name} had no owner in the registry for {length} while a member was alive; {limit}"
+    else:
+        why = f"no member believed that it owned {name} for {length} while a member was alive; {limit}"
+    return violated(why, (window.due.begin, window.stretch.begin, window.stretch.end), numbers)
 
 
 def _view(history: History, layer: Layer, intervals: Iterable[Interval]) -> _View:
@@ -149,9 +148,7 @@ def _view(history: History, layer: Layer, intervals: Iterable[Interval]) -> _Vie
 
 def _windows(history: History, layer: Layer, intervals: Iterable[Interval]) -> list[_Window]:
     rests = events_of(history, Kind.REST_REACHED) if layer is Layer.REGISTRY else []
-    owned: dict[Place, list[Interval]] = {}
-    for one in intervals:
-        owned.setdefault(one.place, []).append(one)
+    owned = grouped(intervals, lambda one: one.place)
     found = []
     for place, stretches in due(history).places.items():
         claims = owned.get(place, [])
@@ -167,18 +164,19 @@ def _windows(history: History, layer: Layer, intervals: Iterable[Interval]) -> l
 
 
 def _too_long(history: History, window: _Window) -> bool:
-    """Most windows are within the bound of the least patient member: for them the members need not be known."""
+    """Whether a window exceeds its bound. Most are within the bound of the least patient member, which is cheap to
+    check."""
     limit_us = window.stretch.length_us - TOLERANCE_US
     return limit_us > _least_us(history) and limit_us > _bound_us(history, window)
 
 
 @once
 def _least_us(history: History) -> int:
-    return min(bounds_of(history, frozenset({life.actor})).rebalance_us for life in lives(history))
+    return min(bounds_of(history, frozenset({life.actor})).rebalance_us for life in member_lives(history))
 
 
 def _bound_us(history: History, window: _Window) -> int:
-    group = [life for life in lives(history) if life.group == window.place[0]]
+    group = [life for life in member_lives(history) if life.group == window.place[0]]
     takers = frozenset(
         life.actor for life in group if life.member == window.taker or _wanted(history, life, window)
     ) or frozenset(life.actor for life in group)
@@ -190,12 +188,12 @@ def _bound_us(history: History, window: _Window) -> int:
     return bounds_of(history, takers | away).expiry_us + rebalance_us
 
 
-def _wanted(history: History, life: Life, window: _Window) -> bool:
+def _wanted(history: History, life: MemberLife, window: _Window) -> bool:
     """Whether a member decided to own the partition in a rebalance that ran at some time in the window."""
     begin_us, end_us = window.stretch.begin_us, window.stretch.end_us
     return any(
         rebalance.began.at_us <= end_us and (rebalance.ended is None or rebalance.ended.at_us >= begin_us)
-        for rebalance in _wants(history).get((*life.who, window.place), [])
+        for rebalance in _wants(history).get((*life.key, window.place), [])
     )
 
 
@@ -203,11 +201,11 @@ def _wanted(history: History, life: Life, window: _Window) -> bool:
 def _wants(history: History) -> dict[tuple[str, str, Place], list[Rebalance]]:
     """The rebalances in which a member (actor, name) decided to own a partition."""
     found: dict[tuple[str, str, Place], list[Rebalance]] = {}
-    for life in lives(history):
+    for life in member_lives(history):
         for rebalance in life.rebalances:
             decided = [attempt.decided for attempt in rebalance.attempts if attempt.decided is not None]
             for wanted in dict.fromkeys(pair for event in decided for pair in partitions_in(event.of("wants"))):
-                found.setdefault((*life.who, (life.group, *wanted)), []).append(rebalance)
+                found.setdefault((*life.key, (life.group, *wanted)), []).append(rebalance)
     return found
 
 
@@ -216,8 +214,8 @@ def _wants(history: History) -> dict[tuple[str, str, Place], list[Rebalance]]:
 
 @dataclass(frozen=True, slots=True)
 class Due:
-    """`places`: when each partition was due, until the phase `closing`; a stretch begins with the event that made
-    it due. `doubts`: why these may not be all."""
+    """`places`: when each partition was due, until the phase `closing`; a stretch begins with the event that made it
+    due. `doubts`: why others may have been due."""
 
     places: Mapping[Place, Sequence[Stretch]]
     doubts: Sequence[str]
@@ -228,25 +226,25 @@ def due(history: History) -> Due:
     """The partitions that were due in a history."""
     alive = _alive(history)
     if not alive:
-        return Due({}, ["no rebalance ever succeeded, so no window was looked at"])
+        return Due({}, ["no rebalance ever succeeded, so no partition was due"])
     existed = _partitions(history)
     topics = sorted({topic for topic, _ in existed})
     found: dict[Place, list[Stretch]] = {}
     registrations = _registrations(history)
     known = {(event.group or "", event.member or "") for event, _ in registrations}
-    doubts = [f"{name} lived and never registered" for group, name in alive if (group, name) not in known]
+    doubts = [f"{name} was alive but never registered" for group, name in alive if (group, name) not in known]
     for event, registered in registrations:
         group = event.group or ""
         there = _parts(union(alive.get((group, event.member or ""), ())), [registered])
         wanted = topics_of(event, topics)
         if wanted is None and there:
-            doubts.append(f"what {event.member} subscribes to cannot be read from {event.of('path')}")
+            doubts.append(f"the subscription of {event.member} cannot be read from {event.of('path')}")
         for (topic, partition), existence in existed.items():
             if topic in (wanted or ()):
                 found.setdefault((group, topic, partition), []).extend(_parts(there, existence))
     places = {place: union(stretches) for place, stretches in sorted(found.items()) if stretches}
     if not places and not doubts:
-        doubts.append("no member that lived was registered for a topic that existed")
+        doubts.append("no live member was registered for a topic that existed")
     return Due(places, doubts)
 
 
@@ -255,10 +253,10 @@ def _parts(ones: Sequence[Stretch], others: Sequence[Stretch]) -> list[Stretch]:
 
 
 def _alive(history: History) -> dict[Registered, list[Stretch]]:
-    """When each member of a group was alive; begins with the REBALANCE_ENDED that made it so."""
+    """When each member of a group was alive, from its first REBALANCE_ENDED with outcome ok."""
     end_us, end = closing_us(history)
     found: dict[Registered, list[Stretch]] = {}
-    for life in lives(history):
+    for life in member_lives(history):
         begin = life.settled
         gone = life.gone if life.gone is not None and life.gone.at_us <= end_us else None
         until_us = end_us if gone is None else gone.at_us
@@ -269,8 +267,8 @@ def _alive(history: History) -> dict[Registered, list[Stretch]]:
 
 
 def _registrations(history: History) -> list[tuple[Event, Stretch]]:
-    """Each registration with the time until its member's next CREATED. A member says what it reads when it registers:
-    an id that it changes later (which 0.8.2 never does) takes nothing back."""
+    """Each registration with the time until its member's next CREATED. A later CHANGED of the id (which 0.8.2 never
+    makes) does not end a subscription."""
     end_us, end = closing_us(history)
     of_member: dict[Registered, list[Event]] = {}
     for event in registry(history):

@@ -1,4 +1,4 @@
-"""Lives of the znodes that a member's session holds: ids and owners (for claim Z1)."""
+"""The lifetimes of the znodes that belong to members' sessions: ids and owners (for claim Z1)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rebalance_lab.history.views import once
 
 
 class Moment(Protocol):
-    """When somebody looked: an event, or the time and zxid of a reply."""
+    """When the registry was read: an event, or the time and zxid of a reply."""
 
     @property
     def at_us(self) -> int: ...
@@ -23,7 +23,7 @@ class Moment(Protocol):
 
 
 class Seen(NamedTuple):
-    """A Moment that no event stands for."""
+    """A Moment without an event."""
 
     at_us: int
     zxid: int | None
@@ -42,10 +42,12 @@ class Violation:
 
 @dataclass(frozen=True, slots=True)
 class Znode:
-    """One life of a znode (a path may live several times). `member` of an owner znode: the one that its data name, ""
-    where they are not a thread id. `created` is its CREATED; `deleted`
-    ended it, and is None where the history ends first. `data`: all that it held, in order; None where
-    the event does not say. `closed`: the SESSION_CLOSED that it ended with."""
+    """One lifetime of a znode (a path may have several).
+
+    `member` of an owner znode: the one that its data names, "" if the data is not a thread id. `created`: its CREATED.
+    `deleted`: the event that ended it; None if the history ends first. `data`: all that it held, in order; None if the
+    event does not say. `closed`: the SESSION_CLOSED with which it ended.
+    """
 
     path: str
     group: str
@@ -70,19 +72,19 @@ class Znode:
 
     @property
     def sampled(self) -> bool:
-        """Its end is the recorder's inference: the session closed, and the log does not list what
-        went with it. So it is in every history that does not say where its deletions come from."""
+        """Whether the recorder inferred its end: the session closed, and the log does not list what went with it. This
+        is also assumed if the history does not say where its deletions come from."""
         return self.closed is not None and self.closed.of("sampled") is not False
 
     def may_have_held(self, data: str) -> bool:
         return data in self.data or None in self.data
 
     def stood(self, begin_us: int, end_us: int) -> bool:
-        """It existed at some moment of a stretch, by the server's clock."""
+        """Whether it existed at some moment of a time, by the server's clock."""
         return self.created.at_us <= end_us and (self.deleted is None or self.deleted.at_us >= begin_us)
 
     def surely_there_at(self, moment: Moment) -> bool:
-        """It existed at `moment`, beyond the doubt that two clocks leave."""
+        """Whether it surely existed at `moment`, given two clocks."""
         return _done_by(self.created, moment) and (self.deleted is None or _done_after(self.deleted, moment))
 
     def surely_gone_by(self, moment: Moment) -> bool:
@@ -92,15 +94,15 @@ class Znode:
         return not self.surely_gone_by(moment) and self.maybe_there_by(moment)
 
     def maybe_there_by(self, moment: Moment) -> bool:
-        """It may have been created by then, whether or not it was deleted since."""
+        """Whether it may have been created by then, deleted or not."""
         return not _done_after(self.created, moment)
 
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """The kill of `member`. `znodes`: all that its process made; `registered`: its last id that
-    existed by then, None if it had not registered; `owned`: the owner znodes that it surely had then;
-    `rest`: the last REST_REACHED after the kill, None if none followed."""
+    """The kill of `member`. `znodes`: all that its process created; `registered`: its last id by then, None if it had
+    not registered; `owned`: the owner znodes that it surely had then; `rest`: the last REST_REACHED after the kill,
+    None if none followed."""
 
     member: str
     began: Event
@@ -111,7 +113,7 @@ class Kill:
 
     @property
     def gone_us(self) -> int | None:
-        """From the kill to the end of the id, by the server's clock; None where that is sampled."""
+        """From the kill to the end of the id, by the server's clock; None if that is sampled."""
         if self.registered is None or self.registered.deleted is None or self.registered.sampled:
             return None
         return max(0, self.registered.deleted.at_us - self.began.at_us)
@@ -124,8 +126,8 @@ def znodes_of(history: History) -> tuple[list[Znode], list[Violation]]:
 
 
 def lifetimes(events: Sequence[Event]) -> tuple[list[Znode], list[Violation]]:
-    """Ids and owner znodes in the order in which they ended, those that never did last; and
-    what breaks rules 1 (ephemeral), 2 (goes with its session) and 3 (not before it)."""
+    """Ids and owner znodes in the order in which they ended (those that never did come last), and the violations of
+    rules 1 (ephemeral), 2 (goes with its session) and 3 (not before it)."""
     alive: dict[str, Znode] = {}
     ended: list[Znode] = []
     violations: list[Violation] = []
@@ -142,11 +144,11 @@ def lifetimes(events: Sequence[Event]) -> tuple[list[Znode], list[Violation]]:
             znode = _znode(path, event)
             if znode is None:
                 continue
-            if path in alive:  # its deletion is missing in the history: registry_overlap's affair
+            if path in alive:  # its deletion is missing in the history, which registry_overlap reports
                 ended.append(replace(alive.pop(path), deleted=event))
             alive[path] = znode
             if event.of("ephemeral") is not True:
-                violations.append(Violation(f"{path} was created, but not as ephemeral", (event.id,), znode.rank))
+                violations.append(Violation(f"{path} was created as a persistent znode", (event.id,), znode.rank))
         elif event.kind is Kind.CHANGED and path in alive:
             alive[path] = replace(alive[path], data=(*alive[path].data, _data(event)))
         elif event.kind is Kind.DELETED and path in alive:
@@ -162,14 +164,14 @@ def lifetimes(events: Sequence[Event]) -> tuple[list[Znode], list[Violation]]:
 
 
 def kills(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Kill]:
-    """Every kill of the trial, bitten or not."""
+    """Every kill of the trial, whether it took effect or not."""
     rests = [event for event in events if event.kind is Kind.REST_REACHED]
     sessions = sessions_of(events)
     found: list[Kill] = []
     for began in events:
         if began.kind is not Kind.FAULT_BEGAN or began.of("fault") != KILL:
             continue
-        its = sessions.get(str(began.of("target")))  # None: not known, so that its name must do
+        its = sessions.get(str(began.of("target")))  # None: unknown, so its name decides
         own = [one for one in znodes if one.member == began.member and (its is None or one.created.session in its)]
         ids = [one for one in own if one.is_id and one.maybe_there_at(began)]
         owned = [one for one in own if not one.is_id and one.surely_there_at(began)]
@@ -191,14 +193,14 @@ def sessions_of(events: Sequence[Event]) -> dict[str, set[str]]:
 def idle_crashes(crashes: Sequence[Kill]) -> list[str]:
     """Kills of registered members that surely owned nothing: doubts, not violations."""
     return [
-        f"{crash.member} did not surely own a partition when it was killed: nothing of it could vanish"
+        f"{crash.member} did not surely own a partition when it was killed, so none could vanish"
         for crash in crashes
         if crash.registered is not None and not crash.owned
     ]
 
 
 def _znode(path: str, created: Event) -> Znode | None:
-    """An id or owner znode that begins to live; None for any other path."""
+    """A new id or owner znode; None for any other path."""
     match path.split("/"):
         case ["", "consumers", group, "ids", member]:
             return Znode(path, group, member, True, created, (_data(created),))
@@ -213,7 +215,7 @@ def _data(event: Event) -> str | None:
 
 
 def _outlived(closed: Event, alive: dict[str, Znode]) -> list[Violation]:
-    """Znodes of a session that its end did not take along. (Persistent ones are told already.)"""
+    """Znodes of a session that outlived it. (Persistent ones are reported at their creation.)"""
     return [
         Violation(
             f"{path} outlived its session {closed.session}, which closed at zxid {closed.zxid:#x}",
@@ -226,8 +228,8 @@ def _outlived(closed: Event, alive: dict[str, Znode]) -> list[Violation]:
 
 
 def _done_by(change: Event, moment: Moment) -> bool:
-    """The registry made the change before `moment`: by the zxid of an observer's reply, which
-    holds all that was done up to it, else by time."""
+    """Whether a change came before `moment`: by the zxid of an observer's reply, which covers all changes up to it,
+    else by time."""
     if change.zxid is not None and moment.zxid is not None:
         return change.zxid <= moment.zxid
     return change.at_us + TOLERANCE_US < moment.at_us

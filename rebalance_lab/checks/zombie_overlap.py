@@ -1,23 +1,22 @@
-"""Z10, zombie: a member that outlived its session worked on beside its successor.
+"""Z10, zombie: a member that outlived its session went on working beside its successor.
 
-A member is a zombie from the moment at which the registry closes its session, if it lives then and has not begun
-to leave, until it first owns something in a new session: it was paused, or cut off, or its session was ended by
-somebody else (S2). Its own report, OWNED, does not suffice for that: the member must have reported before that it
-was CONNECTED in the new session, and the registry must have the owner znode, created in that session.
+A member is a zombie from the moment at which the registry closes its session, if it is alive then and has not begun to
+leave, until it first owns something in a new session: it was paused, or cut off, or another client ended its session
+(S2). Its own report, OWNED, does not suffice to end that: the member must have reported before that it was CONNECTED in
+the new session, and the registry must have the owner znode, created in that session.
 
 A violation is work (effect runs, `history.intervals`) of the zombie on a partition while another member works on it.
 The zombie must have reported work in that run at two moments since its session ended that are a work period apart (the
-report at a stop does not count): a single report, or several at once, may be late ones, of work done before. Where
-members were paused, and the session of another member ended that no fault explains, that other member does not show
-what a pause does. Both leave the check unknown.
+report at a stop does not count): a single report, or several at once, may be late reports of earlier work. If members
+were paused, and the session of a member that was not paused ended without a fault that explains it, that member does
+not show the effect of a pause. Both leave the check unknown.
 
-`effect_overlap` looks at any two members; this check ties the overlap to the session that ended. A process that
-stands still believes in what it owned, and so does one that wakes and is fenced before it works: overlaps of belief
-are measured here, and are the finding of `belief_overlap`.
-The registry's moment counts from 2 ms before.
+`effect_overlap` looks at any two members; this check connects the overlap with the session that ended. A process that
+stands still keeps its belief, and so does one that wakes and is fenced before it works: overlaps of belief are only
+measured here; `belief_overlap` reports them. The registry's moment counts from 2 ms before.
 
-Witness: the FAULT_BEGAN of the fault in which the session ended, if there was one; the SESSION_CLOSED;
-and the two reports that began the runs that overlap.
+Witness: the FAULT_BEGAN of the fault in which the session ended, if there was one; the SESSION_CLOSED; and the two
+reports that began the overlapping runs.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, faults
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import Life, lives
+from rebalance_lab.checks.members import MemberLife, member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding
 from rebalance_lab.checks.overlaps import Overlap, overlaps, worked_for_a_period
 from rebalance_lab.history.durations import seconds
@@ -39,10 +38,10 @@ from rebalance_lab.history.views import beliefs, effects, events_of, once
 
 @dataclass(frozen=True, slots=True)
 class _Zombie:
-    """`life` outlived its session, which ended with `closed`; at `again_us` it first owned something in
-    a new one (None: never). `fault`: the FAULT_BEGAN of the fault during which it ended."""
+    """`life` outlived its session, which ended with `closed`. `again_us`: when it first owned something in a new one;
+    None if never. `fault`: the FAULT_BEGAN of the fault during which the session ended."""
 
-    life: Life
+    life: MemberLife
     closed: Event
     again_us: int | None
     fault: Event | None
@@ -50,7 +49,7 @@ class _Zombie:
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """What a zombie and its successor did at once, from `begin_us`, in one layer."""
+    """The overlap of a zombie and its successor in one layer, from `begin_us`."""
 
     zombie: _Zombie
     overlap: Overlap
@@ -62,8 +61,8 @@ class _Beside:
 
 
 def judge(history: History) -> Finding:
-    """Measures: `zombies`; `count` of overlaps of work; `longest_us` of these, and
-    `longest_belief_us` of overlaps of belief; `total_belief_us` and `total_effect_us`, in partition-microseconds."""
+    """Measures: `zombies`; `count` of overlaps of work; `longest_us` of these, `longest_belief_us` of overlaps of
+    belief; `total_belief_us` and `total_effect_us`, in partition-microseconds."""
     zombies = _zombies(history)
     belief = _beside(zombies, overlaps(beliefs(history), closed=False))
     every = _beside(zombies, overlaps(effects(history), closed=True))
@@ -79,7 +78,7 @@ def judge(history: History) -> Finding:
     }
     if effect and not clock_drifted(history):
         return _violated(max(effect, key=lambda one: one.length_us), numbers)
-    why = "no member that outlived its session worked on beside a successor"
+    why = "no member that outlived its session went on working beside a successor"
     first = next((doubt for _, doubt in judged if doubt is not None), None)
     nothing = first if effects(history) else "no member ever worked on a partition"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
@@ -90,12 +89,12 @@ def _doubt(history: History, one: _Beside) -> str | None:
     life, closed = one.zombie.life, one.zombie.closed
     paused = _paused(history)
     if one.zombie.fault is None and paused and life.actor not in paused:
-        return f"session {closed.session} of {life.member} ended, which nobody paused, and no fault explains it"
-    own = one.overlap.first if (one.overlap.first.actor, one.overlap.first.member) == life.who else one.overlap.second
+        return f"session {closed.session} of {life.member} ended, but no fault paused it or explains it otherwise"
+    own = one.overlap.first if (one.overlap.first.actor, one.overlap.first.member) == life.key else one.overlap.second
     if worked_for_a_period(history, own, closed.at_us - TOLERANCE_US):
         return None
-    told = f"{life.member} reported work on {own.topic}/{own.partition}"
-    return f"{told} for less than a work period after its session ended: that may be late"
+    what = f"{life.member} reported work on {own.topic}/{own.partition}"
+    return f"{what} for less than a work period after its session ended: the reports may be late"
 
 
 @once
@@ -106,12 +105,11 @@ def _paused(history: History) -> frozenset[object]:
 
 def _violated(worst: _Beside, numbers: dict[str, int]) -> Finding:
     zombie, first, second = worst.zombie, worst.overlap.first, worst.overlap.second
-    other = second.member if (first.actor, first.member) == zombie.life.who else first.member
+    other = second.member if (first.actor, first.member) == zombie.life.key else first.member
     within = "" if zombie.fault is None else f" ({zombie.fault.of('fault')})"
     why = (
-        f"{zombie.life.member} outlived its session {zombie.closed.session}{within}, and worked "
-        f"on beside {other}: for {seconds(numbers['longest_us'])}, "
-        f"believing for {seconds(numbers['longest_belief_us'])}"
+        f"{zombie.life.member} outlived its session {zombie.closed.session}{within}, and went on working beside "
+        f"{other} for {seconds(numbers['longest_us'])}; beliefs overlapped for {seconds(numbers['longest_belief_us'])}"
     )
     began = None if zombie.fault is None else zombie.fault.id
     return violated(why, (began, zombie.closed.id, first.begin, second.begin), numbers)
@@ -139,7 +137,7 @@ class _Claimed:
     created: Event
 
 
-def _claims_after(history: History, life: Life, closed: Event) -> list[_Claimed]:
+def _claims_after(history: History, life: MemberLife, closed: Event) -> list[_Claimed]:
     """The claims of a member in the sessions in which it was connected after `closed`."""
     connected = {
         event.session: event
@@ -153,9 +151,9 @@ def _claims_after(history: History, life: Life, closed: Event) -> list[_Claimed]
     ]
 
 
-def _backed(owned: Event, life: Life, claims: Sequence[_Claimed]) -> bool:
+def _backed(owned: Event, life: MemberLife, claims: Sequence[_Claimed]) -> bool:
     """Whether a member's OWNED is backed by such a claim, and so ends the time in which it is a zombie."""
-    return (owned.actor, owned.member) == life.who and any(
+    return (owned.actor, owned.member) == life.key and any(
         claim.connected.n < owned.n
         and claim.created.at_us <= owned.at_us + TOLERANCE_US
         and owner_claim(claim.created) == owner_claim(owned)
@@ -163,11 +161,11 @@ def _backed(owned: Event, life: Life, claims: Sequence[_Claimed]) -> bool:
     )
 
 
-def _sessions(history: History) -> dict[str | None, Life]:
-    """Whose each session was."""
-    begun = {life.started.id: life for life in lives(history)}
-    current: dict[str, Life] = {}
-    found: dict[str | None, Life] = {}
+def _sessions(history: History) -> dict[str | None, MemberLife]:
+    """The member of each session."""
+    begun = {life.started.id: life for life in member_lives(history)}
+    current: dict[str, MemberLife] = {}
+    found: dict[str | None, MemberLife] = {}
     for event in events_of(history, Kind.MEMBER_STARTED, Kind.CONNECTED):
         if event.kind is Kind.MEMBER_STARTED:
             current[event.actor] = begun[event.id]
@@ -176,15 +174,15 @@ def _sessions(history: History) -> dict[str | None, Life]:
     return found
 
 
-def _fault(history: History, life: Life, closed: Event) -> Event | None:
-    """The fault in which the session ended: one about the member, else the latest that is about no member."""
+def _fault(history: History, life: MemberLife, closed: Event) -> Event | None:
+    """The fault in which the session ended: one that targets the member, else the latest that targets no member."""
     during = [
         fault.began
         for fault in faults(history)
         if fault.began.at_us <= closed.at_us + TOLERANCE_US
         and (fault.ended is None or fault.ended.at_us >= closed.at_us - TOLERANCE_US)
     ]
-    members = {each.actor for each in lives(history)}
+    members = {each.actor for each in member_lives(history)}
     own = [began for began in during if began.of("target") == life.actor]
     others = [began for began in during if began.of("target") not in members]
     return next(reversed(own or others), None)
@@ -198,7 +196,7 @@ def _beside(zombies: Sequence[_Zombie], found: Sequence[Overlap]) -> list[_Besid
             by_who.setdefault((one.actor, one.member), []).append(overlap)
     beside = []
     for zombie in zombies:
-        for overlap in by_who.get(zombie.life.who, ()):
+        for overlap in by_who.get(zombie.life.key, ()):
             begin_us = max(overlap.begin_us, zombie.closed.at_us - TOLERANCE_US)
             if overlap.end_us >= begin_us and (zombie.again_us is None or begin_us < zombie.again_us):
                 beside.append(_Beside(zombie, overlap, begin_us))

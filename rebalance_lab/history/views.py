@@ -1,12 +1,12 @@
-"""Views: what several checks work out of one history, worked out once.
+"""Views: results that several checks derive from one history, computed once.
 
-Checks stay pure functions of a history: a view is one too, and the history keeps its result.
-Whoever gets one shares it with others and changes nothing in it.
+A view is a pure function of a history, like a check, and the history keeps its result. Its callers share the result and
+must not change it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from itertools import chain
 from typing import TypeVar, cast
@@ -22,9 +22,10 @@ from rebalance_lab.history.intervals import (
     work_period_ms,
 )
 
+K = TypeVar("K")
 T = TypeVar("T")
 
-#: The phase in which all members leave.
+#: The name of the phase in which all members leave.
 CLOSING = "closing"
 
 #: An event with its position in the history.
@@ -32,7 +33,7 @@ _Placed = tuple[int, Event]
 
 
 def once(compute: Callable[[History], T]) -> Callable[[History], T]:
-    """Compute a view of a history the first time it is asked for."""
+    """A view that is computed when it is first needed."""
     name = f"{compute.__module__}.{compute.__qualname__}"
 
     @wraps(compute)
@@ -43,6 +44,14 @@ def once(compute: Callable[[History], T]) -> Callable[[History], T]:
         return cast("T", known[name])
 
     return view
+
+
+def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """The items by key, in their order."""
+    found: dict[K, list[T]] = {}
+    for item in items:
+        found.setdefault(key(item), []).append(item)
+    return found
 
 
 @once
@@ -58,8 +67,8 @@ def _by_kind(history: History) -> dict[Kind, list[_Placed]]:
 
 
 def events_of(history: History, *kinds: Kind) -> list[Event]:
-    """The events of these kinds, in the history's order; the list is shared. Most of a history is
-    reports and operations: to look at the few others only makes a check several times faster."""
+    """The events of these kinds, in the history's order; the list is shared. Most events are reports and operations, so
+    looking only at the few others makes a check several times faster."""
     known = _chosen(history)
     found = known.get(kinds)
     if found is None:
@@ -71,19 +80,19 @@ def events_of(history: History, *kinds: Kind) -> list[Event]:
 
 @once
 def _chosen(_history: History) -> dict[tuple[Kind, ...], list[Event]]:
-    """What was asked for so far: some checks ask again for each change of a group."""
+    """The results of `events_of` so far: some checks ask again for each change of a group."""
     return {}
 
 
 def gave_up(history: History) -> str | None:
-    """What the runner waited for in vain before it gave the trial up; None where it played the scenario to its end."""
+    """What the runner waited for when it gave the trial up; None if it played the scenario to its end."""
     missed = events_of(history, Kind.REST_MISSED)
     return str(missed[-1].of("why")) if missed and missed[-1].of("gave_up") is True else None
 
 
 @once
 def closing_phase(history: History) -> Event | None:
-    """Where the trial begins to take its group down: nothing after it is an anomaly."""
+    """The PHASE in which the trial begins to take its group down. Nothing after it is an anomaly."""
     return next((event for event in events_of(history, Kind.PHASE) if event.of("name") == CLOSING), None)
 
 
@@ -109,6 +118,12 @@ def beliefs(history: History) -> Sequence[Interval]:
 def owners(history: History) -> Sequence[Interval]:
     """`intervals.registry_intervals`."""
     return registry_intervals(history.events)
+
+
+@once
+def owners_by_place(history: History) -> Mapping[tuple[str, str, int], Sequence[Interval]]:
+    """`owners` by (group, topic, partition)."""
+    return grouped(owners(history), lambda one: one.place)
 
 
 @once

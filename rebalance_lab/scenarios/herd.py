@@ -3,7 +3,7 @@ everything.
 
 A group of `members` settles. Then come these changes, each at rest: a member joins, the same one leaves,
 another joins and is killed, a broker without partitions comes, and goes. The notifications, rebalances
-and ZooKeeper operations of each change are compared with the formulas (`checks.herd_formulas`). In the
+and ZooKeeper operations of each change are compared with the formulas (`checks.change_costs`). In the
 control nothing changes.
 
 Fetchers take 100 ms to stop: in 0.8.2 a fetch waits that long for data on an idle topic

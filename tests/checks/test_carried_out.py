@@ -48,7 +48,7 @@ def carried_out(*deeds: Deed, outcome: str | None = "ok", counted: bool = False)
     if outcome is not None:
         story.ends(2030, "m2", outcome)
     found = MISSED.judge(ended(story).history())
-    assert found.outcome is Outcome.CLEAN or found.why == f"g_m2 began no rebalance after {IDS}/g_m3 came"
+    assert found.outcome is Outcome.CLEAN or found.why == f"g_m2 did not rebalance after {IDS}/g_m3 came"
     return found.outcome is Outcome.CLEAN
 
 

@@ -11,7 +11,7 @@ from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.history.events import EventId, Kind
 
 CHECK = CHECKS["ceil_rule"]
-CLEAN = "where range deals otherwise, members owned their shares by the rule"
+CLEAN = "where the rule and range differ, members owned what the rule gives them"
 
 #: Of four partitions: by the rule, and by range.
 BY_RULE = {"m1": (0, 1), "m2": (2, 3)}
@@ -43,7 +43,7 @@ def test_shares_by_range() -> None:
     claimed = next(event.id for event in story.events if event.partition == 3)
     assert CHECK.judge(story.history()) == Finding(
         Outcome.VIOLATED,
-        "t/3 is g_m2's by the rule, and g_m3 owns it",
+        "by the rule g_m2 owns t/3, but g_m3 owns it",
         (("runner", 0), claimed, rest),
         {"count": 1, "topics": 1},
     )
@@ -52,7 +52,7 @@ def test_shares_by_range() -> None:
 def test_a_partition_of_nobody() -> None:
     story, rest = dealt({"m1": (0, 1), "m2": (2,)})
     finding = CHECK.judge(story.history())
-    assert finding.why == "t/3 is g_m2's by the rule, and nobody owns it"
+    assert finding.why == "by the rule g_m2 owns t/3, but no member owns it"
     assert finding.witness == (("runner", 0), rest)
 
 
@@ -117,7 +117,7 @@ def test_each_topic_is_dealt_to_those_that_read_it() -> None:
     story.rest(2000)
     finding = CHECK.judge(story.history())
     assert (finding.why, finding.measures) == (
-        "u/2 is g_m5's by the rule, and g_m6 owns it",
+        "by the rule g_m5 owns u/2, but g_m6 owns it",
         {"count": 1, "topics": 3},
     )
 

@@ -42,7 +42,7 @@ def move(story: GroupStory, before: str, after: str) -> None:
 
 
 def test_where_nothing_changes_nothing_moves() -> None:
-    why = "no more partitions moved than had to, and none was interrupted"
+    why = "no more partitions moved than necessary, and no ownership was interrupted"
     assert judge(settled("1122")) == Finding(Outcome.CLEAN, why, (), NONE)
 
 
@@ -60,7 +60,7 @@ def test_what_moves_from_one_that_stays_to_another_and_back_again_is_needless() 
     move(story, "12", "21")
     assert judge(story) == Finding(
         Outcome.VIOLATED,
-        "2 partitions moved where 0 had to, and 0 were taken from their owner and given back, for 0 changes",
+        "0 changes moved 2 partitions (minimum: 0) and interrupted 0 ownerships",
         (("zookeeper", 4), ("zookeeper", 8)),
         {**NONE, "count": 2, "moved": 2},
     )
@@ -91,7 +91,7 @@ def test_what_its_owner_gives_up_and_takes_again_was_interrupted() -> None:
     [claimed] = story.claims(2_500, "m1", 0)
     assert judge(story) == Finding(
         Outcome.VIOLATED,
-        "0 partitions moved where 0 had to, and 1 were taken from their owner and given back, for 0 changes",
+        "0 changes moved 0 partitions (minimum: 0) and interrupted 1 ownerships",
         (released, claimed),
         {**NONE, "count": 1, "interrupted": 1},
     )
@@ -156,7 +156,7 @@ def test_a_group_that_never_rested_is_unknown() -> None:
     story.joins(10, "m1")
     finding = CHECKS["churn"].judge(story.history())
     assert finding.outcome is Outcome.UNKNOWN
-    assert finding.why == "it never came to rest; the group never came to rest, so no change was looked at"
+    assert finding.why == "the group never came to rest; the group never came to rest, so no change was looked at"
 
 
 def test_a_change_that_no_rest_followed_leaves_it_open() -> None:

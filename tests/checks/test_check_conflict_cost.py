@@ -7,7 +7,7 @@ from group_story import GroupStory
 from test_check_herd_cost import READS, WRITES, one_at_rest
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.checks.change_costs import bills
+from rebalance_lab.checks.change_costs import cost_comparisons
 from rebalance_lab.history.events import Kind
 
 HERD, CONFLICT = CHECKS["herd_cost"], CHECKS["conflict_cost"]
@@ -48,16 +48,16 @@ def conflicted(
 
 
 def test_what_a_conflict_adds_is_measured_and_not_expected() -> None:
-    (bill,) = bills(conflicted().history())
-    assert (bill.expected.reads, bill.added_reads, bill.added_writes) == (READS, FAILED, 1)
-    assert (bill.accounted_reads, bill.accounted_writes) == (FAILED, 1)
-    assert bill.added_percent == round(100 * FAILED / READS)
+    (comparison,) = cost_comparisons(conflicted().history())
+    assert (comparison.expected.reads, comparison.added_reads, comparison.added_writes) == (READS, FAILED, 1)
+    assert (comparison.accounted_reads, comparison.accounted_writes) == (FAILED, 1)
+    assert comparison.added_percent == round(100 * FAILED / READS)
 
 
 def test_the_plain_formula_is_refuted_by_a_conflict() -> None:
     why = (
-        "a join in a group of 1, in which 1 attempts met conflicts, "
-        "cost 13 reads and 1 writes above the formulas (43 %); the failed attempts account for 13 and 1"
+        "a join in a group of 1 cost 13 reads and 1 writes more than the formulas say (43 %); "
+        "1 attempts met conflicts and account for 13 reads and 1 writes"
     )
     numbers = {"count": 1, "changes": 1, "conflicted": 1, "retries": 1, "added_reads": 13, "added_writes": 1}
     numbers |= {"accounted_reads": 13, "accounted_writes": 1, "most_percent": 43}
@@ -68,9 +68,7 @@ def test_the_plain_formula_is_refuted_by_a_conflict() -> None:
 def test_a_change_with_conflicts_is_not_held_against_the_formula_without() -> None:
     finding = HERD.judge(conflicted().history())
     assert (finding.outcome, finding.measures["compared"], finding.measures["retries"]) == (Outcome.CLEAN, 0, 1)
-    assert finding.why == (
-        "1 spaced changes cost what the formulas say, but for 1 with conflicts (conflict_cost measures these)"
-    )
+    assert finding.why == ("1 spaced changes cost what the formulas say, except 1 with conflicts (see conflict_cost)")
 
 
 @pytest.mark.parametrize(("reads", "writes"), [(FAILED + 1, 1), (FAILED - 1, 1), (FAILED, 2)])
@@ -83,7 +81,7 @@ def test_nothing_hides_among_the_costs_of_a_conflict(reads: int, writes: int) ->
 @pytest.mark.parametrize(
     ("story", "why"),
     [
-        (conflicted(refused=0), "g_m2 reported 1 conflicts in one attempt; ZooKeeper refused 0 creates"),
+        (conflicted(refused=0), "g_m2 reported 1 conflicts in one attempt, but ZooKeeper refused 0 creates"),
         (conflicted(released_ms=1110), "g_m2 reported a conflict over t/0, which no other member owned"),
         (conflicted(lost=7), "g_m2 reported a conflict over t/7, which it had not decided to claim"),
     ],
@@ -109,16 +107,16 @@ def test_what_witnesses_a_conflict_happens_during_the_attempt(
     refused_ms: float, released_ms: float, witnessed: bool
 ) -> None:
     """2 ms either way, as layers are compared."""
-    (bill,) = bills(conflicted(refused_ms=refused_ms, released_ms=released_ms).history())
-    assert [each.invented is None for each in bill.conflicts] == [witnessed]
+    (comparison,) = cost_comparisons(conflicted(refused_ms=refused_ms, released_ms=released_ms).history())
+    assert [each.contradicted is None for each in comparison.conflicts] == [witnessed]
 
 
 @pytest.mark.parametrize(("again_ms", "witnessed"), [(1162, True), (1162.001, False)])
 def test_an_owner_that_comes_as_the_attempt_fails_witnesses_it(again_ms: float, witnessed: bool) -> None:
     story = conflicted(released_ms=1110)
     story.claims(again_ms, "m1", 0)
-    (bill,) = bills(story.history())
-    assert [each.invented is None for each in bill.conflicts] == [witnessed]
+    (comparison,) = cost_comparisons(story.history())
+    assert [each.contradicted is None for each in comparison.conflicts] == [witnessed]
 
 
 def test_a_refusal_for_another_reason_witnesses_no_conflict() -> None:
@@ -139,7 +137,10 @@ def test_a_conflict_that_names_no_partition_is_a_violation() -> None:
     story.attempts(1660, "m2")
     story.ends(1700, "m2")
     story.rest(3000)
-    assert "named no partition" in HERD.judge(story.history()).why
+    assert (
+        "a join in a group of 1 has a conflict that the registry contradicts: "
+        "g_m2 reported a conflict without a partition" in HERD.judge(story.history()).why
+    )
 
 
 def test_without_conflicts_nothing_is_above() -> None:
@@ -196,16 +197,16 @@ def test_a_conflict_that_cost_nothing_is_clean() -> None:
 def test_what_was_not_recorded_adds_nothing_that_is_known() -> None:
     story = conflicted()
     story.events = [event for event in story.events if event.kind is not Kind.OPERATIONS]
-    (bill,) = bills(story.history())
-    assert bill.silent
-    assert (bill.added_reads, bill.added_writes, bill.added_percent) == (None, None, 0)
+    (comparison,) = cost_comparisons(story.history())
+    assert comparison.incomparable
+    assert (comparison.added_reads, comparison.added_writes, comparison.added_percent) == (None, None, 0)
 
 
 def test_a_conflict_names_the_attempt_that_failed() -> None:
     story = conflicted()
     failed = next(event for event in story.events if event.kind is Kind.ATTEMPT_FAILED)
-    (bill,) = bills(story.history())
-    assert [each.failed.id for each in bill.conflicts] == [failed.id]
+    (comparison,) = cost_comparisons(story.history())
+    assert [each.failed.id for each in comparison.conflicts] == [failed.id]
 
 
 def test_where_no_change_was_announced_it_does_not_apply() -> None:

@@ -24,7 +24,7 @@ def test_one_view_and_one_partition_for_two_is_violated() -> None:
     second = deals(story, "m2", 3_000, 3_010, 3_050, wants=[1], fails="conflict")
     assert judge(story) == Finding(
         Outcome.VIOLATED,
-        "g_m1 and g_m2 dealt from one view, and both want t/1",
+        "g_m1 and g_m2 decided from the same view, and both want t/1",
         (first, second),
         {"count": 1, "views": 1},
     )
@@ -35,7 +35,7 @@ def test_what_none_of_them_wants_is_violated_once_all_have_dealt() -> None:
     first = deals(story, "m1", 2_000, 2_010, 2_050, wants=[0])
     second = deals(story, "m2", 2_020, 2_030, 2_060, wants=[])
     finding = judge(story)
-    assert finding.why == "all 2 members dealt from one view, and none of them wants t/1"
+    assert finding.why == "all 2 members decided from the same view, and none of them wants t/1"
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (first, second))
 
 
@@ -43,7 +43,7 @@ def test_shares_that_fit_together_are_clean() -> None:
     story = settled()
     deals(story, "m1", 2_000, 2_010, 2_050, wants=[0])
     deals(story, "m2", 2_020, 2_030, 2_060, wants=[1])
-    why = "the shares of members that dealt from one view fitted together"
+    why = "members that decided from the same view computed assignments that fit together"
     assert judge(story) == Finding(Outcome.CLEAN, why, (), {"count": 0, "views": 1})
 
 
@@ -51,7 +51,7 @@ def test_one_member_alone_may_leave_something_out() -> None:
     story = settled(members=1)
     deals(story, "m1", 2_000, 2_010, 2_050, members=1, wants=[0])
     finding = judge(story)
-    assert finding.why == "all 1 members dealt from one view, and none of them wants t/1"
+    assert finding.why == "all 1 members decided from the same view, and none of them wants t/1"
 
 
 def test_while_one_has_yet_to_deal_nothing_is_left_out() -> None:
@@ -106,7 +106,7 @@ def test_a_decision_from_an_unknown_list_leaves_it_open() -> None:
     story.ends(2_050, "m2")
     finding = judge(story)
     assert (finding.outcome, finding.measures) == (Outcome.UNKNOWN, {"count": 0, "views": 0})
-    assert finding.why == "of 1 decisions it is not known which list of members they were made from"
+    assert finding.why == "1 decisions do not record which list of members they were made from"
 
 
 def test_a_group_that_never_rested_is_unknown() -> None:
@@ -160,4 +160,4 @@ def test_nothing_is_left_out_of_what_they_read(left: int, outcome: Outcome) -> N
     finding = judge(story)
     assert (finding.outcome, finding.measures) == (outcome, {"count": left, "views": 1})
     if left:
-        assert finding.why == "all 2 members dealt from one view, and none of them wants t/1"
+        assert finding.why == "all 2 members decided from the same view, and none of them wants t/1"

@@ -73,7 +73,7 @@ def test_one_alone_may_be_in_a_group_of_its_own() -> None:
     finding = CHECK.judge(joined("default").history())
     assert (finding.outcome, finding.why) == (
         Outcome.UNKNOWN,
-        "one member alone named no group: others may have another",
+        "only one member named no group: others might be in another",
     )
 
 
@@ -81,7 +81,7 @@ def test_one_that_never_registered_leaves_it_open() -> None:
     story = joined("default", "default")
     story.comes(500, "m3", group="default", group_given=False)
     finding = CHECK.judge(story.history())
-    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "of 3 members that named no group 2 registered")
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "only 2 of 3 members that named no group registered")
 
 
 def test_who_registers_again_after_its_expiry_is_one_member() -> None:
@@ -106,7 +106,7 @@ def test_a_group_that_others_named_may_be_theirs() -> None:
     story.joins(20, "m3")  # which names group g
     finding = CHECK.judge(story.history())
     assert (finding.outcome, finding.measures) == (Outcome.UNKNOWN, numbers())
-    assert finding.why == "they are in group g, which g_m3 named: it may be that member's, not the default one"
+    assert finding.why == "they are in group g, which g_m3 named: it may not be the default group"
 
 
 def test_members_of_one_topic_may_be_in_a_group_named_after_it() -> None:
@@ -146,7 +146,7 @@ def test_members_of_one_host_may_be_in_a_group_named_after_it(hosts: tuple[str |
     story.rest(1000)
     finding = CHECK.judge(story.history())
     assert finding.outcome is (Outcome.CLEAN if known is None else Outcome.UNKNOWN)
-    why = f"no host {known} known of the members that named no group: the group may be named after their host"
+    why = f"no host {known} known for the members that named no group: the group may be named after their host"
     assert (finding.why == why) is (known is not None)
 
 

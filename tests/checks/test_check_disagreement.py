@@ -32,7 +32,7 @@ def test_a_group_that_never_rested_is_unknown() -> None:
     story.elsewhere(200, up_to=10)
     finding = CHECKS["disagreement"].judge(story.history())
     assert finding.outcome is Outcome.UNKNOWN
-    assert finding.why == "it never came to rest; the group never came to rest, so no change was looked at"
+    assert finding.why == "the group never came to rest; the group never came to rest, so no change was looked at"
 
 
 def test_a_fault_that_did_not_bite_leaves_it_open() -> None:
@@ -56,4 +56,4 @@ def test_a_decision_from_an_unknown_list_convicts_nobody_and_leaves_nothing_clea
     story.meets(2_050, "m2", [0])
     finding = judge(story)
     assert (finding.outcome, finding.measures["views_apart"]) == (Outcome.UNKNOWN, 0)
-    assert finding.why == "of 1 decisions it is not known which list of members they were made from"
+    assert finding.why == "1 decisions do not record which list of members they were made from"

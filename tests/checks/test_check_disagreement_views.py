@@ -30,8 +30,8 @@ def test_a_deal_from_the_older_list_that_takes_what_is_another_s_is_violated() -
     story, witness = collision()
     finding = judge(story)
     why = (
-        "g_m1 and g_m2 dealt in one round from lists of 2 and 3 members; what followed: "
-        "g_m1 claimed t/0, which is g_m2's by the newer list"
+        "g_m1 and g_m2 decided in one round from lists of 2 and 3 members; as a result, "
+        "g_m1 claimed t/0, g_m2's partition by the newer list"
     )
     assert (finding.outcome, finding.why) == (Outcome.VIOLATED, why)
     assert finding.witness == tuple(witness)
@@ -50,7 +50,7 @@ def test_a_stale_deal_that_fails_on_a_conflict_is_violated() -> None:
     finding = judge(story)
     assert finding == Finding(
         Outcome.VIOLATED,
-        "g_m1 and g_m2 dealt in one round from lists of 3 and 2 members; what followed: g_m2 found t/0 claimed by g_m1",
+        "g_m1 and g_m2 decided in one round from lists of 3 and 2 members; as a result, g_m2 found t/0 claimed by g_m1",
         (newer, older, claim, failed),
         {**NONE, **APART, "count": 1, "unowned": 1, "conflicts": 1},
     )
@@ -60,7 +60,7 @@ def test_a_conflict_with_a_third_that_has_not_released_yet_is_not_laid_to_the_li
     story, _ = collision(claimed="m3")
     finding = judge(story)
     assert finding.outcome is Outcome.CLEAN
-    assert finding.why == "members dealt at once from different views, and nothing followed"
+    assert finding.why == "members decided at the same time from different views, without harm"
     assert (finding.measures["nothing"], finding.measures["conflicts"]) == (1, 0)
 
 
@@ -88,7 +88,7 @@ def test_two_lists_and_the_same_shares_are_measured_and_clean() -> None:
     finding = judge(story)
     assert finding == Finding(
         Outcome.CLEAN,
-        "members dealt at once from different views, and nothing followed",
+        "members decided at the same time from different views, without harm",
         (),
         {**NONE, **APART, "nothing": 1},
     )
@@ -119,7 +119,7 @@ def test_from_one_list_they_are_clean() -> None:
     deals(story, "m1", 2_000, 2_010, 2_050, wants=[0])
     deals(story, "m2", 2_020, 2_030, 2_060, wants=[1])
     finding = judge(story)
-    why = "members that dealt at once dealt from one view"
+    why = "members that decided at the same time decided from the same view"
     assert finding == Finding(Outcome.CLEAN, why, (), {**NONE, "rounds": 1})
 
 
@@ -174,7 +174,7 @@ def test_the_same_list_and_other_partitions_are_two_views() -> None:
     finding = judge(story)
     assert (
         finding.why
-        == "g_m1 and g_m2 dealt in one round from different partitions; what followed: g_m2 found t/0 claimed by g_m1"
+        == "g_m1 and g_m2 decided in one round from different partitions; as a result, g_m2 found t/0 claimed by g_m1"
     )
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (one, other, claim, failed))
     assert (finding.measures["nothing"], finding.measures["wrong_claims"]) == (0, 0)
@@ -220,7 +220,7 @@ def leaves_out(
 def test_what_nobody_wants_and_nobody_owns_is_told_first() -> None:
     story, decided = leaves_out()
     finding = judge(story)
-    assert finding.why.endswith("what followed: no member wants t/2, and nobody owns it")
+    assert finding.why.endswith("as a result, no member wants t/2, and no member owns it")
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, tuple(decided))
     assert (finding.measures["unowned"], finding.measures["left_out"]) == (1, 1)
 
@@ -250,7 +250,7 @@ def test_of_several_rounds_the_one_that_left_most_out_is_told() -> None:
     three = deals(story, "m3", 4_021, 4_031, 4_060, zxid=12, view="cc", members=3)
     finding = judge(story)
     assert (finding.measures["count"], finding.witness) == (2, (one, two, three))
-    assert finding.why.endswith("what followed: no member wants t/2, and nobody owns it")
+    assert finding.why.endswith("as a result, no member wants t/2, and no member owns it")
 
 
 def test_an_owner_that_comes_within_2_ms_of_the_end_is_in_doubt() -> None:

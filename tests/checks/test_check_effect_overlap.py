@@ -90,8 +90,9 @@ def test_reports_of_less_than_a_period_may_be_late(
     finding = judge("effect_overlap", story)
     assert finding.outcome is outcome
     if outcome is Outcome.UNKNOWN:
-        told_of = "g_m2 reported work on t/0 for less than a work period beside another member's: that may be late"
-        assert (finding.why.split("; ")[-1], finding.measures) == (told_of, NONE)
+        doubt = "g_m2 reported work on t/0 for less than a work period"
+        doubt += " beside another member's work: the reports may be late"
+        assert (finding.why.split("; ")[-1], finding.measures) == (doubt, NONE)
 
 
 def test_the_first_of_two_runs_may_be_the_late_one() -> None:
@@ -119,7 +120,7 @@ def test_a_report_in_a_gap_just_above_two_periods_does_not_overlap() -> None:
     story.worked("m2", 99)
     story.rest(200)
     assert judge("effect_overlap", story) == Finding(
-        Outcome.CLEAN, "no two members worked on one partition at once", (), NONE
+        Outcome.CLEAN, "no two members worked on the same partition at the same time", (), NONE
     )
 
 

@@ -30,7 +30,7 @@ def test_readers_of_other_topics_rebalance_too() -> None:
     assert GLOBAL.applies(story.history())
     assert GLOBAL.judge(ended(story).history()) == Finding(
         Outcome.CLEAN,
-        "members rebalanced for others with whom they share no topic",
+        "members rebalanced for other members with which they share no topic",
         (),
         numbers(reactions=1, longest_us=5_000),  # m2 shares one, and did not
     )
@@ -53,7 +53,7 @@ def test_a_rebalance_for_another_reason_does_not_count() -> None:
     began = story.rebalances(2005, 2010, "m1")
     finding = GLOBAL.judge(ended(story).history())
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (change, began))
-    assert finding.why == "g_m1 began a rebalance for another reason 0.005 s after /consumers/g/ids/g_m2 went"
+    assert finding.why == "g_m1 began a rebalance 0.005 s after /consumers/g/ids/g_m2 went, but for another reason"
 
 
 def test_they_do_not() -> None:
@@ -61,7 +61,7 @@ def test_they_do_not() -> None:
     change = story.goes(2000, "m2")
     finding = GLOBAL.judge(ended(story).history())
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (change,))
-    assert finding.why == "g_m1 began no rebalance after /consumers/g/ids/g_m2 went"
+    assert finding.why == "g_m1 did not rebalance after /consumers/g/ids/g_m2 went"
 
 
 @pytest.mark.parametrize(

@@ -145,14 +145,14 @@ def test_an_operation_of_unknown_cost_leaves_it_open() -> None:
     story.rest(3000)
     finding = CHECK.judge(story.history())
     assert (finding.outcome, finding.measures["compared"]) == (Outcome.UNKNOWN, 0)
-    assert finding.why.endswith("are not compared: what an operation getEphemerals of m1 costs is not known")
+    assert finding.why.endswith("are not compared: m1 sent an operation of unknown cost: getEphemerals")
 
 
 def test_counts_of_an_unknown_operation_leave_it_open() -> None:
     story = join(one_at_rest())
     story.counted(1600, "m1", whoAmI=1)
     story.rest(3000)
-    assert CHECK.judge(story.history()).why.endswith("what an operation whoAmI of m1 costs is not known")
+    assert CHECK.judge(story.history()).why.endswith("m1 sent an operation of unknown cost: whoAmI")
 
 
 @pytest.mark.parametrize(("actor", "outcome"), [("helper", Outcome.UNKNOWN), ("runner", Outcome.CLEAN)])
@@ -163,7 +163,7 @@ def test_a_client_that_is_neither_member_nor_runner_leaves_it_open(actor: str, o
     finding = CHECK.judge(story.history())
     assert finding.outcome is outcome
     if outcome is Outcome.UNKNOWN:
-        assert finding.why.endswith("are not compared: helper, which is not a member, made requests")
+        assert finding.why.endswith("are not compared: helper, which is not a member, sent requests")
 
 
 def test_members_with_a_filter_read_the_topics_too() -> None:
@@ -254,7 +254,7 @@ def test_members_whose_settings_make_other_requests_are_not_compared(lab: list[s
 def test_a_group_of_another_size_than_announced() -> None:
     story = one_at_rest()
     story.joins(20, "m3")
-    unknown(join(story), "the join announced by runner/1 is of a group of 1, and 2 members were registered")
+    unknown(join(story), "the join announced by runner/1 names a group of 1, but 2 members were registered")
 
 
 @pytest.mark.parametrize(("rules", "expected"), [("shipped", 0), ("described", 1)])
@@ -330,7 +330,7 @@ def unknown(story: GroupStory, why: str) -> None:
 def test_two_changes_at_once_are_not_spaced() -> None:
     story = one_at_rest()
     story.joins(1050, "m3")
-    unknown(join(story), "the join announced by runner/1 is not the one change until the next rest")
+    unknown(join(story), "the join announced by runner/1 is not the only change until the next rest")
 
 
 def test_another_change_than_was_announced() -> None:
@@ -338,7 +338,7 @@ def test_another_change_than_was_announced() -> None:
     story.announces(1000, "one joins", change="join", members=1)
     story.broker(1100, 1)
     story.rest(3000)
-    unknown(story, "the join announced by runner/1 is not the one change until the next rest")
+    unknown(story, "the join announced by runner/1 is not the only change until the next rest")
 
 
 def test_a_lost_connection_costs_more() -> None:
@@ -358,7 +358,7 @@ def test_an_attempt_that_breaks_off() -> None:
     story.begins(1050, "m1")
     story.fails(1060, "m1", "error")
     story.ends(1110, "m1")
-    unknown(join(story), "an attempt of g_m1 broke off in the join announced by runner/1")
+    unknown(join(story), "an attempt of g_m1 failed without a conflict in the join announced by runner/1")
 
 
 @pytest.mark.parametrize(("begins", "ends"), [(990, 1010), (2990, 3000), (2990, None)])
@@ -368,7 +368,7 @@ def test_a_rebalance_that_is_half_of_another_change(begins: float, ends: float |
     story.begins(begins, "m1")
     if ends is not None:
         story.ends(ends, "m1")
-    unknown(story, "g_m1 rebalanced across the beginning or the end in the join announced by runner/1")
+    unknown(story, "g_m1 rebalanced across the beginning or end in the join announced by runner/1")
 
 
 def test_a_change_that_did_not_come_to_rest() -> None:

@@ -48,7 +48,7 @@ def test_two_that_hold_what_the_other_waits_for() -> None:
 
 def test_who_gives_back_what_it_won_waits_for_nobody_that_waits_for_it() -> None:
     story, _, _ = hold_and_wait(lasts=False)
-    why = "no members waited for each other"
+    why = "no members waited for each other in a cycle"
     assert CHECK.judge(ended(story).history()) == Finding(Outcome.CLEAN, why, (), {"count": 0, "conflicts": 2})
 
 

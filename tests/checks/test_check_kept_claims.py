@@ -153,7 +153,7 @@ def test_what_a_member_calls_its_failure_plays_no_part(reason: str, outcome: str
 
 
 def test_who_gave_back_is_clean_in_full() -> None:
-    why = "every member gave back what it had claimed before it waited to try again"
+    why = "every member released its claims before it waited to try again"
     assert found(conflict(given_back_ms=450)) == Finding(Outcome.CLEAN, why, (), {"count": 0, "waits": 1})
 
 

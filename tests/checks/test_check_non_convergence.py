@@ -35,7 +35,7 @@ def test_a_change_that_ends_at_rest() -> None:
     for actor in ("m1", "m2", "m3"):
         story.rebalances(2010, 2030, actor)
     assert CHECK.judge(ended(story).history()) == Finding(
-        Outcome.CLEAN, "every change ended at rest, with every member through", (), numbers(rounds_most=1)
+        Outcome.CLEAN, "every change ended at rest, and no member gave up", (), numbers(rounds_most=1)
     )
 
 
@@ -187,7 +187,7 @@ def test_a_member_that_gave_up_stands_at_rest_with_nothing() -> None:
     rest = story.rest(6000)
     assert CHECK.judge(ended(story).history()) == Finding(
         Outcome.VIOLATED,
-        "g_m3 gave up after 4 attempts, and stood at rest with nothing",
+        "g_m3 gave up after 4 attempts, and owned nothing at the next rest",
         (began, gave_up, rest),
         numbers(retries_exhausted=1, rounds_most=1, conflicts=1),
     )
@@ -205,7 +205,7 @@ def test_it_stands_at_rest_unless_it_rebalances_by_then(rest_ms: float, again_ms
     if again_ms is not None:
         story.rebalances(again_ms, 6500, "m3")
     finding = CHECK.judge(ended(story).history())
-    assert (rest in finding.witness, finding.why.endswith("stood at rest with nothing")) == (stood, stood)
+    assert (rest in finding.witness, finding.why.endswith("owned nothing at the next rest")) == (stood, stood)
 
 
 def test_one_that_gave_up_and_was_called_again_gave_up_all_the_same() -> None:

@@ -31,7 +31,7 @@ def test_one_owner_for_each_partition_is_clean() -> None:
     story.rest(1_000)
     assert judge(story) == Finding(
         Outcome.CLEAN,
-        "at every rest each partition had one living owner that subscribes to it",
+        "at every rest each partition had one live owner that subscribes to its topic",
         (),
         {"count": 0, "unowned": 0, "foreign": 0, "rests": 1, "partitions": 2},
     )
@@ -80,7 +80,7 @@ def test_an_owner_that_does_not_subscribe_is_foreign() -> None:
     story.topic(250, "t", 3, Kind.CHANGED)
     rest = story.rest(1_000)
     finding = judge(story)
-    assert finding.why == "t/2 was owned at rest by g_m3, which is no member that subscribes to it"
+    assert finding.why == "g_m3 owned t/2 at rest, but is not a member that subscribes to t"
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (claimed, rest))
     assert finding.measures["foreign"] == 1
 
@@ -88,7 +88,7 @@ def test_an_owner_that_does_not_subscribe_is_foreign() -> None:
 def test_an_owner_of_what_does_not_exist_is_foreign() -> None:
     story = group(("m1", 0), ("m2", 1), ("m2", 7))
     story.rest(1_000)
-    assert judge(story).why == "t/7 was owned at rest by g_m2, which is no member that subscribes to it"
+    assert judge(story).why == "g_m2 owned t/7 at rest, but is not a member that subscribes to t"
 
 
 def test_an_owner_whose_id_has_gone_is_foreign() -> None:

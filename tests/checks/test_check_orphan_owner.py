@@ -32,7 +32,7 @@ def owner(**told: Any) -> tuple[GroupStory, EventId]:
 def test_an_owner_that_is_registered_and_believes_it_is_clean() -> None:
     story, _ = owner()
     story.rest(9_000)
-    why = "every owner znode stood for a registered member that believed to own it"
+    why = "every owner znode named a registered member that believed that it owned the partition"
     assert judge(story) == Finding(Outcome.CLEAN, why, (), NONE)
 
 
@@ -51,7 +51,7 @@ def test_an_owner_whose_id_has_gone_is_orphaned_after_expiry_and_a_rebalance(ove
     if outcome is Outcome.VIOLATED:
         assert finding.witness == (claimed, gone, deleted)
         assert finding.why == (
-            "/consumers/g/owners/t/0 named g_m1 as owner, which was not registered by its session for 5.002 s; "
+            "/consumers/g/owners/t/0 named g_m1, which was not registered in its session, for 5.002 s; "
             "the bound is 5.000 s"
         )
         assert (finding.measures["unregistered"], finding.measures["unbelieved"]) == (1, 0)
@@ -65,7 +65,8 @@ def test_an_owner_that_is_forgotten_is_orphaned_once_the_group_rests() -> None:
     story.releases(1_500, "m1", 0)
     finding = judge(story)
     assert finding.why == (
-        "/consumers/g/owners/t/0 named g_m1 as owner, which did not believe to own it for 1.000 s, also at rest"
+        "/consumers/g/owners/t/0 named g_m1, which did not believe that it owned the partition, for 1.000 s; "
+        "it still did so at rest"
     )
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (claimed, forgot, rest))
     assert finding.measures == {**NONE, "count": 1, "unbelieved": 1, "longest_us": 1_000_000, "total_us": 1_000_000}
@@ -219,7 +220,7 @@ def test_a_registry_without_owners_is_unknown() -> None:
 def test_without_its_settings_there_is_no_bound() -> None:
     story, _ = owner(tick_ms=None)
     story.rest(1_000)
-    assert judge(story) == Finding(Outcome.UNKNOWN, "its parameters lack tick_ms")
+    assert judge(story) == Finding(Outcome.UNKNOWN, "the trial's parameters lack tick_ms")
 
 
 def test_a_clock_that_drifted_leaves_it_open() -> None:

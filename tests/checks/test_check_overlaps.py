@@ -76,7 +76,7 @@ def test_a_hand_over_at_one_instant_is_no_belief_overlap() -> None:
     story.owned(30, "m2")
     story.rest(60)
     assert judge("belief_overlap", story) == Finding(
-        Outcome.CLEAN, "no two members believed at once that they owned one partition", (), NONE
+        Outcome.CLEAN, "no two members believed at the same time that they owned the same partition", (), NONE
     )
 
 
@@ -160,7 +160,7 @@ def test_an_owner_created_over_another_is_violated() -> None:
     story.rest(60)
     assert judge("registry_overlap", story) == Finding(
         Outcome.VIOLATED,
-        "g_m2 became owner of t/0 while g_m1 was: no ZooKeeper does that, so the recorder lost an event",
+        "g_m2 became owner of t/0 while g_m1 owned it: ZooKeeper cannot do that, so the recorder lost an event",
         (("zookeeper", 0), ("zookeeper", 1)),
         {"count": 1, "longest_us": 10_000, "total_us": 10_000},
     )

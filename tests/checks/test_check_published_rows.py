@@ -53,7 +53,7 @@ def test_another_row() -> None:
     rest = story.rest(2000)
     assert CHECK.judge(story.history()) == Finding(
         Outcome.VIOLATED,
-        "at rest after phase member 2 joins members own {t/0} {t/1, t/2}; published: {t/0, t/1} {t/2}",
+        "at rest after phase member 2 joins members owned {t/0} {t/1, t/2}; published: {t/0, t/1} {t/2}",
         (("runner", 1), seen, rest),
         {"count": 1, "rows": 1},
     )
@@ -128,7 +128,7 @@ def test_a_member_that_is_not_published_is_one_too_many() -> None:
     settles(story, 1990, {0: "m1"})
     story.rest(2000)
     assert CHECK.judge(story.history()).why == (
-        "at rest after phase member 2 joins members own {t/0} {}; published: {t/0}"
+        "at rest after phase member 2 joins members owned {t/0} {}; published: {t/0}"
     )
 
 
@@ -147,7 +147,7 @@ def test_an_owner_that_does_not_live_is_a_stranger() -> None:
     story.rest(2000)
     finding = CHECK.judge(story.history())
     assert finding.outcome is Outcome.VIOLATED
-    assert finding.why.endswith("published: {t/0} {}; g_m7 owns a partition too")
+    assert finding.why.endswith("published: {t/0} {}; g_m7 also owned a partition")
 
 
 def test_other_groups_are_of_no_concern() -> None:
@@ -184,7 +184,7 @@ def test_all_strangers_are_told() -> None:
     story = two_members([[["t", 0]], []])
     settles(story, 1990, {0: "m1", 1: "m7", 2: "m8"})
     story.rest(2000)
-    assert CHECK.judge(story.history()).why.endswith("; g_m7, g_m8 owns a partition too")
+    assert CHECK.judge(story.history()).why.endswith("; g_m7, g_m8 also owned a partition")
 
 
 def test_a_member_s_name_may_have_hyphens() -> None:
@@ -242,7 +242,8 @@ def test_who_believes_in_other_partitions_owns_them_on_paper_only() -> None:
     rest = story.rest(2000)
     finding = CHECK.judge(story.history())
     assert finding.why == (
-        "at rest after phase member 2 joins members believe in {t/1, t/2} {t/0}; published: {t/0, t/1} {t/2}"
+        "at rest after phase member 2 joins members believed that they owned {t/1, t/2} {t/0}; "
+        "published: {t/0, t/1} {t/2}"
     )
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("runner", 1), seen, wrong, rest))
 
@@ -256,7 +257,7 @@ def test_nobody_works_on_more_than_its_row(until_ms: int, outcome: Outcome) -> N
     finding = CHECK.judge(story.history())
     assert finding.outcome is outcome
     if outcome is Outcome.VIOLATED:
-        assert "g_m2 works on t/0; published: {t/0, t/1} {t/2}" in finding.why
+        assert "at rest after phase member 2 joins g_m2 worked on t/0; published: {t/0, t/1} {t/2}" in finding.why
 
 
 def test_the_registry_counts_where_the_observer_saw_the_published_row() -> None:
@@ -266,7 +267,9 @@ def test_the_registry_counts_where_the_observer_saw_the_published_row() -> None:
     story.rest(2000)
     finding = CHECK.judge(story.history())
     assert finding.outcome is Outcome.VIOLATED
-    assert "members own {t/0} {t/1, t/2}; published: {t/0, t/1} {t/2}" in finding.why
+    assert (
+        "at rest after phase member 2 joins members owned {t/0} {t/1, t/2}; published: {t/0, t/1} {t/2}" in finding.why
+    )
 
 
 def test_an_observer_that_saw_other_owners_leaves_it_open() -> None:
@@ -277,7 +280,7 @@ def test_an_observer_that_saw_other_owners_leaves_it_open() -> None:
     finding = CHECK.judge(story.history())
     assert finding.outcome is Outcome.UNKNOWN
     assert finding.why == (
-        "after phase member 2 joins the outside observer saw {t/0} {t/1, t/2}, and the registry held {t/0, t/1} {t/2}"
+        "after phase member 2 joins the outside observer saw {t/0} {t/1, t/2}, but the registry held {t/0, t/1} {t/2}"
     )
 
 
@@ -291,4 +294,4 @@ def test_every_published_row_must_be_looked_at() -> None:
     story.rest(3000)
     finding = CHECK.judge(story.history())
     assert (finding.outcome, finding.measures) == (Outcome.UNKNOWN, {"count": 0, "rows": 1})
-    assert finding.why == "nobody observed the owners after phase member 3 joins"
+    assert finding.why == "the owners were not observed after phase member 3 joins"

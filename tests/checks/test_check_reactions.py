@@ -32,7 +32,7 @@ def test_one_does_not() -> None:
     change = third_joins(story, ("m3", 2010), ("m1", 2010))
     assert MISSED.judge(ended(story).history()) == Finding(
         Outcome.VIOLATED,
-        "g_m2 began no rebalance after /consumers/g/ids/g_m3 came",
+        "g_m2 did not rebalance after /consumers/g/ids/g_m3 came",
         (change,),
         numbers(count=1, longest_us=10_000),
     )
@@ -46,7 +46,7 @@ def test_one_says_so_and_makes_no_attempt() -> None:
     finding = MISSED.judge(ended(story).history())
     assert (finding.outcome, finding.why) == (
         Outcome.VIOLATED,
-        "g_m2 began no rebalance after /consumers/g/ids/g_m3 came",
+        "g_m2 did not rebalance after /consumers/g/ids/g_m3 came",
     )
 
 
@@ -56,7 +56,7 @@ def test_one_does_too_late() -> None:
     late = next(event.id for event in story.events if event.at_us == 4_010_000 and event.kind is Kind.REBALANCE_BEGAN)
     finding = MISSED.judge(ended(story).history())
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (change, late))
-    assert finding.why == "g_m2 began a rebalance 2.010 s after /consumers/g/ids/g_m3 came"
+    assert finding.why == "g_m2 began a rebalance only 2.010 s after /consumers/g/ids/g_m3 came"
 
 
 def test_a_rest_is_a_deadline_too() -> None:
@@ -79,7 +79,7 @@ def test_a_leave_is_a_change_and_not_for_who_leaves() -> None:
     story.closed(2000, "m1")
     finding = MISSED.judge(ended(story).history())
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (change,))
-    assert finding.why == "g_m2 began no rebalance after /consumers/g/ids/g_m1 went"
+    assert finding.why == "g_m2 did not rebalance after /consumers/g/ids/g_m1 went"
 
 
 def test_other_groups_do_not_count() -> None:
@@ -203,7 +203,7 @@ def test_who_registers_after_the_change_or_is_gone_before_it_need_not() -> None:
     story.reacts(2010, 2020, "m1")
     finding = MISSED.judge(ended(story).history())
     assert finding.measures["reactions"] == 4  # m1 three times, m4 once
-    assert finding.why == "g_m4 began no rebalance after /consumers/g/ids/g_m3 came"
+    assert finding.why == "g_m4 did not rebalance after /consumers/g/ids/g_m3 came"
 
 
 def test_two_that_go_with_one_session_need_not_react_to_each_other() -> None:
@@ -239,7 +239,7 @@ def test_a_group_that_never_rested_and_one_whose_members_were_all_disturbed_say_
     story.paused(1990, 9000, "m2")
     finding = MISSED.judge(ended(story).history())
     assert (finding.outcome, finding.measures["reactions"]) == (Outcome.UNKNOWN, 0)
-    assert finding.why == "of no change it can be told whether a member noticed it"
+    assert finding.why == "the history does not show for any change whether a member noticed it"
 
 
 @pytest.mark.parametrize(("closing_ms", "known"), [(3999.999, False), (4000, True)])
@@ -249,7 +249,7 @@ def test_a_history_that_ends_before_the_deadline_says_nothing(closing_ms: float,
     story.phase(closing_ms, "closing")
     finding = MISSED.judge(story.history())
     assert (finding.outcome is Outcome.VIOLATED) is known
-    assert (finding.why == "of no change it can be told whether a member noticed it") is not known
+    assert (finding.why == "the history does not show for any change whether a member noticed it") is not known
 
 
 @pytest.mark.parametrize(("left_ms", "outcome"), [(4000, Outcome.CLEAN), (4000.001, Outcome.VIOLATED)])
@@ -269,7 +269,7 @@ def test_who_leaves_later_had_to_react() -> None:
     story.closed(5000, "m2")
     story.reacts(5010, 5020, "m3")
     finding = MISSED.judge(ended(story).history())
-    assert finding.why == "g_m2 began no rebalance after /consumers/g/ids/g_m3 came"
+    assert finding.why == "g_m2 did not rebalance after /consumers/g/ids/g_m3 came"
 
 
 def test_an_owner_znode_is_no_registration() -> None:
@@ -287,7 +287,7 @@ def test_without_settings_there_is_no_bound() -> None:
     story = two_at_rest(rebalance_backoff_ms=None)
     third_joins(story)
     finding = MISSED.judge(ended(story).history())
-    assert finding == Finding(Outcome.UNKNOWN, "its parameters lack rebalance_backoff_ms", (), {})
+    assert finding == Finding(Outcome.UNKNOWN, "the trial's parameters lack rebalance_backoff_ms", (), {})
 
 
 def test_the_bound_is_a_whole_rebalance_and_an_attempt_s_time() -> None:
@@ -329,7 +329,7 @@ def test_as_shipped_a_broker_is_not_noticed(kind: Kind, did: str) -> None:
     change = story.broker(2000, 1, kind)
     finding = BROKERS.judge(ended(story).history())
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (change,))
-    assert finding.why == f"g_m1 began no rebalance after /brokers/ids/1 {did}"
+    assert finding.why == f"g_m1 did not rebalance after /brokers/ids/1 {did}"
     assert finding.measures == numbers(count=2)
 
 

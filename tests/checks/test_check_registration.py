@@ -33,7 +33,7 @@ def _crash(*, seen_after: tuple[str, ...] = ("m2",)) -> Story:
 def test_a_crash_that_takes_all_with_its_session_is_clean() -> None:
     assert judge(_crash()) == Finding(
         Outcome.CLEAN,
-        "each registration and its ownership lived as long as their session, 2.000 s after the kill at most",
+        "each registration and its ownership lived as long as their session, and ended at most 2.000 s after the kill",
         (),
         {
             "count": 0,
@@ -67,7 +67,7 @@ def test_a_persistent_registration_is_violated() -> None:
     story.rest(200)
     assert judge(story) == Finding(
         Outcome.VIOLATED,
-        "/consumers/g/ids/g_m1 was created, but not as ephemeral",
+        "/consumers/g/ids/g_m1 was created as a persistent znode",
         (("zookeeper", 0),),
         {"count": 1, "registrations": 1, "unregistered": 0, "sessions_closed": 0, **NONE_SEEN},
     )
@@ -105,7 +105,7 @@ def test_an_id_by_any_of_its_member_s_sessions_is_clean() -> None:
 def test_a_member_whose_connections_were_not_recorded_is_not_blamed() -> None:
     finding = judge(_connected())
     assert finding.outcome is Outcome.UNKNOWN
-    assert finding.why == "g_m1 is registered by session 0x1, and no process recorded this"
+    assert finding.why == "g_m1 is registered by session 0x1, which no process recorded"
 
 
 # -- 2. gone with its session -------------------------------------------------------------------
@@ -200,7 +200,7 @@ def test_a_killed_member_s_znode_that_is_there_at_rest_is_violated() -> None:
     story.observed(4_000, "m1", "m2")
     rest = story.rest(5_000)
     finding = judge(story)
-    assert finding.why == "/consumers/g/ids/g_m1 was there at rest, 4.000 s after its member was killed"
+    assert finding.why == "/consumers/g/ids/g_m1 existed at rest, 4.000 s after its member was killed"
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 0), kill, rest))
     assert finding.measures["count"] == 2  # the id and the owner
 
@@ -227,8 +227,8 @@ def test_a_kill_that_no_rest_followed_is_unknown() -> None:
     finding = judge(story)
     assert finding.outcome is Outcome.UNKNOWN
     assert finding.why == (
-        "no rest followed the kill of g_m1; nobody observed the ids after g_m1 was gone;"
-        " nobody observed what g_m1 owned after it was gone"
+        "no rest followed the kill of g_m1; the ids were not observed after g_m1 was gone;"
+        " the owner znodes of g_m1 were not observed after it was gone"
     )
 
 
@@ -245,7 +245,7 @@ def test_a_member_killed_before_it_registered_proves_nothing() -> None:
 
 def test_an_observer_that_still_sees_a_dead_member_is_violated() -> None:
     finding = judge(_crash(seen_after=("m1", "m2")))
-    assert finding.why == "the outside observer saw /consumers/g/ids/g_m1, which was gone"
+    assert finding.why == "the outside observer saw /consumers/g/ids/g_m1, which had gone"
     assert (finding.outcome, finding.witness) == (
         Outcome.VIOLATED,
         (("zookeeper", 0), ("zookeeper", 4), ("runner", 5)),
@@ -254,7 +254,7 @@ def test_an_observer_that_still_sees_a_dead_member_is_violated() -> None:
 
 def test_an_observer_that_misses_a_live_member_is_violated() -> None:
     finding = judge(_crash(seen_after=()))
-    assert finding.why == "the outside observer did not see /consumers/g/ids/g_m2, which was there"
+    assert finding.why == "the outside observer did not see /consumers/g/ids/g_m2, which existed"
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 1), ("runner", 5)))
 
 
@@ -265,7 +265,7 @@ def test_an_observer_that_sees_a_member_before_it_registered_is_violated() -> No
     story.created_id(100, "m1", "0x1")
     story.rest(200)
     finding = judge(story)
-    assert finding.why == "the outside observer saw /consumers/g/ids/g_m1, which the registry never held by then"
+    assert finding.why == "the outside observer saw /consumers/g/ids/g_m1, which the registry had never held"
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("runner", 0),))
 
 
@@ -320,8 +320,9 @@ def test_a_crash_that_nobody_observed_is_unknown() -> None:
     finding = judge(story)
     assert finding.outcome is Outcome.UNKNOWN
     assert finding.why == (
-        "nobody observed g_m1 before its kill; nobody observed the ids after g_m1 was gone;"
-        " nobody observed what g_m1 owned before its kill; nobody observed what g_m1 owned after it was gone"
+        "the id of g_m1 was not observed before its kill; the ids were not observed after g_m1 was gone;"
+        " the owner znodes of g_m1 were not observed before its kill;"
+        " the owner znodes of g_m1 were not observed after it was gone"
     )
 
 
@@ -347,16 +348,22 @@ def test_the_observer_must_have_looked_between_registration_and_kill() -> None:
     assert judge(_seen_crash((500, 5_000), (500, 5_000))).outcome is Outcome.CLEAN
     for late_or_early in ((), (50,), (2_000,)):
         finding = judge(_seen_crash((*late_or_early, 5_000), (500, 5_000)))
-        assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "nobody observed g_m1 before its kill")
+        assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "the id of g_m1 was not observed before its kill")
         finding = judge(_seen_crash((500, 5_000), (*late_or_early, 5_000)))
-        assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "nobody observed what g_m1 owned before its kill")
+        assert (finding.outcome, finding.why) == (
+            Outcome.UNKNOWN,
+            "the owner znodes of g_m1 were not observed before its kill",
+        )
 
 
 def test_the_observer_must_have_looked_after_all_was_gone() -> None:
     finding = judge(_seen_crash((500, 2_000), (500, 5_000)))
-    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "nobody observed the ids after g_m1 was gone")
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "the ids were not observed after g_m1 was gone")
     finding = judge(_seen_crash((500, 5_000), (500, 2_000)))
-    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "nobody observed what g_m1 owned after it was gone")
+    assert (finding.outcome, finding.why) == (
+        Outcome.UNKNOWN,
+        "the owner znodes of g_m1 were not observed after it was gone",
+    )
 
 
 def test_what_the_observer_saw_elsewhere_says_nothing_of_ids() -> None:

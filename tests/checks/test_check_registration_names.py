@@ -34,7 +34,7 @@ def test_a_second_member_of_the_same_id_lives_unregistered() -> None:
     rest = story.rest(3_000)
     assert judge(story) == Finding(
         Outcome.VIOLATED,
-        "g_m1 (m2, session 0x2) lived at rest, and was not registered: its id is held by session 0x1",
+        "g_m1 (m2, session 0x2) was alive at rest, but not registered: session 0x1 holds its id",
         (("m2", 0), ("zookeeper", 0), rest),
         {
             "count": 1,
@@ -89,7 +89,7 @@ def test_a_member_that_never_registered_is_violated_though_nothing_stands_in_its
     _connected(story, 0, "m1", "0x1")
     rest = story.rest(3_000)
     finding = judge(story)
-    assert finding.why == "g_m1 (m1, session 0x1) lived at rest, and was not registered"
+    assert finding.why == "g_m1 (m1, session 0x1) was alive at rest, but not registered"
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("m1", 0), rest))
 
 
@@ -103,7 +103,7 @@ def test_a_registration_of_the_session_before_counts_for_nothing() -> None:
     story.add(210, "m1", Kind.CONNECTED, session="0x2")
     story.rest(3_000)
     finding = judge(story)
-    assert finding.why == "g_m1 (m1, session 0x2) lived at rest, and was not registered"
+    assert finding.why == "g_m1 (m1, session 0x2) was alive at rest, but not registered"
 
 
 def test_who_is_not_connected_or_has_left_need_not_be_registered() -> None:

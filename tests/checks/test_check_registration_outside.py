@@ -44,7 +44,7 @@ def test_an_owner_that_the_observer_misses_is_violated() -> None:
     seen = story.observed_owners(300, {}, {}, zxid=2)
     story.rest(400)
     finding = judge(story)
-    assert finding.why == f"the outside observer did not see {PATH}, which was there"
+    assert finding.why == f"the outside observer did not see {PATH}, which existed"
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 1), seen))
 
 
@@ -54,7 +54,7 @@ def test_an_owner_that_the_observer_sees_after_the_log_has_it_gone_is_violated()
     seen = story.observed_owners(400, {0: "m1"}, {0: "0x1"}, zxid=3)
     story.rest(500)
     finding = judge(story)
-    assert finding.why == f"the outside observer saw {PATH}, which was gone"
+    assert finding.why == f"the outside observer saw {PATH}, which had gone"
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 1), gone, seen))
 
 
@@ -63,7 +63,7 @@ def test_an_owner_of_the_trial_s_that_the_registry_never_held_is_violated() -> N
     seen = story.observed_owners(300, {0: "m1", 1: "m1"}, {0: "0x1", 1: "0x1"}, zxid=2)
     story.rest(400)
     finding = judge(story)
-    assert finding.why == "the outside observer saw /consumers/g/owners/t/1, which the registry never held by then"
+    assert finding.why == "the outside observer saw /consumers/g/owners/t/1, which the registry had never held"
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (seen,))
 
 
@@ -83,7 +83,7 @@ def test_an_owner_of_another_session_or_with_other_data_is_violated(actor: str, 
     finding = judge(story)
     assert finding.why == (
         f"the outside observer saw {PATH} of session {session} with data 'g_{actor}-0';"
-        " in the registry it is of session 0x1 with data 'g_m1-0'"
+        " in the registry it has session 0x1 and data 'g_m1-0'"
     )
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 1), seen))
 
@@ -126,7 +126,7 @@ def test_an_owner_that_was_there_throughout_and_could_not_be_read_is_violated() 
     detail = {"path": "/consumers/g/owners/t", "children": ["0"], "owners": {}, "sessions": {}, "owners_zxid": 2}
     story.add(320, "runner", Kind.OBSERVED, topic="t", zxid=2, detail=detail)
     story.rest(400)
-    assert judge(story).why == f"the outside observer could not read {PATH}, which was there"
+    assert judge(story).why == f"the outside observer could not read {PATH}, which existed"
 
 
 @pytest.mark.parametrize(("zxid", "outcome"), [(2, Outcome.VIOLATED), (3, Outcome.CLEAN)])
@@ -144,7 +144,7 @@ def test_an_observation_without_children_saw_none() -> None:
     story = owning()
     story.add(320, "runner", Kind.OBSERVED, topic="t", zxid=2, detail={"path": "/consumers/g/owners/t"})
     story.rest(400)
-    assert judge(story).why == f"the outside observer did not see {PATH}, which was there"
+    assert judge(story).why == f"the outside observer did not see {PATH}, which existed"
 
 
 # -- sampled ends ------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ def test_a_sampled_end_that_nobody_observed_is_unknown(sampled: bool | None) -> 
     finding = judge(story)
     assert (finding.outcome, finding.measures["sampled"]) == (Outcome.UNKNOWN, 2)
     assert finding.why == (
-        "sampled: the log does not list what went with session 0x1, and nobody observed afterwards that"
+        "sampled: the log does not list what went with session 0x1, and no later observation shows that"
         f" {ID} and 1 more had gone"
     )
 
@@ -189,7 +189,7 @@ def test_a_sampled_end_that_the_outside_saw_is_clean_and_says_so() -> None:
     assert finding.outcome is Outcome.CLEAN
     assert finding.why == (
         "each registration and its ownership lived as long as their session; "
-        "2 ends are sampled: seen from outside afterwards, not listed in the log"
+        "2 ends are sampled: not listed in the log, but confirmed by the outside observer"
     )
 
 
@@ -200,7 +200,7 @@ def test_each_znode_of_a_sampled_end_must_have_been_seen_to_be_gone() -> None:
     finding = judge(story)
     assert (finding.outcome, finding.why) == (
         Outcome.UNKNOWN,
-        "sampled: the log does not list what went with session 0x1, and nobody observed afterwards that"
+        "sampled: the log does not list what went with session 0x1, and no later observation shows that"
         f" {PATH} had gone",
     )
     story = _ended(sampled=True)
@@ -283,7 +283,7 @@ def test_an_owner_whose_data_could_not_be_read_has_none() -> None:
     story.rest(400)
     assert judge(story).why == (
         f"the outside observer saw {PATH} of session 0x1 with data '';"
-        " in the registry it is of session 0x1 with data 'g_m1-0'"
+        " in the registry it has session 0x1 and data 'g_m1-0'"
     )
 
 
@@ -302,7 +302,7 @@ def test_a_persistent_owner_is_of_no_session() -> None:
     story.observed_owners(300, {0: "m1"}, {0: "0x0"}, zxid=2)
     story.rest(400)
     finding = judge(story)
-    assert (finding.why, finding.measures["count"]) == (f"{PATH} was created, but not as ephemeral", 1)
+    assert (finding.why, finding.measures["count"]) == (f"{PATH} was created as a persistent znode", 1)
 
 
 # -- which of several is reported ----------------------------------------------------------------------

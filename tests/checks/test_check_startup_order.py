@@ -41,7 +41,7 @@ def judge(steps: list[tuple[str, str]], *, pattern: str = "static") -> Finding:
 
 
 def test_the_order_told() -> None:
-    why = "every member started in the order told"
+    why = "every member started in the stated order"
     assert judge(TOLD) == Finding(Outcome.CLEAN, why, (), {"count": 0, "members": 1})
     assert judge([ID, IDS, BROKERS, TOPICS, REBALANCE], pattern="white_list").outcome is Outcome.CLEAN
 
@@ -60,7 +60,7 @@ def test_two_steps_in_the_wrong_order() -> None:
     story, found = story_of([IDS, ID, BROKERS, REBALANCE])
     assert CHECK.judge(story.history()) == Finding(
         Outcome.VIOLATED,
-        "g_m1 did watch the ids before it did register",
+        "g_m1 started in the wrong order: watch the ids, then register",
         (found[IDS[1]], found[ID[1]]),
         {"count": 1, "members": 1},
     )
@@ -158,7 +158,7 @@ def test_a_fault_may_make_it_late() -> None:
 def test_without_its_parameters_nobody_knows_what_is_late() -> None:
     story = started(tick_ms=None)
     story.rebalances(500, 600, "m1", by="create")
-    assert outcome(story) == (Outcome.UNKNOWN, "its parameters lack tick_ms")
+    assert outcome(story) == (Outcome.UNKNOWN, "the trial's parameters lack tick_ms")
 
 
 @pytest.mark.parametrize("world", ["simulated", "processes"])
@@ -252,7 +252,7 @@ def test_a_create_that_was_refused_registers_nobody() -> None:
         story.asks(ms, "m1", op, path, watch=op != "create")
     story.rebalances(10, 15, "m1", by="create")
     story.rest(1000)
-    assert CHECK.judge(story.history()).why == "g_m1 did watch the ids before it did register"
+    assert CHECK.judge(story.history()).why == "g_m1 started in the wrong order: watch the ids, then register"
 
 
 def test_a_recorder_that_does_not_tell_of_watches_tells_no_order() -> None:
@@ -277,7 +277,9 @@ def test_operations_that_are_only_counted_tell_no_order() -> None:
 
 def test_the_registration_is_the_last_before_the_rebalance() -> None:
     """What it created before, it has deleted again."""
-    assert judge([ID, IDS, BROKERS, ID, REBALANCE]).why == "g_m1 did watch the ids before it did register"
+    assert (
+        judge([ID, IDS, BROKERS, ID, REBALANCE]).why == "g_m1 started in the wrong order: watch the ids, then register"
+    )
     assert judge([ID, ID, IDS, BROKERS, REBALANCE, ID]).outcome is Outcome.CLEAN
 
 

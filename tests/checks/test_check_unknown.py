@@ -32,7 +32,7 @@ def test_a_quiet_history_has_no_cause_to_doubt_it() -> None:
 
 
 def test_no_rest_is_a_cause() -> None:
-    assert unknown_causes(Story().history()) == ["it never came to rest"]
+    assert unknown_causes(Story().history()) == ["the group never came to rest"]
 
 
 def test_a_missed_rest_is_a_cause_though_another_was_reached() -> None:
@@ -44,13 +44,13 @@ def test_a_missed_rest_is_a_cause_though_another_was_reached() -> None:
 
 def test_a_check_s_own_cause_is_told_after_the_others() -> None:
     finding = unknown(Story().history(), "it shows nothing")
-    assert finding == Finding(Outcome.UNKNOWN, "it never came to rest; it shows nothing")
+    assert finding == Finding(Outcome.UNKNOWN, "the group never came to rest; it shows nothing")
 
 
 def test_two_boot_ids_are_a_cause() -> None:
     story = Story(boot_ids=("a", "b", "a"))
     story.rest(10)
-    assert unknown_causes(story.history()) == ["its processes ran under 2 boot ids: their clocks do not compare"]
+    assert unknown_causes(story.history()) == ["its processes ran under 2 boot ids: their clocks are not comparable"]
 
 
 def test_a_hole_in_an_actor_s_events_is_a_cause() -> None:
@@ -78,7 +78,7 @@ def test_an_event_told_twice_is_a_cause() -> None:
     story.disowned(2, "m1")
     story.rest(10)
     story.events.append(story.events[0])
-    assert unknown_causes(story.history()) == ["m1's event 0 is there more than once"]
+    assert unknown_causes(story.history()) == ["m1's event 0 was recorded more than once"]
 
 
 def test_events_may_stand_in_another_order_than_they_were_counted() -> None:
@@ -93,13 +93,13 @@ def test_events_may_stand_in_another_order_than_they_were_counted() -> None:
 def test_a_trial_that_never_ended_is_a_cause() -> None:
     story = Story(ended=False)
     story.rest(10)
-    assert unknown_causes(story.history()) == ["the runner never said that the trial ended"]
+    assert unknown_causes(story.history()) == ["the runner did not record the end of the trial"]
 
 
 def test_a_trial_without_its_fault_is_a_cause_unless_it_is_a_control() -> None:
     story = Story(control=False)
     story.rest(10)
-    assert unknown_causes(story.history()) == ["it is no control, and no fault ever began"]
+    assert unknown_causes(story.history()) == ["it is not a control, but no fault began"]
     story.paused(5, 8, "m1")
     assert unknown_causes(story.history()) == []
 
@@ -112,7 +112,7 @@ def test_a_control_in_which_harm_was_done_is_a_cause(harm: str) -> None:
         story.bit(4, deed, "m1", story.fault(4, deed, "m1"))
     assert unknown_causes(story.history()) == []
     story.bit(5, harm, "m1", story.fault(5, harm, "m1"))
-    assert unknown_causes(story.history()) == [f"it is a control, and a fault began: {harm}"]
+    assert unknown_causes(story.history()) == [f"it is a control, but a fault began: {harm}"]
 
 
 def test_what_somebody_saw_of_the_registry_must_be_there() -> None:
@@ -150,7 +150,7 @@ def test_a_fault_without_proof_is_a_cause() -> None:
     began = story.fault(5, "pause", "m1")
     story.ended(8, "pause", "m1", began)
     story.rest(10)
-    assert unknown_causes(story.history()) == ["pause of m1 (runner/0) has no proof that it bit"]
+    assert unknown_causes(story.history()) == ["pause of m1 (runner/0) has no proof that it took effect"]
 
 
 def test_one_fault_s_proof_is_not_another_s() -> None:
@@ -159,7 +159,7 @@ def test_one_fault_s_proof_is_not_another_s() -> None:
     began = story.fault(5, "pause", "m1")
     story.ended(8, "pause", "m1", began)
     story.rest(10)
-    assert unknown_causes(story.history()) == ["pause of m1 (runner/3) has no proof that it bit"]
+    assert unknown_causes(story.history()) == ["pause of m1 (runner/3) has no proof that it took effect"]
 
 
 def _long_pause(closed_ms: float | None, session: str = "0x1", **told: Any) -> Story:
@@ -197,7 +197,7 @@ def test_a_pause_that_never_ended_may_be_outlasted_at_any_time() -> None:
     assert fault.ended is None
 
 
-DRIFTED = "its wall clock drifted by {} us: registry times cannot be mapped to the others"
+DRIFTED = "the wall clock drifted by {} us: registry times are not comparable with other times"
 
 
 @pytest.mark.parametrize("drift_us", [2_001, -2_001])
@@ -262,8 +262,8 @@ def test_every_cause_is_named() -> None:
     finding = CHECKS["belief_overlap"].judge(story.history())
     assert finding.outcome is Outcome.UNKNOWN
     assert finding.why == (
-        "its processes ran under 2 boot ids: their clocks do not compare; it never came to rest; "
-        "kill of m1 (runner/0) has no proof that it bit"
+        "its processes ran under 2 boot ids: their clocks are not comparable; the group never came to rest; "
+        "kill of m1 (runner/0) has no proof that it took effect"
     )
     assert finding.witness == ()
 
@@ -294,7 +294,7 @@ def test_who_goes_on_after_its_kill_was_not_killed() -> None:
     story.killed(10, "m1")
     story.worked("m1", 13)
     story.rest(100)
-    assert unknown_causes(story.history()) == ["kill of m1 (runner/0) stopped nothing: m1 recorded event 0 meanwhile"]
+    assert unknown_causes(story.history()) == ["kill of m1 (runner/0) stopped nothing: m1 recorded event 0 during it"]
 
 
 @pytest.mark.parametrize(

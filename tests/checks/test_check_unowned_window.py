@@ -85,7 +85,7 @@ def test_short_windows_are_clean_and_measured() -> None:
     story.rest(6_000)
     assert judge(story) == Finding(
         Outcome.CLEAN,
-        "no partition was without owner for longer than the bound",
+        "no partition was without an owner for longer than the bound",
         (),
         _numbers(0, 500_000, 999_000, 520_000, 1_040_000),
     )
@@ -99,7 +99,7 @@ def test_a_partition_that_nobody_ever_claimed_is_violated_until_closing() -> Non
     story.rest(9_100)
     assert judge(story) == Finding(
         Outcome.VIOLATED,
-        "t/1 had no owner in the registry for 9.000 s while a member was alive; the group rested",
+        "t/1 had no owner in the registry for 9.000 s while a member was alive; the group was at rest in it",
         (("m1", 1), closing),
         _numbers(2, 9_000_000, 9_000_000, 9_000_000, 9_000_000),
     )
@@ -115,7 +115,7 @@ def test_a_partition_that_nobody_believes_to_own_is_violated_though_the_registry
     story.rest(9_000)
     assert judge(story) == Finding(
         Outcome.VIOLATED,
-        "t/0 had nobody who believed to own it for 5.003 s while a member was alive; the bound is 5.000 s",
+        "no member believed that it owned t/0 for 5.003 s while a member was alive; the bound is 5.000 s",
         (("m1", 1), ("m1", 3), ("m1", 4)),
         _numbers(1, 0, 0, 5_003_000, 5_003_000),
     )
@@ -131,7 +131,7 @@ def test_with_a_drifted_clock_the_registry_s_windows_are_unknown() -> None:
     story.rest(6_000)
     assert judge(story) == Finding(
         Outcome.UNKNOWN,
-        "its wall clock drifted by -2001 us: registry times cannot be mapped to the others",
+        "the wall clock drifted by -2001 us: registry times are not comparable with other times",
         (),
         _numbers(0, 3_000_000, 3_000_000, 0, 0),
     )
@@ -144,7 +144,7 @@ def test_with_a_drifted_clock_windows_of_belief_are_what_they_are() -> None:
     story.rest(9_100)
     finding = judge(story)
     assert finding.outcome is Outcome.VIOLATED
-    assert finding.why.startswith("t/0 had nobody who believed to own it for 9.000 s")
+    assert finding.why.startswith("no member believed that it owned t/0 for 9.000 s")
     assert finding.measures == _numbers(1, 9_000_000, 9_000_000, 9_000_000, 9_000_000)
 
 
@@ -292,7 +292,7 @@ def test_a_history_in_which_no_rebalance_succeeded_is_unknown() -> None:
     story.rebalanced(4_000, "m1", "failed")
     story.rest(9_000)
     assert judge(story) == Finding(
-        Outcome.UNKNOWN, "no rebalance ever succeeded, so no window was looked at", (), _numbers(0, 0, 0, 0, 0)
+        Outcome.UNKNOWN, "no rebalance ever succeeded, so no partition was due", (), _numbers(0, 0, 0, 0, 0)
     )
 
 
@@ -311,13 +311,13 @@ def test_a_group_that_lived_no_longer_than_the_bound_shows_something_only_at_res
     finding = judge(story)
     assert finding.outcome is outcome
     if outcome is Outcome.UNKNOWN:
-        assert finding.why == "the group was alive for 2.002 s only; the bound is 2.000 s"
+        assert finding.why == "the group was alive for only 2.002 s; the bound is 2.000 s"
 
 
 def test_a_trial_that_does_not_tell_its_settings_is_unknown() -> None:
     story = _alive(topic=None, tick_ms=None)
     story.rest(9_000)
-    assert judge(story) == Finding(Outcome.UNKNOWN, "its parameters lack topic, tick_ms", (), {})
+    assert judge(story) == Finding(Outcome.UNKNOWN, "the trial's parameters lack topic, tick_ms", (), {})
 
 
 def test_a_rest_of_the_moment_in_which_life_begins_or_ends_is_of_that_life() -> None:
@@ -384,7 +384,9 @@ def test_a_partition_without_owner_at_rest_is_violated_however_short() -> None:
     story.phase(1_600, "closing")
     finding = judge(story)
     assert finding.outcome is Outcome.VIOLATED
-    assert finding.why == "t/0 had no owner in the registry for 0.600 s while a member was alive; the group rested"
+    assert finding.why == (
+        "t/0 had no owner in the registry for 0.600 s while a member was alive; the group was at rest in it"
+    )
 
 
 def test_a_window_as_young_as_the_rest_may_belong_to_what_follows() -> None:

@@ -20,7 +20,8 @@ def test_a_zombie_that_works_on_beside_its_successor_is_violated() -> None:
     finding = judge(story)
     assert finding == Finding(
         Outcome.VIOLATED,
-        "g_m1 outlived its session 0x1 (pause), and worked on beside g_m2: for 0.500 s, believing for 2.500 s",
+        "g_m1 outlived its session 0x1 (pause), and went on working beside g_m2 for 0.500 s; "
+        "beliefs overlapped for 2.500 s",
         (began, closed, successor, zombie),
         {**NONE, "count": 1, "zombies": 1, "longest_us": 500_000}
         | {"total_effect_us": 500_000, "longest_belief_us": 2_500_000, "total_belief_us": 2_500_000},
@@ -63,7 +64,7 @@ def test_a_zombie_without_a_successor_harms_nobody() -> None:
     story = two()
     paused(story)
     works(story, "m1", 5_000, 5_100)
-    why = "no member that outlived its session worked on beside a successor"
+    why = "no member that outlived its session went on working beside a successor"
     assert judge(story) == Finding(Outcome.CLEAN, why, (), {**NONE, "zombies": 1})
 
 
@@ -108,7 +109,9 @@ def test_without_a_fault_the_session_s_end_is_witness_enough() -> None:
     zombie = zombie_of(story)
     finding = judge(story)
     assert finding.witness == (closed, ("m2", 2), zombie)
-    assert finding.why.startswith("g_m1 outlived its session 0x1, and worked on beside g_m2: ")
+    assert finding.why.startswith(
+        "g_m1 outlived its session 0x1, and went on working beside g_m2 for 0.800 s; beliefs overlapped for under 1 µs"
+    )
 
 
 def test_a_fault_about_something_else_is_named_where_none_is_about_the_member() -> None:
@@ -323,7 +326,10 @@ def test_a_zombie_that_worked_first_is_told_with_the_other() -> None:
     story.session_closed(3_000, "0x1")
     works(story, "m1", 2_900, 4_000)
     works(story, "m2", 3_500, 5_000)
-    assert ", and worked on beside g_m2: " in judge(story).why
+    assert (
+        "g_m1 outlived its session 0x1, and went on working beside g_m2 for 0.500 s; beliefs overlapped for under 1 µs"
+        in judge(story).why
+    )
 
 
 def test_one_instant_of_work_beside_each_other_is_enough() -> None:

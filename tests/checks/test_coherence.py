@@ -28,7 +28,7 @@ def contradiction(story: GroupStory) -> str | None:
 
 
 @pytest.mark.parametrize(("ms", "why"), [
-    (1_998, None), (1_997.999, "the runner reports a rest (runner/0), and something changed 0.998 s before"),
+    (1_998, None), (1_997.999, "the runner reports a rest (runner/0), but the last change was 0.998 s before"),
 ])  # fmt: skip
 def test_a_rest_follows_a_quiet_time(ms: float, why: str | None) -> None:
     story = rested()
@@ -40,7 +40,7 @@ def test_a_rest_in_a_rebalance_is_none() -> None:
     story = rested()
     story.begins(1_500, "m1")
     story.rest(4_000)
-    assert contradiction(story) == "the runner reports a rest (runner/0), and m1: it rebalances"
+    assert contradiction(story) == "the runner reports a rest (runner/0), but m1: it rebalances"
 
 
 @pytest.mark.parametrize(("ms", "coherent"), [(2_998.001, True), (2_998, False)])
@@ -56,7 +56,7 @@ def test_a_second_rest_is_looked_at_too() -> None:
     story.rest(3_000)
     story.begins(3_100, "m1")
     story.rest(5_000)
-    assert contradiction(story) == "the runner reports a rest (runner/1), and m1: it rebalances"
+    assert contradiction(story) == "the runner reports a rest (runner/1), but m1: it rebalances"
 
 
 def test_a_missed_rest_contradicts_nothing() -> None:
@@ -85,7 +85,7 @@ def test_without_the_settings_no_rest_can_be_told() -> None:
 
 def test_a_member_has_the_trial_s_period() -> None:
     story = rested(work_period_ms=1)
-    assert contradiction(story) == "m1 reports work each 50 ms, and the trial's work_period_ms is 1"
+    assert contradiction(story) == "m1 reports work every 50 ms, but the trial's work_period_ms is 1"
 
 
 def test_a_member_that_reports_no_period_contradicts_nothing() -> None:
@@ -97,7 +97,7 @@ def test_a_member_that_reports_no_period_contradicts_nothing() -> None:
 def test_any_of_several_members_may_contradict() -> None:
     story = rested()
     story.comes(2_000, "m2", work_period_ms=49)
-    assert contradiction(story) == "m2 reports work each 49 ms, and the trial's work_period_ms is 50"
+    assert contradiction(story) == "m2 reports work every 49 ms, but the trial's work_period_ms is 50"
 
 
 # -- faults ---------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_a_killed_process_records_nothing_more() -> None:
     story = rested()
     story.killed(2_000, "m1")
     story.worked("m1", 2_100)
-    assert contradiction(story) == "kill of m1 (runner/0) stopped nothing: m1 recorded event 6 meanwhile"
+    assert contradiction(story) == "kill of m1 (runner/0) stopped nothing: m1 recorded event 6 during it"
 
 
 def test_one_that_is_dead_contradicts_nothing() -> None:

@@ -96,11 +96,11 @@ def test_a_znode_in_the_session_of_another_is_a_stranger(owner: bool, session: s
     else:
         story.created_id(30, "m1", session)
         what = f"g_m1 is registered by session {session}"
-    assert strangers(story.history()) == [f"{what} of {process}, and {process} did not start g_m1"]
+    assert strangers(story.history()) == [f"{what} of {process}, but {process} did not start g_m1"]
 
 
 def test_a_znode_of_no_member_hides_no_stranger() -> None:
     story = Story(recorded=False)
     story.registry(5, Kind.CREATED, "/brokers/topics/t", "0xff", topic="t")
     story.created(30, "m1", session="0x3")
-    assert strangers(story.history()) == ["t/0 is claimed for g_m1 in session 0x3, and no process recorded this"]
+    assert strangers(story.history()) == ["t/0 is claimed for g_m1 in session 0x3, which no process recorded"]

@@ -6,17 +6,17 @@ import pytest
 from group_story import GroupStory, Wants, pairs
 
 from rebalance_lab.checks.decisions import (
-    Apart,
-    Deal,
+    Decision,
+    DecisionPair,
     Partition,
     View,
-    apart,
-    deals_in,
+    decisions_in,
+    differing_pairs,
     partitions_in,
     rounds_of,
-    undated,
+    view_doubts,
 )
-from rebalance_lab.checks.phases import changes_scope
+from rebalance_lab.checks.phases import judged_period
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.history.files import History
 
@@ -47,23 +47,23 @@ class DealStory(GroupStory):
             self.ends(ended, actor)
         return event
 
-    def deals(self) -> list[Deal]:
+    def deals(self) -> list[Decision]:
         history = self.history()
-        scope = changes_scope(history)
-        assert scope is not None
-        return deals_in(history, scope)
+        period = judged_period(history)
+        assert period is not None
+        return decisions_in(history, period)
 
-    def apart(self) -> list[tuple[EventId, EventId]]:
+    def differing(self) -> list[tuple[EventId, EventId]]:
         """The two decisions of each pair from different views."""
-        return [(each.former.decided.id, each.later.decided.id) for each in apart(self.deals())]
+        return [(each.former.decided.id, each.later.decided.id) for each in differing_pairs(self.deals())]
 
     def rounds(self) -> list[list[str]]:
-        return [[deal.actor for deal in each.deals] for each in rounds_of(self.deals())]
+        return [[decision.actor for decision in each.decisions] for each in rounds_of(self.deals())]
 
 
-def conflicts_of(deal: Deal) -> list[tuple[Partition, ...]]:
+def conflicts_of(decision: Decision) -> list[tuple[Partition, ...]]:
     """What each of its failures was for."""
-    return [partitions_in(each.failed.of("conflicts")) for each in deal.conflicts if each.failed is not None]
+    return [partitions_in(each.failed.of("conflicts")) for each in decision.conflicts if each.failed is not None]
 
 
 # -- one deal -----------------------------------------------------------------------------------
@@ -72,18 +72,18 @@ def conflicts_of(deal: Deal) -> list[tuple[Partition, ...]]:
 def test_what_a_deal_tells() -> None:
     story = DealStory(m1={"u": 1, "t": 2})
     decided = story.dealt(2000, 2010, 2050, "m1", wants=[0, ("u", 3)])
-    [deal] = story.deals()
-    assert (deal.member, deal.group, deal.actor, deal.decided.id) == ("g_m1", "g", "m1", decided)
-    assert deal.view == View("t u", 10, "v10")
-    assert (deal.members, deal.wants) == (4, (("t", 0), ("u", 3)))
-    assert (deal.end_us, deal.succeeded, deal.conflicts) == (2_050_000, True, ())
+    [decision] = story.deals()
+    assert (decision.member, decision.group, decision.actor, decision.decided.id) == ("g_m1", "g", "m1", decided)
+    assert decision.view == View("t u", 10, "v10")
+    assert (decision.members, decision.wants) == (4, (("t", 0), ("u", 3)))
+    assert (decision.end_us, decision.succeeded, decision.conflicts) == (2_050_000, True, ())
 
 
 def test_deals_are_in_the_order_in_which_their_attempts_began() -> None:
     story = DealStory()
     story.dealt(2010, 2020, 2050, "m1")
     story.dealt(2000, 2030, 2050, "m2")
-    assert [deal.actor for deal in story.deals()] == ["m2", "m1"]
+    assert [decision.actor for decision in story.deals()] == ["m2", "m1"]
 
 
 def test_a_decision_that_names_no_list_is_counted_apart() -> None:
@@ -96,11 +96,11 @@ def test_a_decision_that_names_no_list_is_counted_apart() -> None:
         story.member(ms + 10, "m1", Kind.DECIDED, detail={"members": 1, "view": "aa", "wants": [["t", 0]]})
         story.ends(ms + 20, "m1")
     story.dealt(4000, 4010, 4050, "m2")
-    assert [deal.actor for deal in story.deals()] == ["m2"]
+    assert [decision.actor for decision in story.deals()] == ["m2"]
     history = story.history()
-    scope = changes_scope(history)
-    assert scope is not None
-    assert str(undated(history, scope)).startswith("of 2 decisions it is not known")
+    period = judged_period(history)
+    assert period is not None
+    assert str(view_doubts(history, period)).startswith("2 decisions do not record")
 
 
 def test_a_member_that_never_registered_has_no_subscription() -> None:
@@ -108,7 +108,7 @@ def test_a_member_that_never_registered_has_no_subscription() -> None:
     story.comes(1500, "m9")
     story.claims(1600, "m9", 0)  # an owner is no registration
     story.dealt(2000, 2010, 2050, "m9")
-    assert [deal.view.subscription for deal in story.deals()] == [""]
+    assert [decision.view.subscription for decision in story.deals()] == [""]
 
 
 def test_a_filter_is_never_the_name_of_a_topic() -> None:
@@ -117,7 +117,7 @@ def test_a_filter_is_never_the_name_of_a_topic() -> None:
         story.comes(1500, actor)
         story.registers(1500, actor, streams={"t": 1}, pattern=pattern)
         story.dealt(2000, 2010, 2050, actor)
-    assert len({deal.view.subscription for deal in story.deals()}) == 2
+    assert len({decision.view.subscription for decision in story.deals()}) == 2
 
 
 def test_an_attempt_that_failed_succeeded_in_nothing() -> None:
@@ -135,13 +135,15 @@ def test_an_attempt_that_failed_succeeded_in_nothing() -> None:
 def test_one_that_is_under_way_at_the_end_lasts_until_then() -> None:
     story = DealStory()
     story.dealt(2000, 2010, None, "m1")
-    [deal] = story.deals()
-    assert (deal.ended, deal.end_us, deal.succeeded) == (None, 20_000_000, False)
+    [decision] = story.deals()
+    assert (decision.ended, decision.end_us, decision.succeeded) == (None, 20_000_000, False)
     history = story.history()
-    scope = changes_scope(history)
-    assert scope is not None
-    [deal] = deals_in(History(history.trial, history.events[:-1]), scope)  # without TRIAL_ENDED, of the same moment
-    assert deal.end_us == 20_000_000
+    period = judged_period(history)
+    assert period is not None
+    [decision] = decisions_in(
+        History(history.trial, history.events[:-1]), period
+    )  # without TRIAL_ENDED, of the same moment
+    assert decision.end_us == 20_000_000
 
 
 def test_an_attempt_that_gave_up_its_claims_ends_where_it_failed() -> None:
@@ -150,7 +152,7 @@ def test_an_attempt_that_gave_up_its_claims_ends_where_it_failed() -> None:
     story.fails(2050, "m1", "conflict", conflicts=[0])
     story.attempts(2060, "m1")
     story.fails(2080, "m1", "no-brokers")
-    assert [deal.end_us for deal in story.deals()] == [2_050_000]
+    assert [decision.end_us for decision in story.deals()] == [2_050_000]
 
 
 def test_a_decision_may_not_say_how_many_members_it_saw() -> None:
@@ -158,7 +160,7 @@ def test_a_decision_may_not_say_how_many_members_it_saw() -> None:
     story.begins(2000, "m1")
     story.counted(2000, "m1", children=1)
     story.member(2010, "m1", Kind.DECIDED, detail={"members_zxid": 10, "view": "v", "wants": []})
-    assert [deal.members for deal in story.deals()] == [0]
+    assert [decision.members for decision in story.deals()] == [0]
 
 
 def test_of_a_member_that_was_shutting_down_nothing_followed() -> None:
@@ -176,8 +178,8 @@ def test_a_deal_whose_claims_are_kept_lasts_until_they_are_given_up() -> None:
     story.member(2020, "m1", Kind.ATTEMPT_FAILED, detail=told)
     story.attempts(2500, "m1")
     story.ends(2520, "m1")
-    [deal] = story.deals()
-    assert (deal.end_us, deal.succeeded, conflicts_of(deal)) == (2_520_000, True, [(("t", 1),)])
+    [decision] = story.deals()
+    assert (decision.end_us, decision.succeeded, conflicts_of(decision)) == (2_520_000, True, [(("t", 1),)])
 
 
 def test_claims_that_are_kept_over_two_attempts_last_until_the_third() -> None:
@@ -188,8 +190,8 @@ def test_claims_that_are_kept_over_two_attempts_last_until_the_third() -> None:
         story.member(ms, "m1", Kind.ATTEMPT_FAILED, detail=told)
         story.attempts(ms + 10, "m1")
     story.ends(2600, "m1")
-    [deal] = story.deals()
-    assert (deal.end_us, conflicts_of(deal)) == (2_600_000, [(("t", 1),), (("t", 2),)])
+    [decision] = story.deals()
+    assert (decision.end_us, conflicts_of(decision)) == (2_600_000, [(("t", 1),), (("t", 2),)])
 
 
 def test_kept_claims_end_where_the_next_decision_begins() -> None:
@@ -198,14 +200,14 @@ def test_kept_claims_end_where_the_next_decision_begins() -> None:
     story.member(2020, "m1", Kind.ATTEMPT_FAILED, detail={"reason": "conflict", "holds": [["t", 0]]})
     story.attempts(2500, "m1")
     story.decided(2510, 2520, "m1")
-    assert [deal.end_us for deal in story.deals()] == [2_020_000, 2_520_000]
+    assert [decision.end_us for decision in story.deals()] == [2_020_000, 2_520_000]
 
 
 def test_claims_that_are_kept_in_the_last_attempt_end_with_it() -> None:
     story = DealStory()
     story.dealt(2000, 2010, None, "m1")
     story.member(2020, "m1", Kind.ATTEMPT_FAILED, detail={"reason": "conflict", "holds": [["t", 0]]})
-    assert [deal.end_us for deal in story.deals()] == [2_020_000]
+    assert [decision.end_us for decision in story.deals()] == [2_020_000]
 
 
 def test_what_began_before_the_first_rest_is_not_looked_at() -> None:
@@ -221,21 +223,21 @@ def test_a_deal_is_apart_from_one_that_is_under_way() -> None:
     story = DealStory()
     first = story.dealt(2000, 2010, 2050, "m1", zxid=10)
     second = story.dealt(2000, 2040, 2060, "m2", zxid=11)
-    assert story.apart() == [(first, second)]
+    assert story.differing() == [(first, second)]
 
 
 def test_a_newer_list_after_the_end_of_the_other_deal_is_not_apart() -> None:
     story = DealStory()
     story.dealt(2000, 2010, 2040, "m1", zxid=10)
     story.dealt(2000, 2040, 2060, "m2", zxid=11)
-    assert story.apart() == []
+    assert story.differing() == []
 
 
 def test_an_older_list_is_apart_from_a_newer_one_at_any_time() -> None:
     story = DealStory()
     first = story.dealt(2000, 2010, 2040, "m1", zxid=11)
     second = story.dealt(3000, 3010, 3060, "m2", zxid=10)
-    assert story.apart() == [(first, second)]
+    assert story.differing() == [(first, second)]
 
 
 def test_an_older_list_is_apart_from_all_that_dealt_from_a_newer_one() -> None:
@@ -244,7 +246,13 @@ def test_an_older_list_is_apart_from_all_that_dealt_from_a_newer_one() -> None:
     second = story.dealt(2100, 2110, 2120, "m2", zxid=11)
     under_way = story.dealt(2900, 2910, 3900, "m3", zxid=9)
     late = story.dealt(3000, 3010, 3060, "m4", zxid=10)
-    assert story.apart() == [(first, under_way), (second, under_way), (first, late), (second, late), (under_way, late)]
+    assert story.differing() == [
+        (first, under_way),
+        (second, under_way),
+        (first, late),
+        (second, late),
+        (under_way, late),
+    ]
 
 
 def test_a_newer_list_is_apart_from_all_that_are_under_way() -> None:
@@ -252,7 +260,7 @@ def test_a_newer_list_is_apart_from_all_that_are_under_way() -> None:
     long = story.dealt(2000, 2010, 2090, "m1", zxid=10)
     story.dealt(2000, 2020, 2080, "m2", zxid=10)
     later = story.dealt(2000, 2080, 2100, "m3", zxid=11)
-    assert story.apart() == [(long, later)]
+    assert story.differing() == [(long, later)]
 
 
 def test_what_a_member_has_dealt_anew_is_out_of_force() -> None:
@@ -260,21 +268,21 @@ def test_what_a_member_has_dealt_anew_is_out_of_force() -> None:
     story.dealt(2000, 2010, 2020, "m1", zxid=11)
     again = story.dealt(2100, 2110, 2120, "m1", zxid=12)
     older = story.dealt(2200, 2210, 2220, "m2", zxid=10)
-    assert story.apart() == [(again, older)]
+    assert story.differing() == [(again, older)]
 
 
 def test_a_member_is_not_apart_from_itself() -> None:
     story = DealStory()
     story.dealt(2000, 2010, 2090, "m1", zxid=11)
     story.dealt(2100, 2110, 2120, "m1", zxid=10)
-    assert story.apart() == []
+    assert story.differing() == []
 
 
 def test_members_of_different_topics_are_apart_by_their_lists_only() -> None:
-    assert not View("t", 10, "aa").apart(View("u", 10, "bb"))
-    assert View("t", 10, "aa").apart(View("u", 11, "aa"))
-    assert View("t", 10, "aa").apart(View("t", 10, "bb"))
-    assert not View("t", 10, "aa").apart(View("t", 11, "aa"))
+    assert not View("t", 10, "aa").differs(View("u", 10, "bb"))
+    assert View("t", 10, "aa").differs(View("u", 11, "aa"))
+    assert View("t", 10, "aa").differs(View("t", 10, "bb"))
+    assert not View("t", 10, "aa").differs(View("t", 11, "aa"))
 
 
 def test_the_stale_one_dealt_from_the_older_list() -> None:
@@ -282,9 +290,9 @@ def test_the_stale_one_dealt_from_the_older_list() -> None:
     story.dealt(2000, 2010, 2090, "m1", zxid=11)
     story.dealt(2000, 2020, 2090, "m2", zxid=10)
     newer, older = story.deals()
-    assert Apart(newer, older).stale is older
-    assert Apart(older, newer).stale is older
-    assert Apart(newer, newer).stale is None
+    assert DecisionPair(newer, older).stale is older
+    assert DecisionPair(older, newer).stale is older
+    assert DecisionPair(newer, newer).stale is None
 
 
 # -- rounds -------------------------------------------------------------------------------------
@@ -320,4 +328,4 @@ def test_each_group_has_rounds_of_its_own() -> None:
     story.ends(2090, "m7", group="h")
     story.dealt(2060, 2070, 2080, "m2")
     assert story.rounds() == [["m1"], ["m7"], ["m2"]]
-    assert story.apart() == []
+    assert story.differing() == []

@@ -108,7 +108,7 @@ def test_an_owner_znode_goes_because_its_member_asks(ask: Callable[[GroupStory],
     finding = releasing(ask)
     assert finding.outcome is outcome
     if outcome is Outcome.VIOLATED:
-        assert finding.why == f"{PATH} was deleted in its session 0x1, and g_m1 had not asked for it"
+        assert finding.why == f"{PATH} was deleted in its session 0x1, but g_m1 had not asked for it"
         assert finding.witness == (("zookeeper", 1), ("zookeeper", 2))
 
 
@@ -131,10 +131,10 @@ def test_where_operations_are_counted_an_attempt_explains_a_deletion(
     finding = releasing(ask)
     assert finding.outcome is outcome
     if outcome is Outcome.VIOLATED:
-        assert finding.why == f"{PATH} was deleted in its session 0x1, and g_m1 was in no attempt"
+        assert finding.why == f"{PATH} was deleted in its session 0x1, but g_m1 was in no attempt"
         assert finding.witness == (("zookeeper", 1), ("zookeeper", 2))
     if outcome is Outcome.UNKNOWN:
-        assert finding.why == "1 owner znodes of m1 were deleted while its session stood, and it asked for 0"
+        assert finding.why == "1 owner znodes of m1 were deleted while its session was open, but it asked for 0"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_where_operations_are_counted_a_release_of_what_has_gone_is_a_doubt(
     finding = releasing(ask)
     assert finding.outcome is outcome
     if outcome is Outcome.UNKNOWN:
-        assert finding.why == "m1 was to release what had gone already (refused at zxid 0x3)"
+        assert finding.why == "m1 tried to release what had already gone (refused at zxid 0x3)"
 
 
 def test_a_refusal_of_another_session_is_no_doubt() -> None:
@@ -204,7 +204,7 @@ def test_a_session_that_ends_later_excuses_no_deletion() -> None:
     story.deleted_id(1000, "m1", "0x1", zxid=4)
     story.rest(2000)
     finding = CHECK.judge(story.history())
-    assert finding.why == f"{PATH} was deleted in its session 0x1, and g_m1 had not asked for it"
+    assert finding.why == f"{PATH} was deleted in its session 0x1, but g_m1 had not asked for it"
 
 
 def test_under_a_clock_that_drifted_a_deletion_outside_of_attempts_says_nothing() -> None:
@@ -227,7 +227,7 @@ def test_each_deletion_needs_a_request_of_its_own() -> None:
     story.asks(506, "m1", "delete", "/consumers/g/owners/t/2", zxid=8)
     story.rest(2000)
     finding = CHECK.judge(story.history())
-    assert finding.why == "/consumers/g/owners/t/1 was deleted in its session 0x1, and g_m1 had not asked for it"
+    assert finding.why == "/consumers/g/owners/t/1 was deleted in its session 0x1, but g_m1 had not asked for it"
     assert (finding.witness, finding.measures["count"]) == ((("zookeeper", 2), ("zookeeper", 8)), 2)
 
 
@@ -264,7 +264,7 @@ def test_an_id_is_never_deleted_while_its_session_stands() -> None:
     story.closed(600, "m1")
     story.rest(2000)
     finding = CHECK.judge(story.history())
-    assert finding.why == "/consumers/g/ids/g_m1 was deleted while its session 0x1 stood"
+    assert finding.why == "/consumers/g/ids/g_m1 was deleted while its session 0x1 was open"
     assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (("zookeeper", 0), ("zookeeper", 1)))
 
 

@@ -48,7 +48,7 @@ def test_a_request_without_an_answer_leaves_a_deletion_after_the_kill_in_doubt(
     story.rest(2000)
     finding = CHECK.judge(story.history())
     assert finding.outcome is outcome
-    doubt = f"{PATH} was deleted after g_m1 was killed, and its request to delete it had no answer"
+    doubt = f"{PATH} was deleted after g_m1 was killed, and its delete request had no answer"
     assert (finding.why == doubt) is (outcome is Outcome.UNKNOWN)
 
 
@@ -83,5 +83,10 @@ def test_a_deletion_before_the_kill_hides_no_later_one() -> None:
     story.session_closed(900, "0x1")  # zxid 6
     story.deleted_id(900, "m1", "0x1", zxid=6)
     story.rest(2000)
-    doubt = "/consumers/g/owners/t/1 was deleted after g_m1 was killed, and its request to delete it had no answer"
+    doubt = (
+        "/consumers/g/owners/t/1 was deleted after g_m1 was killed, and its delete request had no answer; "
+        "the id of g_m1 was not observed before its kill; the ids were not observed after g_m1 was gone; "
+        "the owner znodes of g_m1 were not observed before its kill; "
+        "the owner znodes of g_m1 were not observed after it was gone"
+    )
     assert doubt in CHECK.judge(story.history()).why

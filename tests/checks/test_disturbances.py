@@ -40,7 +40,7 @@ def test_a_connection_that_nobody_meant_to_break_makes_a_violation_unknown(kind:
     finding = judge(story.history())["belief_overlap"]
     assert finding.why == (
         "g_m1 and g_m2 both believed for 0.200 s that they owned t/0; "
-        f"but m1 lost its {what} (m1/4), and no fault was to do that"
+        f"but m1 lost its {what} (m1/4), and no fault explains it"
     )
     assert finding.witness
     assert finding.measures["count"] == 1
@@ -54,7 +54,7 @@ def test_what_is_clean_is_unknown_too(ms: float) -> None:
     story.rest(5000)
     finding = judge(story.history())["registry_overlap"]
     assert (finding.outcome, finding.witness) == (Outcome.UNKNOWN, ())
-    assert finding.why == "m1 lost its connection (m1/4), and no fault was to do that"
+    assert finding.why == "m1 lost its connection (m1/4), and no fault explains it"
     assert finding.measures["count"] == 0
 
 
@@ -71,7 +71,7 @@ def test_what_was_unknown_keeps_its_reason() -> None:
     story = overlapping()
     lost(story, 200)
     finding = judge(story.history())["registry_overlap"]
-    assert (finding.outcome, finding.why.startswith("it never came to rest")) == (Outcome.UNKNOWN, True)
+    assert (finding.outcome, finding.why.startswith("the group never came to rest")) == (Outcome.UNKNOWN, True)
 
 
 def test_what_was_shown_before_the_loss_is_unknown_too() -> None:
@@ -91,7 +91,7 @@ def test_a_session_that_ends_disturbs_though_its_member_never_learns_of_it() -> 
     story = overlapping()
     assert ended(story, 200) is Outcome.UNKNOWN
     why = judge(story.history())["belief_overlap"].why
-    assert why.endswith("; but session 0x1 of a member ended (zookeeper/0), and no fault was to do that")
+    assert why.endswith("; but session 0x1 of a member ended (zookeeper/0), and no fault explains it")
 
 
 def test_a_session_that_ends_once_its_member_has_closed_disturbs_nothing() -> None:

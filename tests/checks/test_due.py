@@ -131,7 +131,7 @@ def test_a_group_that_begins_in_the_closing_phase_has_nothing_due() -> None:
     story.topic(0, "t", 1)
     story.phase(50, "closing")
     lives(story, "m1", 100)
-    assert doubts(story) == ["no rebalance ever succeeded, so no window was looked at"]
+    assert doubts(story) == ["no rebalance ever succeeded, so no partition was due"]
 
 
 def test_who_never_registered_leaves_it_open_what_was_due() -> None:
@@ -140,21 +140,21 @@ def test_who_never_registered_leaves_it_open_what_was_due() -> None:
     lives(story, "m1", 100)
     story.started(0, "m2")
     story.rebalanced(100, "m2")
-    assert doubts(story) == ["g_m2 lived and never registered"]
+    assert doubts(story) == ["g_m2 was alive but never registered"]
 
 
 def test_so_does_who_subscribes_to_what_cannot_be_read() -> None:
     story = GroupStory()
     story.topic(0, "t", 1)
     lives(story, "m1", 100, streams={"[": 1}, pattern="white_list")
-    assert doubts(story) == ["what g_m1 subscribes to cannot be read from /consumers/g/ids/g_m1"]
+    assert doubts(story) == ["the subscription of g_m1 cannot be read from /consumers/g/ids/g_m1"]
 
 
 def test_a_group_whose_topic_never_existed_had_nothing_to_own() -> None:
     story = GroupStory()
     story.topic(0, "u", 1)
     lives(story, "m1", 100)
-    assert doubts(story) == ["no member that lived was registered for a topic that existed"]
+    assert doubts(story) == ["no live member was registered for a topic that existed"]
 
 
 def test_an_id_that_is_changed_takes_no_topic_back_and_one_that_is_created_anew_does() -> None:
@@ -216,8 +216,8 @@ def test_nothing_is_due_in_the_closing_phase() -> None:
 
 
 @pytest.mark.parametrize(("settled_ms", "doubt"), [
-    (1_999, "no member that lived was registered for a topic that existed"),
-    (2_000, "no rebalance ever succeeded, so no window was looked at"),
+    (1_999, "no live member was registered for a topic that existed"),
+    (2_000, "no rebalance ever succeeded, so no partition was due"),
 ])  # fmt: skip
 def test_who_settles_as_the_closing_phase_begins_did_not_live(settled_ms: float, doubt: str) -> None:
     story = GroupStory()
@@ -231,7 +231,7 @@ def test_who_ends_at_the_moment_at_which_it_settled_had_lived() -> None:
     story.topic(0, "t", 1)
     lives(story, "m1", 100)
     story.killed(100, "m1")
-    assert doubts(story) == ["no member that lived was registered for a topic that existed"]
+    assert doubts(story) == ["no live member was registered for a topic that existed"]
 
 
 def test_one_name_in_two_groups_is_two_members() -> None:

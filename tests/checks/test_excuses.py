@@ -40,7 +40,7 @@ def test_a_rebalance_that_failed_without_an_attempt_leaves_it_open() -> None:
     assert (finding.outcome, finding.why) == (
         Outcome.UNKNOWN,
         "g_m1 ended a rebalance without giving up t/0, "
-        "unless it failed before for a reason that the history does not show",
+        "unless it failed before its release, for a reason that the history does not show",
     )
 
 

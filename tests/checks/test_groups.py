@@ -6,11 +6,11 @@ import json
 
 from group_story import GroupStory
 
-from rebalance_lab.checks.registry_state import GroupsState, states_at_rests, topic_changes, unrested
+from rebalance_lab.checks.registry_state import RegistryState, states_at_rests, topic_changes, unrested
 from rebalance_lab.history.events import Kind
 
 
-def at_rest(story: GroupStory) -> GroupsState:
+def at_rest(story: GroupStory) -> RegistryState:
     """At a rest at 9 s."""
     story.rest(9_000)
     [(_, state)] = states_at_rests(story.history())

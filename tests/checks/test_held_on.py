@@ -45,7 +45,7 @@ def test_belief_ends_before_the_first_claim(disowned_ms: float, told: dict[str, 
     finding = judge(believer(disowned_ms=disowned_ms, **told))
     assert finding.outcome is outcome
     if outcome is Outcome.VIOLATED:
-        assert finding.why == "g_m1 claimed t/2 while it still believed in t/0"
+        assert finding.why == "g_m1 claimed t/2 while it still believed that it owned t/0"
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_attempts_after_one_without_a_claim_are_looked_at() -> None:
     story.claims(1020, "m1", 2)
     story.disowned(1050, "m1")
     story.ends(1100, "m1")
-    assert judge(story).why == "g_m1 claimed t/2 while it still believed in t/0"
+    assert judge(story).why == "g_m1 claimed t/2 while it still believed that it owned t/0"
 
 
 def test_each_belief_from_before_the_attempt_is_looked_at() -> None:
@@ -127,7 +127,7 @@ def test_each_belief_from_before_the_attempt_is_looked_at() -> None:
     story.claims(1020, "m1", 0)
     story.owned(1090, "m1", 0)
     story.ends(1100, "m1")
-    assert judge(story).why == "g_m1 claimed t/0 while it still believed in t/3"
+    assert judge(story).why == "g_m1 claimed t/0 while it still believed that it owned t/3"
 
 
 @pytest.mark.parametrize(

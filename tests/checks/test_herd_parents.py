@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from group_story import GroupStory
 
-from rebalance_lab.checks.change_costs import Bill, bills
+from rebalance_lab.checks.change_costs import CostComparison, cost_comparisons
 from rebalance_lab.history.events import Kind
 
 
-def first_joins(*made: str, gone: tuple[str, ...] = (), brokers: int = 1, reads: str = "t") -> Bill:
+def first_joins(*made: str, gone: tuple[str, ...] = (), brokers: int = 1, reads: str = "t") -> CostComparison:
     """m1 joins a group of none at 1100 ms to read this topic, and claims t/0. `made`: znodes that stood before,
     but for `gone`."""
     story = GroupStory()
@@ -26,8 +26,8 @@ def first_joins(*made: str, gone: tuple[str, ...] = (), brokers: int = 1, reads:
     story.claims(1130, "m1", 0)
     story.counted(1300, "m1", get=1)
     story.rest(3000)
-    (bill,) = bills(story.history())
-    return bill
+    (comparison,) = cost_comparisons(story.history())
+    return comparison
 
 
 #: Its id and its claim.
@@ -38,8 +38,8 @@ IDS, OWNERS = "/consumers/g/ids", "/consumers/g/owners"
 
 def test_in_a_new_group_each_parent_is_refused_once_and_made() -> None:
     """/consumers, the group, its ids, its owners, and the topic below these."""
-    bill = first_joins()
-    assert (bill.silent, bill.expected.writes, bill.expected.members) == (None, OWN + 2 * 5, 1)
+    comparison = first_joins()
+    assert (comparison.incomparable, comparison.expected.writes, comparison.expected.members) == (None, OWN + 2 * 5, 1)
 
 
 def test_who_reads_what_does_not_exist_makes_no_parents_of_owners() -> None:
@@ -59,9 +59,9 @@ def test_a_parent_that_was_deleted_must_be_made_again() -> None:
 
 
 def test_without_brokers_there_is_no_formula() -> None:
-    bill = first_joins(brokers=0)
-    assert bill.silent == "there are no brokers, so the attempts end early"
-    assert (bill.expected.reads, bill.expected.writes) == (None, None)
+    comparison = first_joins(brokers=0)
+    assert comparison.incomparable == "there are no brokers, so the attempts end early"
+    assert (comparison.expected.reads, comparison.expected.writes) == (None, None)
 
 
 def test_several_members_race_for_the_parents() -> None:
@@ -80,5 +80,5 @@ def test_several_members_race_for_the_parents() -> None:
         story.counted(1300, actor, get=1)
     story.claims(1130, "m1", 0)
     story.rest(3000)
-    (bill,) = bills(story.history())
-    assert bill.silent == "several members race for the parents of the first owner znodes"
+    (comparison,) = cost_comparisons(story.history())
+    assert comparison.incomparable == "several members race for the parents of the first owner znodes"

@@ -5,18 +5,18 @@ from __future__ import annotations
 from group_story import GroupStory
 
 from rebalance_lab.checks.faults import under_way, undisturbed
-from rebalance_lab.checks.members import Life, lives
+from rebalance_lab.checks.members import MemberLife, member_lives
 from rebalance_lab.checks.stretches import Stretch
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.history.files import History
 
 
-def one(story: GroupStory) -> Life:
-    [life] = lives(story.history())
+def one(story: GroupStory) -> MemberLife:
+    [life] = member_lives(story.history())
     return life
 
 
-def stretches(life: Life) -> list[tuple[int, int]]:
+def stretches(life: MemberLife) -> list[tuple[int, int]]:
     return [(each.begin_us // 1000, each.end_us // 1000) for each in life.connected]
 
 
@@ -56,7 +56,7 @@ def test_a_process_that_begins_again_under_another_name_is_another_life() -> Non
     story.add(30, "m1", Kind.MEMBER_STARTED, member="g_again")
     story.add(31, "m1", Kind.CONNECTED, session="0x5")
     story.rest(90)
-    first, second = lives(story.history())
+    first, second = member_lives(story.history())
     assert (stretches(first), stretches(second)) == ([(10, 20)], [(31, 90)])
 
 
@@ -68,7 +68,7 @@ def test_two_processes_of_one_name_are_two_lives() -> None:
     story.add(31, "m2", Kind.CONNECTED, session="0x2")
     story.ends(40, "m1")
     story.rest(90)
-    first, second = lives(story.history())
+    first, second = member_lives(story.history())
     assert [len(life.rebalances) for life in (first, second)] == [1, 0]
     assert first.rebalances[0].outcome == "ok"
     assert (stretches(first), stretches(second)) == ([(10, 90)], [(31, 90)])
@@ -127,7 +127,7 @@ def test_what_is_told_of_nobody_that_started_changes_no_life() -> None:
     story.comes(0, "m1")
     story.add(5, "runner", Kind.CONNECTED, session="0xff")
     story.rebalances(10, 20, "m7")
-    assert [life.member for life in lives(story.history())] == ["g_m1"]
+    assert [life.member for life in member_lives(story.history())] == ["g_m1"]
 
 
 def test_stretches_are_bounded_by_their_events() -> None:

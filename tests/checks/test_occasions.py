@@ -24,7 +24,7 @@ def test_members_that_come_are_an_occasion_to_give_up(came_ms: float, *, tested:
         story.joins(came_ms, "m2")
     story.rest(4000)
     finding = CHECKS["order_in_rebalance"].judge(story.history())
-    why = "no attempt gave up a partition and claimed one, although /consumers/g/ids/g_m2 came or went"
+    why = "no attempt both gave up a partition and claimed one, although /consumers/g/ids/g_m2 came or went"
     assert finding.outcome is (Outcome.CLEAN if tested else Outcome.UNKNOWN)
     assert (finding.why == why) is not tested
 

@@ -120,7 +120,7 @@ def test_under_a_clock_that_drifted_nothing_is_clean_though_the_replies_are_reco
     story.ends(100, "m1")
     finding = judge(story)
     assert (finding.outcome, finding.measures["claims"]) == (Outcome.UNKNOWN, 1)
-    assert finding.why == "its wall clock drifted by 2001 us: registry times cannot be mapped to the others"
+    assert finding.why == "the wall clock drifted by 2001 us: registry times are not comparable with other times"
 
 
 @pytest.mark.parametrize(("before", "outcome"), [(True, Outcome.CLEAN), (False, Outcome.VIOLATED)])

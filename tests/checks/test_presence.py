@@ -19,7 +19,7 @@ def test_who_lives_at_rest_without_an_id_is_told_by_time() -> None:
     story = GroupStory()
     started = story.comes(0, "m1")
     rest = story.rest(1000)
-    why = "g_m1 (m1, session 0x1) lived at rest, and was not registered"
+    why = "g_m1 (m1, session 0x1) was alive at rest, but not registered"
     assert found(story) == [Violation(why, (started, rest), 0, by_time=True)]
 
 
@@ -29,7 +29,7 @@ def test_an_id_of_another_session_is_told_with_it() -> None:
     other = story.registers(500, "m1", session="0x9")
     rest = story.rest(1000)
     [violation] = found(story)
-    assert violation.why.endswith("and was not registered: its id is held by session 0x9")
+    assert violation.why.endswith("but not registered: session 0x9 holds its id")
     assert (violation.witness, violation.rank, violation.by_time) == ((started, other, rest), 1, True)
 
 

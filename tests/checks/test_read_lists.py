@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from group_story import GroupStory
 
-from rebalance_lab.checks.decisions import Read, view_read, views_read
+from rebalance_lab.checks.decisions import ViewRead, view_read, views_read
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.wire.view_digest import view_digest
 
@@ -29,7 +29,7 @@ def decided(story: GroupStory, named: int, view: str = "v", actor: str = "m1", g
     return (began or [event for event in story.events if event.actor == actor])[-1 if began else 0], story.events[-1]
 
 
-def read(story: GroupStory, named: int, view: str = "v", group: str = "g") -> Read | None:
+def read(story: GroupStory, named: int, view: str = "v", group: str = "g") -> ViewRead | None:
     """The view that m1 had read when it decides at 5 s."""
     return view_read(story.history(), group, *decided(story, named, view, group=group))
 
@@ -52,7 +52,7 @@ def test_the_list_is_of_those_who_were_registered_then() -> None:
     reads_ids(story, 60, changed)
     found = read(story, left)
     assert found is not None
-    assert found == Read(left, 1, (), view_digest(["g_m1"], {}))
+    assert found == ViewRead(left, 1, (), view_digest(["g_m1"], {}))
 
 
 def test_a_list_that_no_member_had_joined_yet_is_no_later_one() -> None:
@@ -110,7 +110,7 @@ def twice(partitions: int = 2) -> tuple[GroupStory, int, list[str]]:
 def test_of_a_topic_that_was_read_twice_the_member_says_which_read_it_dealt_from(dealt: int) -> None:
     """ZkClient's event thread reads a topic again when its watch fires."""
     story, joined, digests = twice()
-    assert read(story, joined, digests[dealt]) == Read(joined, 1, (("t", tuple(range(dealt + 1))),), digests[dealt])
+    assert read(story, joined, digests[dealt]) == ViewRead(joined, 1, (("t", tuple(range(dealt + 1))),), digests[dealt])
 
 
 def test_where_the_member_says_neither_it_is_not_known() -> None:
@@ -120,7 +120,7 @@ def test_where_the_member_says_neither_it_is_not_known() -> None:
 
 def test_a_topic_that_was_read_twice_and_had_not_changed_is_one() -> None:
     story, joined, digests = twice(1)
-    assert read(story, joined, "v") == Read(joined, 1, (("t", (0,)),), digests[0])
+    assert read(story, joined, "v") == ViewRead(joined, 1, (("t", (0,)),), digests[0])
 
 
 @pytest.mark.parametrize("named", [0, 1, 2])
@@ -132,7 +132,7 @@ def test_of_two_lists_the_named_one_was_dealt_from(named: int) -> None:
     for zxid in joined:
         reads_ids(story, 120, zxid)
     names = [["g_m1"], ["g_m1", "g_m2"]]
-    of = [Read(zxid, len(each), (), view_digest(each, {})) for zxid, each in zip(joined, names, strict=True)]
+    of = [ViewRead(zxid, len(each), (), view_digest(each, {})) for zxid, each in zip(joined, names, strict=True)]
     assert views_read(story.history(), "g", *decided(story, 0)) == of
     assert read(story, [*joined, 99][named]) == [*of, None][named]
 

@@ -6,8 +6,8 @@ import pytest
 from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.checks.decisions import Deal, apart, deals_in, undated
-from rebalance_lab.checks.phases import changes_scope
+from rebalance_lab.checks.decisions import Decision, decisions_in, differing_pairs, view_doubts
+from rebalance_lab.checks.phases import judged_period
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.wire.view_digest import view_digest
 
@@ -46,17 +46,17 @@ class ReadStory(GroupStory):
         self.ends(ms + 50, actor)
         return event
 
-    def deals(self) -> list[Deal]:
+    def deals(self) -> list[Decision]:
         history = self.history()
-        scope = changes_scope(history)
-        assert scope is not None
-        return deals_in(history, scope)
+        period = judged_period(history)
+        assert period is not None
+        return decisions_in(history, period)
 
     def doubt(self) -> str | None:
         history = self.history()
-        scope = changes_scope(history)
-        assert scope is not None
-        return undated(history, scope)
+        period = judged_period(history)
+        assert period is not None
+        return view_doubts(history, period)
 
     def disagreement(self) -> Finding:
         self.rest(9000)
@@ -83,18 +83,18 @@ def test_the_digest_that_a_decision_reports_plays_no_part() -> None:
     story.decided(3500, "m2", third, third, view="b")
     story.decided(4500, "m3", second, second, view="b")
     one, other, last = story.deals()
-    assert not one.view.apart(other.view)
-    assert other.view.apart(last.view)
+    assert not one.view.differs(other.view)
+    assert other.view.differs(last.view)
 
 
 @pytest.mark.parametrize("named", [0, 999])
 def test_who_names_a_list_that_it_never_read_saw_the_one_that_it_read(named: int) -> None:
     story = ReadStory()
     story.decided(2500, "m1", story.lists[2], named)
-    assert [(deal.view.zxid, deal.members, deal.named) for deal in story.deals()] == [(story.lists[2], 3, False)]
-    assert story.doubt() == (
-        f"g_m1 decided by a list of members of zxid {named:#x}, and had not read it in that attempt"
-    )
+    assert [(decision.view.zxid, decision.members, decision.named) for decision in story.deals()] == [
+        (story.lists[2], 3, False)
+    ]
+    assert story.doubt() == (f"g_m1 decided from the members at zxid {named:#x}, which it had not read in that attempt")
     assert story.disagreement().outcome is Outcome.UNKNOWN
 
 
@@ -109,8 +109,8 @@ def test_attempts_of_which_nothing_is_said_hide_no_later_one() -> None:
     story.ends(2250, "m1")
     story.decided(2500, "m1", third, 999)
     assert story.doubt() == (
-        "of 1 decisions it is not known which list of members they were made from; "
-        "g_m1 decided by a list of members of zxid 0x3e7, and had not read it in that attempt"
+        "1 decisions do not record which list of members they were made from; "
+        "g_m1 decided from the members at zxid 0x3e7, which it had not read in that attempt"
     )
 
 
@@ -118,7 +118,7 @@ def test_a_member_that_recorded_no_list_read_none() -> None:
     story = ReadStory()
     story.decided(2500, "m1", None, story.lists[2])
     assert story.deals() == []
-    assert story.doubt() == "g_m1 decided, and what it had read in that attempt leaves open from which view"
+    assert story.doubt() == "g_m1 decided, but what it had read in that attempt does not show from which view"
     assert story.disagreement().outcome is Outcome.UNKNOWN
 
 
@@ -126,7 +126,7 @@ def test_a_list_that_is_read_later_is_not_the_one() -> None:
     story = ReadStory()
     story.decided(2500, "m1", story.lists[1], story.lists[2])
     story.asks(2600, "m1", "children", IDS, zxid=story.lists[2])
-    assert [deal.view.zxid for deal in story.deals()] == [story.lists[1]]
+    assert [decision.view.zxid for decision in story.deals()] == [story.lists[1]]
 
 
 def test_a_list_of_an_attempt_before_was_not_seen_in_this() -> None:
@@ -135,8 +135,8 @@ def test_a_list_of_an_attempt_before_was_not_seen_in_this() -> None:
     _, second, third = story.lists
     story.decided(1500, "m1", second, second)
     story.decided(2500, "m1", third, second)
-    assert [(deal.view.zxid, deal.members) for deal in story.deals()] == [(second, 2), (third, 3)]
-    assert str(story.doubt()).startswith(f"g_m1 decided by a list of members of zxid {second:#x}")
+    assert [(decision.view.zxid, decision.members) for decision in story.deals()] == [(second, 2), (third, 3)]
+    assert str(story.doubt()).startswith(f"g_m1 decided from the members at zxid {second:#x}")
 
 
 def test_partitions_are_those_that_were_read_in_the_attempt() -> None:
@@ -148,9 +148,9 @@ def test_partitions_are_those_that_were_read_in_the_attempt() -> None:
     story.decided(3500, "m2", third, third, topic=grown)
     one, other = story.deals()
     assert one.view.zxid == other.view.zxid
-    assert one.view.apart(other.view)
+    assert one.view.differs(other.view)
     assert (one.partitions, other.partitions) == ((("t", 0), ("t", 1)), (("t", 0), ("t", 1), ("t", 2)))
-    assert apart([one, other]) == []  # neither list is older, and the one had ended
+    assert differing_pairs([one, other]) == []  # neither list is older, and the one had ended
 
 
 def test_a_topic_of_an_attempt_before_is_not_read_in_this() -> None:
@@ -179,8 +179,8 @@ def test_where_operations_are_counted_the_decision_s_words_are_taken() -> None:
     story = ReadStory()
     story.decided(2500, "m1", None, 999, view="aa")
     story.counted(2600, "m1", children=3)
-    (deal,) = story.deals()
-    assert (deal.view.zxid, deal.view.digest, deal.members) == (999, "aa", 7)
+    (decision,) = story.deals()
+    assert (decision.view.zxid, decision.view.digest, decision.members) == (999, "aa", 7)
     assert story.doubt() is None
 
 
@@ -195,7 +195,7 @@ def test_a_counted_member_compares_with_one_whose_reads_are_recorded() -> None:
     story.decided(5500, "m2", None, third, view=view_digest(three, {"t": (0, 1, 2)}))
     story.counted(5600, "m2", children=3)
     recorded, same, older, grown = story.deals()
-    assert not recorded.view.apart(same.view)
-    assert recorded.view.apart(older.view)
-    assert recorded.view.apart(grown.view)
+    assert not recorded.view.differs(same.view)
+    assert recorded.view.differs(older.view)
+    assert recorded.view.differs(grown.view)
     assert story.doubt() is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from history_story import Story
 
-from rebalance_lab.checks.phases import changes_scope, closing_us, next_rest, rests_of
+from rebalance_lab.checks.phases import closing_us, judged_period, next_rest, rests_of
 from rebalance_lab.history.events import Event, EventId
 from rebalance_lab.history.files import History
 
@@ -19,7 +19,7 @@ def test_a_group_that_never_rested_has_no_scope() -> None:
     story.phase(10, "joining")
     story.phase(900, "closing")
     story.rest(950)  # all are gone: that is no rest of the group
-    assert changes_scope(story.history()) is None
+    assert judged_period(story.history()) is None
 
 
 def test_a_history_that_is_cut_off_is_looked_at_to_its_end() -> None:
@@ -27,10 +27,10 @@ def test_a_history_that_is_cut_off_is_looked_at_to_its_end() -> None:
     first = story.rest(100)
     last = story.owned(700, "m1")
     history = story.history()
-    scope = changes_scope(history)
-    assert scope is not None
-    assert (scope.rest.id, scope.end_us, scope.end) == (first, 700_000, None)
-    assert scope.holds(event(history, last))
+    period = judged_period(history)
+    assert period is not None
+    assert (period.rest.id, period.end_us, period.end) == (first, 700_000, None)
+    assert period.holds(event(history, last))
     assert closing_us(history) == (700_000, None)
     assert closing_us(Story(ended=False).history()) == (0, None)
 
@@ -44,10 +44,10 @@ def test_what_is_told_2_ms_too_early_is_of_what_follows(ms: float, inside: bool)
     change = story.created(ms, "m1")
     closing = story.phase(900, "closing")
     history = story.history()
-    scope = changes_scope(history)
-    assert scope is not None
-    assert scope.end == closing
-    assert scope.holds(event(history, change)) is inside
+    period = judged_period(history)
+    assert period is not None
+    assert period.end == closing
+    assert period.holds(event(history, change)) is inside
 
 
 def test_the_rest_of_a_phase_may_be_of_the_same_microsecond() -> None:

@@ -6,11 +6,11 @@ import pytest
 from group_story import GroupStory
 from test_check_herd_cost import join, one_at_rest
 
-from rebalance_lab.checks.change_costs import Bill, Expected, bills
+from rebalance_lab.checks.change_costs import CostComparison, Expected, cost_comparisons
 from rebalance_lab.checks.spaced_changes import SpacedChange, spaced_changes
 from rebalance_lab.history.events import Kind
 
-NOT_ONE = "the join announced by runner/1 is not the one change until the next rest"
+NOT_ONE = "the join announced by runner/1 is not the only change until the next rest"
 
 
 def change(story: GroupStory) -> SpacedChange:
@@ -25,10 +25,10 @@ def doubted(story: GroupStory) -> bool:
 def test_the_bill_of_a_change_that_says_nothing_expects_nothing() -> None:
     story = join(one_at_rest())
     story.topic(1200, "u", 1)
-    (bill,) = bills(story.history())
+    (comparison,) = cost_comparisons(story.history())
     nothing = Expected(0, 0, frozenset(), frozenset(), None, None, NOT_ONE)
-    assert bill == Bill(change(story), bill.cost, nothing, (), NOT_ONE, NOT_ONE)
-    assert (bill.cost.reads, bill.added_reads) == (30, None)
+    assert comparison == CostComparison(change(story), comparison.cost, nothing, (), NOT_ONE, NOT_ONE)
+    assert (comparison.cost.reads, comparison.added_reads) == (30, None)
 
 
 def test_members_of_other_groups_are_not_of_the_change() -> None:
@@ -126,8 +126,8 @@ def test_rebalances_count_from_the_phase_until_the_rest() -> None:
     story.fails(1001, "m1")
     story.rebalances(3000, 3100, "m1")
     story.rest(3000)
-    (bill,) = bills(story.history())
-    assert bill.cost.rebalances == 1
+    (comparison,) = cost_comparisons(story.history())
+    assert comparison.cost.rebalances == 1
 
 
 @pytest.mark.parametrize(("began", "its"), [(999.999, 0), (1000, 1), (2999.999, 1), (3000, 0)])

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 from test_deals import DealStory
 
-from rebalance_lab.checks.decisions import apart, deals_in
+from rebalance_lab.checks.decisions import decisions_in, differing_pairs
 from rebalance_lab.checks.disagreement import split_conflicts_of, wrong_claims_of
-from rebalance_lab.checks.phases import changes_scope
+from rebalance_lab.checks.phases import judged_period
 from rebalance_lab.history.events import EventId
 
 
 def wrong_claims(story: DealStory) -> list[tuple[str, tuple[EventId, ...]]]:
-    history, deals = story.history(), story.deals()
-    return [(each.why, each.evidence) for each in wrong_claims_of(history, apart(deals), deals)]
+    history, decisions = story.history(), story.deals()
+    return [(each.why, each.evidence) for each in wrong_claims_of(history, differing_pairs(decisions), decisions)]
 
 
 def conflicts(story: DealStory) -> list[str]:
     history = story.history()
-    scope = changes_scope(history)
-    assert scope is not None
-    return [each.why for each in split_conflicts_of(history, apart(deals_in(history, scope)))]
+    period = judged_period(history)
+    assert period is not None
+    return [each.why for each in split_conflicts_of(history, differing_pairs(decisions_in(history, period)))]
 
 
 def test_wrong_claims_are_told_in_the_order_of_the_deal() -> None:
@@ -30,7 +30,7 @@ def test_wrong_claims_are_told_in_the_order_of_the_deal() -> None:
     story.dealt(2000, 2010, 2050, "m1", zxid=10, wants=[*wants, 7])
     newer = story.dealt(2000, 2040, 2060, "m2", zxid=11, wants=sorted(wants))
     assert wrong_claims(story) == [
-        (f"g_m1 claimed t/{each}, which is g_m2's by the newer list", (claims[each], newer)) for each in wants
+        (f"g_m1 claimed t/{each}, g_m2's partition by the newer list", (claims[each], newer)) for each in wants
     ]
 
 
@@ -54,7 +54,7 @@ def test_the_stale_deal_may_be_the_later_one() -> None:
     story.fails(2550, "m3")
     story.claims(3020, "m2", 0)
     story.dealt(3000, 3010, 3060, "m2", zxid=10, wants=[0])
-    assert [why for why, _ in wrong_claims(story)] == ["g_m2 claimed t/0, which is g_m1's by the newer list"]
+    assert [why for why, _ in wrong_claims(story)] == ["g_m2 claimed t/0, g_m1's partition by the newer list"]
 
 
 def test_what_a_member_dealt_itself_from_the_newer_list_is_no_wrong_claim() -> None:
@@ -64,7 +64,7 @@ def test_what_a_member_dealt_itself_from_the_newer_list_is_no_wrong_claim() -> N
     story.claims(2020, "m1", 0)
     story.dealt(2000, 2010, 2050, "m1", zxid=10, wants=[0])
     story.dealt(2005, 2040, 2060, "m2", zxid=11, wants=[0])
-    assert [why for why, _ in wrong_claims(story)] == ["g_m1 claimed t/0, which is g_m2's by the newer list"]
+    assert [why for why, _ in wrong_claims(story)] == ["g_m1 claimed t/0, g_m2's partition by the newer list"]
 
 
 def test_each_partition_of_a_conflict_is_laid_to_the_other_deal() -> None:

@@ -121,4 +121,4 @@ def test_all_doubts_about_what_was_due_are_named() -> None:
     story.rest(9_000)
     finding = judge(story)
     assert finding.outcome is Outcome.UNKNOWN
-    assert finding.why == "g_m3 lived and never registered; g_m4 lived and never registered"
+    assert finding.why == "g_m3 was alive but never registered; g_m4 was alive but never registered"

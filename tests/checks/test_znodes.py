@@ -19,7 +19,7 @@ def test_a_znode_that_is_not_ephemeral_is_told_and_so_is_what_comes_after_it() -
     closed = story.session_closed(30, "0x2")
     third = story.created_id(40, "m3", "0x3", ephemeral=False)
     found = violations(story)
-    assert found[0] == Violation("/consumers/g/ids/g_m1 was created, but not as ephemeral", (first,), 1)
+    assert found[0] == Violation("/consumers/g/ids/g_m1 was created as a persistent znode", (first,), 1)
     assert [(each.witness, each.rank) for each in found[1:]] == [((second, closed), 2), ((third,), 4)]
 
 

@@ -15,7 +15,7 @@ from rebalance_lab.trials.stages.simulated.stage import simulate
 
 def test_a_reason_that_several_checks_share_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
     history, _ = simulate(make_plan("crash"))
-    doubt = "m1 lost its connection (m1/5), and no fault was to do that"
+    doubt = "m1 lost its connection (m1/5), and no fault explains it"
     findings = {
         "churn": Finding(Outcome.UNKNOWN, doubt),
         "omission": Finding(Outcome.UNKNOWN, f"nobody owns t/0; but {doubt}"),

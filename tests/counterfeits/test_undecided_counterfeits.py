@@ -119,7 +119,7 @@ def test_where_nothing_is_given_up_the_order_is_not_tested(seed: int) -> None:
     with patch.object(Watcher, "_trigger", lambda _watcher, _path: None):
         finding = CHECKS["order_in_rebalance"].judge(trial("walkthrough", seed))
     assert finding.outcome is Outcome.UNKNOWN
-    assert finding.why.startswith("no attempt gave up a partition and claimed one, although ")
+    assert finding.why.startswith("no attempt both gave up a partition and claimed one, although ")
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -133,7 +133,7 @@ def test_members_of_one_host_may_be_in_its_group(seed: int) -> None:
     with patch.object(Member, "__init__", on_one_host):
         finding = CHECKS["default_group"].judge(trial("group-scope", seed, plant="group-of-its-own"))
     assert finding.outcome is Outcome.UNKNOWN
-    why = "no host but host host is known of the members that named no group: the group may be named after their host"
+    why = "no host but host host is known for the members that named no group: the group may be named after their host"
     assert finding.why == why
 
 

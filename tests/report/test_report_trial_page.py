@@ -96,7 +96,7 @@ class TestStories:
         told = story("uncontrolled")
         assert told[0] == "m1 and m2 share 6 partitions on a simulated ZooKeeper; at 1.49 s m2 joins."
         assert told[2].startswith(
-            "What went wrong: m2 gave up after 4 attempts, and stood at rest with nothing; t1/3 had"
+            "What went wrong: m2 gave up after 4 attempts, and owned nothing at the next rest; t1/3 had"
         )
         assert "at worst a partition has no owner for 11." in told[3]
 

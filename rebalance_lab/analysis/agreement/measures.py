@@ -223,7 +223,7 @@ def _why_left_out(history: History) -> str | None:
     if lost is None:
         return None
     what = "session" if lost.kind is Kind.EXPIRED else "connection"
-    return f"{lost.actor} lost its {what}, and no fault was to do that"
+    return f"{lost.actor} lost its {what}, and no fault explains it"
 
 
 def _steps(history: History, changes: Sequence[Episode]) -> dict[str, list[Episode]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from rebalance_lab.analysis.results import HerdCost, Interval, TrialOutcome, of_trial
-from rebalance_lab.checks.change_costs import Bill, bills
+from rebalance_lab.checks.change_costs import CostComparison, cost_comparisons
 from rebalance_lab.checks.model import Finding
 from rebalance_lab.history.files import History, Trial
 from rebalance_lab.history.intervals import ownership_intervals
@@ -43,29 +43,30 @@ def herd_costs_of(history: History) -> tuple[HerdCost, ...]:
     nothing is computed here. The measures of the checks could not carry them, because they leave out the changes in
     doubt, which the table lists with the reason.
     """
-    return tuple(_herd_cost(history.trial, bill) for bill in bills(history))
+    return tuple(_herd_cost(history.trial, each) for each in cost_comparisons(history))
 
 
-def _herd_cost(trial: Trial, bill: Bill) -> HerdCost:
-    change, paid, told, known = bill.change, bill.cost, bill.expected, bill.doubt is None
+def _herd_cost(trial: Trial, comparison: CostComparison) -> HerdCost:
+    change, cost, expected = comparison.change, comparison.cost, comparison.expected
+    known, comparable = comparison.doubt is None, comparison.incomparable is None
     return HerdCost(
         **of_trial(trial),
         group=change.phase.group or "",
         change=change.kind,
         begin_us=change.phase.at_us,
         end_us=change.rest.at_us,
-        doubt=bill.doubt,
+        doubt=comparison.doubt,
         before=change.before,
-        members=told.members,
-        retries=len(bill.conflicts),
-        reads=paid.reads,
-        writes=paid.writes,
-        notifications=paid.notifications,
-        rebalances=paid.rebalances,
-        expected_reads=None if bill.silent else told.reads,
-        expected_writes=None if bill.silent else told.writes,
-        expected_notifications=told.notifications if known else None,
-        expected_rebalances=told.rebalances if known else None,
-        added_reads=bill.added_reads,
-        added_writes=bill.added_writes,
+        members=expected.members,
+        retries=len(comparison.conflicts),
+        reads=cost.reads,
+        writes=cost.writes,
+        notifications=cost.notifications,
+        rebalances=cost.rebalances,
+        expected_reads=expected.reads if comparable else None,
+        expected_writes=expected.writes if comparable else None,
+        expected_notifications=expected.notifications if known else None,
+        expected_rebalances=expected.rebalances if known else None,
+        added_reads=comparison.added_reads,
+        added_writes=comparison.added_writes,
     )
