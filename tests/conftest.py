@@ -24,6 +24,16 @@ settings.register_profile(
 settings.load_profile("lab")
 
 
+#: The limit of a test of the tier `slow`, which may run beside other work, where it names none.
+SLOW_LIMIT_S = 580
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_LIMIT_S))
+
+
 @pytest.fixture(scope="session")
 def embedded_zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedZooKeeper]:
     """A real ZooKeeper for the whole run (tick 500 ms). Tests share it: use paths of your own,

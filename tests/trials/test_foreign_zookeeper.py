@@ -30,7 +30,7 @@ def named(monkeypatch: pytest.MonkeyPatch, embedded_zookeeper: EmbeddedZooKeeper
 @pytest.fixture
 def client(embedded_zookeeper: EmbeddedZooKeeper) -> KazooClient:
     found = KazooClient(embedded_zookeeper.connect_string)
-    found.start(timeout=10)
+    found.start(timeout=60)
     yield found
     found.stop()
     found.close()
@@ -156,7 +156,7 @@ def test_a_log_of_one_subtree_lists_what_went_below_it(embedded_zookeeper: Embed
     """A session's end is in the log whole: of what it took with it the rest is nobody's here."""
     log = ChrootLog(EnsembleLog([embedded_zookeeper.transaction_dir]), "/own")
     session = KazooClient(embedded_zookeeper.connect_string)
-    session.start(timeout=10)
+    session.start(timeout=60)
     for path in ("/own/ids/m1", "/owner", "/else/m2"):
         session.create(path, b"", ephemeral=True, makepath=True)
     session.stop()

@@ -56,7 +56,7 @@ def serves(ensemble: ContainerEnsemble, name: str) -> bool:
 def write(connect: str, path: str) -> int:
     """Create a znode as somebody else's client would. Returns its zxid."""
     client = KazooClient(connect)
-    client.start(timeout=20)
+    client.start(timeout=60)
     try:
         client.create(path, b"x")
         return int(client.exists(path).czxid)

@@ -238,7 +238,7 @@ def test_without_tls_the_secure_port_says_nothing(bench: Bench, ensemble: Contai
 def cluster(ensemble: ContainerEnsemble) -> Iterator[KazooClient]:
     """A topic that all may read; consumers' znodes belong to the group's operator."""
     client = KazooClient(ensemble.connect_string, auth_data=[("digest", "operator:secret")])
-    client.start(timeout=20)
+    client.start(timeout=60)
     client.create(broker_path(0), broker_znode(0), makepath=True)
     client.create(topic_path("t"), topic_payload({0: [0], 1: [0]}), makepath=True)
     client.create("/consumers", b"", acl=[make_digest_acl("operator", "secret", all=True)])

@@ -17,7 +17,7 @@ from rebalance_lab.world.zk.connect_string import BadConnectString
 @pytest.fixture
 def kazoo(bench: Any) -> Iterator[KazooClient]:
     client = KazooClient(bench.server.connect_string)
-    client.start(timeout=10)
+    client.start(timeout=60)
     yield client
     client.stop()
     client.close()

@@ -20,7 +20,7 @@ from rebalance_lab.world.ports import SessionEventKind, SessionState, WatchKind
 def expire_at_the_server(session: LiveSession, connect: str) -> None:
     """A second connection with the same session id and password closes the session."""
     thief = KazooClient(connect, client_id=(session.session_id, session._password))
-    thief.start(timeout=10)
+    thief.start(timeout=60)
     assert thief.client_id[0] == session.session_id
     thief.stop()
     thief.close()

@@ -267,7 +267,7 @@ def test_the_log_of_a_live_server_is_what_its_client_did(bench: Any) -> None:
     log = TransactionLog(server.transaction_dir)
     log.poll()
     client = KazooClient(server.connect_string)
-    client.start(timeout=10)
+    client.start(timeout=60)
     root = bench.root
     client.create(f"{root}/a", b"one", ephemeral=True)
     client.create(f"{root}/b", b"", include_data=True)  # create2
