@@ -1,7 +1,7 @@
 """What a rebalance costs ZooKeeper, to the operation (claim Z7c).
 
-Notation of the facts: C members, W of them wildcard, w=1 if this one is, B brokers, T topics of
-this member, q partitions owned before, p after.
+Notation and formulas of docs/reference/kafka-consumer.md, "Costs": C members, W of them wildcard, w=1 if this
+one is, B brokers, T topics of this member, q partitions owned before, p after.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def attempt(group: Group, *, wildcard: int, wanted: int) -> int:
 
 
 def expected(stage: Stage, group: Group, actor: str, *, wildcard: int, since_us: int, owned: int) -> Cost:
-    """The facts' formula for what the member did since then, failed attempts included."""
+    """The formula of docs/reference/kafka-consumer.md for what the member did since then, failed attempts included."""
     notifications = [e for e in stage.events(Kind.NOTIFICATION_QUEUED, actor) if e.at_us >= since_us]
     cost = Cost(reads=2 * len(notifications), writes=owned)
     for decided in (e for e in stage.events(Kind.DECIDED, actor) if e.at_us >= since_us):
