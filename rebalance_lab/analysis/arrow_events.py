@@ -14,10 +14,10 @@ from rebalance_lab.analysis.frames import arrow_schema
 from rebalance_lab.analysis.tables.schemas import EVENTS
 from rebalance_lab.history.events import Event, Kind, Layer
 
-#: Rows of one batch, and of one row group in Parquet: bounds the memory that a conversion takes.
+#: Rows of one batch, and of one row group in Parquet. This bounds the memory that a conversion takes.
 BATCH_ROWS = 100_000
 
-#: Fields of an event that are columns as they stand.
+#: Fields of an event that are columns without conversion.
 _PLAIN = tuple(name for name in Event.__struct_fields__ if name not in ("cause", "detail"))
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -28,7 +28,7 @@ _LAYERS = {layer.value: layer for layer in Layer}
 
 
 def event_batches(trial: str, events: Sequence[Event]) -> Iterator[pa.RecordBatch]:
-    """A trial's events, in their order, in batches of at most BATCH_ROWS; none for none."""
+    """A trial's events, in their order, in batches of at most BATCH_ROWS; no batch for no events."""
     for start in range(0, len(events), BATCH_ROWS):
         yield _batch(trial, events[start : start + BATCH_ROWS])
 
@@ -46,7 +46,7 @@ def _batch(trial: str, events: Sequence[Event]) -> pa.RecordBatch:
 
 
 def _causes(events: Sequence[Event], kind: pa.StructType) -> pa.StructArray:
-    """Built from its parts: a dict for each event would take as long as all other columns."""
+    """Built from two arrays, because a dict for each event would take as long as all other columns."""
     ids = [event.cause or ("", -1) for event in events]
     return pa.StructArray.from_arrays(
         [pa.array([actor for actor, _ in ids], pa.string()), pa.array([n for _, n in ids], pa.int64())],

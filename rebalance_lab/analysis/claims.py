@@ -1,4 +1,4 @@
-"""Claims for other programs. Light: nothing here needs Spark."""
+"""Readings sorted by what they show, and claims as JSON. Nothing here needs Spark."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from rebalance_lab.analysis.results import Analysis, Verdict
 
 NOT_RUN = "not run"
 
-#: The statuses of a reading, the one that says most first.
+#: The statuses of a reading, the most important one first.
 STATUSES = ("surprise", "unknown", "as expected", "does not apply", NOT_RUN)
 
-#: What to know of readings whose members were built from the sentence that they confirm.
+#: The note on readings whose members were built from the sentence that they confirm.
 BY_CONSTRUCTION = (
     "By construction, which is not evidence: the members of these readings were built from the sentence that they test."
 )
@@ -22,9 +22,8 @@ BY_CONSTRUCTION = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Sorted:
-    """The readings of a ledger, each in one of three places, by status, and within one in the ledger's
-    order. `tested`: the evidence; `constructed`: what was run and holds by construction;
-    `not_run`: the others."""
+    """The readings of a ledger, each in one of three groups, by status and in the ledger's order. `tested`: the
+    evidence; `constructed`: what was run and holds by construction; `not_run`: the others."""
 
     tested: tuple[Verdict, ...]
     constructed: tuple[Verdict, ...]
@@ -32,7 +31,7 @@ class Sorted:
 
 
 def sort(verdicts: Iterable[Verdict], order: Sequence[str] = STATUSES) -> Sorted:
-    """Tell evidence from what holds by construction and from what was not run. `order`: all STATUSES."""
+    """Separate evidence from what holds by construction and from what was not run. `order`: all STATUSES."""
     ordered = sorted(verdicts, key=lambda verdict: order.index(verdict.status))
     run = [verdict for verdict in ordered if verdict.status != NOT_RUN]
     return Sorted(
@@ -48,8 +47,7 @@ def statuses(verdicts: Iterable[Verdict]) -> list[str]:
 
 
 def claim_status(verdicts: Iterable[Verdict]) -> str:
-    """A claim's status: the first of STATUSES that any of its readings has. Readings that were not run
-    do not hide the others, nothing hides a surprise, and what holds by construction does not count."""
+    """A claim's status: the first of STATUSES that any of its readings has, without what holds by construction."""
     return min(statuses(verdicts), key=STATUSES.index, default=NOT_RUN)
 
 

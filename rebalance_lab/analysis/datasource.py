@@ -3,9 +3,9 @@
     spark.dataSource.register(HistorySource)
     events = spark.read.format("rebalance-history").option("path", store).load()
 
-Options: `path`, a store or a single trial; `trials`, a JSON list of trial ids, all where left
-out. Trials without `trial.json` were cut off and are left out. For a look at some trials; the
-analysis of a whole store reads Parquet (`analysis.parquet`).
+Options: `path`, a store or a single trial; `trials`, a JSON list of trial ids (default: all). Trials without
+`trial.json` were cut off and are left out. It is meant for some trials; the analysis of a whole store reads Parquet
+(`analysis.parquet`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def read_events(spark: SparkSession, store: Path, trials: Sequence[str] | None =
 
 
 class HistorySource(DataSource):  # type: ignore[misc]  # pyspark is untyped to mypy here
-    """The data source. Raises HistoryError for options that it does not know."""
+    """The data source. Raises HistoryError if `path` is missing."""
 
     @classmethod
     def name(cls) -> str:
@@ -57,8 +57,8 @@ class HistorySource(DataSource):  # type: ignore[misc]  # pyspark is untyped to 
 
 
 class HistoryReader(DataSourceReader):  # type: ignore[misc]
-    """Reads trial folders. Raises HistoryError, which names the folder or the file and line,
-    for a trial that cannot be read and for one that is named but not there."""
+    """Reads trial folders. Raises HistoryError, which names the folder or the file and line, for a trial that cannot be
+    read, and for one that is named but does not exist."""
 
     def __init__(self, store: Path, trials: tuple[str, ...] | None) -> None:
         self.store = store
@@ -70,7 +70,7 @@ class HistoryReader(DataSourceReader):  # type: ignore[misc]
         missing = [name for name in names if name not in folders]
         if missing:
             raise HistoryError(f"{self.store} holds no trial {missing[0]!r}, or one that was cut off")
-        # Without a partition Spark would call read() with none.
+        # Without any partition Spark would call read() with None.
         return [InputPartition(str(folders[name])) for name in names] or [InputPartition(None)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,8 +1,7 @@
 """Least squares with an interval: how a number grows with a size.
 
-The intervals are those of ordinary least squares, with Student's t: they say how well the model
-is known if it holds, not whether it holds. Points that lie on a curve of another kind give an
-interval too; draw them.
+The intervals are those of ordinary least squares, with Student's t. They show how well the model is known if it holds,
+not whether it holds: points on a curve of another kind give an interval, too, so draw them.
 """
 
 from __future__ import annotations
@@ -39,9 +38,8 @@ class Fitted:
 
 
 def fit(model: Model, sizes: Sequence[float], measures: Sequence[float]) -> Fitted | None:
-    """Fit `measures` against `sizes`, of equal length. None where they cannot tell: too few
-    different sizes, no point more than coefficients, or, for an exponent, a value that is not
-    positive."""
+    """Fit `measures` against `sizes`, of equal length. None if there are too few different sizes, no more points than
+    coefficients, or, for an exponent, a value that is not positive."""
     x, y = np.asarray(sizes, dtype=float), np.asarray(measures, dtype=float)
     if model is Model.EXPONENT:
         if np.any(x <= 0) or np.any(y <= 0):
@@ -51,7 +49,7 @@ def fit(model: Model, sizes: Sequence[float], measures: Sequence[float]) -> Fitt
     free = len(x) - degree - 1
     if len(np.unique(x)) <= degree or free < 1:
         return None
-    # Columns of like length: sizes to the second power would cost digits otherwise.
+    # Columns are scaled to length 1, because squared sizes would cost digits otherwise.
     columns = np.vander(x, degree + 1, increasing=True)
     scale = np.linalg.norm(columns, axis=0)
     scaled, *_ = np.linalg.lstsq(columns / scale, y)

@@ -1,51 +1,42 @@
 """The ledger: what the articles claim, what is expected of each reading, and how it is judged.
 
-The claims stand in `ledger.toml`, under the ids of the list of claims. A claim has one or more
-readings (a rule set, generation, assignor or version; `all` where none is named). A reading
-with a `run` (its own, or its claim's) is judged from trials; any other says what it waits for.
+The claims are in `ledger.toml`, by their ids. A claim has one or more readings (a rule set, generation, assignor or
+version; `all` where none is named). A reading with a `run` (its own, or its claim's) is judged from trials; any other
+names what it waits for. docs/ledger.md explains verdicts, undecided trials, trends, premises and readings that hold by
+construction. The rules in terms of the file:
 
-**Rule sets.** A reading that is judged from trials names one rule set (`rules`), or several (`under`):
-then it is read as one reading for each, named `described` or `described, its name`. Each needs its own
-trials and controls, so that no verdict about several rule sets rests on trials of one.
+**Rule sets.** A reading that is judged from trials names one rule set (`rules`), or several (`under`). Then it stands
+for one reading each, named `described` or `described, its name`, so that no verdict about several rule sets rests on
+trials of one.
 
-**Undecided trials.** Enough trials that show it do not prove that something always holds if many others
-are undecided: those may be the ones in which it fails. `reproduced` of a universal claim or trend, `refuted` of an
-existential claim, and `does not apply` therefore need at least DECIDED_PERCENT of the trials of each world to be
-decided, and every verdict that needs controls needs that share of its controls to be clean or violated. One
-counter-example refutes a universal claim whatever else is undecided. A fit that disagrees is not a
+**Undecided trials.** `reproduced` of a universal claim or trend, `refuted` of an existential claim, and `does not
+apply` need at least DECIDED_PERCENT of the trials of each world to be decided, because an undecided trial may be the
+one in which the claim fails. Every verdict that needs controls needs that share of its controls to be clean or
+violated. One counter-example refutes a universal claim whatever else is undecided. A fit that disagrees is not a
 counter-example: it needs the share.
 
-**Conditions** (`where` of a run, and of a reading, which adds its own) choose trials by their
-parameters: a parameter, an operator, a bound, as in
+**Conditions** (`where` of a run, and of a reading, which adds its own) choose trials by a parameter, an operator and a
+bound:
 
     pause_ms > session_timeout_ms      a number or another parameter, by value
     assignor == 'roundrobin'           text, in single quotes, == or != only
     keep_claims == true                true or false, == or != only
 
-So readings of one claim can be told apart by a parameter, as well as by rules and generation.
-
 **Trends** (`trend` of a run) judge a number against a size, over all trials that count:
 
     trend = { measure = "reads", model = "quadratic", between = [0.5, 1.1] }
 
-In each world the spaced changes of all decided trials that are not controls are points, whether these show or
-deny the claim: `measure` against `against`, columns of the table of herd costs. With
-`without_conflicts = true` only changes in which no attempt failed on others' claims are. Changes of one size count
-as one point, their mean. `model` is fitted to them:
-`exponent` (b in a·size^b) or `quadratic` (c2 in c0 + c1·size + c2·size²), with a 95 % interval.
-The fit *agrees* when the whole interval lies in `between` (ends included), *disagrees* when none
-of it does, and otherwise decides nothing; nor does it with fewer than `sizes` different sizes.
-A trend is reproduced when enough trials show it, are controlled, and the fit agrees in each world
-asked for; it is refuted by one trial that denies it, and by a fit that disagrees.
+In each world the points are the spaced changes of all decided trials that are not controls, whether these show or deny
+the claim: `measure` against `against`, columns of the table of herd costs, and one point (the mean) for each size. The
+`model` is `exponent` (b in a·size^b) or `quadratic` (c2 in c0 + c1·size + c2·size²), with a 95 % interval. The fit
+*agrees* if the whole interval lies in `between` (ends included), and *disagrees* if none of it does. Otherwise, or
+with fewer than `sizes` different sizes, it decides nothing. A trend is reproduced if enough trials show it, they are
+controlled, and the fit agrees in each world asked for; it is refuted by one trial that denies it, and by a fit that
+disagrees.
 
-**Does not apply.** A claim may say nothing about members that lack its premise. A reading that
-expects so (`expected = "does not apply"`) names in `premise` the checks that are violated wherever
-the premise is present. It is judged as a universal statement about them: its verdict is *does not
-apply* when enough trials find the premise absent, and *applies* when one trial finds it present.
-
-**By construction.** Members with rules `described` are built from the articles. A reading of theirs
-that tests the very sentence they were built from (`by_construction = true`) cannot fail unless the
-lab has a bug: it is shown apart and is no evidence for the claim.
+**Premises.** A reading with `expected = "does not apply"` names in `premise` the checks that are violated wherever the
+claim's premise is present. It is judged as a universal statement about them: *does not apply* if enough trials find
+the premise absent, *applies* if one trial finds it present.
 """
 
 from __future__ import annotations
@@ -62,11 +53,11 @@ import msgspec
 
 LEDGER_FILE = Path(__file__).with_name("ledger.toml")
 
-#: What a universal statement needs before its verdict counts, and the denial of an existential one.
+#: The trials that a universal statement needs before its verdict counts, and the denial of an existential one.
 MANY_LIVE, MANY_SIMULATED = 5, 200
 
-#: The least share of a world's trials, in percent, that must be decided before they say what always holds.
-#: A busy machine can disturb live trials; nothing disturbs simulated ones.
+#: The least share of a world's trials, in percent, that must be decided before they show what always holds. A busy
+#: machine can disturb live trials; nothing disturbs simulated ones.
 DECIDED_PERCENT = {"live": 50, "simulated": 90}
 
 #: Columns of the table of herd costs that a trend can have, and its models.
@@ -103,9 +94,9 @@ class Minimum(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Trend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A number against a size; see the module. `sizes`: how many different ones are needed.
-    `change`: only of changes of this kind, all where left out. `without_conflicts`: only of changes in
-    which no attempt failed on others' claims, by the recorded events."""
+    """A number against a size; see the module. `sizes`: the number of different ones needed. `change`: changes of this
+    kind only; all if it is left out. `without_conflicts`: only changes in which no attempt failed on others' claims, by
+    the recorded events."""
 
     measure: str
     between: tuple[float, float]
@@ -214,8 +205,8 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A claim. `source`: where it stands, and where the behaviour is described. Either `run` or
-    `waits_for` is given: what the lab cannot do yet that this needs, in words for users."""
+    """A claim. `source`: where it is stated, and where the behaviour is described. It has either a `run`, or in
+    `waits_for` what it needs that the lab cannot do yet, in words for users."""
 
     statement: str
     quantifier: Quantifier
@@ -227,7 +218,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """All claims by id, in the order of the list."""
+    """All claims by id, in the order of the file."""
 
     claims: dict[str, Claim] = field(default_factory=dict)
 
@@ -239,7 +230,7 @@ class Ledger:
 
 
 def run_of(claim: Claim, reading: Reading) -> Run | None:
-    """How a reading is judged, None while it waits for something."""
+    """How a reading is judged; None while it waits for something."""
     run = None if reading.waits_for is not None else reading.run or claim.run
     if run is None or not reading.premise:
         return run
@@ -248,8 +239,8 @@ def run_of(claim: Claim, reading: Reading) -> Run | None:
 
 @cache
 def constructed() -> frozenset[tuple[str, str, str]]:
-    """(scenario, rules, check) of the lab's own ledger where the check can only confirm what the
-    members were built from."""
+    """(scenario, rules, check) in the lab's own ledger for which the check can only confirm the sentence from which the
+    members were built."""
     return frozenset(
         (run.scenario, reading.rules or "", check)
         for _, claim, reading in read_ledger().readings()
@@ -259,12 +250,12 @@ def constructed() -> frozenset[tuple[str, str, str]]:
 
 
 def quantifier_of(claim: Claim, reading: Reading) -> Quantifier:
-    """How a reading is judged: that a premise is absent holds always, or not at all."""
+    """How a reading is judged. That a premise is absent is a universal statement."""
     return Quantifier.ALWAYS if reading.premise else claim.quantifier
 
 
 def minimum_of(quantifier: Quantifier, run: Run | None) -> Minimum:
-    """Trials that must show it: what the run asks for, else what the quantifier does."""
+    """The trials that must show it: as the run asks, else as the quantifier does."""
     if run is not None and run.minimum is not None:
         return run.minimum
     if quantifier is Quantifier.EXISTS:

@@ -1,15 +1,12 @@
-"""A store's events as Parquet: written once, read as often as tables ask.
+"""A store's events as Parquet: written once, read as often as tables need them.
 
-It stands in the store's folder `.parquet`: part files (schema EVENTS) and a `manifest.json`. A
-trial's events lie together in one part, in merge order, in row groups of their own, so that
-Spark reads columns of all trials and the checks read one trial at a time. The manifest holds
-for each trial what its files looked like; `parquet_of` writes trials anew that are new or
-changed, and drops the parts of those that are gone. Nothing else needs the folder: it may be
-deleted at any time.
+They are in the store's folder `.parquet`: part files (schema EVENTS) and a `manifest.json`. A trial's events lie
+together in one part, in merge order, in row groups of their own, so that Spark can read columns of all trials and the
+checks one trial at a time. The manifest records what each trial's files looked like; `parquet_of` writes new and
+changed trials, and drops the parts of deleted ones. Nothing else needs the folder: it may be deleted at any time.
 
-Where another command holds the folder, or nothing can be written there, the Parquet is made
-for this once, in the scratch folder of Spark. Histories pass through Spark's workers, one trial
-at a time; the driver holds none.
+If another command holds the folder, or it cannot be written, the Parquet is made for this run only, in Spark's scratch
+folder. Histories pass through Spark's workers, one trial at a time; the driver holds none.
 """
 
 from __future__ import annotations
@@ -41,13 +38,13 @@ from rebalance_lab.history.files import TRIAL_FILE, HistoryError, digest, load
 FOLDER = ".parquet"
 MANIFEST = "manifest.json"
 
-#: Recorded bytes that go into one part: some hundred thousand events, some ten megabytes.
+#: The recorded bytes of one part: some hundred thousand events, or ten megabytes of Parquet.
 PART_BYTES = 128 << 20
 
-#: With more parts than this all are written anew: many small ones come of many small changes.
+#: With more parts than this all are written anew, because many small changes leave many small parts.
 PARTS_LIMIT = 64
 
-#: Another version of the layout, or other columns: nothing of it can be used.
+#: Identifies the layout and the columns. A folder with another value is not used.
 LAYOUT = hashlib.sha256(b"1 " + EVENTS.json().encode()).hexdigest()[:16]
 
 _COMPRESSION = "zstd"
@@ -98,8 +95,8 @@ class Parquet:
 
     @property
     def histories(self) -> DataFrame:
-        """One row a trial, with the place of its events, schema HISTORIES. Those of a part lie side
-        by side, so that a task opens few of them."""
+        """One row a trial, with the place of its events, schema HISTORIES. Trials of one part are neighbours, so that a
+        task opens few parts."""
         rows = []
         trials = [(trial, self.entries[trial.id]) for trial in self.store.trials]
         for trial, entry in sorted(trials, key=lambda each: (each[1].part, each[1].first_group, each[1].trial)):

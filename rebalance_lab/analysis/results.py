@@ -1,4 +1,4 @@
-"""What Spark's tables become on their way to people: plain rows, one class for each table."""
+"""The rows of Spark's tables as plain objects: one class for each table."""
 
 from __future__ import annotations
 
@@ -15,10 +15,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A stretch in which a layer says that `member` has topic/partition. Times in µs.
-
-    `begin`, `end`: ids of the events that bound it; `end` is None where the history ends first.
-    """
+    """A time span, in µs, in which `member` has topic/partition according to a layer. `begin`, `end`: the ids of the
+    events that bound it; `end` is None if the history ends first."""
 
     trial: str
     layer: str
@@ -64,11 +62,8 @@ class TrialOutcome(OfTrial):
 
 @dataclass(frozen=True, slots=True)
 class TrialMeasures:
-    """What a trial cost, in numbers (`MEASURES` names those that are summarised).
-
-    Of its changes only: the part between its first rest and its closing (see `Episode.part`).
-    Times in µs, partition-times in partition-µs: a partition-second is 1,000,000 of them.
-    """
+    """What the changes of a trial cost, in numbers: the part between its first rest and its closing (`Episode.part`).
+    Times are in µs, partition-times in partition-µs (1,000,000 are a partition-second)."""
 
     trial: str
     episodes: int
@@ -86,24 +81,21 @@ class TrialMeasures:
     moved: int
 
 
-#: The measures of `TrialMeasures`, in the order in which people read them.
+#: The measures that are summarised, in the order in which people read them.
 MEASURES = tuple(name for name in TrialMeasures.__dataclass_fields__ if name != "trial")
 
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """A rebalance of a whole group: from the first thing that happened to the last before rest.
+    """A rebalance of a whole group: from the first event to the last before rest (`trialwise.episodes`).
 
     - `number`: from 0, in the trial and group. `phase`: the trial's phase in which it began.
     - `part`: assembly (before the trial's first rest), change, or closing.
-    - `rested`: the group came to rest after it. Where it did not, it lasts until the runner gave
-      up waiting, or until the history ends.
+    - `rested`: the group came to rest after it. Otherwise it lasts until the runner gave up waiting, or to the end.
     - `members`: how many rebalanced. `conflicts`: failed attempts whose reason was a conflict.
-    - `unowned_us`, `doubly_owned_us`: partition-µs without an owner znode, and believed owned by
-      more than one member (each member above the first counts). `moved`: how often a partition
-      got another owner than it last had.
-    - `reads`, `writes`: of ZooKeeper, by the group's members; without the writes of offsets that real ones commit
-      (`checks.commits`).
+    - `unowned_us`, `doubly_owned_us`: partition-µs without an owner znode, and in which several members believe that
+      they own it (each above the first counts). `moved`: how often a partition got another owner than its last.
+    - `reads`, `writes`: of ZooKeeper, by the group's members, without the offsets that real members commit.
     """
 
     trial: str
@@ -137,9 +129,9 @@ class HerdCost(OfTrial):
     """What one spaced change cost a group, beside the formulas (`checks.change_costs`).
 
     - `change`: join | leave | crash | broker | topic. `before`: members before it, `members` after.
-    - `doubt`: why the cost says nothing (`checks.change_costs`); None where it does.
+    - `doubt`: why the cost cannot be judged; None if it can.
     - `retries`: attempts that failed on others' claims; the formulas know none.
-    - `expected_…` by the formulas; None where they give nothing. `added_…`: what was counted above them.
+    - `expected_…`: by the formulas, or None. `added_…`: what was counted above them.
     """
 
     group: str
@@ -170,7 +162,7 @@ class Fit:
       in measure = c0 + c1·against + c2·against²).
     - `coefficients`: of the curve, lowest first: (ln a, b), or (c0, c1, c2).
     - `points`: how many were fitted, of `sizes` different sizes; in the fit of a trend one for each
-      size, the mean of its changes. The three numbers are None where the points cannot give them.
+      size, the mean of its changes. The three numbers are None if the points cannot give them.
     """
 
     scenario: str
@@ -194,7 +186,7 @@ class Summary:
 
     - `settings`: (name, value) of the parameters that are not the same in all trials of the
       scenario in this store. `control`, `plant`: as the trials were.
-    - `measure`: of `MEASURES`, or CHECK_longest_us for a check that measures a length.
+    - `measure`: one of `MEASURES`, or CHECK_longest_us for a check that measures a length.
     """
 
     scenario: str
@@ -215,8 +207,8 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Frequency:
-    """How many of the decided trials of one world showed a claim, with Wilson's 95 % interval
-    (None without any), and how many trials were `undecided`."""
+    """How many of the decided trials of one world showed a claim, with Wilson's 95 % interval (None without any), and
+    how many trials were `undecided`."""
 
     world: str
     shown: int
@@ -233,9 +225,8 @@ class Verdict:
     - `expected`: reproduced | refuted | does not apply. `verdict`: one of these | applies | unknown |
       not run. `status`: as expected | does not apply | surprise | unknown | not run.
     - `by_construction`: its members were built from the sentence that it tests.
-    - `live`, `simulated`: trials counted (controls not among them). `witness`: a trial that shows it,
-      `replay` the command for it. `frequencies`: live, then simulated. `fits`: of a trend, one for each
-      world with trials.
+    - `live`, `simulated`: trials that decided it, without controls. `witness`: a trial that shows (exists) or denies
+      (else) it; `replay`: its command. `frequencies`: live, then simulated. `fits`: of a trend, one for each world.
     """
 
     claim: str
@@ -256,18 +247,14 @@ class Verdict:
 
     @property
     def counts(self) -> bool:
-        """Whether it counts as evidence. What holds by construction does not, unless it fails: that
-        is a bug of the lab, and no surprise is silenced."""
+        """Whether it counts as evidence. What holds by construction does not, unless it fails, which is a bug."""
         return not self.by_construction or self.status == "surprise"
 
 
 @dataclass(frozen=True, slots=True)
 class Analysis(Tabular):
-    """All that a report shows. Every table is sorted by its leading fields.
-
-    `measures`: one of each trial. `cut_off`: names of folders that hold events but were never
-    sealed; nothing here counts them.
-    """
+    """Everything that a report shows. Every table is sorted by its leading fields. `measures`: one row for each trial.
+    `cut_off`: names of folders that hold events but were never sealed; they are not counted."""
 
     verdicts: tuple[Verdict, ...]
     outcomes: tuple[TrialOutcome, ...]
@@ -295,5 +282,5 @@ class Analysis(Tabular):
 
 
 def trial_facts(trial: Trial) -> dict[str, object]:
-    """What a trial was, as a row: its settings are columns, too."""
+    """A trial as a row, with its settings as columns."""
     return of_trial(trial) | trial.parameters

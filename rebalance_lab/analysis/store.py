@@ -15,8 +15,8 @@ from rebalance_lab.history.files import TRIAL_FILE, HistoryError, Trial, read_tr
 class Store:
     """What a store holds.
 
-    `folders`: trial id to folder, by id. `cut_off`: names of folders that hold events but no
-    `trial.json`: trials that ended before they were sealed, which are left out.
+    `folders`: trial id to folder, by id. `cut_off`: names of folders with events but without `trial.json`, of trials
+    that ended before they were sealed; they are left out.
     """
 
     path: Path
@@ -26,11 +26,9 @@ class Store:
 
 
 def read_store(path: Path) -> Store:
-    """Read what trials a store holds, not their events. A store may be a single trial.
-
-    A trial's id is the name of its folder, whatever it was called when it was recorded.
-    Raises HistoryError for a path that is no folder and for a `trial.json` that cannot be read.
-    """
+    """Read which trials a store holds, without their events. A store may be a single trial. A trial's id is the name of
+    its folder, whatever it was called when it was recorded. Raises HistoryError for a path that is not a folder, and
+    for a `trial.json` that cannot be read."""
     if not path.is_dir():
         raise HistoryError(f"{path} is not a folder: give the folder that `run` or `sweep` stored trials in")
     folders = {folder_name(folder): folder for folder in trial_folders(path)}
@@ -39,12 +37,12 @@ def read_store(path: Path) -> Store:
 
 
 def folder_name(folder: Path) -> str:
-    """The last part of a folder's path, also where that is `.`."""
+    """The last part of a folder's path, also if the path is `.`."""
     return folder.resolve().name
 
 
 def named_by_folder(trial: Trial, folder: Path) -> Trial:
-    """The trial under the name it is stored by."""
+    """The trial, named as it is stored."""
     return msgspec.structs.replace(trial, id=folder_name(folder))
 
 

@@ -1,7 +1,7 @@
-"""Many runs of one function on Spark: the trial function is handed in, as it is to local processes.
+"""Many runs of one function on Spark, as on local processes.
 
-What is needed of a cluster: the same Python, with this lab installed, at the same path on every
-worker; and what the function itself needs, such as a store that all of them see at one path.
+A cluster needs the same Python, with this lab installed, at the same path on every worker, and what the function needs,
+such as a store that all workers see at one path.
 """
 
 from __future__ import annotations
@@ -22,22 +22,20 @@ from rebalance_lab.analysis.workers import settle_worker
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Runs in a task, and tasks in a wave for each core: a wave's results come when all of it is done.
+#: Runs in a task, and tasks in a wave for each core. The results of a wave come when all of it is done.
 RUNS_PER_TASK = 8
 TASKS_PER_CORE = 4
 
 _GIVEN = StructType([column("given", BinaryType())])
 
-#: `came`: pickled, what the function returned, or where it is not `well` the error that it raised.
+#: `came`: what the function returned, pickled; if it is not `well`, the error that it raised.
 _CAME = StructType([column("well", BooleanType()), column("came", BinaryType())])
 
 
 def run_on_spark(spark: SparkSession, run: Callable[[T], R], given: Iterable[T]) -> Iterator[R]:
-    """What `run` makes of each of `given`, wave by wave, in no order.
-
-    Everything that travels is pickled; `run` should be a function that workers can import, or a
-    `functools.partial` of one. Raises the first error that `run` raised, after its wave has ended.
-    """
+    """The results of `run` for each of `given`, wave by wave, in no order. All that travels is pickled; `run` should be
+    a function that workers can import, or a `functools.partial` of one. Raises the first error that `run` raised,
+    after its wave has ended."""
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle_worker()

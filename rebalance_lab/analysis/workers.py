@@ -1,4 +1,4 @@
-"""What Python workers of Spark have in common."""
+"""Set-up of Spark's Python workers."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ _tasks = itertools.count()
 
 
 def settle_worker() -> None:
-    """In a Spark worker, at the start of a task: its modules live as long as it does.
+    """Exempt the modules that are loaded now from garbage collection. Call it in a worker, at the start of a task.
 
-    Spark collects garbage after every task; each time that would walk all modules, which takes
-    longer than reading a trial. Libraries load on first use, so one task is not enough; for
-    ever would keep what tasks leave behind.
+    Spark collects garbage after every task. That would walk all modules each time, which takes longer than reading a
+    trial. Libraries load on first use, so it is done in the first few tasks, not only in one; but not in all, because
+    then the garbage of tasks would never be freed.
     """
     if next(_tasks) < _SETTLING_TASKS:
         gc.freeze()

@@ -32,9 +32,9 @@ _TREND = StructType(
     ]
 )
 
-#: One row per reading of the ledger. Without `scenario` it is not run, for the reason `waits_for`;
-#: without `trend.measure` it is not a trend. `quantifier`, `checks`: how the reading is judged; where it
-#: is expected not to apply, these are `always` and the checks of its premise.
+#: One row per reading of the ledger. Without `scenario` it is not run, for the reason `waits_for`; without
+#: `trend.measure` it is not a trend. `quantifier`, `checks`: how the reading is judged; if it is expected not to apply,
+#: they are `always` and the checks of its premise.
 READINGS = StructType(
     [
         column("position", LongType()),

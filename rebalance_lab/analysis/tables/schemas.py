@@ -14,12 +14,11 @@ from pyspark.sql.types import (
 
 
 def column(name: str, kind: object, *, null: bool = False) -> StructField:
-    """A column, not null unless it says so."""
+    """A column; it cannot be null by default."""
     return StructField(name, kind, nullable=null)
 
 
-#: (actor, n), as `history.events.EventId`. The fields may be null for Arrow's sake, which cannot
-#: read a null struct otherwise.
+#: (actor, n), as `history.events.EventId`. The fields may be null because Arrow cannot read a null struct otherwise.
 EVENT_ID = StructType([column("actor", StringType(), null=True), column("n", LongType(), null=True)])
 
 #: One row an event, as `history.events.Event`, beside the trial (its folder's name).
