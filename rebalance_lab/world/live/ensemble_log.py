@@ -1,10 +1,9 @@
-"""The registry's history over the logs of an ensemble's nodes.
+"""The registry's history from the logs of an ensemble's nodes.
 
-A node logs what its leader proposes, before it is committed. Committed is what a majority has
-logged: a leader commits on that, and every later leader has it (Zab). What only a minority has
-may still come to a majority, or go: a node that finds itself ahead of a new leader cuts its log
-back (TRUNC), and its reader must forget what it read there. Nodes that are down count as well,
-as their files are here.
+A node logs what its leader proposes, before it is committed. A proposal is committed when a majority has logged it, and
+every later leader has it (Zab). A proposal that only a minority has logged may still reach a majority, or disappear: a
+node that is ahead of a new leader cuts its log back (TRUNC), and its reader must forget what it read there. Nodes that
+are down count as well, because their files can be read.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _EPOCH_BITS = 32
 
 @dataclass(slots=True)
 class _Proposal:
-    """A record that is not known to be committed; `logged`: node -> where it stands there."""
+    """A record that is not known to be committed. `logged`: node -> its file and end there."""
 
     transactions: tuple[Transaction, ...]
     logged: dict[int, tuple[Path, int]] = field(default_factory=dict)
@@ -31,9 +30,8 @@ class _Proposal:
 class EnsembleLog:
     """Follows the logs of all nodes of an ensemble (one node is an ensemble, too).
 
-    `data_dirs`: the nodes' dataDirs, all of them, in any order. A node that has not run yet has
-    logged nothing; a node that was brought up to date by a snapshot has holes in its log, which
-    the others fill.
+    `data_dirs`: the dataDirs of all nodes, in any order. The log of a node that has not run yet is empty. The log of a
+    node that was brought up to date by a snapshot has gaps, which the others' logs fill.
     """
 
     def __init__(self, data_dirs: Sequence[Path]) -> None:
@@ -43,15 +41,15 @@ class EnsembleLog:
         self._logs = [TransactionLog(each) for each in data_dirs]
         self._majority = len(data_dirs) // 2 + 1
         self._proposals: dict[int, _Proposal] = {}
-        self._told: dict[int, int] = {}  # epoch -> the last zxid that was given out
+        self._told: dict[int, int] = {}  # epoch -> the last zxid that was returned
         self._last = -1
 
     def poll(self) -> list[Transaction]:
-        """What has been committed since the last call, each once, in zxid order.
+        """The transactions that were committed since the last call, each once, in zxid order.
 
-        Raises TransactionLogError: too few nodes have ever run, a file is broken in its middle,
-        or a transaction came to a majority after one of a later epoch was given out (it was
-        known to a single node, which led without its log being copied): the history has a hole.
+        Raises TransactionLogError: fewer than a majority of the nodes have ever run, a file is damaged in its middle,
+        or a transaction reached a majority after one of a later epoch was returned, so the history has a gap (only one
+        node knew it, which led without its log being copied).
         """
         begun = sum(log.begun for log in self._logs)
         if begun < self._majority:
@@ -75,8 +73,7 @@ class EnsembleLog:
         proposal.logged[node] = (file, record.end)
 
     def _forget_what_was_cut(self) -> None:
-        """A log is cut back by shortening a file, and deleting those behind it; what is logged
-        afterwards begins a new file."""
+        """A log is cut back by shortening a file and deleting those after it. Later records go to a new file."""
         sizes: dict[Path, int] = {}
         for zxid, proposal in list(self._proposals.items()):
             for node, (file, end) in list(proposal.logged.items()):
@@ -88,8 +85,8 @@ class EnsembleLog:
                 del self._proposals[zxid]
 
     def _committed(self) -> list[Transaction]:
-        """Those of a majority, and those before them in their epoch: a leader commits in order,
-        and a node may have learnt the earlier ones from a snapshot."""
+        """The proposals of a majority, and all earlier ones of their epoch: a leader commits in order, and a node may
+        have got the earlier ones by a snapshot."""
         newest: dict[int, int] = {}
         for zxid, proposal in self._proposals.items():
             if len(proposal.logged) >= self._majority:
@@ -109,7 +106,7 @@ class EnsembleLog:
 
 
 def _size(file: Path) -> int:
-    """In bytes; -1 when there is no such file."""
+    """In bytes; -1 if there is no such file."""
     try:
         return file.stat().st_size
     except FileNotFoundError:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rebalance_lab.world.live.ports import HOST, ReservedPort
+from rebalance_lab.world.live.reserved_port import HOST, ReservedPort
 from rebalance_lab.world.live.server_process import ServerProcess, command
 from rebalance_lab.world.process.node import Node
 from rebalance_lab.world.process.states import RunState

@@ -11,8 +11,8 @@ from functools import partial
 from rebalance_lab.kernel import Future
 from rebalance_lab.kernel.drivers import AsyncioDriver
 from rebalance_lab.world.live.codec import FRAME_LENGTH_BYTES, unpack_length
-from rebalance_lab.world.live.ports import HOST
 from rebalance_lab.world.live.proxy_connection import Connection
+from rebalance_lab.world.live.reserved_port import HOST
 from rebalance_lab.world.tcp import RETRY_SYN_US, retried_us
 
 _BACKLOG = 1024
@@ -77,7 +77,7 @@ class TcpProxy:
 
     @property
     def joined_connections(self) -> int:
-        """Of those the ones that have reached the server: one that is gone may not refuse."""
+        """Those that have reached the server. One to a server that is gone may stay open without reaching it."""
         return sum(connection.joined for connection in self._connections)
 
     # -- faults -----------------------------------------------------------------------------
@@ -91,16 +91,16 @@ class TcpProxy:
         return len(connections)
 
     def hold(self) -> None:
-        """From now on turn new connections away, as a server that is down: the standing go on."""
+        """From now on reset new connections, as when the server is down; open ones stay."""
         self.held = True
 
     def hang(self) -> None:
-        """From now on leave new connections without an answer, as behind a lost route: they are
-        neither refused nor served. Those that still wait at `release` go through."""
+        """From now on do not answer new connections, as behind a lost route. Those that still wait at `release` go
+        through."""
         self._hanging = True
 
     def release(self) -> None:
-        """Let new connections through again, and those that wait at once (see `heal` for a silence)."""
+        """End `hold` and `hang`: connections that wait go through at once. A silence ends by `heal`."""
         self.held = self._hanging = False
         for client in tuple(self._waiting):
             self._let_in(client)
@@ -122,23 +122,23 @@ class TcpProxy:
                 self._clock.call_at(again_us, partial(self._let_in, client))
 
     def heal(self) -> None:
-        """End `silence`. What was lost meanwhile arrives when TCP would send it again: a connection
-        attempt at its next SYN retry, data and ends of connections at their next retransmission,
-        and what follows them on the same connection after them (see `world.tcp`)."""
+        """End `silence`. What was lost arrives when TCP would send it again: connection attempts at their next SYN
+        retry, data and ends of connections at their next retransmission, and later data after them (see
+        `world.tcp`)."""
         self.silence(to_server=False, to_client=False)
 
     def lose_next_reply(self, created: str = "") -> Future[int]:
-        """Pass requests on, but swallow the next reply to one and break its connection. Done,
-        with the xid of the reply, when that has happened. Pings, watch events and the answers
-        to a connect or to SetWatches do not count. `created`: not the next reply, but the next
-        to a create of a znode in whose path this occurs. Asked for twice, it is one reply."""
+        """Drop the next reply to a request and break its connection; requests are passed on. The future completes with
+        the xid of the reply. Pings, watch events and the answers to a connect or to SetWatches are not replies.
+        `created`: drop the next reply to a create of a znode whose path contains this. A second call before the reply
+        returns the same future."""
         if self._lost_reply is None:
             self._lost_part = created
             self._lost_reply = Future(("a reply lost by the proxy on port", self.port))
         return self._lost_reply
 
     def keep_replies(self) -> None:
-        """Lose none any more, if one was still to be lost."""
+        """Undo `lose_next_reply` if no reply was dropped yet."""
         self._lost_reply = None
 
     def close(self) -> None:
@@ -179,8 +179,8 @@ class TcpProxy:
         self._connections[Connection(self, self._loop, client, sent_before)] = None
 
     def _let_in(self, client: socket.socket) -> None:
-        """Answer a client that waits, as if its handshake were done only now: one that gave up
-        meanwhile has sent nothing. While connections get no answer it goes on waiting."""
+        """Answer a client that waits, as if its handshake ended only now; one that gave up meanwhile has sent nothing.
+        It goes on waiting while connections get no answer."""
         if self._shut or self._waiting.pop(client, None) is None:
             return
         sent = _sent_by(client)
@@ -220,7 +220,7 @@ class TcpProxy:
 
 
 def _sent_by(client: socket.socket) -> bytes | None:
-    """What a client has sent that waits; None if it is gone."""
+    """What a waiting client has sent; None if it is gone."""
     parts = []
     try:
         while part := client.recv(65536):

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 import structlog
 
-from rebalance_lab.world.live.ports import HOST
 from rebalance_lab.world.live.quorum_packets import Packet, PacketSplitter, PacketType, QuorumProtocolError
+from rebalance_lab.world.live.reserved_port import HOST
 
 T = TypeVar("T")
 

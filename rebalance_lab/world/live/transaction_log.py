@@ -1,9 +1,9 @@
-"""The server's own transaction log, as the exact history of the registry.
+"""The server's own transaction log, which is the exact history of the registry.
 
-Format (FileTxnLog and TxnLogEntry of ZooKeeper 3.4 to 3.9): files `version-2/log.<zxid hex>`;
-a header of 16 bytes (`ZKLG`, version 2, database id); then records of checksum (int64, Adler-32
-of the bytes), length (int32), the bytes, and an end mark `B`. Files are padded with zeros ahead
-of what is written. ZooKeeper 3.6 and later add a digest behind each transaction: left alone.
+Format (FileTxnLog and TxnLogEntry of ZooKeeper 3.4 to 3.9): files `version-2/log.<zxid hex>`; a header of 16 bytes
+(`ZKLG`, version 2, database id); then records of checksum (int64, Adler-32 of the bytes), length (int32), the bytes,
+and an end mark `B`. The rest of a file is padded with zeros. ZooKeeper 3.6 and later add a digest after each
+transaction, which is ignored.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _HEADER_START = b"ZKLG\0\0\0\2"
 RECORD_HEADER = struct.Struct("!qi")
 END_MARK = 0x42
 
-#: How much of a file is read at a time, unless a record is longer.
+#: The bytes of a file that are read at a time, unless a record is longer.
 WINDOW_BYTES = 1 << 18
 
-#: No record is longer: a request may have 1 MB (jute.maxbuffer).
+#: The longest record: a request may have 1 MB (jute.maxbuffer).
 RECORD_LIMIT_BYTES = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record: none (ignored types), one, or several (a multi) transactions. It ends before
-    byte `end` of its file."""
+    """One record with its transactions: none (of an ignored type), one, or several (a multi). It ends before byte `end`
+    of its file."""
 
     zxid: int
     end: int
@@ -42,8 +42,8 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """What one look at a file gave: `next_offset` is where the next look begins; `wanted_bytes`
-    is how many it needs for the next record, as far as can be told."""
+    """What one read of a file gave. `next_offset`: where the next read begins; `wanted_bytes`: how many bytes it needs
+    for the next record, as far as is known."""
 
     records: list[Record]
     next_offset: int
@@ -55,10 +55,10 @@ class Page:
 
 
 def parse(data: bytes, at: int, where: str) -> Page:
-    """The whole records of `data`, which lies at byte `at` of a file (0: its header is there).
+    """The whole records of `data`, which is at byte `at` of a file (0: it begins with the file's header).
 
-    Stops before a last record that is torn: zeros, cut off, or still without its end mark.
-    Raises TransactionLogError, which names `where`, for anything else that is not a record.
+    Stops before a last record that is incomplete: zeros, cut off, or still without its end mark. Raises
+    TransactionLogError, which names `where`, for anything else that is not a record.
     """
     begin = 0
     if at == 0:
@@ -90,7 +90,7 @@ def parse(data: bytes, at: int, where: str) -> Page:
 
 
 def _header_is_torn(data: bytes) -> bool:
-    """Whether a file's header is still being written: a part of it, and then nothing but zeros."""
+    """Whether a file's header is still being written: a part of it, and then only zeros."""
     if len(data) < FILE_HEADER.size:
         return True
     begun = data[: len(_HEADER_START)].rstrip(b"\0")
@@ -123,7 +123,7 @@ class TransactionLog:
         return self._folder.is_dir()
 
     def poll_records(self) -> list[tuple[Path, Record]]:
-        """The same, record by record, each with its file. Nothing without a log folder."""
+        """The same as records, each with its file. Empty without a log folder."""
         found: list[tuple[Path, Record]] = []
         for file in self._unread():
             if file != self._file:
@@ -132,19 +132,19 @@ class TransactionLog:
         return found
 
     def _unread(self) -> list[Path]:
-        """The current file and those after it, listed before any is read: once a later file
-        exists the server has flushed the earlier one, so what is torn there will stay so."""
+        """The current file and those after it, listed before any is read. When a later file exists the server has
+        flushed the earlier one, so an incomplete record there stays incomplete."""
         files = sorted(self._folder.glob("log.*"), key=_first_zxid)
         current = -1 if self._file is None else _first_zxid(self._file)
         return [file for file in files if _first_zxid(file) >= current]
 
     def _read(self, file: Path) -> list[Record]:
-        """What is new in one file, a window at a time: it ends in padding, up to 64 MB of it."""
+        """The new records of one file, read a window at a time: it ends with up to 64 MB of padding."""
         found: list[Record] = []
         window = WINDOW_BYTES
         try:
             descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:  # a follower that goes back behind its leader deletes whole files
+        except FileNotFoundError:  # a follower that was ahead of its leader deletes whole files
             return found
         try:
             while True:

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rebalance_lab.world.live.ports import HOST
 from rebalance_lab.world.live.quorum_lag import LagSeen, QuorumLag
 from rebalance_lab.world.live.quorum_packets import SNAPSHOT_END, Packet, PacketSplitter, QuorumProtocolError
+from rebalance_lab.world.live.reserved_port import HOST
 
 DIFF, PROPOSAL, COMMIT, PING, REVALIDATE, SYNC, NEWLEADER, UPTODATE, SNAP = 13, 2, 4, 5, 6, 7, 10, 12, 15
 

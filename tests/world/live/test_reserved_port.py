@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from rebalance_lab.world.live.ports import HOST, ReservedPort
+from rebalance_lab.world.live.reserved_port import HOST, ReservedPort
 
 
 def test_a_reserved_port_is_free_for_its_server_again_and_again() -> None:
