@@ -19,8 +19,8 @@ from zkconsumer.report import Report
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a member is about to take. `owners`: (partition, thread id) in order; `offsets`:
-    partition -> where it starts."""
+    """What a member is about to claim. `owners`: (partition, thread id) in order; `offsets`: partition -> start
+    offset."""
 
     owners: tuple[tuple[TopicPartition, str], ...]
     offsets: Mapping[TopicPartition, int]
@@ -49,22 +49,22 @@ class Claims:
         return tuple(self._won)
 
     async def release(self, ownership: Ownership) -> None:
-        """Delete what the registry holds, blindly: neither data nor session is looked at (S4)."""
+        """Delete the owner znodes of all that is owned, without a look at their data or session (S4)."""
         ownership.disbelieve()
         for topic in ownership.topics:
-            for each in ownership.of(topic):  # none, if a new session cleared them meanwhile
+            for each in ownership.of(topic):  # none if a new session has cleared them
                 await self._delete(each)
             ownership.forget(topic)
 
     async def take(self, plan: Plan) -> list[TopicPartition]:
-        """Create every owner znode that is not won yet; *all* are tried. Returns the conflicts;
-        on one, those just created are deleted again, latest first (or kept: KEEP_CLAIMS).
+        """Try to create *every* owner znode that is not won yet. Returns the conflicts; if there are any, those just
+        created are deleted again, latest first (or kept: KEEP_CLAIMS).
 
-        Any other error escapes at once and leaves what was created behind, as in 0.8.2 (F7):
-        owners with a live session, in nobody's registry. They go with the session, or when the
-        same member claims them again. Two causes on a live ZooKeeper: another program made
-        `/consumers/G/owners/T` as an ephemeral znode (NoChildrenForEphemerals, in every attempt),
-        or deletes it between our creating it and creating the owner below (NoNode, once).
+        Any other error is raised at once and leaves behind what was created, as in 0.8.2 (F7): owner znodes of a live
+        session that are in no member's registry. They go with the session, or when the same member claims them again.
+        This has two causes on a live ZooKeeper: another program created `/consumers/G/owners/T` as an ephemeral znode
+        (NoChildrenForEphemerals, in every attempt), or deletes it after the member created it and before it creates the
+        owner below (NoNode, once).
         """
         conflicts: list[TopicPartition] = []
         try:
@@ -88,14 +88,14 @@ class Claims:
         return conflicts
 
     async def let_go(self) -> None:
-        """Delete what was won of a plan that was not won whole, latest first."""
+        """Delete what was won of a plan that could not be won completely, latest first."""
         won = self.won
         self._forget()
         for each in reversed(won):
             await self._delete(each)
 
     def session_lost(self) -> None:
-        """What was held went with its session. A claim that is under way knows nothing of it."""
+        """Forget what was held: it went with its session. This does not affect a claim that is under way."""
         if self._held is not None:
             self._forget()
 

@@ -63,7 +63,7 @@ class ConsumerConfig:
 
     @classmethod
     def from_properties(cls, values: Mapping[str, str], *, default_group: str | None = None) -> ConsumerConfig:
-        """Read settings, in Kafka's order, so that of several errors the same one is told.
+        """Read settings in Kafka's order, so that of several errors the same one is reported.
 
         Raises IllegalArgumentException (a required one missing, no boolean), its subclass
         NumberFormatException, InvalidConfigException. Unknown keys only warn. The assignment

@@ -1,4 +1,4 @@
-"""The parts of a member and their life: create, session expiry, shutdown."""
+"""The connector: the parts of a member, and how they are created, survive a session's expiry, and shut down."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class ConnectorSettings:
 
 
 class Connector:
-    """A connected consumer. Its threads are tasks of `scope`: ZkClient's two, the watcher, the
-    fetchers. `broken` fails when creating the streams went wrong in a way nobody survives;
-    `failed` is done when a rebalance has failed, which a member survives as a ghost."""
+    """A connected consumer. Its threads are tasks of `scope`: ZkClient's two, the watcher, the fetchers. `broken` fails
+    if creating the streams raised an error that ends the consumer; `failed` is done when a rebalance has failed, after
+    which the member stays as a ghost."""
 
     def __init__(self, environment: Environment, scope: Scope, settings: ConnectorSettings, report: Report) -> None:
         self.broken: Future[None] = Future("a broken consumer")
@@ -134,8 +134,8 @@ class Connector:
         await self._client.connect(self._settings.config.zookeeper_connection_timeout_ms)
 
     async def create(self) -> None:
-        """createMessageStreams, or by filter: register, then initialise. A rebalance that fails
-        leaves a ghost behind: registered and listening, without anybody who reads its streams."""
+        """createMessageStreams, or by filter: register, then initialise. A rebalance that fails leaves a ghost: a
+        member that is registered and listens, but whose streams no application reads."""
         try:
             if isinstance(self._settings.subscription, Static):
                 await self._create_by_name(self._settings.subscription)
@@ -154,8 +154,8 @@ class Connector:
         await self._initialise("create")
 
     async def _create_by_filter(self) -> None:
-        """Here a number of streams below one comes to light after the registration, and only if
-        a topic matches: that is how 0.8.2 does it."""
+        """As in 0.8.2, a number of streams below one is refused only after the registration, and only if a topic
+        matches."""
         self._topics = TopicWatcher(
             self._tasks,
             self._client,
@@ -172,8 +172,8 @@ class Connector:
         await self._initialise("topics")
 
     async def _register(self) -> None:
-        """Create the id znode; loops without end while another one stands there
-        (ZkUtils.createEphemeralPathExpectConflictHandleZKBug, 0.8.2.2)."""
+        """Create the id znode; loops forever while another session's exists
+        (`ZkUtils.createEphemeralPathExpectConflictHandleZKBug`, 0.8.2.2)."""
         config = self._settings.config
         path = member_path(config.group_id, self._settings.consumer_id)
         payload = registration_payload(registration_of(self._settings.subscription, self._clock.wall_ms()))
@@ -191,9 +191,9 @@ class Connector:
         )
 
     async def _initialise(self, by: str) -> None:
-        """Make queues, watch, then force a rebalance (reinitializeConsumer, 0.8.2.2; the order of claim Z6). The id
-        znode is older than the watch of the ids, so a joiner is not told of itself. With a filter all of
-        it is done again whenever topics come or go."""
+        """Create queues, set watches, then force a rebalance (`reinitializeConsumer`, 0.8.2.2; the order of claim Z6).
+        The id znode is older than the watch of the ids, so a joiner is not notified of itself. With a filter all of
+        this is repeated whenever topics come or go."""
         first, self._initialised = not self._initialised, True
         name, client, rules = self._settings.consumer_id, self._client, self._settings.rules
         if first:
@@ -229,7 +229,7 @@ class Connector:
         await self._rebalancer.synced("watcher")
 
     async def handle_new_session(self) -> None:
-        """Our ephemeral znodes are gone: forget what we owned, register again, rebalance.
+        """The member's ephemeral znodes are gone: forget what it owned, register again, rebalance.
 
         Fetchers are *not* stopped and no lock is taken, as in 0.8.2: the member works on what
         it owned until the rebalance stops it (claim Z10). If the event task was busy and a
@@ -241,13 +241,11 @@ class Connector:
         await self._rebalancer.synced("session")
 
     async def shutdown(self) -> None:
-        """Leave. Waits for a running rebalance with all its back-offs, and so without end
-        when that waits for a ZooKeeper that never comes back. Closing the session is what
-        removes the id and owner znodes; nothing is deleted one by one.
+        """Leave. Waits for a running rebalance with all its back-offs, and so forever if that waits for a ZooKeeper
+        that never comes back. Closing the session removes the id and owner znodes; none is deleted individually.
 
-        With a filter 0.8.2 takes the topic watcher's lock here, inside the rebalance's, and the
-        topic handler takes them in the other order: both can wait for each other for ever. That
-        race is not copied.
+        With a filter, 0.8.2 takes the topic watcher's lock here, inside the rebalance's, and the topic handler takes
+        them in the other order, so both can deadlock. The lab does not copy this race.
         """
         self._report.step(Kind.MEMBER_CLOSING)
         self._shutting_down = True

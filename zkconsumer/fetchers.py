@@ -1,4 +1,4 @@
-"""Fetchers. Until there are brokers they are a lease: what they would read, they report."""
+"""Fetchers. Until there are brokers they are a lease: they only report what they would read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class LeaseSettings:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Share:
-    """A partition to fetch, and the queue it goes to. None: there is none (F11)."""
+    """A partition to fetch, and the queue for its messages; None if there is none (F11)."""
 
     partition: TopicPartition
     queue: int | None = 0
@@ -51,17 +51,17 @@ class FetcherSettings:
 
 
 class Fetchers:
-    """The member's effect: WORKED on every partition each period, from start to stop. One
-    report stands for one chunk that was fetched and put into its queue.
+    """The member's effect: WORKED on every partition in each period, from start to stop. One report stands for one
+    chunk that was fetched and put into its queue.
 
-    It may outlive belief, as in 0.8: nothing but `stop` ends it. The first report comes at
-    once and the last at the stop; one that fell due while the process stood still comes when it goes on.
+    Work may outlive belief, as in 0.8: only `stop` ends it. The first report comes at once and the last at the stop; a
+    report that was due while the process stood still comes when it continues.
 
-    Two ways in which fetching ends unseen, while belief and registry show an owner. A partition
-    without a queue kills the fetcher that gets its first chunk, and with it all partitions of
-    that fetcher (F11). Where nobody reads the streams, because the create that would have
-    returned them failed, each queue takes `queue_limit` chunks and then its fetcher stands still
-    (F9a). Without brokers there is no leader to share fetchers by: a member has one per fetcher id.
+    Fetching can end unnoticed in two ways, while belief and registry show an owner. A partition without a queue kills
+    the fetcher that gets its first chunk, and with it all partitions of that fetcher (F11). If no application reads the
+    streams, because the create that would have returned them failed, each queue takes `queue_limit` chunks and then its
+    fetcher stands still (F9a). Without brokers there are no leaders by which to assign fetchers: a member has one per
+    fetcher id.
     """
 
     def __init__(
@@ -83,19 +83,19 @@ class Fetchers:
         self._chunks: dict[int, int] = {}
 
     def streams_returned(self) -> None:
-        """The application has its streams: from now on somebody empties the queues."""
+        """The application has its streams, and empties the queues from now on."""
         self._read = True
 
     def start(self, shares: Sequence[Share]) -> None:
-        """Work on these; on those too that are still worked on, if they were not stopped."""
+        """Work on these, and also on those that were not stopped."""
         self._shares = tuple(sorted({each.partition: each for each in (*self._shares, *shares)}.values()))
         self._all_queued = all(each.queue is not None for each in self._shares)
         if self._shares and self._task is None:
             self._task = self._scope.spawn(self._work(), f"{self._settings.name}-fetchers")
 
     async def stop(self) -> None:
-        """Done when nothing is worked on any more. What was worked on until now is reported once
-        more, so that the effect's end is known exactly, not to a period. The queues are cleared."""
+        """Stop all work and clear the queues. Each partition is reported once more, so that the exact end of the work
+        is recorded."""
         task, self._task = self._task, None
         if task is None:
             return
@@ -119,8 +119,7 @@ class Fetchers:
             await self._tasks.sleep(self._period_us)
 
     def _fetch(self, *, last: bool = False) -> None:
-        """One chunk for every partition whose fetcher lives and is not held up. `last`: the
-        fetchers stop with it."""
+        """One chunk for every partition whose fetcher is alive and not blocked. `last`: the fetchers stop after it."""
         if self._read and self._all_queued:
             for each in self._shares:
                 self._report.worked(each.partition, last=last)
@@ -147,8 +146,8 @@ class Fetchers:
 
 
 class LeaderFinder:
-    """The pass of 0.8.2's leader finder that costs ZooKeeper something: it reads all brokers
-    (1+B reads), before any fetcher can start. Asking them for leaders comes with brokers."""
+    """The part of 0.8.2's leader finder that uses ZooKeeper: it reads all brokers (1+B reads) before any fetcher can
+    start. The lab has no brokers to ask for leaders yet."""
 
     def __init__(self, tasks: Kernel, view: GroupView, report: Report, *, backoff_ms: int) -> None:
         self._tasks = tasks

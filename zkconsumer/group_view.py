@@ -1,4 +1,4 @@
-"""What a member reads of its group, one znode a request, in the order of 0.8.2.2
+"""What a member reads of its group, one znode per request, in the order of 0.8.2.2
 (`ZookeeperConsumerConnector.rebalance`, `ZkUtils.getConsumersPerTopic`)."""
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from zkconsumer.contexts import Threads, group_threads, named_threads, threads_o
 #: The start offset where none is stored.
 NO_OFFSET = -1
 
-#: The zxid of a list of members that is not there.
+#: The zxid of a list of members that does not exist.
 NO_ZXID = -1
 
 
@@ -115,7 +115,7 @@ class GroupView:
     async def offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Where each partition starts: 1 read each; NO_OFFSET where nothing is stored.
 
-        Raises ValueError for a stored text that is no number.
+        Raises ValueError for a stored text that is not a number.
         """
         found = {}
         for each in partitions:
@@ -135,7 +135,7 @@ class GroupView:
         return found.names, found.stat.pzxid
 
     async def _threads_of_all(self, members: tuple[str, ...]) -> list[Threads]:
-        """In the order of the list. A member that has left since then fails it all (F3)."""
+        """The threads of each member, in the order of the list. A member that has left meanwhile is an error (F3)."""
         found: list[Threads] = []
         if self._multi_read:
             nodes = await self._client.read_all([member_path(self._group, each) for each in members])

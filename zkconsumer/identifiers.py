@@ -22,7 +22,7 @@ def consumer_id(group: str, configured: str | None, *, host: str, wall_ms: int, 
     return f"{group}_{host}-{wall_ms}-{f'{high:x}'[:8]}"
 
 
-@lru_cache(maxsize=1 << 15)  # the same objects for all who read a member: sorting them compares less
+@lru_cache(maxsize=1 << 15)  # equal ids are one object, which makes sorting them faster
 def thread_ids(consumer: str, streams: int) -> tuple[str, ...]:
     """`<consumer id>-<i>` for i from 0. Raises AssertionError below one stream, as 0.8.2 does."""
     if streams < 1:

@@ -10,13 +10,12 @@ from dataclasses import dataclass, field, fields
 
 from zkconsumer.properties import Properties
 
-#: The defect of claim Z16. A member that meets a conflict keeps the owner znodes it did win.
-#: Every further attempt, of this rebalance and of later ones, tries only the missing ones again:
-#: nothing is released and nothing is read, so the member waits on the snapshot it dealt from. A
-#: trigger of its watches stays pending, or runs such an attempt. Attempts and back-off count
-#: as ever; when they are used up the member is a ghost that still holds its part. What ends it:
-#: the last missing claim won, a new session, or one of the two cures below.
-#: Two members whose plans overlap, each with a part of the overlap, wait for each other for ever.
+#: The defect of claim Z16. A member that meets a conflict keeps the owner znodes that it won. Every further attempt, of
+#: this rebalance and of later ones, tries only the missing ones again. It releases nothing and reads nothing, so the
+#: member keeps the snapshot from which it decided. A trigger of its watches stays pending, or runs such an attempt.
+#: Attempts and back-off count as usual; when they are used up, the member is a ghost that still holds its part. This
+#: ends with the last missing claim, with a new session, or with one of the two cures below. Two members whose plans
+#: overlap, each with a part of the overlap, wait for each other forever.
 KEEP_CLAIMS = "keep.claims.on.conflict"
 
 
@@ -34,13 +33,13 @@ class Cures:
       0.8.2 does both at the end of the failed attempt, before its back-off; here they are held
       during the back-off.
     - `release_on_watch`: the same, but only once a watch has fired since the snapshot was read.
-    - `restart_after_failure`: when a rebalance has failed, whoever ran it, the connector is shut
-      down, and after one back-off a new one is built, with a new consumer id.
+    - `restart_after_failure`: when a rebalance of any thread has failed, the connector is shut down, and after one
+      back-off a new one is created, with a new consumer id.
     - `validate_strategy`: an unknown partition.assignment.strategy is refused.
     - `check_owner_before_delete`: a release reads the owner znode first and leaves it alone when
       another session made it (one read more for each; a race of one round trip remains).
     - `check_session_of_own_node`: a conflicting id znode counts as ours if our session made it,
-      and else the registration fails at once; nobody waits.
+      and otherwise the registration fails at once, without waiting.
     - `stop_retrying_on_shutdown`: the shutdown flag is looked at before each attempt.
     - `undo_failed_claims`: whatever interrupts the claim step, owner znodes made in it are deleted.
     - `skip_vanished_members`: a member that is listed, and gone when it is read, is left out.
@@ -103,6 +102,6 @@ NO_LAB_SETTINGS = LabSettings()
 
 
 def read_lab_settings(properties: Properties) -> LabSettings:
-    """Raises IllegalArgumentException for what is no boolean."""
+    """The lab's settings among Kafka's. Raises IllegalArgumentException for a value that is not a boolean."""
     cures = {each.attribute: properties.boolean(each.name, False) for each in CURES}
     return LabSettings(properties.boolean(KEEP_CLAIMS, False), Cures(**cures))

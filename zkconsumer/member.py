@@ -24,11 +24,10 @@ DEFAULT_LEASE = LeaseSettings()
 class Member:
     """One consumer.
 
-    `rules`: whom it is faithful to. `assignor`: a rule by name that comes before what the
-    settings say. `lease`: the lab's own, how its effect is reported. `plant`:
-    a planted bug (`zkconsumer.plants`); other names are of no concern here.
+    `rules`: the rule set that it follows. `assignor`: the name of an assignor that overrides the settings. `lease`: how
+    its work is reported (a setting of the lab). `plant`: a planted bug (`zkconsumer.plants`); other names are ignored.
 
-    `consumer_id` is that of the connector of now: with restart.after.failure each has its own.
+    `consumer_id` is that of the current connector: with restart.after.failure each has its own.
 
     Raises NotSupported for settings that work nowhere (see `_refuse`) and for Kafka's offset
     storage, and assignors.UnknownAssignor.
@@ -65,12 +64,11 @@ class Member:
         )
 
     async def run(self, subscription: Subscription | Mapping[str, int], closing: Flag) -> None:
-        """Connect, create the streams, work until `closing` is raised, leave. A mapping of topic
-        -> streams is Static.
+        """Connect, create the streams, work until `closing` is raised, leave. A mapping of topic -> streams is Static.
 
-        When the first rebalance fails the member stays as a ghost: registered, without streams
-        (defect F9). With the cure restart.after.failure a member whose rebalance failed, the
-        first or a later one, leaves and begins again after one back-off, as often as it takes.
+        If the first rebalance fails, the member stays as a ghost: registered, without streams (defect F9). With the
+        cure restart.after.failure, a member leaves after any failed rebalance and starts again after one back-off, as
+        often as necessary.
 
         Raises ZkTimeoutException, AssertionError for fewer than one stream, when called again
         MessageStreamsExistException or, with a filter, FilterStreamsExistException.
@@ -139,7 +137,7 @@ class Member:
 
 
 def _refuse(config: ConsumerConfig) -> None:
-    """Kafka takes these and breaks later. Raises NotSupported."""
+    """Refuse settings that Kafka accepts and that fail later. Raises NotSupported."""
     if config.offsets_storage != "zookeeper":
         raise NotSupported(f"offsets.storage={config.offsets_storage} needs brokers; use zookeeper")
     if config.rebalance_backoff_ms < 0:

@@ -11,11 +11,11 @@ from zkconsumer.report import Report
 
 
 class Ownership:
-    """What the member thinks it owns.
+    """What the member believes that it owns.
 
-    Belief begins when the registry is swapped after a successful claim. It ends before the
-    first release is sent, or when the new-session handler clears the registry: whichever comes
-    first. The registry's entries outlive belief while their znodes are being deleted.
+    Belief begins when the registry is swapped after a successful claim. It ends before the first release is sent, or
+    when the new-session handler clears the registry, whichever comes first. The registry's entries outlive belief while
+    their znodes are being deleted.
     """
 
     def __init__(self, report: Report) -> None:

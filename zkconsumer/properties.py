@@ -15,7 +15,7 @@ _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
 class Properties:
-    """Settings as text. It remembers which were asked for, to name those that nobody knows."""
+    """Settings as text. It remembers which keys were read, so that it can name the unknown ones."""
 
     def __init__(self, values: Mapping[str, str]) -> None:
         self._values = dict(values)
@@ -65,5 +65,5 @@ class Properties:
         return key in self._values
 
     def unknown(self) -> tuple[str, ...]:
-        """Keys nobody asked for, sorted; those that begin with `external` are let through."""
+        """The keys that were never read, sorted; those that begin with `external` are accepted."""
         return tuple(key for key in sorted(self._values) if key not in self._asked and not key.startswith("external"))

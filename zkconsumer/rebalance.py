@@ -36,7 +36,7 @@ class RebalanceSettings:
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What a rebalance asks of its connector. `triggers`: how often its watches have fired."""
+    """What a rebalance needs to know of its connector. `triggers`: how often its watches have fired."""
 
     shutting_down: Callable[[], bool]
     triggers: Callable[[], int]
@@ -55,9 +55,8 @@ _SHUTDOWN = AttemptFailed("the member is shutting down", "shutdown")
 
 
 class Rebalancer:
-    """One member's rebalances. `lock` keeps them apart; shutdown takes it too. `on_brokers` is
-    told of brokers that come, after a rebalance that found none. `failed` is done when a
-    rebalance has failed."""
+    """One member's rebalances. `lock` serialises them; shutdown takes it too. `on_brokers` is notified of new brokers
+    after a rebalance that found none. `failed` is done when a rebalance has failed."""
 
     def __init__(
         self,
@@ -91,10 +90,10 @@ class Rebalancer:
         self._snapshot: Snapshot | None = None
 
     async def synced(self, by: str) -> None:
-        """Rebalance until an attempt succeeds. `by`: who runs it (create, watcher, session, topics).
+        """Rebalance until an attempt succeeds. `by`: what runs it (create, watcher, session, topics).
 
-        Raises ConsumerRebalanceFailedException; nothing is de-registered then. The shutdown
-        flag is looked at once, before: a shutdown waits for all remaining attempts (KAFKA-1848;
+        Raises ConsumerRebalanceFailedException; the member stays registered then. The shutdown flag is checked only
+        before the first attempt, so a shutdown waits for all remaining attempts (KAFKA-1848;
         Cures.stop_retrying_on_shutdown).
         """
         settings = self._settings
@@ -140,7 +139,7 @@ class Rebalancer:
         return False
 
     def _stale(self) -> bool:
-        """Whether a plan that is held must be given up and everything read again (Z16's cures)."""
+        """Whether the member must release what it holds of a plan and read everything again (Z16's cures)."""
         cures = self._settings.cures
         fired = self._flags.triggers() != self._triggers_seen
         return cures.release_before_retry or (cures.release_on_watch and fired)

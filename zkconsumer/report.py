@@ -1,4 +1,4 @@
-"""What a member tells the history: its belief, its effect, and how its rebalances go."""
+"""What a member records in the history: its belief, its work, and the steps of its rebalances."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Report:
         self._emit(Layer.BELIEF, Kind.OWNED, topic=each.topic, partition=each.partition, detail=detail)
 
     def disowned(self, each: TopicPartition) -> None:
-        """From now on it does so no longer."""
+        """From now on it no longer believes so."""
         self._emit(Layer.BELIEF, Kind.DISOWNED, topic=each.topic, partition=each.partition)
 
     def worked(self, each: TopicPartition, *, last: bool) -> None:
-        """It works on the partition at this moment. `last`: and stops here."""
+        """It works on the partition at this moment. `last`: and stops now."""
         detail: dict[str, object] | None = {"last": True} if last else None
         self._emit(Layer.EFFECT, Kind.WORKED, topic=each.topic, partition=each.partition, detail=detail)
 

@@ -1,4 +1,4 @@
-"""Rule sets: whom a member is faithful to."""
+"""Rule sets: whether a member follows the articles or Kafka as released."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from rebalance_lab.assignors import Assignor
 from zkconsumer.config import ConsumerConfig
 from zkconsumer.errors import UnknownRuleSet
 
-#: The group of a member that names none (claim Z14). The articles speak of "the default group"
-#: and give it no name; Kafka 0.8.2 has none.
+#: The group of a member that names none (claim Z14). The articles mention "the default group" without a name; Kafka
+#: 0.8.2 has none.
 DEFAULT_GROUP = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """Where the articles and Kafka as released differ.
+    """The points in which the articles and Kafka as released differ.
 
-    - `assignor`: the rule where the settings name none.
-    - `watches_brokers`: /brokers/ids is watched from the start, between the watch of the ids
-      and the first rebalance (claim Z6); else only after a rebalance that found no broker, and
-      then for ever. The class comment of 0.8.2's ZookeeperConsumerConnector still claims the
-      watch; the articles had it from there, or from 0.7. The code does not have it.
-    - `watches_topics_first`: with a filter, /brokers/topics is watched before the first rebalance
-      (Z6); else after it, and not at all when that failed.
-    - `default_group`: what a missing group.id stands for (Z14); None: it is refused.
-    - `checks_strategy`: an unknown assignment strategy is refused; else everything but
-      `roundrobin` means range, typos included (no validation before 0.9, KAFKA-2032).
+    - `assignor`: the assignor if the settings name none.
+    - `watches_brokers`: /brokers/ids is watched from the start, between the watch of the ids and the first rebalance
+      (claim Z6); otherwise only after a rebalance that found no broker, and from then on. The class comment of 0.8.2's
+      ZookeeperConsumerConnector still mentions the watch, but the code does not set it; the articles have it from
+      there, or from 0.7.
+    - `watches_topics_first`: with a filter, /brokers/topics is watched before the first rebalance (Z6); otherwise after
+      it, and not at all if that failed.
+    - `default_group`: what a missing group.id means (Z14); None: it is refused.
+    - `checks_strategy`: an unknown assignment strategy is refused; otherwise everything but `roundrobin` means range,
+      even a typo (no validation before 0.9, KAFKA-2032).
     """
 
     name: str
@@ -43,7 +43,7 @@ class RuleSet:
         return ConsumerConfig.from_properties(properties, default_group=self.default_group)
 
     def assignor_name(self, config: ConsumerConfig) -> str:
-        """The assignor for these settings; `assignor_of` tells whether it exists."""
+        """The assignor for these settings; it need not exist (`assignor_of`)."""
         if not self.checks_strategy:
             return "roundrobin" if config.partition_assignment_strategy == "roundrobin" else self.assignor
         return config.partition_assignment_strategy if config.strategy_given else self.assignor

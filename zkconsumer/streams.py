@@ -1,4 +1,4 @@
-"""Streams and their queues: what a rebalance feeds, and what an application reads."""
+"""Streams and their queues, which fetchers fill and an application reads."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from zkconsumer.subscription import Static, Subscription
 class Streams:
     """(topic, thread id) -> queue, a number (`topicThreadIdAndQueues` of 0.8.2).
 
-    Names have a queue for each topic and thread; a filter has `streams` queues that all its
-    topics share. Entries are never taken out, also when a topic is deleted (a TODO of Kafka's).
+    A subscription by name has a queue for each topic and thread; a filter has `streams` queues that all its topics
+    share. Entries are never removed, even if a topic is deleted (a TODO of Kafka's).
     """
 
     def __init__(self, subscription: Subscription) -> None:
@@ -22,7 +22,7 @@ class Streams:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """All topics there ever were, sorted."""
+        """All topics that ever had a queue, sorted."""
         return tuple(sorted(self._topics))
 
     def put(self, threads: Mapping[str, tuple[str, ...]]) -> None:
@@ -41,5 +41,5 @@ class Streams:
             self._topics[pair[0]] = None
 
     def queue(self, topic: str, thread: str) -> int | None:
-        """None: the topic came after the queues were made, and nothing can take its messages (F11)."""
+        """The queue; None if the topic came after the queues were created, so that its messages have none (F11)."""
         return self._queues.get((topic, thread))

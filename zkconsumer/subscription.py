@@ -12,8 +12,8 @@ from zkconsumer.errors import FilterStreamsExistException, MessageStreamsExistEx
 
 @dataclass(frozen=True, slots=True)
 class Static:
-    """`createMessageStreams`: topic -> streams. An empty map is allowed: such a member owns
-    nothing and still makes everybody rebalance."""
+    """`createMessageStreams`: topic -> streams. An empty map is allowed: such a member owns nothing, but still makes
+    all members rebalance."""
 
     streams: Mapping[str, int]
 
@@ -56,7 +56,7 @@ def subscription_of(given: Subscription | Mapping[str, int] | None) -> Subscript
 
 
 def registration_of(subscription: Subscription, timestamp_ms: int | None = None) -> Registration:
-    """What the member registers; a filter stands there normalised."""
+    """What the member registers; a filter is normalised."""
     match subscription:
         case Static(streams):
             return Registration(tuple(streams.items()), STATIC, timestamp_ms)
@@ -67,7 +67,7 @@ def registration_of(subscription: Subscription, timestamp_ms: int | None = None)
 
 
 def exists_already(subscription: Subscription) -> Exception:
-    """What a second create says; both kinds share one flag, which is set before any work."""
+    """The error of a second create; both kinds share one flag, which is set before any work."""
     if isinstance(subscription, Static):
         return MessageStreamsExistException()
     return FilterStreamsExistException()

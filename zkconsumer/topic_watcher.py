@@ -1,8 +1,7 @@
 """The topic watcher of a wildcard (0.8.2: `ZookeeperTopicEventWatcher`).
 
-It has a handler of its own on ZkClient's event task, unlike all other triggers: when topics
-come or go it initialises the member anew, and that rebalances right there. Until it is done the
-member hears nothing else.
+Unlike all other triggers, its handler works on ZkClient's event task: when topics come or go, it initialises the member
+again, and that rebalances there. Until this is done the member gets no other notification.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from zkconsumer.report import Report
 
 
 class TopicWatcher:
-    """`allowed` filters a list of topics; `changed` is called when what it leaves is not what it
-    left before. `known`: what it left first. One call at a time."""
+    """`allowed` filters a list of topics; `changed` is called when the result differs from the former one (`known` is
+    the first). Only one call is active at a time."""
 
     def __init__(
         self,
@@ -38,7 +37,7 @@ class TopicWatcher:
         self._watching = False
 
     async def watch(self) -> None:
-        """Make sure that /brokers/topics is there, and listen to it: 3 reads. Once."""
+        """Make sure that /brokers/topics exists, and watch it: 3 reads. Only the first call has an effect."""
         if self._watching:
             return
         self._watching = True
@@ -48,12 +47,12 @@ class TopicWatcher:
         await self._client.subscribe_child_changes(BROKER_TOPICS, self)
 
     async def start(self) -> None:
-        """Watch, and take one look: 1 read more. What came since the first list is found here."""
+        """Watch, and read the topics once (1 more read), to find what came since the first list."""
         await self.watch()
         await self.handle_child_change(BROKER_TOPICS, None)
 
     async def handle_child_change(self, path: str, children: tuple[str, ...] | None) -> None:
-        """Reads the topics once more. Whatever goes wrong is logged, a failed rebalance included."""
+        """Reads the topics again. All errors are logged, including a failed rebalance."""
         async with self._lock:
             try:
                 topics = self._allowed((await self._client.children(BROKER_TOPICS)).names)
@@ -64,6 +63,6 @@ class TopicWatcher:
                 self._report.warned(f"error in handling child changes: {error}")
 
     async def handle_new_session(self) -> None:
-        """Listen anew: 2 reads."""
+        """Set the watch again: 2 reads."""
         async with self._lock:
             await self._client.subscribe_child_changes(BROKER_TOPICS, self)

@@ -9,14 +9,14 @@ from rebalance_lab.kernel import Kernel
 from zkconsumer.plants import Plant
 from zkconsumer.report import Report
 
-#: It looks at the shutdown flag at least this often.
+#: The watcher checks the shutdown flag at least this often.
 WAKE_PERIOD_US = 1_000_000
 
 
 class Watcher:
-    """A flag and the task that takes it. Triggers carry nothing and coalesce: what comes
-    during a rebalance causes exactly one more. As a listener it hears child and data changes;
-    `triggers` counts them."""
+    """A flag, and the task that rebalances when it is raised. Triggers carry no data and coalesce: those that come
+    during a rebalance cause exactly one more. As a listener it receives child and data changes; `triggers` counts
+    them."""
 
     def __init__(self, tasks: Kernel, report: Report, *, name: str, plant: str | None = None) -> None:
         self._tasks = tasks
@@ -27,7 +27,7 @@ class Watcher:
         self._idle_wakes = 0
 
     async def run(self, rebalance: Callable[[], Awaitable[None]], shutting_down: Callable[[], bool]) -> None:
-        """Rebalance whenever triggered, until shutdown. A failure is logged, and that is all."""
+        """Rebalance whenever triggered, until shutdown. A failure is only logged."""
         while not shutting_down():
             await self._tasks.first(self._flag.wait(), self._tasks.sleep(WAKE_PERIOD_US))
             if not self._flag.raised and not self._unasked():

@@ -1,4 +1,4 @@
-"""Every rule of dealing out partitions, by name: `ASSIGNORS` and `by_name`."""
+"""The assignors, by name: `ASSIGNORS` and `by_name`."""
 
 from rebalance_lab.assignors.model import (
     Assignment,

@@ -1,6 +1,6 @@
-"""What an assignor of the 0.8 consumer is given, and what it answers.
+"""Input and result of an assignor of the 0.8 consumer.
 
-Each member computes for itself, from what it read itself; nothing is exchanged.
+Each member computes its own assignment from what it has read; members exchange nothing.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ class TopicPartition(NamedTuple):
 
 
 class AssignmentError(Exception):
-    """The context contradicts itself, so nothing can be dealt out. The message names member
-    and topic. In a rebalance this is a failed attempt."""
+    """The context contradicts itself, so nothing can be assigned. The message names member and topic. In a rebalance
+    this is a failed attempt."""
 
 
 class RequirementFailed(AssignmentError):
-    """The rule does not allow this group (in 0.8.2 an IllegalArgumentException). The message is
-    Kafka's own."""
+    """The assignor does not allow this group (in 0.8.2 an IllegalArgumentException). The message is Kafka's."""
 
 
 class NoTopics(AssignmentError):
-    """Nobody in the group subscribes to anything (in 0.8.2 a NoSuchElementException)."""
+    """No member of the group subscribes to a topic (in 0.8.2 a NoSuchElementException)."""
 
 
 class UnknownAssignor(ValueError):
@@ -84,7 +83,7 @@ class AssignmentContext:
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What a member takes: (partition, thread id), by partition. `warnings` is what Kafka logs."""
+    """A member's partitions: (partition, thread id), by partition. `warnings` is what Kafka logs."""
 
     owners: tuple[tuple[TopicPartition, str], ...]
     warnings: tuple[str, ...] = ()

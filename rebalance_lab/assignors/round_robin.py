@@ -36,7 +36,7 @@ def round_robin(context: AssignmentContext) -> Assignment:
     Each member deals all partitions of *its own* topics and keeps what falls to its threads.
     Where two partitions have equal hashes, `map_order` of the member's own topics decides, so
     members that list such topics in another order compute another plan: one partition with
-    two owners, another with none, for ever.
+    two owners, another with none, forever.
     """
     threads = _threads_of_all(context)
     mine = frozenset(thread for each in context.my_threads.values() for thread in each)

@@ -42,7 +42,7 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
       `wall_drift_us`: the same measured again at the end, minus it (0 when simulated).
     - `versions`: of the lab, Python, libraries; live: ZooKeeper; in containers: the images' ids.
     - `started_wall_ms`: epoch ms (0 when simulated).
-    - `history_sha256`: `digest` of its events; empty where nobody sealed any.
+    - `history_sha256`: `digest` of its events; empty if they were not sealed.
     """
 
     id: str
@@ -66,7 +66,7 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
 class History(msgspec.Struct, frozen=True, dict=True):
     """A trial and its events, merged by (at_us, actor, n).
 
-    `__dict__` is no part of it: `history.views` keeps there what it worked out of the events.
+    `__dict__` is not part of it: `history.views` caches there what it derives from the events.
     """
 
     trial: Trial
@@ -165,7 +165,7 @@ def replay_command(folder: Path | str) -> str:
 def trial_folders(store: Path) -> list[Path]:
     """The sealed trials of a store, by name; the store itself when it is one trial.
 
-    A name that begins with a dot is no trial: a runner ended by kill -9 leaves such a part.
+    A folder whose name begins with a dot is not a trial: a runner ended by kill -9 leaves such an incomplete one.
     """
     if (store / TRIAL_FILE).is_file():
         return [store]

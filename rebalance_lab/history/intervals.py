@@ -1,6 +1,6 @@
-"""Ownership intervals: from events to "this member had this partition from here to there".
+"""Ownership intervals: which member had which partition from when to when, by the events of each layer.
 
-Each layer has its own rule (definitions O1, O1e, O2 and O3 stand on them):
+Each layer has its own rule (O1, O1e, O2 and O3 depend on them):
 
 - *belief*: from OWNED to DISOWNED of the same member and partition; to the member's
   MEMBER_CLOSED; or to the FAULT_BEGAN of a kill of its actor. A pause ends no belief.
@@ -17,12 +17,12 @@ Each layer has its own rule (definitions O1, O1e, O2 and O3 stand on them):
   FAULT_BEGAN of a kill or pause of its actor and FAULT_ENDED of a pause cut a run, however
   short the pause was.
 
-Two processes may go by one member's name (the same `consumer.id` twice): belief and effect are kept
-apart by who recorded them, and `Interval.actor` tells.
+Two processes may use one member's name (the same `consumer.id` twice): the actor that recorded them, `Interval.actor`,
+separates their belief and effect.
 
-What an actor recorded after the FAULT_BEGAN of its kill counts for nothing: the runner writes
-that event first and then sends the signal. A report inside a pause does count (in a run of
-its own): it was really made, between the event and the signal.
+What an actor recorded after the FAULT_BEGAN of its kill, until it was started again, does not count: the runner writes
+that event first and then sends the signal. A report inside a pause counts (in a run of its own): the member made it
+between the event and the signal.
 """
 
 from __future__ import annotations
@@ -67,15 +67,15 @@ class Interval:
 
     @property
     def actor(self) -> str:
-        """Who recorded it: the member's process; of the registry's intervals the registry."""
+        """The actor that recorded it: the member's process, or the registry."""
         return self.begin[0]
 
 
 #: (group, topic, partition, member)
 _Claim = tuple[str, str, int, str]
 
-#: A claim, and who recorded it.
-_Told = tuple[_Claim, str]
+#: A claim, and the actor that recorded it.
+_ActorClaim = tuple[_Claim, str]
 
 _BELIEF_KINDS = frozenset({Kind.OWNED, Kind.DISOWNED, Kind.MEMBER_CLOSED, Kind.FAULT_BEGAN})
 _EFFECT_KINDS = frozenset(
@@ -253,12 +253,11 @@ def _interval(layer: Layer, claim: _Claim, begin: Event, end: Event | None, end_
 
 
 class _Book:
-    """Intervals of one layer in the making: what is open, and what has ended. The registry's
-    events are told by the registry, whoever they are about."""
+    """Builds the intervals of one layer. The registry records its events, whichever member they are about."""
 
     def __init__(self, layer: Layer) -> None:
         self._layer = layer
-        self._open: dict[_Told, Event] = {}
+        self._open: dict[_ActorClaim, Event] = {}
         self._done: list[Interval] = []
 
     def open(self, claim: _Claim, event: Event) -> None:
@@ -267,10 +266,10 @@ class _Book:
     def close(self, claim: _Claim, event: Event) -> None:
         self._close((claim, event.actor), event)
 
-    def _close(self, told: _Told, event: Event) -> None:
-        begin = self._open.pop(told, None)
+    def _close(self, key: _ActorClaim, event: Event) -> None:
+        begin = self._open.pop(key, None)
         if begin is not None:
-            self._done.append(_interval(self._layer, told[0], begin, event, event.at_us))
+            self._done.append(_interval(self._layer, key[0], begin, event, event.at_us))
 
     def close_others(self, claim: _Claim, event: Event) -> None:
         """End what other members have of the claim's partition."""
@@ -279,29 +278,29 @@ class _Book:
 
     def close_member(self, event: Event) -> None:
         """End all that the event's member has."""
-        for told in [told for told in self._open if told[0][3] == event.member and told[1] == event.actor]:
-            self._close(told, event)
+        for key in [key for key in self._open if key[0][3] == event.member and key[1] == event.actor]:
+            self._close(key, event)
 
     def close_actor(self, actor: str, event: Event) -> None:
         """End all that was begun by `actor`."""
-        for told in [told for told in self._open if told[1] == actor]:
-            self._close(told, event)
+        for key in [key for key in self._open if key[1] == actor]:
+            self._close(key, event)
 
     def finish(self, events: Sequence[Event]) -> list[Interval]:
         end_us = events[-1].at_us if events else 0
-        self._done.extend(_interval(self._layer, told[0], begin, None, end_us) for told, begin in self._open.items())
+        self._done.extend(_interval(self._layer, key[0], begin, None, end_us) for key, begin in self._open.items())
         self._open.clear()
         return sorted(self._done, key=sort_key)
 
 
 class _Runs:
-    """Runs of work in the making: what may go on, and what has ended."""
+    """Builds runs of work."""
 
     def __init__(self, work_period_ms: int) -> None:
         self._work_period_ms = work_period_ms
         self._periods_ms: dict[str, int] = {}  # by actor
-        self._open: dict[_Told, tuple[Event, Event]] = {}  # first and last report so far
-        self._released: set[_Told] = set()  # DISOWNED since the last report
+        self._open: dict[_ActorClaim, tuple[Event, Event]] = {}  # first and last report so far
+        self._released: set[_ActorClaim] = set()  # DISOWNED since the last report
         self._done: list[Interval] = []
 
     def started(self, event: Event) -> None:
@@ -310,35 +309,35 @@ class _Runs:
             self._periods_ms[event.actor] = reported_ms
 
     def report(self, event: Event) -> None:
-        told = _claim_of(event), event.actor
+        key = _claim_of(event), event.actor
         gap_us = 2 * self._periods_ms.get(event.actor, self._work_period_ms) * 1000
-        if told in self._open and event.at_us - self._open[told][1].at_us > gap_us:
-            self._cut(told)
-        self._released.discard(told)
-        run = self._open.get(told)
+        if key in self._open and event.at_us - self._open[key][1].at_us > gap_us:
+            self._cut(key)
+        self._released.discard(key)
+        run = self._open.get(key)
         if not event.of("last"):
-            self._open[told] = (event if run is None else run[0], event)
+            self._open[key] = (event if run is None else run[0], event)
         elif run is not None:  # it stopped: what comes soon after is another run
-            self._open[told] = (run[0], event)
-            self._cut(told)
+            self._open[key] = (run[0], event)
+            self._cut(key)
 
-    def disowned(self, told: _Told) -> None:
-        self._released.add(told)
+    def disowned(self, key: _ActorClaim) -> None:
+        self._released.add(key)
 
-    def owned(self, told: _Told) -> None:
-        if told in self._released and told in self._open:
-            self._cut(told)
-        self._released.discard(told)
+    def owned(self, key: _ActorClaim) -> None:
+        if key in self._released and key in self._open:
+            self._cut(key)
+        self._released.discard(key)
 
     def cut_actor(self, actor: str) -> None:
-        for told in [told for told in self._open if told[1] == actor]:
-            self._cut(told)
+        for key in [key for key in self._open if key[1] == actor]:
+            self._cut(key)
 
-    def _cut(self, told: _Told) -> None:
-        first, last = self._open.pop(told)
-        self._done.append(_interval(Layer.EFFECT, told[0], first, last, last.at_us))
+    def _cut(self, key: _ActorClaim) -> None:
+        first, last = self._open.pop(key)
+        self._done.append(_interval(Layer.EFFECT, key[0], first, last, last.at_us))
 
     def finish(self) -> list[Interval]:
-        for told in list(self._open):
-            self._cut(told)
+        for key in list(self._open):
+            self._cut(key)
         return sorted(self._done, key=sort_key)

@@ -138,7 +138,7 @@ class RegistryTracker:
         return self._kept(events)
 
     def _held_by(self, session_id: int) -> tuple[str, ...]:
-        """The ephemeral znodes that the session created and that nobody deleted, by path."""
+        """The ephemeral znodes that the session created and that were not deleted, by path."""
         return tuple(sorted(path for path, (owner, _) in self._nodes.items() if owner == session_id))
 
     def _created(self, txn: Transaction) -> list[Event]:
@@ -158,12 +158,12 @@ class RegistryTracker:
         return self._kept([self._gone(txn, txn.path, {})])
 
     def _gone(self, txn: Transaction, path: str, detail: dict[str, object]) -> Event:
-        """The DELETED of one path; what was there before the first transaction is told by its path."""
+        """The DELETED of one path; of a znode from before the first transaction only the path is known."""
         owner, facts = self._nodes.pop(path, (0, self._describe(path, b"")))
-        told: dict[str, object] = {"path": path, **detail}
+        found: dict[str, object] = {"path": path, **detail}
         if owner and owner != txn.session_id:
-            told["owner"] = session_text(owner)  # the znode of another session
-        return self._event(txn, Kind.DELETED, facts, told)
+            found["owner"] = session_text(owner)  # the znode of another session
+        return self._event(txn, Kind.DELETED, facts, found)
 
     def _refused(self, txn: Transaction) -> list[Event]:
         return [self._event(txn, Kind.FAILED, PathFacts(), {"code": txn.code})]

@@ -1,4 +1,4 @@
-"""What a znode's path and data say, for histories."""
+"""Group, topic, partition and member of a znode, by its path and data."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ZnodeFacts(NamedTuple):
-    """Group, topic, partition and member (a consumer id) of one znode. None: it does not say."""
+    """Group, topic, partition and member (a consumer id) of one znode; None if it has none."""
 
     group: str | None = None
     topic: str | None = None

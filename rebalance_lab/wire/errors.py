@@ -8,8 +8,8 @@ class KafkaException(Exception):
 
 
 class InvalidFilter(KafkaException):
-    """A topic filter that is no regular expression (a RuntimeException in 0.8.2). The text is Kafka's."""
+    """A topic filter that is not a regular expression (a RuntimeException in 0.8.2). The text is Kafka's."""
 
 
 class UnsupportedFilter(KafkaException):
-    """A topic filter that Kafka takes and the lab cannot evaluate; the message says why."""
+    """A topic filter that Kafka accepts and the lab cannot evaluate; the message says why."""

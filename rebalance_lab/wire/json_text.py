@@ -58,7 +58,7 @@ def _escaped(letter: str) -> str:
 
 
 def parse(text: str) -> object | None:
-    """The value, or None where the text is no JSON: Scala's parser makes no difference.
+    """The value, or None if the text is not JSON: Scala's parser does not distinguish this from null.
 
     Every number is read as a 32-bit int; others raise KafkaException, as in 0.8.2.
     """

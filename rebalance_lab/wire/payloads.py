@@ -48,8 +48,8 @@ def topic_payload(replicas: Mapping[int, Sequence[int]]) -> bytes:
 
 @lru_cache(maxsize=1 << 10)
 def read_partitions(topic: str, data: bytes) -> tuple[int, ...]:
-    """The topic's partitions, ascending. No JSON, or none with `partitions`, means none: that
-    is no error in 0.8. Raises KafkaException where a partition is no number."""
+    """The topic's partitions, ascending. Text that is not JSON, or has no `partitions`, means none: 0.8 does not treat
+    it as an error. Raises KafkaException if a partition is not a number."""
     fields = parse(data.decode("utf-8", "replace"))
     if not isinstance(fields, dict):
         return ()

@@ -23,8 +23,8 @@ class Registration:
     """What one member subscribes to.
 
     `subscription`: (topic, streams) pairs in the order they are written; for a wildcard one
-    pair of regex and streams. `timestamp_ms`: epoch ms, None where the writer gave none;
-    nobody ever reads it.
+    pair of regex and streams. `timestamp_ms`: epoch ms, None if the writer gave none; no
+    consumer reads it.
     """
 
     subscription: tuple[tuple[str, int], ...]
@@ -92,5 +92,5 @@ def read_registration(data: bytes) -> Registration:
 
 
 def _timestamp(value: object) -> int | None:
-    """Epoch ms of the text in the payload; anything odd is nobody's problem: no reader uses it."""
+    """Epoch ms; None for anything else than digits, because no reader uses it."""
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else None
