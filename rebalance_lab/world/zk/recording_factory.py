@@ -1,4 +1,4 @@
-"""Recording what ZooKeeper sessions do: one implementation around the sessions of every world."""
+"""A factory of recorded sessions, around the factory of any world."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rebalance_lab.world.ports import RecorderPort, ZooKeeper, ZooKeeperFactory
 from rebalance_lab.world.zk.counted_session import CountedSession
 from rebalance_lab.world.zk.recorded_session import MemberOf, RecordedSession
 
-#: What is recorded of operations: each of them, or how many there were.
+#: What is recorded of operations: each of them, or their numbers.
 ALL = "all"
 COUNTS = "counts"
 
@@ -21,9 +21,8 @@ def _nobody() -> None:
 class RecordingFactory:
     """The port `ZooKeeperFactory` around another.
 
-    `member_of`: the consumer id that the events carry, asked each time; None: they carry none.
-    `operations`: `all` records each operation (`recorded`), `counts` how many there were (`counted`).
-    Raises ValueError for another word.
+    `member_of`: called for the consumer id of each event. `operations`: `all` records each operation
+    (`recorded_session`), `counts` only their numbers (`counted_session`). Raises ValueError for another word.
     """
 
     def __init__(
