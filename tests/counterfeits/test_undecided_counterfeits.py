@@ -166,13 +166,13 @@ def test_a_group_in_which_the_rule_and_range_deal_the_same_says_nothing_of_the_r
 def test_late_reports_within_a_work_period_show_no_zombie(seed: int) -> None:
     """Z10: a fenced zombie does no work after its pause, and writes down then what it did before, twice."""
     history = late(seed)
-    for check, told in (
-        ("zombie_overlap", "after its session ended: that may be late"),
-        ("effect_overlap", "beside another member's: that may be late"),
+    for check, doubt in (
+        ("zombie_overlap", "after its session ended: the reports may be late"),
+        ("effect_overlap", "beside another member's work: the reports may be late"),
     ):
         finding = CHECKS[check].judge(history)
         assert finding.outcome is Outcome.UNKNOWN
-        assert finding.why.endswith(f"for less than a work period {told}")
+        assert finding.why.endswith(f"for less than a work period {doubt}")
 
 
 def test_a_topic_that_grows_within_an_attempt_is_not_a_contradiction() -> None:

@@ -157,7 +157,7 @@ def test_z8_is_not_decided(seed: int) -> None:
     found = finding("disagreement", history)
     assert found is not None
     assert found.outcome is Outcome.UNKNOWN
-    assert found.why.endswith("and had not read it in that attempt")
+    assert found.why.endswith("which it had not read in that attempt")
     contradiction = finding("contradiction", history)
     assert contradiction is not None
     assert contradiction.outcome is Outcome.VIOLATED
