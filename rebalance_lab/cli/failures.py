@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.history.files import HistoryError
@@ -48,11 +49,10 @@ def writable_store(store: Path) -> Path:
 
 def must_be_writable(folder: Path, what: str, instead: str) -> None:
     """Create the folder if it does not exist. Raises Failure, before anything is run, if it cannot be written to."""
-    probe = folder / ".writable"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe.touch()
-        probe.unlink()
+        with TemporaryFile(dir=folder):  # without a name: other commands may be trying the same store
+            pass
     except OSError as error:
         raise Failure(f"cannot write {what}: {error.strerror}; choose {instead}") from error
 

@@ -6,11 +6,12 @@ import inspect
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from cli_tools import CommandLine
 
-from rebalance_lab.cli.failures import Failure, exit_code
+from rebalance_lab.cli.failures import Failure, exit_code, writable_store
 from rebalance_lab.cli.main import app
 from rebalance_lab.cli.options import choices, key_values
 
@@ -135,6 +136,12 @@ def test_a_store_that_is_a_file(command: CommandLine, tmp_path) -> None:
     store.touch()
     line = command.refused("run", "zombie", "--store", store)
     assert line == f"cannot write to the store {store}: File exists; choose another with --store"
+
+
+def test_commands_may_try_one_store_at_the_same_time(tmp_path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(lambda _: writable_store(tmp_path), range(400))) == {tmp_path}
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
