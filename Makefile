@@ -11,7 +11,7 @@ help:
 	@echo "make test     every check: lint, types, rooms, tests of every tier that can run here"
 	@echo "make mixed    groups of ours and real 0.8.2.2 consumers, TIMES=20 in a row; needs Maven"
 	@echo "make coverage branch coverage by the tests of the default and the slow tier; lists what none reached"
-	@echo "make mutants  mutation testing of the checks, MODULES=\"overlaps waits\" for these alone; docs/mutants.md"
+	@echo "make mutants  mutation testing of the checks, MODULES=\"overlaps churn\" for these alone; docs/mutants.md"
 	@echo "make images   the images of --world containers and the compose file; needs a docker engine"
 	@echo "make report   one HTML page of the trials in $(STORE)/"
 	@echo "make docs     the documentation as a site in build/site, to be read from disk"
