@@ -7,7 +7,7 @@ owner, broker or topic has changed for two back-offs (`RestTracker`). No fault h
 in a live trial its effects are read a moment later.
 
 The runner feeds a tracker while the trial runs. The checks feed another with the history, and compare
-(`checks.coherence`).
+(`checks.disturbances`).
 """
 
 from __future__ import annotations
