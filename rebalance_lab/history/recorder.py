@@ -57,11 +57,16 @@ class FileSink:
 
 def next_number(path: Path) -> int:
     """The number of the next event in an actor's file: one more than its last, 0 without a file. An actor that is
-    started again goes on counting. Raises HistoryError for a file whose last line is not an event."""
+    started again goes on counting. A last line that was cut off is removed first, as no reader takes it and the next
+    event must not join it. Raises HistoryError for a file whose last whole line is not an event."""
     try:
-        lines = path.read_bytes().splitlines()
+        data = path.read_bytes()
     except FileNotFoundError:
         return 0
+    whole = data[: data.rfind(b"\n") + 1]
+    if len(whole) < len(data):
+        os.truncate(path, len(whole))
+    lines = whole.splitlines()
     try:
         return decode(lines[-1]).n + 1 if lines else 0
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

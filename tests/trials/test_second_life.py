@@ -9,13 +9,18 @@ from lab_stories import of_kind, played
 
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.restart import restart
-from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.events import Event, Kind, Layer, encode
 from rebalance_lab.history.files import HistoryError, load
 from rebalance_lab.history.intervals import belief_intervals, effect_intervals
 from rebalance_lab.history.recorder import FileSink, next_number
+from rebalance_lab.roles.spec import Leave
 from rebalance_lab.subjects.zk_group.lab import GroupLab
+from rebalance_lab.subjects.zk_group.options import AS_PLANNED
 from rebalance_lab.trials import api
 from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.trials.stages.processes.nodes import HostProcess
+
+NOBODY = "127.0.0.1:1"
 
 
 async def one_of_two_comes_back(lab: GroupLab) -> None:
@@ -105,11 +110,31 @@ class TestNumbers:
         sink.close()
         assert next_number(file) == 2
 
-    def test_a_file_that_was_cut_off_is_refused(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("lost", [1, 9])
+    def test_a_line_that_was_cut_off_is_cut_back(self, tmp_path: Path, lost: int) -> None:
+        """One byte is the line feed alone: the next event would join the line."""
         file = tmp_path / "m1.jsonl"
-        file.write_text('{"actor": "m1", "n"')
+        whole = [encode(Event(actor="m1", n=n, at_us=n, layer=Layer.OP, kind=Kind.WARNED)) + b"\n" for n in range(2)]
+        file.write_bytes(b"".join(whole)[:-lost])
+        assert next_number(file) == 1
+        assert file.read_bytes() == whole[0]
+
+    def test_a_file_of_something_else_is_refused(self, tmp_path: Path) -> None:
+        file = tmp_path / "m1.jsonl"
+        file.write_text('{"actor": "m1", "n"\n')
         with pytest.raises(HistoryError, match=r"m1\.jsonl: its last line is not an event"):
             next_number(file)
+
+
+def test_a_process_that_takes_no_command_can_be_ended(tmp_path: Path) -> None:
+    """What it did not take stands in a buffer, which is written once more when its standard input is closed."""
+    spec = AS_PLANNED.spec(api.make_plan("leave", world="processes"), "m1", connect=NOBODY, events=str(tmp_path / "e"))
+    process = HostProcess("m1", [spec], tmp_path)
+    process.kill()
+    with pytest.raises(TrialError, match=r"process m1 \(pid \d+\) does not accept commands: "):
+        process.tell(Leave("m1"))
+    process.end()
+    assert process.ended
 
 
 IN_CONTAINERS = pytest.param("containers", marks=[pytest.mark.docker, pytest.mark.timeout(580)])
