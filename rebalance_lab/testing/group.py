@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,10 +20,8 @@ from rebalance_lab.trials.scenario import one_of, within_ticks
 from rebalance_lab.trials.stages.processes.nodes import EventFile, HostProcess
 from rebalance_lab.wire.paths import broker_path, topic_path
 from rebalance_lab.wire.payloads import topic_payload
-from rebalance_lab.world.process.states import RunState, run_state, wait_for_state
+from rebalance_lab.world.process.states import RunState, run_state
 from zkconsumer.rules import RULE_SETS
-
-_SIGNAL_LIMIT_S = 10.0
 
 #: A group at rest stays so for this long before it is called settled (the runner's rule, too).
 _QUIET_BACKOFFS = 2
@@ -242,7 +238,6 @@ class ConsumerGroup:
     def kill(self, member: str) -> None:
         """SIGKILL. Its session lives on until it expires."""
         process = self._without(member)
-        process.popen.kill()
         process.end()
 
     def _check_came(self, member: str) -> None:
@@ -264,15 +259,12 @@ class ConsumerGroup:
 
     def pause(self, member: str) -> None:
         """SIGSTOP: past its session it becomes a zombie, and `wait_until_settled` waits for that."""
-        self._signal(member, signal.SIGSTOP, RunState.STOPPED)
+        self._process(member).pause()
+        self._touched_us = _now_us()
 
     def resume(self, member: str) -> None:
-        self._signal(member, signal.SIGCONT, RunState.ALIVE)
-
-    def _signal(self, member: str, number: signal.Signals, wanted: RunState) -> None:
-        pid = self._process(member).pid
-        os.kill(pid, number)
-        wait_for_state(pid, wanted, _SIGNAL_LIMIT_S)
+        """SIGCONT."""
+        self._process(member).resume()
         self._touched_us = _now_us()  # it needs a moment to find out what it has missed
 
     def end(self) -> None:

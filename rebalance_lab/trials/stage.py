@@ -58,8 +58,8 @@ class NodeOptions(ABC):
 class ProcessHandle(Protocol):
     """The faults' handle on a node: its process, its connections, its session.
 
-    Each method returns the proof that it worked, as text for the history, or raises TrialError, also if the node's
-    options do not allow it (see `NodeOptions`).
+    Each method but `ask_to_leave` returns the proof that it worked, as text for the history, or raises TrialError, also
+    if the node's options do not allow it (see `NodeOptions`).
     """
 
     async def pause(self) -> str: ...

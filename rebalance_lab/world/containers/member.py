@@ -23,6 +23,7 @@ class ProcessContainer(Contained):
         self, engine: Engine, name: str, network: PrivateNetwork, folder: Path, command: Sequence[str]
     ) -> None:
         self.name = name
+        self._removed = False
         self.address = network.new_address()
         self._network = network
         with told(f"cannot start {name}"):
@@ -71,6 +72,8 @@ class ProcessContainer(Contained):
 
     def tell(self, line: bytes) -> None:
         """Write to its standard input. Raises OSError when it has ended."""
+        if self._stdin is None:
+            raise BrokenPipeError(f"{self.name} has no standard input: it was not started, or was removed")
         self._stdin._sock.sendall(line)
 
     def wait(self, timeout_s: float) -> None:
@@ -92,8 +95,9 @@ class ProcessContainer(Contained):
 
     def remove(self) -> None:
         """Remove it, whatever it does. Harmless when removed."""
-        if self._stdin is None:
+        if self._removed:
             return
         self._close_stdin()
         with told(f"cannot remove {self.name}"):
             remove(self.container)
+        self._removed = True

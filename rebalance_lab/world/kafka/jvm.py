@@ -35,6 +35,7 @@ class JavaProgram(OsProcess):
         """Start `main` with `arguments`. `folder` gets `name`.log (from log4j), .log4j and .out;
         `loggers`: logger -> level, the rest is INFO. Raises EmbeddedServerError (no Java, no jars)."""
         super().__init__(name, folder / f"{name}.log")
+        java, jars = java_command(), class_path(role)  # before any file is left for nothing
         folder.mkdir(parents=True, exist_ok=True)
         self.out = folder / f"{name}.out"
         logging = folder / f"{name}.log4j"
@@ -47,8 +48,8 @@ class JavaProgram(OsProcess):
             **{f"log4j.logger.{logger}": level for logger, level in (loggers or {}).items()},
         }
         write_properties(logging, lines)
-        java = [java_command(), f"-Xmx{heap_mb}m", *_FLAGS, f"-Dlog4j.configuration={logging.absolute().as_uri()}"]
-        self._command = [*java, "-cp", class_path(role), main, *arguments]
+        options = [f"-Xmx{heap_mb}m", *_FLAGS, f"-Dlog4j.configuration={logging.absolute().as_uri()}"]
+        self._command = [java, *options, "-cp", jars, main, *arguments]
         self.launch()
 
     def launch(self) -> None:

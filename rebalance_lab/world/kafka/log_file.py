@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from rebalance_lab.world.process.growing_file import GrowingFile
+
 #: yyyy-MM-dd HH:mm:ss,SSS
 _TIME_LENGTH = 23
 _FIELDS = 5
@@ -28,21 +30,12 @@ class LogFile:
     """Follows one file, which need not be there yet."""
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._offset = 0
+        self._file = GrowingFile(path)
         self._last: LogLine | None = None
 
     def poll(self) -> list[LogLine]:
         """What was written since the last call; a line that is not complete yet waits."""
-        try:
-            with self.path.open("rb") as file:
-                file.seek(self._offset)
-                data = file.read()
-        except FileNotFoundError:
-            return []
-        complete = data.rfind(b"\n") + 1
-        self._offset += complete
-        return [line for text in data[:complete].splitlines() if (line := self._line(text)) is not None]
+        return [line for text in self._file.lines() if (line := self._line(text)) is not None]
 
     def _line(self, data: bytes) -> LogLine | None:
         text = data.decode("utf-8", "replace")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -35,16 +34,24 @@ class OsProcess(Node):
         self.log_file = log_file
         self._popen: subprocess.Popen[bytes] | None = None
 
-    def _spawn(self, command: Sequence[str], output: Path, folder: Path | None = None) -> None:
-        """Run `command` in `folder`; its stdout and stderr go to `output`. Raises EmbeddedServerError if the process
-        already runs."""
+    def _spawn(
+        self,
+        command: Sequence[str],
+        output: Path,
+        folder: Path | None = None,
+        *,
+        append: bool = False,
+        stdin: int = subprocess.DEVNULL,
+    ) -> None:
+        """Run `command` in `folder`; its stdout and stderr go to `output`, after what an earlier life wrote there if
+        `append`. `stdin`: as for `subprocess.Popen`. Raises EmbeddedServerError if the process already runs."""
         if self.state is not RunState.GONE:
             raise EmbeddedServerError(f"{self.name} runs already: {self.describe()}")
         self.kill()  # one that has ended is waited for, so that no zombie stays
-        with output.open("wb") as written:
+        with output.open("ab" if append else "wb") as written:
             self._popen = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=written,
                 stderr=subprocess.STDOUT,
                 cwd=folder,
@@ -80,7 +87,11 @@ class OsProcess(Node):
 
     def tail(self) -> str:
         """The last lines of its log."""
-        return last_lines(self.log_file.read_text(errors="replace"))
+        try:
+            text = self.log_file.read_text(errors="replace")
+        except FileNotFoundError:  # it was never launched
+            text = ""
+        return last_lines(text)
 
     def log_tail(self) -> str:
         return f"; the last lines of {self.log_file}:\n{self.tail()}"
@@ -98,7 +109,7 @@ class OsProcess(Node):
     def _signal(self, number: signal.Signals, wanted: RunState) -> None:
         if self.ended:
             raise EmbeddedServerError(f"cannot send {number.name}: {self.describe()} has ended{self.log_tail()}")
-        os.kill(self.pid, number)
+        self.popen.send_signal(number)
         try:
             wait_for_state(self.pid, wanted, _SIGNAL_TIMEOUT_S)
         except ProcessStateTimeout as error:
@@ -109,7 +120,7 @@ class OsProcess(Node):
     def terminate(self) -> None:
         if not self.ended:
             self.popen.terminate()
-            os.kill(self.pid, signal.SIGCONT)  # a paused process would not see the SIGTERM
+            self.popen.send_signal(signal.SIGCONT)  # a paused process would not see the SIGTERM
 
     def stop(self) -> None:
         self.terminate()

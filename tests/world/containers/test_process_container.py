@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import docker.errors
 import pytest
 
 from rebalance_lab.world.containers.contained import KILLED
-from rebalance_lab.world.containers.engine import Engine
+from rebalance_lab.world.containers.engine import ContainersError, Engine
 from rebalance_lab.world.containers.member import ProcessContainer
 from rebalance_lab.world.containers.networks import PrivateNetwork
 
@@ -45,3 +46,20 @@ def test_an_exit_code_of_its_own_is_kept(docker_engine: Engine, tmp_path: Path) 
         assert ended.exit_code == 7
     finally:
         ended.remove()
+
+
+def test_one_that_could_not_be_started_again_is_removed(
+    docker_engine: Engine, process: ProcessContainer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_options: object) -> None:
+        raise docker.errors.APIError("no socket")
+
+    process.kill()
+    monkeypatch.setattr(process.container, "attach_socket", refuse)
+    with pytest.raises(ContainersError, match="cannot start p1"):
+        process.launch()
+    with pytest.raises(BrokenPipeError, match="p1 has no standard input"):
+        process.tell(b"")
+    name = process.container.name
+    process.remove()
+    assert docker_engine.client.containers.list(all=True, filters={"name": name}) == []

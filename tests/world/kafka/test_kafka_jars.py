@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_lab.world.kafka import jars
+from rebalance_lab.world.kafka.jvm import JavaProgram
 
 
 @pytest.fixture
@@ -66,3 +67,13 @@ def test_a_maven_that_fetched_nothing_is_not_believed(empty_cache: Path, monkeyp
     monkeypatch.setenv("PATH", str(empty_cache / "bin"), prepend=":")
     with pytest.raises(jars.KafkaUnavailable, match=r"fetched no kafka_2\.13-3\.9\.1\.jar"):
         jars.class_path(jars.Role.BROKER)
+
+
+def test_a_program_without_jars_leaves_no_file(
+    empty_cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(shutil, "which", lambda name: "/usr/bin/java" if name == "java" else None)
+    folder = tmp_path / "kafka"
+    with pytest.raises(jars.KafkaUnavailable):
+        JavaProgram(jars.Role.CONSUMER, "Main", [], folder=folder, name="m1", heap_mb=64)
+    assert not folder.exists()

@@ -78,3 +78,16 @@ def test_what_has_ended_or_never_began_cannot_be_paused(sleeper: Sleeper) -> Non
     assert str(error.value).endswith("\n".join(f"line {number}" for number in range(5, 20)))
     sleeper.log_file.write_text("")
     assert sleeper.log_tail() == f"; the last lines of {sleeper.log_file}:\nit wrote nothing"
+
+
+def test_a_process_that_was_never_launched_wrote_nothing(sleeper: Sleeper) -> None:
+    assert sleeper.log_tail().endswith("it wrote nothing")
+
+
+def test_a_process_that_ends_in_the_same_moment_is_asked_in_vain(sleeper: Sleeper) -> None:
+    """Between the look at it and the signal it may end, and be waited for."""
+    sleeper.launch()
+    popen = sleeper.popen
+    popen.terminate = sleeper.kill  # type: ignore[method-assign]
+    sleeper.terminate()
+    assert sleeper.ended

@@ -6,25 +6,19 @@ from collections.abc import Callable
 
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.trials.stages.containers.nodes import Threads
+from rebalance_lab.trials.stages.processes.servers import EnsembleServers
 from rebalance_lab.world.containers.contained import KILLED
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
 from rebalance_lab.world.process.states import RunState
 
 
-class ContainerServers:
+class ContainerServers(EnsembleServers[ContainerEnsemble]):
     """Docker acts, and its report afterwards is the proof, or a TrialError. Impossible requests raise
     ContainersError."""
 
     def __init__(self, ensemble: ContainerEnsemble, threads: Threads) -> None:
-        self._ensemble = ensemble
+        super().__init__(ensemble)
         self._threads = threads
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self._ensemble.servers)
-
-    async def leader(self) -> str:
-        return await self._ensemble.leader()
 
     async def kill(self, name: str) -> str:
         return await self._done(self._ensemble.kill, name, RunState.GONE)
@@ -45,16 +39,6 @@ class ContainerServers:
 
     async def rejoin(self, name: str) -> str:
         return await self._done(self._ensemble.rejoin, name, RunState.ALIVE, peers=True)
-
-    async def lag(self, name: str, delay_ms: int) -> str:
-        self._ensemble.lag(name, delay_ms)
-        return str(self._ensemble.lag_seen(name))
-
-    async def last_zxid(self, name: str) -> int:
-        zxid = (await self._ensemble.standings())[name].zxid
-        if zxid is None:
-            raise TrialError(f"server {name} does not report its zxid: it is not serving")
-        return zxid
 
     async def serving(self, name: str) -> bool:
         """Whether the server serves right now."""

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -17,7 +18,9 @@ from rebalance_lab.kernel import Kernel
 from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, Start
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.live.proxy import TcpProxy
-from rebalance_lab.world.process.states import RunState, die_with_parent, run_state
+from rebalance_lab.world.process.growing_file import GrowingFile
+from rebalance_lab.world.process.os_process import OsProcess
+from rebalance_lab.world.process.states import RunState, run_state
 
 #: The longest wait for a signal: SIGSTOP and SIGKILL take effect at once unless the machine is overloaded.
 SIGNAL_LIMIT_US = 5_000_000
@@ -44,19 +47,11 @@ class EventFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._offset = 0
+        self._file = GrowingFile(path)
 
     def poll(self) -> list[Event]:
         """The events written since the last call. A line that is not complete yet is left for the next call."""
-        try:
-            with self.path.open("rb") as file:
-                file.seek(self._offset)
-                data = file.read()
-        except FileNotFoundError:
-            return []
-        complete = data.rfind(b"\n") + 1
-        self._offset += complete
-        return [decode(line) for line in data[:complete].splitlines()]
+        return [decode(line) for line in self._file.lines()]
 
     def close(self) -> None:
         """Does nothing: no file is kept open."""
@@ -68,8 +63,9 @@ class Host(Protocol):
     name: str
     nodes: list[str]
     may_end: bool
-    popen: subprocess.Popen[bytes]
 
+    @property
+    def popen(self) -> subprocess.Popen[bytes]: ...
     @property
     def pid(self) -> int: ...
     def start(self, spec: NodeSpec) -> None: ...
@@ -83,41 +79,30 @@ class Host(Protocol):
     def end(self) -> None: ...
 
 
-class HostProcess:
-    """One OS process with the nodes in it (`roles.main`)."""
+class HostProcess(OsProcess):
+    """One OS process with the nodes in it (`roles.main`). Its output, also that of later lives, goes to one file."""
 
     def __init__(self, name: str, specs: list[NodeSpec], folder: Path) -> None:
-        self.name = name
+        super().__init__(name, folder / f"{name}.stderr")
         self.nodes = [spec.actor for spec in specs]
         self.may_end = False
         self._spec_file = folder / f"{name}.spec"
         self._spec_file.write_bytes(msgspec.json.encode(specs))
-        self._stderr = folder / f"{name}.stderr"
-        self._stderr.write_bytes(b"")
-        self.popen = self._launch()
+        self.log_file.write_bytes(b"")
+        self.launch()
 
-    def _launch(self) -> subprocess.Popen[bytes]:
-        with self._stderr.open("ab") as errors:
-            return subprocess.Popen(
-                [sys.executable, "-m", "rebalance_lab.roles.main", str(self._spec_file.resolve())],
-                stdin=subprocess.PIPE,
-                stdout=errors,
-                stderr=errors,
-                process_group=0,
-                preexec_fn=die_with_parent(),  # noqa: PLW1509 (one C call, looked up before the fork)
-            )
+    def launch(self) -> None:
+        """Start it, also again after its end, with the nodes that it began with."""
+        command = [sys.executable, "-m", "rebalance_lab.roles.main", str(self._spec_file.resolve())]
+        self._spawn(command, self.log_file, append=True, stdin=subprocess.PIPE)
 
     def start_again(self) -> None:
         """Start it after it was killed, with the nodes that it began with. Raises TrialError."""
-        if self.popen.poll() is None:
-            raise TrialError(f"process {self.name} (pid {self.pid}) cannot be started again: it runs; kill it first")
+        if not self.ended:
+            raise TrialError(f"process {self.describe()} cannot be started again: it runs; kill it first")
         self._close_stdin()
         self.may_end = False
-        self.popen = self._launch()
-
-    @property
-    def pid(self) -> int:
-        return self.popen.pid
+        self.launch()
 
     def start(self, spec: NodeSpec) -> None:
         """Start a further node in it."""
@@ -131,14 +116,13 @@ class HostProcess:
             self.popen.stdin.write(msgspec.json.encode(command) + b"\n")
             self.popen.stdin.flush()
         except OSError as error:
-            raise TrialError(f"process {self.name} (pid {self.pid}) does not accept commands: {error}") from error
+            raise TrialError(f"process {self.describe()} does not accept commands: {error}") from error
 
     def check(self) -> None:
         """Raise TrialError if the process ended without being asked to, or ended badly."""
         code = self.popen.poll()
         if code is not None and (not self.may_end or code not in {0, -signal.SIGKILL}):
-            tail = self._stderr.read_text(errors="replace")[-2000:]
-            raise TrialError(f"{self.name} (pid {self.pid}) ended with {code}; {self._stderr} ends:\n{tail}")
+            raise TrialError(f"{self.describe()} ended with {code}{self.log_tail()}")
 
     def wait(self) -> None:
         """Wait until the process ends, a moment after its nodes have left and closed their sessions."""
@@ -150,14 +134,13 @@ class HostProcess:
 
     def end(self) -> None:
         """Kill it if it still runs (only after a failure), and reap it."""
-        if self.popen.poll() is None:
-            self.popen.kill()
-        self.popen.wait()
+        self.kill()
         self._close_stdin()
 
     def _close_stdin(self) -> None:
         if self.popen.stdin is not None:
-            self.popen.stdin.close()
+            with suppress(OSError):  # what it did not take any more would be written again
+                self.popen.stdin.close()
 
 
 class LiveNode:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -189,13 +190,14 @@ class LiveStage:
             process.wait()
 
     def end_processes(self) -> None:
-        """Kill what still runs (only after a failure) and reap everything."""
-        for process in self.processes.values():
-            process.end()
-        if self._outsiders is not None:
-            self._outsiders.end()
-        for proxy in self._proxies:
-            proxy.close()
+        """Kill what still runs (only after a failure) and reap everything, also if one of them cannot be ended."""
+        with ExitStack() as ends:
+            for proxy in self._proxies:
+                ends.callback(proxy.close)
+            if self._outsiders is not None:
+                ends.callback(self._outsiders.end)
+            for process in self.processes.values():
+                ends.callback(process.end)
 
     def close(self) -> None:
         for file in self._own_files:
