@@ -128,6 +128,7 @@ class FakeEndpoint:
     cut = False
     process = None
     name = "m1"
+    request_limit_bytes = 1000
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel

@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from rebalance_lab.kernel import IllegalTransition, RandomStream
+from rebalance_lab.kernel import IllegalTransition, MailboxFull, RandomStream
 from rebalance_lab.kernel.simulation import Simulation
-from rebalance_lab.world.errors import AuthFailed, ConnectionLoss, SessionClosed, SessionExpired, ZooKeeperError
+from rebalance_lab.world.errors import (
+    AuthFailed,
+    ConnectionLoss,
+    RequestTooLarge,
+    SessionClosed,
+    SessionExpired,
+    ZooKeeperError,
+)
 from rebalance_lab.world.ports import SESSION_TRANSITIONS, SessionState
 from rebalance_lab.world.zk.connect_string import NO_CHROOT
 from rebalance_lab.world.zk.messages import Answer, AuthRefused, Connect, Connected, Operation, Request, ToServer
@@ -58,7 +65,7 @@ class Transport:
     def request_bytes(self, request: Request) -> int:
         return len(request.data)
 
-    def in_requests(self, reads: Any) -> Any:
+    def in_requests(self, reads: Any, prefix: str) -> Any:
         return (reads,)
 
     def forget(self, session: object) -> None:
@@ -162,3 +169,21 @@ def test_an_expired_session_reports_it_before_its_requests_fail() -> None:
     assert order == ["event", "request"]
     assert type(waiting.error) is SessionExpired
     assert bench.connection.left
+
+
+class TestLimits:
+    def test_a_read_of_a_path_that_is_too_long_is_refused(self) -> None:
+        bench = Bench(CONNECTED)
+        bench.transport.request_bytes = lambda request: len(request.path)  # type: ignore[method-assign]
+        with pytest.raises(RequestTooLarge, match="get of 5000 bytes"):
+            bench.session.get("/" + "x" * 4999).result()
+        assert bench.connection.sent == []
+
+    def test_a_session_with_too_many_requests_can_be_closed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("rebalance_lab.world.zk.session.REQUESTS_LIMIT", 1)
+        bench = Bench(CONNECTED)
+        bench.session.get("/a")
+        with pytest.raises(MailboxFull, match="has 1 requests without an answer"):
+            bench.session.get("/b")
+        bench.session.close()
+        assert [each.operation for each in bench.connection.sent if isinstance(each, Request)][-1] is Operation.CLOSE

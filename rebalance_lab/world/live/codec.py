@@ -168,11 +168,12 @@ def _read(operation: ReadOperation) -> tuple[int, bytes]:
     return _GET_CHILDREN, wire.GetChildren(operation.path, False).serialize()
 
 
-def in_requests(reads: Sequence[ReadOperation]) -> Iterator[Sequence[ReadOperation]]:
-    """The reads in as few requests as their limits allow, in order; at least one request."""
+def in_requests(reads: Sequence[ReadOperation], prefix: str = "") -> Iterator[Sequence[ReadOperation]]:
+    """The reads in as few requests as their limits allow, in order; at least one request. `prefix`: the chroot."""
     begin = size = 0
+    fixed = _part_header.size + 5 + len(prefix.encode())
     for index, read in enumerate(reads):
-        length = len(read.path.encode()) + _part_header.size + 5
+        length = len(read.path.encode()) + fixed
         if index - begin >= READS_PER_REQUEST or (size and size + length > READ_REQUEST_LIMIT_BYTES):
             yield reads[begin:index]
             begin, size = index, 0

@@ -141,10 +141,16 @@ class Link(asyncio.Protocol):
         """When the last whole frame came: only that ends a silence (ClientCnxnSocketNIO.doIO calls updateLastHeard)."""
         return self._heard_us
 
+    @property
+    def _closed(self) -> bool:
+        return self.state is LinkState.CLOSED
+
     def data_received(self, data: bytes) -> None:
+        if self._closed:  # TLS may hand on what came before
+            return
         if self._held_bytes < FRAME_LENGTH_BYTES:
             self._owner.woke(self._heard_us)
-            if self.state is LinkState.CLOSED:
+            if self._closed:
                 return
         if self._held_bytes:
             self._chunks.append(data)

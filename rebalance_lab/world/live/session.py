@@ -107,8 +107,8 @@ class LiveZooKeeperFactory:
     def request_bytes(self, request: Request) -> int:
         return len(codec.encode(request, self._security.acls)) - codec.FRAME_LENGTH_BYTES
 
-    def in_requests(self, reads: Sequence[ReadOperation]) -> Iterable[Sequence[ReadOperation]]:
-        return codec.in_requests(reads)
+    def in_requests(self, reads: Sequence[ReadOperation], prefix: str) -> Iterable[Sequence[ReadOperation]]:
+        return codec.in_requests(reads, prefix)
 
     def forget(self, session: Session[Server]) -> None:
         self._open.pop(session, None)

@@ -109,7 +109,7 @@ class Endpoint:
             self._waits = RandomStream(self._seed, self.process.name, "reconnect")
         return self._waits.below(limit_us)
 
-    def in_requests(self, reads: Sequence[ReadOperation]) -> tuple[Sequence[ReadOperation]]:
+    def in_requests(self, reads: Sequence[ReadOperation], _prefix: str) -> tuple[Sequence[ReadOperation]]:
         """One request, however many reads; a real session sends several (`live.codec.in_requests`)."""
         return (reads,)
 

@@ -41,7 +41,7 @@ class SimulatedSession(Session[ServerEnd]):
 
     def _connected(self, link: Connection, message: Connected) -> None:
         if self._watches and message.timeout_ms > 0:
-            self._xid += 1  # SetWatches counts here, unlike in ClientCnxn: histories hold the xids of writes as cxids
+            self._xid += 1  # as ClientCnxn counts SetWatches: histories hold the xids of writes as cxids
         super()._connected(link, message)
 
     def heard_us(self, at_server_us: int | None) -> int:

@@ -29,7 +29,9 @@ class Operation(IntEnum):
     CLOSE = -11
 
 
-#: The xid of SetWatches; those of other requests count from 1 to XID_LIMIT (ClientCnxn).
+#: The xid of SetWatches; those of other requests count from 1 to XID_LIMIT. Java's client gives SetWatches this number,
+#: too (SendThread.primeConnection), and replaces it by the next of the others when it sends it
+#: (ClientCnxnSocketNIO.doIO of 3.4.6). Here it keeps its own, by which the proxy knows its answer.
 SET_WATCHES_XID = -8
 XID_LIMIT = 0x7FFFFFFF
 

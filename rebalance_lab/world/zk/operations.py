@@ -69,7 +69,7 @@ class Operations(ABC):
         return self._ask(Operation.MULTI, path, writes=at_server(self._chroot, operations))
 
     def multi_read(self, reads: Sequence[ReadOperation]) -> Future[Reply[tuple[ReadResult, ...]]]:
-        """See the port. Each request that the reads take (`zk.session.Transport`) reads a snapshot of its own."""
+        """See the port. Each request that the reads take (`zk.transport.Transport`) reads a snapshot of its own."""
         sound = [read for read in reads if self._chroot.takes(read.path)]
         asked = [
             self._ask(Operation.MULTI_READ, part[0].path if part else "/", reads=at_server(self._chroot, part))

@@ -53,8 +53,11 @@ EVENTS_LIMIT = 10_000
 #: Requests without an answer, sent or waiting for a connection.
 REQUESTS_LIMIT = 200_000
 
-#: A path this short cannot make a request too long by itself, whatever its characters.
-_SHORT = 100_000
+#: What a request has beside its path and its fields, at most.
+_HEADER_BYTES = 64
+
+#: The most bytes that a character of a path takes (UTF-8).
+_CHARACTER_BYTES = 4
 
 _LABELS = {operation: f"reply to {operation.name}" for operation in Operation}
 
@@ -84,6 +87,7 @@ class Session(Operations, Generic[ServerT]):
         "_password",
         "_pending",
         "_refusal",
+        "_short_path",
         "_timer",
         "_transport",
         "_watches",
@@ -112,6 +116,8 @@ class Session(Operations, Generic[ServerT]):
         self.events: Mailbox[SessionEvent] = Mailbox(f"session events of {transport.name}", EVENTS_LIMIT)
         self._transport = transport
         self._chroot = chroot
+        #: Characters of a path that cannot make a request too long by itself, whatever they are.
+        self._short_path = (transport.request_limit_bytes - _HEADER_BYTES) // _CHARACTER_BYTES - len(chroot.prefix)
         self._asked_timeout_ms = session_timeout_ms
         self._password = b""
         self._zxid = 0
@@ -152,7 +158,7 @@ class Session(Operations, Generic[ServerT]):
             self._end(SessionState.CLOSED, errors.ConnectionLoss)
 
     def _in_requests(self, reads: Sequence[ReadOperation]) -> Iterable[Sequence[ReadOperation]]:
-        return self._transport.in_requests(reads)
+        return self._transport.in_requests(reads, self._chroot.prefix)
 
     def _ask(self, operation: Operation, path: str, watch: bool = False, **fields: Any) -> Future[Reply[Any]]:
         """Send a request, keep it for the next connection, or refuse it. Raises MailboxFull beyond REQUESTS_LIMIT."""
@@ -165,13 +171,13 @@ class Session(Operations, Generic[ServerT]):
         else:
             xid = self._xid % XID_LIMIT + 1
             request = Request(xid, operation, self._chroot.to_server(path), watch, **fields)
-            if (fields or len(path) > _SHORT) and operation is not _MULTI_READ:
+            if (fields or len(path) > self._short_path) and operation is not _MULTI_READ:
                 length, limit = transport.request_bytes(request), transport.request_limit_bytes
                 if length > limit:
                     what = f"{operation.name.lower()} of {length} bytes (the server takes {limit})"
                     future.fail(errors.RequestTooLarge(what, path, session_id=self.session_id))
                     return future
-            if len(self._pending) >= REQUESTS_LIMIT:
+            if len(self._pending) >= REQUESTS_LIMIT and operation is not _CLOSE:
                 session = session_text(self.session_id)
                 raise MailboxFull(f"session {session} has {REQUESTS_LIMIT} requests without an answer")
             self._xid = xid

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 class Connection(Protocol):
     """A client's connection to a server, or its attempt at one. `accepted`: the server's operating system took it;
-    `sent_us`: when the client last sent something that makes a ping unnecessary."""
+    `sent_us`: when the client last sent anything; 0 where its pings do not depend on that."""
 
     @property
     def accepted(self) -> bool: ...
@@ -54,8 +54,9 @@ class Transport(Protocol[ServerT]):
         """The length of a request on the wire, without the length of its frame."""
         ...
 
-    def in_requests(self, reads: Sequence[ReadOperation]) -> Iterable[Sequence[ReadOperation]]:
-        """The reads of a multi-read, in the requests that they take; at least one."""
+    def in_requests(self, reads: Sequence[ReadOperation], prefix: str) -> Iterable[Sequence[ReadOperation]]:
+        """The reads of a multi-read, in the requests that they take; at least one. `prefix`: the chroot, which each
+        path will begin with."""
         ...
 
     def forget(self, session: Session[ServerT]) -> None:

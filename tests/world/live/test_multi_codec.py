@@ -163,6 +163,15 @@ def test_requests_hold_every_read_once_and_stay_below_the_limit(lengths: list[in
         assert size + len(framed(multi_read(*following[:1]))[1]) - len(END) > codec.READ_REQUEST_LIMIT_BYTES
 
 
+def test_the_chroot_counts_in_a_request_of_reads() -> None:
+    reads, chroot = [GetRead("/" + "x" * 1000)] * 900, "/" + "c" * 4000
+    requests = list(codec.in_requests(reads, chroot))
+    assert [read for each in requests for read in each] == reads
+    for each in requests:
+        at_server = [GetRead(chroot + read.path) for read in each]
+        assert len(framed(multi_read(*at_server))[1]) - len(END) <= codec.READ_REQUEST_LIMIT_BYTES
+
+
 @pytest.mark.parametrize(("count", "expected"), [(0, [0]), (1, [1]), (1000, [1000]), (2001, [1000, 1000, 1])])
 def test_requests_have_a_thousand_reads_at_most(count: int, expected: list[int]) -> None:
     requests = codec.in_requests([GetRead("/a")] * count)
