@@ -70,7 +70,7 @@ def _explains(history: History, fault: Fault, event: Event, actor: str, members:
 
 def doubted(history: History, findings: Mapping[str, Finding]) -> dict[str, Finding]:
     """The findings, by name: all unknown if something disturbed the trial, or if the history contradicts itself
-    (`coherence`)."""
+    (`incoherence`)."""
     doubt = _loss(history) or incoherence(history)
     if doubt is None:
         return dict(findings)

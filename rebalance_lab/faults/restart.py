@@ -1,7 +1,7 @@
 """Restart: the process of a killed node is started again, under its name.
 
 It goes on counting its events, and begins anew in everything else: with another session, and a member with another
-consumer id. The proof is that the process was seen running.
+consumer id unless `consumer.id` fixes it. The proof is that the process was seen running.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def test_a_trial_in_which_nothing_happened_has_no_episode() -> None:
 
 @pytest.mark.parametrize(("rules", "writes"), [("real", 1), ("shipped", 5)])
 def test_offsets_that_real_members_commit_are_no_writes_of_an_episode(rules: str, writes: int) -> None:
-    """Only Kafka's own consumer commits (`checks.commits`); what a member of the lab writes there is a write."""
+    """Only Kafka's own consumer commits (`checks.operations`); what a member of the lab writes there is a write."""
     story = GroupStory()
     story.joins(0, "m1", rules=rules)
     story.rebalances(10, 20, "m1")

@@ -1,4 +1,4 @@
-"""Writes of offsets in a spaced change (`checks.commits`), as `herd_cost` holds them against their bound."""
+"""Writes of offsets in a spaced change (`checks.operations`), as `herd_cost` holds them against their bound."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list of members that a reply held, and the partitions of the topics read before it (`checks.reads`)."""
+"""The list of members that a reply held, and the partitions of the topics read before it (`checks.decisions`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What members had read when they decided (`checks.reads`), and what becomes of decisions that name another list."""
+"""What members had read when they decided (`checks.decisions`), and decisions that name another list."""
 
 from __future__ import annotations
 

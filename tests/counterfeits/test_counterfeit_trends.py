@@ -25,7 +25,7 @@ def trend_of(name: str) -> Trend:
 
 
 def fitted(trend: Trend, world: Callable[[int, int], History], chosen: Iterable[int]) -> Fitted:
-    """The trend's fit over a trial of each size, chosen and fitted as `analysis.tables.trend_fits` does."""
+    """The trend's fit over a trial of each size, chosen and fitted as `analysis.tables.fits.trend_fits` does."""
     costs = [cost for size in chosen for cost in herd_costs_of(world(0, size))]
     points = [cost for cost in costs if cost.doubt is None and cost.retries == 0 and cost.change == trend.change]
     values: dict[int, list[int]] = {}
