@@ -1,6 +1,5 @@
-"""Controllers: election by `/controller`, fencing by epoch, the partition and replica state
-machines, leader selectors, placement, and the controller's duties.
+"""Controllers. `placement` chooses the brokers of a new topic's replicas.
 
-Empty: this generation is not built yet. The package stands here so that its name, and the rule
-that no generation imports another, are settled from the start.
+To come: election by `/controller`, fencing by epoch, the partition and replica state machines, leader
+selectors, and the controller's duties.
 """

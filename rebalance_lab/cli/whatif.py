@@ -1,4 +1,4 @@
-"""`whatif`: what an assignor would deal to a group that one line of JSON describes."""
+"""`whatif`: what an assignor would deal to a group, or where a topic would be placed, one line of JSON each."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from rebalance_lab.assignors import (
     by_name,
 )
 from rebalance_lab.cli.failures import AS_EXPECTED, UNKNOWN, Failure, spoken
+from rebalance_lab.cli.placing import answer_place
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.registration import BLACK_LIST, STATIC, WHITE_LIST, Registration
@@ -72,17 +73,13 @@ _decoder = msgspec.json.Decoder(Case)
 
 def answer_assign(line: bytes) -> dict[str, Any]:
     """The answer to one line: `{"assignment": …}`, or `{"error": …}` if there can be no such group, or the rule
-    refuses it."""
+    refuses it. Raises msgspec's errors for a line that is not a group."""
     try:
         return _deal(_decoder.decode(line))
-    except (msgspec.ValidationError, Impossible, AssignmentError, KafkaException) as error:
+    except (Impossible, AssignmentError, KafkaException) as error:
         return {"error": str(error)}
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        return {"error": f"the line is not JSON: {error}"}
     except UnknownAssignor as error:
         return {"error": f"{error}; name one as `assignor`"}
-    except RecursionError:
-        return {"error": "the line is nested too deeply for a group"}
 
 
 def _deal(case: Case) -> dict[str, Any]:
@@ -187,27 +184,22 @@ def _member_of(thread: str) -> str:
 # -- the command ----------------------------------------------------------------------------------
 
 
-whatif = typer.Typer(name="whatif", help="Show what each rule would do to your own group.")
+whatif = typer.Typer(name="whatif", help="Show what each rule would do to your own group or topic.")
 
-
-@whatif.callback()
-def _several() -> None:
-    """Keeps `assign` a subcommand: typer would drop it if it is the only one."""
+Files = Annotated[
+    list[Path] | None,
+    typer.Argument(
+        help="Files of JSON lines; default: standard input.",
+        metavar="[FILE]...",
+        exists=True,
+        dir_okay=False,
+        readable=True,
+    ),
+]
 
 
 @whatif.command()
-def assign(
-    files: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            help="Files of JSON lines; default: standard input.",
-            metavar="[FILE]...",
-            exists=True,
-            dir_okay=False,
-            readable=True,
-        ),
-    ] = None,
-) -> None:
+def assign(files: Files = None) -> None:
     """Deal the partitions of groups: one JSON line in, one JSON line out.
 
     In: {"assignor": "range", "members": [{"consumer_id": "c1",
@@ -233,6 +225,33 @@ def assign(
     _answer_all(files, answer_assign)
 
 
+@whatif.command("place")
+def place_replicas(files: Files = None) -> None:
+    """Place the replicas of topics: one JSON line in, one JSON line out.
+
+    In: {"brokers": [1, 2, 3], "partitions": 2, "replication": 2,
+    "fixed_start_index": 0}
+
+    "racks" may give each broker's rack, in the order of "brokers".
+    "fixed_start_index" is the position of the first leader among the brokers,
+    and how far from it the first follower is; "next_replica_shift" sets the
+    latter alone. What is not given is drawn, as Kafka does for a new topic;
+    "seed" repeats a draw. "start_partition_id" is the id of the first new
+    partition of a topic that grows.
+
+    Out: {"assignment": {"0": [1, 2], "1": [2, 3]}, "fixed_start_index": 0,
+    "next_replica_shift": 0, "leaders": {"1": 1, "2": 1, "3": 0},
+    "replicas": {"1": 1, "2": 2, "3": 1}}
+
+    The first replica is the preferred leader. "leaders" and "replicas" count
+    what each broker has.
+
+    A line with an error is answered by {"error": …}; the others are placed.
+    Exit 0: every line was placed. 2: some were not.
+    """
+    _answer_all(files, answer_place)
+
+
 def _answer_all(files: list[Path] | None, answer: Callable[[bytes], dict[str, Any]]) -> None:
     """Print the answer to each line, in order. Blank lines are skipped."""
     failed = False
@@ -240,10 +259,22 @@ def _answer_all(files: list[Path] | None, answer: Callable[[bytes], dict[str, An
         for line in _lines(files):
             if not line.strip():
                 continue
-            found = answer(line)
+            found = _answered(answer, line)
             failed = failed or "error" in found
             print_json(found)
     raise typer.Exit(UNKNOWN if failed else AS_EXPECTED)
+
+
+def _answered(answer: Callable[[bytes], dict[str, Any]], line: bytes) -> dict[str, Any]:
+    """The answer to a line, or the error of a line that cannot be read."""
+    try:
+        return answer(line)
+    except msgspec.ValidationError as error:
+        return {"error": str(error)}
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return {"error": f"the line is not JSON: {error}"}
+    except RecursionError:
+        return {"error": "the line is nested too deeply"}
 
 
 def _lines(files: list[Path] | None) -> Iterator[bytes]:
