@@ -1,21 +1,27 @@
-"""Planted bugs: each makes a check report a violation. They are selected by name, and off unless a trial plants one."""
+"""The planted bugs of a member."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+from rebalance_lab.history.planted import PlantedBug
 
 
-class Plant(StrEnum):
+class Plant(PlantedBug):
     """A member's bugs. Other names belong to the recorder, the server or a fault."""
 
-    IGNORE_CLAIM_CONFLICT = "ignore-claim-conflict"  # the member treats what another one owns as its own
-    WORK_THROUGH_REBALANCE = "work-through-rebalance"  # fetchers are not stopped
-    NEVER_CLAIM_LAST = "never-claim-last"  # no member claims a topic's last partition
-    PERSISTENT_REGISTRATION = "persistent-registration"  # the id znode outlives its session
-    IGNORE_WATCH = "ignore-watch"  # neither the ids nor the brokers are watched
-    LEAVE_ORPHAN = "leave-orphan"  # the last claimed partition is missing in the member's own registry
-    KEEP_CLAIMS = "keep-claims"  # what was claimed before a conflict is not released
-    CLAIM_BEFORE_RELEASE = "claim-before-release"  # new partitions are claimed before the old ones are released
-    GROUP_OF_ITS_OWN = "group-of-its-own"  # a member without a group joins one named after its host
-    DEAL_FROM_BEFORE = "deal-from-before"  # the member decides from the view of its previous rebalance
-    REBALANCE_UNASKED = "rebalance-unasked"  # the third idle wake-up of the watcher counts as a trigger
+    IGNORE_CLAIM_CONFLICT = "ignore-claim-conflict", "member: takes partitions that another member still owns"
+    WORK_THROUGH_REBALANCE = "work-through-rebalance", "member: keeps working while it gives up partitions"
+    NEVER_CLAIM_LAST = "never-claim-last", "member: does not claim the last partition of its share"
+    PERSISTENT_REGISTRATION = (
+        "persistent-registration",
+        "member: registers with a persistent znode, which outlives its session",
+    )
+    IGNORE_WATCH = "ignore-watch", "member: does not watch members or brokers"
+    LEAVE_ORPHAN = "leave-orphan", "member: forgets the last partition that it claimed, and leaves its owner znode"
+    KEEP_CLAIMS = "keep-claims", "member: keeps its claims when it meets a conflict"
+    CLAIM_BEFORE_RELEASE = (
+        "claim-before-release",
+        "member: claims its new partitions before it gives up the old ones",
+    )
+    GROUP_OF_ITS_OWN = "group-of-its-own", "member: joins a group of its own if it names none"
+    DEAL_FROM_BEFORE = "deal-from-before", "member: deals from the view of its previous rebalance"
+    REBALANCE_UNASKED = "rebalance-unasked", "member: rebalances once although nothing has changed"

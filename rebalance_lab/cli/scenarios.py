@@ -11,8 +11,8 @@ from rebalance_lab.cli.failures import spoken
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import answer, print_json, say, table
 from rebalance_lab.trials.api import scenario, scenario_names
-from rebalance_lab.trials.plan import PLANTS, Parameter, value_text
-from rebalance_lab.trials.scenario import Scenario
+from rebalance_lab.trials.plan import Parameter, value_text
+from rebalance_lab.trials.scenario import Scenario, plants_of
 
 
 def scenarios(
@@ -49,7 +49,7 @@ def _show(each: Scenario) -> None:
     rows = [(one.name, value_text(one.default), _range(one), escape(_meaning(one))) for one in each.parameters]
     columns = ("name", "default", "range", "meaning")
     console.print(table("Settings, by --set NAME=VALUE", columns, rows, numbers=("default", "range")))
-    plants = [(name, escape(meaning)) for name, meaning in PLANTS.items()]
+    plants = [(bug, escape(bug.meaning)) for bug in plants_of(each.subject)]
     console.print(table("Planted bugs, by --set plant=NAME", ("name", "where: what"), plants))
 
 

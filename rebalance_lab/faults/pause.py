@@ -10,19 +10,26 @@ registry proves that it did.
 from __future__ import annotations
 
 from rebalance_lab.faults.silence import latest_end_ms
-from rebalance_lab.trials.injection import Injection
+from rebalance_lab.trials.injection import FaultBug, Injection
 from rebalance_lab.trials.lab import AnyLab, AnyNode
 
 NAME = "pause"
+
+
+class PauseBug(FaultBug):
+    """The planted bugs of this fault."""
+
+    DOES_NOT_BITE = "pause-that-does-not-bite", "fault: reports a pause of the member, and does not pause it"
+    OVERSTAYS = "pause-that-overstays", "fault: pauses the member ten times as long as asked"
 
 
 async def pause(lab: AnyLab, node: AnyNode, duration_ms: int) -> None:
     """Pause `node` for `duration_ms`, and record the proof."""
     outlasts = duration_ms > latest_end_ms(lab.plan)
     fault = Injection(lab, NAME, node, planned_ms=duration_ms, must_outlast_session=outlasts)
-    bites = lab.plan.plant != "pause-that-does-not-bite"
+    bites = lab.plan.plant != PauseBug.DOES_NOT_BITE
     fault.bit(await node.process.pause() if bites else "planted: nothing was stopped")
-    await lab.sleep_ms(10 * duration_ms if lab.plan.plant == "pause-that-overstays" else duration_ms)
+    await lab.sleep_ms(10 * duration_ms if lab.plan.plant == PauseBug.OVERSTAYS else duration_ms)
     fault.ended()
     if bites:
         await lab.tasks.sleep(1)  # histories are ordered by time: the end stands before what follows it

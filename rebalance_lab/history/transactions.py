@@ -16,8 +16,15 @@ from enum import Enum
 from typing import ClassVar, NamedTuple, Protocol
 
 from rebalance_lab.history.events import Event, Kind, Layer, session_text
+from rebalance_lab.history.planted import PlantedBug
 
 REGISTRY_ACTOR = "zookeeper"
+
+
+class RecorderBug(PlantedBug):
+    """The planted bug of the recorder of the registry."""
+
+    LOSES_RELEASES = "recorder-loses-releases", "recorder: forgets that owner znodes were deleted"
 
 
 class TransactionKind(Enum):
@@ -169,7 +176,7 @@ class RegistryTracker:
         return [self._event(txn, Kind.FAILED, PathFacts(), {"code": txn.code})]
 
     def _kept(self, events: list[Event]) -> list[Event]:
-        if self._plant == "recorder-loses-releases":  # planted bug: the check of the recorder must see it
+        if self._plant == RecorderBug.LOSES_RELEASES:
             return [event for event in events if event.kind is not Kind.DELETED or event.partition is None]
         return events
 

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.trials.lab import AnyLab, AnyNode, NodeHandle
+
+
+class FaultBug(PlantedBug):
+    """The planted bugs of a fault: a subclass, in the file of the fault."""
 
 
 class Injection:

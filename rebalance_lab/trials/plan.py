@@ -34,29 +34,6 @@ MIXED = "mixed"
 
 RULES = ("described", "shipped", REAL, MIXED)
 
-#: Planted bugs by name: where the bug is, and what it does. A trial with one never counts for a claim.
-PLANTS: dict[str, str] = {
-    "ignore-claim-conflict": "member: takes partitions that another member still owns",
-    "work-through-rebalance": "member: keeps working while it gives up partitions",
-    "never-claim-last": "member: does not claim the last partition of its share",
-    "persistent-registration": "member: registers with a persistent znode, which outlives its session",
-    "ignore-watch": "member: does not watch members or brokers",
-    "leave-orphan": "member: forgets the last partition that it claimed, and leaves its owner znode",
-    "keep-claims": "member: keeps its claims when it meets a conflict",
-    "claim-before-release": "member: claims its new partitions before it gives up the old ones",
-    "group-of-its-own": "member: joins a group of its own if it names none",
-    "deal-from-before": "member: deals from the view of its previous rebalance",
-    "rebalance-unasked": "member: rebalances once although nothing has changed",
-    "recorder-loses-releases": "recorder: forgets that owner znodes were deleted",
-    "two-owners": "simulated server: accepts a second owner znode over the first",
-    "old-lists": "simulated server: answers with the list of members that the session had read before",
-    "pause-that-does-not-bite": "fault: reports a pause of the member, and does not pause it",
-    "pause-that-overstays": "fault: pauses the member ten times as long as asked",
-}
-
-MEMBER_PLANTS = tuple(name for name, where in PLANTS.items() if where.startswith("member:"))
-
-
 #: How similar two names must be, from 0 to 1, for one to be suggested for the other.
 NEAR = 0.7
 

@@ -12,9 +12,10 @@ from typing import Any
 from rebalance_lab.checks import checks_of
 from rebalance_lab.checks.model import ZK, About, Outcome
 from rebalance_lab.history.files import MAX_SEED
+from rebalance_lab.history.planted import PlantedBug
+from rebalance_lab.trials.injection import FaultBug
 from rebalance_lab.trials.plan import (
     MIXED,
-    PLANTS,
     REAL,
     SERVERS,
     WORLDS,
@@ -26,6 +27,7 @@ from rebalance_lab.trials.plan import (
 )
 from rebalance_lab.trials.stage import GaveUp, Stage
 from rebalance_lab.trials.subject import Subject
+from rebalance_lab.world.simulated.settings import ServerBug
 
 #: The package whose modules register scenarios. It is imported by name, because scenarios import this module.
 SCENARIO_PACKAGE = "rebalance_lab.scenarios"
@@ -104,6 +106,13 @@ def scenario(name: str) -> Scenario:
     return _SCENARIOS[name]
 
 
+def plants_of(subject: Subject) -> tuple[PlantedBug, ...]:
+    """The bugs that trials of a subject may plant: its own, and those of the faults."""
+    _load()
+    parts = (*subject.plants, *FaultBug.__subclasses__())
+    return tuple(bug for part in parts for bug in part)
+
+
 async def play(plan: Plan, stage: Stage) -> None:
     """Play the plan's scenario on a stage. Raises GaveUp after recording it."""
     found = scenario(plan.scenario)
@@ -138,7 +147,7 @@ def make_plan(
     if not 0 <= seed <= MAX_SEED:
         raise PlanError(f"seed {seed}: must be 0 to {MAX_SEED}")
     if plant is not None:
-        one_of("planted bug", plant, tuple(PLANTS))
+        one_of("planted bug", plant, plants_of(chosen.subject))
     at_once = {"fetcher_stop_ms": "0"} if rules in {REAL, MIXED} else {}  # on Java 17 an interrupt ends a fetch
     values, changed = Settings(chosen.parameters).values(name, {**at_once, **(settings or {})}, stored=stored)
     plan = Plan(
@@ -156,8 +165,8 @@ def make_plan(
             raise PlanError(f"{what}_min_us is above {what}_max_us; set it to at most that")
     within_ticks(plan.number("tick_ms"), plan.number("session_timeout_ms"))
     one_of("size of an ensemble (servers)", plan.text("servers"), tuple(str(each) for each in SERVERS))
-    if plant == "two-owners" and world != "simulated":
-        raise PlanError("plant two-owners is a bug of the simulated server: use --world simulated")
+    if plant in tuple(ServerBug) and world != "simulated":
+        raise PlanError(f"plant {plant} is a bug of the simulated server: use --world simulated")
     chosen.subject.demands(plan)
     chosen.demands(plan)
     return plan

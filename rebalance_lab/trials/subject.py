@@ -11,6 +11,7 @@ from rebalance_lab.checks import CHECKS, Check, register
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval, register_holdings
+from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.history.rest import NodeTracker, StateTracker
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.roles.spec import NodeSpec
@@ -57,6 +58,7 @@ class Subject:
     - `lab`: the interface for its scripts. `tracker`: when its nodes are at rest.
     - `demands`: raises PlanError for a plan that cannot be carried out.
     - `outsiders`: programs that are not the lab's, for a live trial in a folder; None if it has none.
+    - `plants`: the bugs that its trials may plant, beside those of the faults.
     - `checks`: those of its checks that `rebalance_lab.checks` does not hold.
     - `holdings`: who held what, and when: the rows of its trials' pictures. None: the partitions that members own.
     """
@@ -67,6 +69,7 @@ class Subject:
     tracker: Callable[[], StateTracker[Any]] = NodeTracker
     demands: Callable[[Plan], None] = _no_demands
     outsiders: Callable[[Plan, Path, Kernel], Outsiders] | None = None
+    plants: tuple[type[PlantedBug], ...] = ()
     checks: tuple[Check, ...] = ()
     holdings: Callable[[History], Iterable[Interval]] | None = None
 

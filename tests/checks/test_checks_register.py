@@ -10,7 +10,8 @@ from history_story import Story
 
 from rebalance_lab import checks
 from rebalance_lab.checks import CHECKS, Check, Finding, Outcome, discover
-from rebalance_lab.trials.plan import PLANTS
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP
+from rebalance_lab.trials.scenario import plants_of
 
 _FILE = """
 from rebalance_lab.checks.model import Check, Finding, Outcome
@@ -35,7 +36,7 @@ def test_every_check_says_what_it_means_and_has_a_planted_bug(name: str) -> None
     assert check.meaning.endswith(".")
     assert check.compares
     assert check.plants
-    assert set(check.plants) <= set(PLANTS)
+    assert set(check.plants) <= set(plants_of(ZK_GROUP))
 
 
 def test_a_check_of_another_subject_is_registered_and_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,16 +40,14 @@ def replace(path: Path, text: str, instead: str) -> None:
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the packages, with the blocks of the page where the page puts them."""
-    check, test, plant, name, planted, _ = BLOCKS
+    check, test, plant, planted, _ = BLOCKS
     copy = tmp_path_factory.mktemp("copy")
     for package in ("rebalance_lab", "zkconsumer"):
         shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
     (copy / "rebalance_lab" / "checks" / "idle_owner.py").write_text(check)
     (copy / "test_check_idle_owner.py").write_text(test)
-    first = "PLANTS: dict[str, str] = {\n"
-    replace(copy / "rebalance_lab" / "trials" / "plan.py", first, first + plant)
     first = '    IGNORE_CLAIM_CONFLICT = "'
-    replace(copy / "zkconsumer" / "plants.py", first, name + first)
+    replace(copy / "zkconsumer" / "plants.py", first, plant + first)
     (line,) = re.findall(r"Instead of\s+`([^`]+)`", PAGE)
     replace(copy / "zkconsumer" / "rebalance.py", f"        {line}\n", planted)
     return copy

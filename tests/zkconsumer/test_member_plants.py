@@ -6,12 +6,14 @@ import pytest
 from group_stage import GROUP, Stage
 
 from rebalance_lab.history.events import Kind
-from rebalance_lab.trials.plan import PLANTS
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP
+from rebalance_lab.trials.scenario import plants_of
 from zkconsumer.plants import Plant
 
 
 def test_every_plant_can_be_asked_for_by_name() -> None:
-    assert [each.value for each in Plant if each.value not in PLANTS] == []
+    assert set(Plant) <= set(plants_of(ZK_GROUP))
+    assert all(each.meaning.startswith("member: ") for each in Plant)
 
 
 def test_ignore_claim_conflict_believes_in_what_another_holds() -> None:

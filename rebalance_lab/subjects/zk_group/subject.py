@@ -8,11 +8,14 @@ from dataclasses import replace
 from rebalance_lab.assignors import ASSIGNORS, BUILT_IN
 from rebalance_lab.checks.model import ZK
 from rebalance_lab.history.rest import RestTracker
+from rebalance_lab.history.transactions import RecorderBug
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.real import RealMembers
-from rebalance_lab.trials.plan import MEMBER_PLANTS, RULES, WORLD_PARAMETERS, Parameter, Plan, PlanError, Value
+from rebalance_lab.trials.plan import RULES, WORLD_PARAMETERS, Parameter, Plan, PlanError, Value
 from rebalance_lab.trials.scenario import one_of
 from rebalance_lab.trials.subject import Subject
+from rebalance_lab.world.simulated.settings import ServerBug
+from zkconsumer.plants import Plant
 
 #: Names of groups and topics (`kafka.common.Topic`, `kafka.consumer.ConsumerConfig`, 0.8.2).
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -68,7 +71,7 @@ def _real_members(plan: Plan) -> None:
         return
     if plan.world != "processes":
         raise PlanError(f"real members need real processes: --world processes, not {plan.world}")
-    if plan.plant in MEMBER_PLANTS:
+    if plan.plant in tuple(Plant):
         raise PlanError(f"plant {plan.plant} is a bug of our members; real members do not have it")
     for name, least in (("streams", 1), ("brokers", 1)):
         if plan.number(name) != least:
@@ -90,4 +93,12 @@ def _demands(plan: Plan) -> None:
     _real_members(plan)
 
 
-ZK_GROUP = Subject(name=ZK, rules=RULES, lab=GroupLab, tracker=RestTracker, demands=_demands, outsiders=RealMembers)
+ZK_GROUP = Subject(
+    name=ZK,
+    rules=RULES,
+    lab=GroupLab,
+    tracker=RestTracker,
+    demands=_demands,
+    outsiders=RealMembers,
+    plants=(Plant, RecorderBug, ServerBug),
+)

@@ -16,14 +16,9 @@ from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.world.ports import Check, Create, Delete, Set, Stat
 from rebalance_lab.world.simulated.audit import Audit
 from rebalance_lab.world.simulated.sessions import ServerSession, SessionTable
-from rebalance_lab.world.simulated.settings import ServerSettings, wall_ms
+from rebalance_lab.world.simulated.settings import ServerBug, ServerSettings, wall_ms
 from rebalance_lab.world.simulated.tree import Refused, Tree
 from rebalance_lab.world.zk.messages import Done, Operation, Refusal, Request, Value
-
-#: Planted bug: a create of an owner znode that exists succeeds, and logs no DELETE before it.
-TWO_OWNERS = "two-owners"
-
-PLANTS = (TWO_OWNERS,)
 
 #: The code of a multi's operations behind the one that was refused.
 RUNTIME_INCONSISTENCY = -2
@@ -52,8 +47,8 @@ class Authority:
         plant: str | None,
         expired: Callable[[ServerSession], None],
     ) -> None:
-        if plant is not None and plant not in PLANTS:
-            raise ValueError(f"the simulated server knows no planted bug {plant!r}; it knows {', '.join(PLANTS)}")
+        if plant is not None and plant not in tuple(ServerBug):
+            raise ValueError(f"the simulated server knows no planted bug {plant!r}; it knows {', '.join(ServerBug)}")
         self.zxid = 0
         self.tree = Tree()
         self.sessions = SessionTable(kernel, settings, random, expired)
@@ -141,7 +136,7 @@ class Authority:
         return Outcome(records, value, code)
 
     def _create(self, session: ServerSession, cxid: int, asked: Create | Request) -> tuple[Transaction, str]:
-        if self._plant == TWO_OWNERS:
+        if self._plant == ServerBug.TWO_OWNERS:
             self._oust_owner(asked.path)
         owner = session.id if asked.ephemeral else 0
         at_ms = wall_ms(self._now_us())

@@ -1,4 +1,4 @@
-"""Planted bug: a server that answers with an old list of a group's members, as a follower does that lags."""
+"""The planted bug `old-lists`: a server answers with an old list of a group's members, as a lagging follower does."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ import msgspec
 
 from rebalance_lab.kernel import Future
 from rebalance_lab.world.ports import Children, Reply, ZooKeeper, ZooKeeperFactory
-
-#: The planted bug's name.
-OLD_LISTS = "old-lists"
 
 #: So many requests after a change get the old list: that of the member's event thread, whose watch fired, and that of
 #: the attempt which decides.

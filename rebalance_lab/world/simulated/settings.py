@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rebalance_lab.history.planted import PlantedBug
+
 #: The simulated server's wall clock at virtual time 0, in epoch ms: 2015-10-02, the day of Kafka 0.8.2.2.
 SIMULATED_EPOCH_MS = 1_443_744_000_000
 
@@ -12,6 +14,14 @@ SIMULATED_HOST = "simulated"
 
 #: What protocol code passes to `open` in a simulated world of one server.
 SIMULATED_CONNECT = f"{SIMULATED_HOST}:2181"
+
+
+class ServerBug(PlantedBug):
+    """The planted bugs of the simulated server."""
+
+    #: A create of an owner znode that exists succeeds, and logs no DELETE before it.
+    TWO_OWNERS = "two-owners", "simulated server: accepts a second owner znode over the first"
+    OLD_LISTS = "old-lists", "simulated server: answers with the list of members that the session had read before"
 
 
 def wall_ms(now_us: int) -> int:

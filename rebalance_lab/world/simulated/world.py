@@ -8,9 +8,8 @@ from rebalance_lab.history.recorder import Recorder, Sink
 from rebalance_lab.kernel import Kernel, Process
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.world.ports import Environment, life_seed
-from rebalance_lab.world.simulated.authority import PLANTS
-from rebalance_lab.world.simulated.old_lists import OLD_LISTS, OldLists
-from rebalance_lab.world.simulated.settings import NetworkSettings, ServerSettings, wall_ms
+from rebalance_lab.world.simulated.old_lists import OldLists
+from rebalance_lab.world.simulated.settings import NetworkSettings, ServerBug, ServerSettings, wall_ms
 from rebalance_lab.world.simulated.zookeeper import SimulatedZooKeeper
 from rebalance_lab.world.zk.recording_factory import ALL, RecordingFactory
 
@@ -29,7 +28,7 @@ class SimulatedWorld:
     """One simulated ZooKeeper, and environments on it. All events go to `sink`.
 
     `servers`: the names of its servers, one or several.
-    `plant`: the trial's planted bug; it concerns the server only if it is one of the server's.
+    `plant`: the trial's planted bug; those of others than the server have no effect here.
     `operations`: `all` or `counts`, what is recorded of each session's (`world.zk.recording_factory`).
     Put `zookeeper.check` among the simulation's invariants.
     """
@@ -53,14 +52,14 @@ class SimulatedWorld:
             seed,
             settings=settings,
             network=network,
-            plant=plant if plant in PLANTS else None,
+            plant=plant if plant in tuple(ServerBug) else None,
             servers=servers,
         )
         self._seed = seed
         self._sink = sink
         self._operations = operations
         self._recorders: dict[str, Recorder] = {}
-        self._old_lists = plant == OLD_LISTS
+        self._old_lists = plant == ServerBug.OLD_LISTS
 
     def environment(
         self, actor: str, process: Process, *, member_of: Callable[[], str | None] | None = None

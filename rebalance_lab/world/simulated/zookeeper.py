@@ -29,7 +29,7 @@ class SimulatedZooKeeper:
 
     `servers`: their names, in the order of their ids; connect strings name them as hosts
     (`z1:2181,z2:2181`). More than one are an ensemble that has elected its leader already.
-    `plant`: one of `authority.PLANTS`, or None for no planted bug.
+    `plant`: one of `settings.ServerBug`, or None for no planted bug.
     """
 
     def __init__(
