@@ -72,7 +72,7 @@ def test_the_checks_are_those_there_are() -> None:
 
 def test_the_cures_are_those_there_are() -> None:
     against = {each.name for each in CURES if CITED.search(each.against)}
-    assert set(re.findall(r"Cure `([\w.]+)`", PAGE)) == against
+    assert set(re.findall(r"Cure\s+`([\w.]+)`", PAGE)) == against
 
 
 def planned(command: str) -> Plan:
