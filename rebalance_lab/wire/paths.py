@@ -1,10 +1,16 @@
-"""Where Kafka 0.8 keeps what in ZooKeeper (`kafka.utils.ZkUtils`, 0.8.2)."""
+"""Where Kafka keeps what in ZooKeeper (`kafka.utils.ZkUtils`, 0.8.2; `kafka.zk.ZkData`, 3.9.1)."""
 
 from __future__ import annotations
 
 CONSUMERS = "/consumers"
 BROKER_IDS = "/brokers/ids"
 BROKER_TOPICS = "/brokers/topics"
+CLUSTER_ID = "/cluster/id"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+CONFIG_CHANGES = "/config/changes"
+DELETE_TOPICS = "/admin/delete_topics"
+PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 
 
 def broker_path(broker_id: int | str) -> str:
@@ -15,6 +21,16 @@ def broker_path(broker_id: int | str) -> str:
 def topic_path(topic: str) -> str:
     """`/brokers/topics/<topic>`."""
     return f"{BROKER_TOPICS}/{topic}"
+
+
+def partition_state_path(topic: str, partition: int) -> str:
+    """`/brokers/topics/<topic>/partitions/<partition>/state`."""
+    return f"{topic_path(topic)}/partitions/{partition}/state"
+
+
+def topic_config_path(topic: str) -> str:
+    """`/config/topics/<topic>`: the settings that the topic overrides."""
+    return f"/config/topics/{topic}"
 
 
 def members_path(group: str) -> str:

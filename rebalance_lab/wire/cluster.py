@@ -1,0 +1,225 @@
+"""Payloads of a cluster's znodes: brokers, topics, partition states, the controller, configurations.
+
+Written as Kafka 3.9 writes them, and brokers also as 0.8.2 does; read in every version up to 3.9's
+(`kafka.zk.ZkData`, 3.9.1). Readers ignore unknown fields. What the 0.8 consumer reads of brokers and topics, and how
+leniently, is in `wire.payloads`.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Annotated, TypeVar
+from uuid import UUID
+
+import msgspec
+
+from rebalance_lab.wire.errors import KafkaException
+from rebalance_lab.wire.paths import CLUSTER_ID, CONTROLLER, broker_path, partition_state_path, topic_path
+from rebalance_lab.wire.payloads import broker_payload
+
+#: In a partition's state: there is no leader.
+NO_LEADER = -1
+
+PLAINTEXT = "PLAINTEXT"
+
+T = TypeVar("T")
+
+Id = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Port = Annotated[int, msgspec.Meta(ge=-1, le=65535)]
+
+
+class Registration(msgspec.Struct, frozen=True, kw_only=True):
+    """A broker's `/brokers/ids/<id>`, versions 1 to 5. The id is in the path.
+
+    `endpoints`: `LISTENER://host:port`, from version 2 on; `host` and `port` are those of its first plaintext endpoint,
+    or None and -1. `timestamp`: epoch ms as text. `rack`: from version 3 on.
+    """
+
+    version: int
+    host: str | None
+    port: Port
+    jmx_port: int = -1
+    timestamp: str = "-1"
+    endpoints: tuple[str, ...] = ()
+    listener_security_protocol_map: dict[str, str] = msgspec.field(default_factory=dict)
+    rack: str | None = None
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Where clients reach it without encryption; None if it has no such endpoint."""
+        return None if self.host is None or self.port < 0 else (self.host, self.port)
+
+
+class TopicAssignment(msgspec.Struct, frozen=True, kw_only=True):
+    """A topic's `/brokers/topics/<topic>`, versions 1 to 3.
+
+    `partitions`: partition (as text) -> ids of the brokers that hold it, the preferred leader first. `topic_id`: from
+    version 3 on, as `topic_id_text` writes it.
+    """
+
+    version: int
+    partitions: dict[str, tuple[Id, ...]]
+    adding_replicas: dict[str, tuple[Id, ...]] = msgspec.field(default_factory=dict)
+    removing_replicas: dict[str, tuple[Id, ...]] = msgspec.field(default_factory=dict)
+    topic_id: str | None = None
+
+    @property
+    def replicas(self) -> dict[int, tuple[int, ...]]:
+        """Partition -> its brokers, partitions ascending."""
+        return {each: self.partitions[str(each)] for each in sorted(map(int, self.partitions))}
+
+
+class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
+    """A partition's `/brokers/topics/<topic>/partitions/<partition>/state`. `leader`: a broker, or NO_LEADER."""
+
+    controller_epoch: Epoch
+    leader: int
+    leader_epoch: Epoch
+    isr: tuple[Id, ...]
+    version: int = 1
+
+
+class ControllerRegistration(msgspec.Struct, frozen=True, kw_only=True):
+    """`/controller`, versions 1 and 2. `timestamp`: epoch ms as text."""
+
+    version: int
+    brokerid: Id
+    timestamp: str = "-1"
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """`/config/topics/<topic>` and `/config/brokers/<id>`: settings that override the defaults, as text."""
+
+    version: int = 1
+    config: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _ClusterId(msgspec.Struct, frozen=True):
+    """`/cluster/id`. The version is a text."""
+
+    version: str
+    id: str
+
+
+def registration_payload(
+    host: str, port: int, *, timestamp_ms: int, version: int = 5, rack: str | None = None, jmx_port: int = -1
+) -> bytes:
+    """`/brokers/ids/<id>` of a broker with one plaintext listener, as 0.8.2 (version 1) or 3.9 (version 5) writes it.
+
+    Raises ValueError for another version, and for a rack in version 1.
+    """
+    if version == 1:
+        if rack is not None:
+            raise ValueError(f"rack {rack}: a registration of version 1 has no rack; use version 5")
+        return broker_payload(host, port, timestamp_ms=timestamp_ms, jmx_port=jmx_port)
+    if version != 5:
+        raise ValueError(f"a registration of version {version}: give 1 (0.8.2) or 5 (3.9)")
+    fields: dict[str, object] = {
+        "features": {},
+        "listener_security_protocol_map": {PLAINTEXT: PLAINTEXT},
+        "endpoints": [f"{PLAINTEXT}://{host}:{port}"],
+        "jmx_port": jmx_port,
+        "port": port,
+        "host": host,
+        "version": version,
+        "timestamp": str(timestamp_ms),
+    }
+    return msgspec.json.encode(fields if rack is None else {"rack": rack, **fields})
+
+
+def assignment_payload(replicas: Mapping[int, Sequence[int]], topic_id: UUID | None = None) -> bytes:
+    """`/brokers/topics/<topic>`: version 3 with a topic id, version 2 without, and no reassignment in progress."""
+    fields: dict[str, object] = {"partitions": {str(each): tuple(replicas[each]) for each in sorted(replicas)}}
+    if topic_id is not None:
+        fields["topic_id"] = topic_id_text(topic_id)
+    version = 2 if topic_id is None else 3
+    return msgspec.json.encode(fields | {"adding_replicas": {}, "removing_replicas": {}, "version": version})
+
+
+def topic_id_text(topic_id: UUID) -> str:
+    """Its 16 bytes in base64 for URLs, without padding: 22 characters (`org.apache.kafka.common.Uuid`)."""
+    return urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+
+
+def state_payload(state: PartitionState) -> bytes:
+    """`…/partitions/<partition>/state`, the fields in Kafka's order."""
+    return msgspec.json.encode(
+        {
+            "controller_epoch": state.controller_epoch,
+            "leader": state.leader,
+            "version": state.version,
+            "leader_epoch": state.leader_epoch,
+            "isr": state.isr,
+        }
+    )
+
+
+def controller_payload(broker_id: int, *, timestamp_ms: int) -> bytes:
+    """`/controller`, version 2."""
+    return msgspec.json.encode(
+        {"version": 2, "brokerid": broker_id, "timestamp": str(timestamp_ms), "kraftControllerEpoch": -1}
+    )
+
+
+def configuration_payload(config: Mapping[str, str]) -> bytes:
+    """`/config/topics/<topic>` or `/config/brokers/<id>`, names in order."""
+    return msgspec.json.encode({"version": 1, "config": dict(sorted(config.items()))})
+
+
+def configuration_change_payload(entity_path: str) -> bytes:
+    """`/config/changes/config_change_<n>`, version 2. `entity_path`: `topics/<topic>` or `brokers/<id>`."""
+    return msgspec.json.encode({"version": 2, "entity_path": entity_path})
+
+
+def cluster_id_payload(cluster_id: str) -> bytes:
+    """`/cluster/id`."""
+    return msgspec.json.encode(_ClusterId("1", cluster_id))
+
+
+@lru_cache(maxsize=1 << 10)
+def read_registration(broker_id: int, data: bytes) -> Registration:
+    """Raises KafkaException, which names the path."""
+    return _read(Registration, data, broker_path(broker_id))
+
+
+@lru_cache(maxsize=1 << 10)
+def read_assignment(topic: str, data: bytes) -> TopicAssignment:
+    """Raises KafkaException, which names the path, also if a partition is not a number."""
+    path = topic_path(topic)
+    assignment = _read(TopicAssignment, data, path)
+    wrong = [each for each in assignment.partitions if not (each.isascii() and each.isdigit())]
+    if wrong:
+        raise KafkaException(f"{path}: partition {wrong[0]!r} is not a number")
+    return assignment
+
+
+def read_state(topic: str, partition: int, data: bytes) -> PartitionState:
+    """Raises KafkaException, which names the path."""
+    return _read(PartitionState, data, partition_state_path(topic, partition))
+
+
+def read_controller(data: bytes) -> ControllerRegistration:
+    """`/controller`; a bare number is the form before 0.8.1. Raises KafkaException, which names the path."""
+    if data.isdigit():
+        return ControllerRegistration(version=0, brokerid=int(data))
+    return _read(ControllerRegistration, data, CONTROLLER)
+
+
+def read_configuration(path: str, data: bytes) -> dict[str, str]:
+    """The settings at `path`. Raises KafkaException, which names the path."""
+    return _read(Configuration, data, path).config
+
+
+def read_cluster_id(data: bytes) -> str:
+    """Raises KafkaException, which names the path."""
+    return _read(_ClusterId, data, CLUSTER_ID).id
+
+
+def _read(kind: type[T], data: bytes, path: str) -> T:
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise KafkaException(f"{path} holds {data[:200].decode(errors='replace')!r}: {error}") from None

@@ -1,0 +1,104 @@
+"""A cluster's znodes as real 3.9.1 wrote them, what readers accept, and what they refuse with the path."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from rebalance_lab.wire import cluster
+from rebalance_lab.wire.errors import KafkaException
+
+#: Written by a broker of 3.9.1 in ZooKeeper mode, id 1, without racks.
+REGISTRATION = (
+    b'{"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},'
+    b'"endpoints":["PLAINTEXT://127.0.0.1:36957"],"jmx_port":-1,"port":36957,"host":"127.0.0.1","version":5,'
+    b'"timestamp":"1795386934127"}'
+)
+TOPIC = (
+    b'{"partitions":{"0":[1],"1":[1],"2":[1]},"topic_id":"eSeVi5k4RI6RtqXgKV2Qjg","adding_replicas":{},'
+    b'"removing_replicas":{},"version":3}'
+)
+TOPIC_ID = UUID("7927958b-9938-448e-91b6-a5e0295d908e")
+STATE = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}'
+CONTROLLER = b'{"version":2,"brokerid":1,"timestamp":"1795386934187","kraftControllerEpoch":-1}'
+CONFIGURATION = b'{"version":1,"config":{"segment.bytes":"2097152"}}'
+CHANGE = b'{"version":2,"entity_path":"topics/t"}'
+CLUSTER_ID = b'{"version":"1","id":"AL-91ETTSFaJuS4jN_MpLQ"}'
+
+
+def test_payloads_are_those_of_3_9_1() -> None:
+    state = cluster.PartitionState(controller_epoch=1, leader=1, leader_epoch=0, isr=(1,))
+    assert cluster.registration_payload("127.0.0.1", 36957, timestamp_ms=1795386934127) == REGISTRATION
+    assert cluster.assignment_payload({2: [1], 0: [1], 1: [1]}, TOPIC_ID) == TOPIC
+    assert cluster.state_payload(state) == STATE
+    assert cluster.controller_payload(1, timestamp_ms=1795386934187) == CONTROLLER
+    assert cluster.configuration_payload({"segment.bytes": "2097152"}) == CONFIGURATION
+    assert cluster.configuration_change_payload("topics/t") == CHANGE
+    assert cluster.cluster_id_payload("AL-91ETTSFaJuS4jN_MpLQ") == CLUSTER_ID
+
+
+def test_what_3_9_1_wrote_is_read() -> None:
+    registration = cluster.read_registration(1, REGISTRATION)
+    assert registration.address == ("127.0.0.1", 36957)
+    assert registration.endpoints == ("PLAINTEXT://127.0.0.1:36957",)
+    assert cluster.read_assignment("t", TOPIC).replicas == {0: (1,), 1: (1,), 2: (1,)}
+    assert cluster.read_assignment("t", TOPIC).topic_id == cluster.topic_id_text(TOPIC_ID)
+    assert cluster.read_state("t", 0, STATE) == cluster.PartitionState(
+        controller_epoch=1, leader=1, leader_epoch=0, isr=(1,)
+    )
+    assert cluster.read_controller(CONTROLLER).brokerid == 1
+    assert cluster.read_configuration("/config/topics/t", CONFIGURATION) == {"segment.bytes": "2097152"}
+    assert cluster.read_cluster_id(CLUSTER_ID) == "AL-91ETTSFaJuS4jN_MpLQ"
+
+
+def test_a_rack_and_no_topic_id() -> None:
+    with_rack = cluster.registration_payload("h", 1, timestamp_ms=0, rack="r1")
+    assert cluster.read_registration(1, with_rack).rack == "r1"
+    without_id = cluster.read_assignment("t", cluster.assignment_payload({0: [1]}))
+    assert (without_id.version, without_id.topic_id) == (2, None)
+
+
+def test_older_forms_are_read() -> None:
+    of_0_8 = cluster.registration_payload("h", 9092, timestamp_ms=5, version=1)
+    assert cluster.read_registration(7, of_0_8).address == ("h", 9092)
+    assert cluster.read_assignment("t", b'{"version":1,"partitions":{"1":[2,1],"0":[1,2]}}').replicas == {
+        0: (1, 2),
+        1: (2, 1),
+    }
+    assert cluster.read_controller(b"3").brokerid == 3
+
+
+def test_a_broker_without_a_plaintext_endpoint_has_no_address() -> None:
+    """Such a broker of 3.9 writes `"host":null,"port":-1`."""
+    payload = b'{"version":5,"host":null,"port":-1,"endpoints":["SSL://h:9093"],"timestamp":"1"}'
+    assert cluster.read_registration(1, payload).address is None
+
+
+@pytest.mark.parametrize(("version", "rack"), [(2, None), (6, None), (1, "r1")])
+def test_registrations_that_nobody_writes(version: int, rack: str | None) -> None:
+    with pytest.raises(ValueError, match=r"version"):
+        cluster.registration_payload("h", 1, timestamp_ms=0, version=version, rack=rack)
+
+
+@pytest.mark.parametrize(
+    ("read", "data", "says"),
+    [
+        (lambda data: cluster.read_registration(4, data), b"{", r"/brokers/ids/4 holds '\{'"),
+        (lambda data: cluster.read_registration(4, data), b'{"version":1,"host":"h"}', "port"),
+        (lambda data: cluster.read_registration(4, data), b'{"version":1,"host":"h","port":70000}', "65535"),
+        (lambda data: cluster.read_assignment("t", data), b'{"version":1,"partitions":{"x":[1]}}', "partition 'x'"),
+        (
+            lambda data: cluster.read_assignment("t", data),
+            b'{"version":1,"partitions":{"0":[-1]}}',
+            "/brokers/topics/t",
+        ),
+        (lambda data: cluster.read_state("t", 2, data), b"null", "/brokers/topics/t/partitions/2/state"),
+        (cluster.read_controller, b"\xff", "/controller holds"),
+        (lambda data: cluster.read_configuration("/config/topics/t", data), b'{"config":{"a":1}}', "/config/topics/t"),
+        (cluster.read_cluster_id, b"", "/cluster/id"),
+    ],
+)
+def test_what_cannot_be_read_is_named_by_its_path(read, data: bytes, says: str) -> None:
+    with pytest.raises(KafkaException, match=says):
+        read(data)
