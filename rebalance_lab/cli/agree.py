@@ -58,19 +58,19 @@ def agree(
     processes: Annotated[int, typer.Option("--processes", help="Local processes for simulated trials.", min=1)] = 2,
     store: StoreOption = DEFAULT_STORE,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write a picture of both samples.", metavar="FILE.svg|html")
+        Path | None, typer.Option("--out", help="Write a picture of both distributions.", metavar="FILE.svg|html")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare live trials with simulated ones: times, overlaps, costs.
+    """Compare the times, overlaps and costs of live trials with simulated ones.
 
-    Each measure agrees within a margin, differs by no more than declared causes
-    explain, differs, or is undecided. Live trials in the store are used first;
-    missing ones are run, one at a time.
+    Each measure agrees (within a margin), differs but is explained (by causes
+    that were declared beforehand), differs, or is undecided. Live trials in the
+    store are used first; missing ones are run, one at a time.
 
-    With --members real two comparisons are made: one of groups of our members
-    as shipped, one of groups of real consumers. The simulated counterparts of
-    real consumers subscribe as they do, by a white list.
+    With --members real there are two comparisons: one for groups of the lab's
+    members as shipped, one for groups of real consumers. For the latter the
+    simulated members subscribe by a white list, as real consumers do.
     """
     if out is not None and out.suffix not in PICTURES:
         raise Failure(f"--out {out}: name a file that ends in .svg or .html")

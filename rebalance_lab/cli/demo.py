@@ -197,7 +197,7 @@ def show_witnesses(analysis: Analysis, store: Path) -> None:
 STEPS: tuple[Step, ...] = (
     Step(
         "Live, on a real ZooKeeper: two views at one moment; a member that uses up its retries; a member that is paused"
-        " past its session; members that come and go one by one. By the articles' rules and by Kafka's.",
+        " longer than its session; members that join and leave one by one. By the articles' rules and by Kafka's.",
         trials(
             "processes",
             *failures(1, 1),

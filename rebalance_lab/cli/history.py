@@ -42,7 +42,7 @@ def show(
     trial: TrialArgument,
     *,
     layer: Annotated[_Texts, typer.Option(help="Layers: belief, registry, effect, fault, op.", metavar="A,B")] = None,
-    actor: Annotated[_Texts, typer.Option(help="The recording actor: m1, runner, zookeeper.", metavar="A,B")] = None,
+    actor: Annotated[_Texts, typer.Option(help="Who recorded the event: m1, runner, zookeeper.", metavar="A,B")] = None,
     kind: Annotated[_Texts, typer.Option(help="Kinds of events: owned, watch-fired, …", metavar="A,B")] = None,
     partition: Annotated[
         str | None, typer.Option(help="Events of this partition, with phases and faults.", metavar="T/N")
@@ -51,7 +51,7 @@ def show(
     to_ms: Annotated[float | None, typer.Option(help="Events up to this time.", metavar="MS")] = None,
     around: Annotated[
         str | None,
-        typer.Option(help=f"An event, and COUNT (default {AROUND}) before and after it.", metavar="ID[:COUNT]"),
+        typer.Option(help=f"This event, and COUNT (default {AROUND}) before and after it.", metavar="ID[:COUNT]"),
     ] = None,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,

@@ -85,33 +85,34 @@ def join(
     zookeeper: ZooKeeperOption,
     group: Annotated[
         str | None,
-        typer.Option("--group", help="The consumer group; the described rules have a default group.", metavar="G"),
+        typer.Option("--group", help="The consumer group. It may be left out with --rules described.", metavar="G"),
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option("--topic", help="A topic, and its streams (default 1).", metavar="T[:STREAMS]")
+        list[str] | None,
+        typer.Option("--topic", help="A topic, and its number of streams (default 1).", metavar="T[:STREAMS]"),
     ] = None,
     whitelist: Annotated[
         str | None,
-        typer.Option("--whitelist", help="Read topics that match; STREAMS for all.", metavar="REGEX[:STREAMS]"),
+        typer.Option("--whitelist", help="Read the topics that match, in STREAMS streams.", metavar="REGEX[:STREAMS]"),
     ] = None,
     blacklist: Annotated[
-        str | None, typer.Option("--blacklist", help="Read topics that do not match.", metavar="REGEX[:STREAMS]")
+        str | None, typer.Option("--blacklist", help="Read the topics that do not match.", metavar="REGEX[:STREAMS]")
     ] = None,
     rules: RulesOption = Rules.described,
     assignor: Annotated[
-        str | None, typer.Option("--assignor", help="range, roundrobin or ceil; default: that of the rule set.")
+        str | None, typer.Option("--assignor", help="range, roundrobin or ceil. Default: the one of the rule set.")
     ] = None,
     config: Annotated[
         list[str] | None,
-        typer.Option("--config", help="A setting of Kafka's 0.8 consumer, or a cure of the lab.", metavar="KEY=VALUE"),
+        typer.Option("--config", help="A setting of the Kafka 0.8 consumer, or a cure.", metavar="KEY=VALUE"),
     ] = None,
     security: Annotated[
         Path | None, typer.Option("--security", help="Digest, ACLs and TLS: see docs/containers.md.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Join a group as one ZooKeeper-era member, until SIGINT (Ctrl-C) or SIGTERM.
+    """Join a group as a consumer of Kafka 0.8; Ctrl-C (SIGINT) or SIGTERM leaves it.
 
-    Prints a JSON line for each change of what the member owns.
+    The command prints a JSON line whenever the member's partitions change.
     """
     if [bool(topic), whitelist is not None, blacklist is not None].count(True) != 1:
         raise Failure("name what to consume: one or more --topic, or --whitelist, or --blacklist")

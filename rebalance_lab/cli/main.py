@@ -35,8 +35,8 @@ NAME = "rebalance-lab"
 
 app = typer.Typer(
     name=NAME,
-    help="Who owns what, and who says so? Kafka's ways of sharing partitions, on a real ZooKeeper, under real faults.",
-    epilog="Exit 0: every claim tested came out as expected. 1: one did not. 2: unknown, or wrong usage.",
+    help="Run consumer groups of Kafka 0.8 on a real ZooKeeper or in a simulator, break them, and judge what happens.",
+    epilog="Exit 0: everything tested came out as expected. 1: something did not. 2: unknown, or wrong usage.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

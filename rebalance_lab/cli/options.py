@@ -34,7 +34,7 @@ WorldOption = Annotated[
     World,
     typer.Option(
         "--world",
-        help="simulated (in virtual time), processes (OS processes on a real ZooKeeper), or containers.",
+        help="simulated (in virtual time), processes (OS processes on a real ZooKeeper) or containers.",
         metavar="WORLD",
     ),
 ]
@@ -48,17 +48,17 @@ MembersOption = Annotated[
     Members,
     typer.Option(
         "--members",
-        help="ours; real: Kafka 0.8.2.2's own consumers (needs Maven); mixed: both in turn, ours as shipped.",
+        help="ours; real: consumers of Kafka 0.8.2.2 (needs Maven); mixed: both in turn, ours as shipped.",
         metavar="MEMBERS",
     ),
 ]
 ControlOption = Annotated[bool, typer.Option("--control", help="Run the scenario without its fault.")]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a setting of the scenario; plant=NAME plants a bug.", metavar="K=V"),
+    typer.Option("--set", help="Change a setting of the scenario. plant=NAME plants a bug.", metavar="K=V"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-ZooKeeperOption = Annotated[str, typer.Option("--zookeeper", help="A ZooKeeper.", metavar="HOST:PORT")]
+ZooKeeperOption = Annotated[str, typer.Option("--zookeeper", help="The address of a ZooKeeper.", metavar="HOST:PORT")]
 
 ScenarioArgument = Annotated[str, typer.Argument(help="A scenario; `scenarios` lists them.", metavar="SCENARIO")]
 TrialArgument = Annotated[str, typer.Argument(help="A trial's folder, or its name in the store.", metavar="TRIAL")]

@@ -33,7 +33,7 @@ def replay(
         str | None,
         typer.Option(help="Stop at the N-th event of the history, or at the event with this id.", metavar="N|ID"),
     ] = None,
-    tasks: Annotated[bool, typer.Option("--tasks", help="With --until: every task and what it waits for.")] = False,
+    tasks: Annotated[bool, typer.Option("--tasks", help="With --until: show what every task waits for.")] = False,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
 ) -> None:

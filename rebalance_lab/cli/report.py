@@ -19,13 +19,13 @@ from rebalance_lab.report import shown_trials, summary, trace_of, write, write_t
 def report(
     what: Annotated[
         str | None,
-        typer.Argument(help="A trial or a store; default: the store of --store.", metavar="[TRIAL|STORE]"),
+        typer.Argument(help="A trial or a store. Default: the store that --store names.", metavar="[TRIAL|STORE]"),
     ] = None,
     *,
     store: StoreOption = DEFAULT_STORE,
     out: Annotated[
         Path | None,
-        typer.Option("--out", help="The page; default: STORE/report.html or STORE/pages/TRIAL.html.", metavar="FILE"),
+        typer.Option("--out", help="The page. Default: STORE/report.html or STORE/pages/TRIAL.html.", metavar="FILE"),
     ] = None,
     pages: Annotated[
         bool,

@@ -36,7 +36,7 @@ def run(
     world: WorldOption = World.simulated,
     rules: TrialRulesOption = None,
     members: MembersOption = Members.ours,
-    seed: Annotated[int, typer.Option("--seed", help="Determines every schedule of a simulated trial.", min=0)] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Determines all that is random in a simulated trial.", min=0)] = 1,
     control: ControlOption = False,
     settings: SetOption = None,
     store: StoreOption = DEFAULT_STORE,

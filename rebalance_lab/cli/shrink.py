@@ -21,7 +21,7 @@ def shrink(
     *,
     check: Annotated[
         str | None,
-        typer.Option(help="The check whose finding is kept; default: the first surprise, or the only violation."),
+        typer.Option(help="The check whose finding must stay. Default: the first surprise, or the only violation."),
     ] = None,
     runs: Annotated[
         int, typer.Option("--runs", help="The largest number of simulated trials to run.", min=1)
@@ -31,7 +31,7 @@ def shrink(
 ) -> None:
     """Find a smaller simulated trial with the same finding.
 
-    Smaller: with fewer members, partitions, faults and events. The smallest
+    Smaller means fewer members, partitions, faults or events. The smallest
     trial found is stored, and the command that runs it is printed.
     """
     with spoken(), progress().status(f"shrinking {trial}") as status:

@@ -46,15 +46,13 @@ def sweep(
     scenario: ScenarioArgument,
     *,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="Values of a setting; plant=NAME plants a bug.", metavar="K=A,B,C")
+        list[str] | None, typer.Option("--set", help="Values of a setting. plant=NAME plants a bug.", metavar="K=A,B,C")
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", help="Trials of each combination, with seeds 1 to N.", min=1)] = 10,
     processes: Annotated[int, typer.Option("--processes", help="Local processes that run trials.", min=1)] = 2,
     master: Annotated[
         str | None,
-        typer.Option(
-            "--master", help="Run on Spark instead: local[4], or a cluster that can reach the store.", metavar="URL"
-        ),
+        typer.Option("--master", help="Run on Spark: local[4], or a cluster that can reach the store.", metavar="URL"),
     ] = None,
     world: WorldOption = World.simulated,
     rules: TrialRulesOption = None,
@@ -65,13 +63,13 @@ def sweep(
 ) -> None:
     """Run a scenario with several settings and seeds; count what the checks find.
 
-    With --master the same trials run on Spark. Results are the same; simulated
-    trials have the same histories. Spark's workers need this lab installed in
-    the same Python at the same path, and the store under the same path, as
-    they write the trials themselves.
+    With --master the same trials run on Spark, with the same results: simulated
+    trials have the same histories. Spark's workers write the trials themselves.
+    So they need this lab in the same Python at the same path, and the store at
+    the same path.
 
-    A trial that fails is named with the command that runs it again. The other
-    trials go on.
+    If a trial fails, the others go on, and the command that runs it again is
+    printed.
     """
     values = choices(settings)
     with spoken():

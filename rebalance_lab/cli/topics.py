@@ -20,12 +20,12 @@ def topics(
     create: Annotated[str, typer.Option("--create", help="The topic to create.", metavar="TOPIC")],
     partitions: Annotated[int, typer.Option("--partitions", help="Number of partitions.", min=1)],
     fixture: Annotated[
-        bool, typer.Option("--fixture", help="Write the znodes of brokers and topic, without real brokers.")
+        bool, typer.Option("--fixture", help="Write the znodes of the topic and its brokers, without real brokers.")
     ] = False,
     brokers: Annotated[int, typer.Option("--brokers", help="Number of broker znodes, with ids from 0.", min=0)] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Create a topic. Repeating the command changes nothing."""
+    """Create a topic. It is safe to repeat the command."""
     if not fixture:
         raise Failure(
             "--create needs brokers, which this lab does not have yet; --fixture writes the znodes without brokers"

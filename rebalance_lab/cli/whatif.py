@@ -189,7 +189,7 @@ whatif = typer.Typer(name="whatif", help="Show what each rule would do to your o
 Files = Annotated[
     list[Path] | None,
     typer.Argument(
-        help="Files of JSON lines; default: standard input.",
+        help="Files of JSON lines. Default: standard input.",
         metavar="[FILE]...",
         exists=True,
         dir_okay=False,
@@ -200,7 +200,7 @@ Files = Annotated[
 
 @whatif.command()
 def assign(files: Files = None) -> None:
-    """Deal the partitions of groups: one JSON line in, one JSON line out.
+    """Assign the partitions of groups: one JSON line in, one JSON line out.
 
     In: {"assignor": "range", "members": [{"consumer_id": "c1",
     "topics": {"t": 2}}], "topics": {"t": 5}}
@@ -219,8 +219,8 @@ def assign(files: Files = None) -> None:
     members would disagree, the answer has "inconsistent" and the "unowned"
     partitions.
 
-    A line with an error is answered by {"error": …}; the others are dealt.
-    Exit 0: every line was dealt. 2: some were not.
+    A line with an error is answered by {"error": …}; the others are assigned.
+    Exit 0: every line was assigned. 2: some were not.
     """
     _answer_all(files, answer_assign)
 
@@ -235,9 +235,9 @@ def place_replicas(files: Files = None) -> None:
     "racks" may give each broker's rack, in the order of "brokers".
     "fixed_start_index" is the position of the first leader among the brokers,
     and how far from it the first follower is; "next_replica_shift" sets the
-    latter alone. What is not given is drawn, as Kafka does for a new topic;
-    "seed" repeats a draw. "start_partition_id" is the id of the first new
-    partition of a topic that grows.
+    latter alone. What is left out is drawn at random, as Kafka does for a new
+    topic; with "seed" the draw can be repeated. "start_partition_id" is the id
+    of the first new partition of a topic that grows.
 
     Out: {"assignment": {"0": [1, 2], "1": [2, 3]}, "fixed_start_index": 0,
     "next_replica_shift": 0, "leaders": {"1": 1, "2": 1, "3": 0},

@@ -37,17 +37,18 @@ def zookeeper(
         int, typer.Option("--nodes", help="Number of servers; three or five form an ensemble.", min=1, max=9)
     ] = 1,
     data: Annotated[
-        Path | None, typer.Option("--data", help="Keep the data there; default: delete them at the end.", metavar="DIR")
+        Path | None, typer.Option("--data", help="Keep the data there. Default: delete it at the end.", metavar="DIR")
     ] = None,
     port: Annotated[int, typer.Option("--port", help="The port; 0: any free port.", min=0, max=65535)] = 0,
-    tick_ms: Annotated[int, typer.Option("--tick-ms", help="tickTime; session timeouts are 2 to 20 ticks.", min=10)] = (
+    tick_ms: Annotated[int, typer.Option("--tick-ms", help="tickTime. Session timeouts are 2 to 20 ticks.", min=10)] = (
         DEFAULT_TICK_MS
     ),
     as_json: JsonOption = False,
 ) -> None:
-    """Start a ZooKeeper and wait. One JSON line gives its address when it is ready.
+    """Start a ZooKeeper, print its address, and keep it running.
 
-    SIGINT (Ctrl-C) and SIGTERM end it.
+    The address is a JSON line, printed when ZooKeeper is ready. Ctrl-C (SIGINT)
+    and SIGTERM end it.
     """
     _check_free(port, nodes)
     with ended_by_signals(), spoken(), _folder(data, nodes) as folder:

@@ -86,7 +86,7 @@ SCENARIO = register(
     Scenario(
         name="blind-release",
         subject=ZK_GROUP,
-        summary="a member wakes in the middle of a release and deletes owner znodes that belong to others by now",
+        summary="a member wakes in the middle of a release and deletes owner znodes that others hold by now",
         claims=(),
         parameters=(
             *common_parameters(work_period_ms=20_000),

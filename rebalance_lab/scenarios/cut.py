@@ -65,7 +65,7 @@ SCENARIO = register(
     Scenario(
         name="cut",
         subject=ZK_GROUP,
-        summary="a member is cut off from ZooKeeper past its session, and keeps working beside its successor",
+        summary="a member is cut off from ZooKeeper for longer than its session, and works beside its successor",
         claims=(),
         parameters=(
             *common_parameters(),

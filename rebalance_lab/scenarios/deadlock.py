@@ -126,13 +126,13 @@ SCENARIO = register(
     Scenario(
         name="deadlock",
         subject=ZK_GROUP,
-        summary="two members that keep their claims on a conflict wait for each other forever",
+        summary="two members keep their claims after a conflict, and wait for each other forever",
         claims=("Z16",),
         parameters=(
             *common_parameters(partitions=4, servers=3, members=2, session_timeout_ms=6000, rebalance_max_retries=10),
             Parameter("lag_ms", 3000, "ms", "how long each claim of the first member takes", 1),
             Parameter("keep", True, "", "members keep what they claimed on a conflict"),
-            Parameter("cure", NONE, "", "what makes them give back their claims", choices=tuple(CURES)),
+            Parameter("cure", NONE, "", "what makes them give up their claims", choices=tuple(CURES)),
         ),
         script=deadlock,
         expects=expects,

@@ -97,11 +97,11 @@ SCENARIO = register(
     Scenario(
         name="drill",
         subject=ZK_GROUP,
-        summary="one after another, members are paused, leave and are killed, two of each; real members may take part",
+        summary="members are paused, leave and are killed, one after another, two of each; for mixed groups",
         claims=(),
         parameters=(
             *common_parameters(members=4, session_timeout_ms=6000, rebalance_max_retries=20),
-            Parameter("pause_ms", 10_000, "ms", "how long the long pauses last", 1),
+            Parameter("pause_ms", 10_000, "ms", "how long the long pauses are", 1),
         ),
         script=drill,
         expects=expects,

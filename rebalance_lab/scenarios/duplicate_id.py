@@ -59,7 +59,7 @@ SCENARIO = register(
         claims=(),
         parameters=(
             *common_parameters(members=2),
-            Parameter("wait_ms", 10_000, "ms", "how long the second consumer is given to register", 1),
+            Parameter("wait_ms", 10_000, "ms", "how long the second consumer has to register", 1),
             Parameter("first_leaves", False, "", "the first consumer leaves afterwards"),
             Parameter(
                 "check_session", False, "", "a conflicting id znode of another session ends the second, as in 0.9"

@@ -77,7 +77,7 @@ SCENARIO = register(
     Scenario(
         name="fast-restart",
         subject=ZK_GROUP,
-        summary="a killed consumer is restarted at once, meets the znodes of its old session, and gives up",
+        summary="a killed consumer is restarted at once, finds the znodes of its old session, and gives up",
         claims=(),
         parameters=(
             *common_parameters(members=1, session_timeout_ms=5000),

@@ -56,7 +56,7 @@ SCENARIO = register(
     Scenario(
         name="group-scope",
         subject=ZK_GROUP,
-        summary="readers of one topic stop for a member that reads another topic; two members name no group",
+        summary="readers of one topic stop when a member joins that reads another; two members name no group",
         claims=("Z14", "Z15a"),
         parameters=common_parameters(members=3, topic="a"),
         script=group_scope,

@@ -91,7 +91,7 @@ SCENARIO = register(
     Scenario(
         name="herd",
         subject=ZK_GROUP,
-        summary="one member or broker comes or goes; every member stops and reads everything",
+        summary="one member or broker comes or goes, and every member stops and reads everything again",
         claims=("Z7a", "Z7b", "Z7c"),
         parameters=(
             *common_parameters(

@@ -51,7 +51,7 @@ SCENARIO = register(
     Scenario(
         name="minority",
         subject=ZK_GROUP,
-        summary="a ZooKeeper server is cut off from the others; its member keeps working beside its successor",
+        summary="a ZooKeeper server is cut off from the others; the member connected to it works beside its successor",
         claims=(),
         parameters=(
             *common_parameters(servers=3),

@@ -51,7 +51,7 @@ SCENARIO = register(
     Scenario(
         name="mixed-settings",
         subject=ZK_GROUP,
-        summary="one member deals by range, another by round robin: their shares collide and leave a gap",
+        summary="one member uses range and another round robin: their shares overlap and leave a gap",
         claims=(),
         parameters=(
             *common_parameters(partitions=4, members=2),

@@ -45,7 +45,7 @@ SCENARIO = register(
     Scenario(
         name="rule",
         subject=ZK_GROUP,
-        summary="which member owns what by N = ceil(P/C), and by range as shipped",
+        summary="which partitions each member owns by N = ceil(P/C), and by range as shipped",
         claims=("Z5b",),
         parameters=common_parameters(partitions=10),
         script=rule,

@@ -102,7 +102,7 @@ SCENARIO = register(
     Scenario(
         name="split-brain",
         subject=ZK_GROUP,
-        summary="a lagging ZooKeeper server shows one member an old list, so it deals differently from the others",
+        summary="a lagging ZooKeeper server shows one member an old list of members, so it decides differently",
         claims=("Z8",),
         parameters=(
             *common_parameters(servers=3, members=4, session_timeout_ms=6000, rebalance_max_retries=10),

@@ -46,13 +46,13 @@ SCENARIO = register(
     Scenario(
         name="storm",
         subject=ZK_GROUP,
-        summary="many members come and go within a moment",
+        summary="many members come and go at almost the same time",
         claims=(),
         parameters=(
             *common_parameters(members=5, partitions=12, rebalance_max_retries=10),
-            Parameter("joins", 4, "members", "members that come", 0),
-            Parameter("spread_ms", 100, "ms", "time between the first and the last that come or go", 0),
-            Parameter("leaves", 2, "members", "members that go", 0),
+            Parameter("joins", 4, "members", "members that join", 0),
+            Parameter("spread_ms", 100, "ms", "time between the first and the last that joins or leaves", 0),
+            Parameter("leaves", 2, "members", "members that leave", 0),
         ),
         script=storm_over,
         expects=expects,

@@ -68,7 +68,7 @@ SCENARIO = register(
     Scenario(
         name="uncontrolled",
         subject=ZK_GROUP,
-        summary="a member uses up its retries before another lets go; its share stays unowned, unnoticed",
+        summary="a member uses up its retries before another lets go; its share has no owner, without an error",
         claims=("Z9",),
         parameters=(
             *common_parameters(members=2),

@@ -41,7 +41,7 @@ SCENARIO = register(
     Scenario(
         name="unequal-topics",
         subject=ZK_GROUP,
-        summary="a member with one topic more joins under round robin, and the whole group stops",
+        summary="with round robin a member joins that reads one topic more, and the whole group stops",
         claims=(),
         parameters=common_parameters(assignor="roundrobin"),
         script=unequal_topics,

@@ -56,7 +56,7 @@ SCENARIO = register(
     Scenario(
         name="walkthrough",
         subject=ZK_GROUP,
-        summary="members join one by one and leave again; the article states the owners after each step",
+        summary="members join one by one and leave again; an article states the owners after each step",
         claims=("Z3", "Z5a", "Z6"),
         parameters=(
             *common_parameters(partitions=3, members=4),

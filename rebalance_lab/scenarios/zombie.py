@@ -71,7 +71,7 @@ SCENARIO = register(
     Scenario(
         name="zombie",
         subject=ZK_GROUP,
-        summary="a member is paused past its session, wakes, and works beside its successor",
+        summary="a member is paused for longer than its session, wakes, and works beside its successor",
         claims=("Z10",),
         parameters=(
             *common_parameters(),
