@@ -24,13 +24,11 @@ from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, order
+from rebalance_lab.history.fault_kinds import kind_of
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import work_period_ms
 from rebalance_lab.history.rest import BEARING_ON_GROUP, RestTracker
 from rebalance_lab.history.views import actor_by_session, events_of, once
-
-#: Faults that never cost a member its connection. A lag delays a server's commits and keeps its sessions connected.
-HARMLESS = frozenset({"join", "restart", "topic", "broker", "lag"})
 
 
 @once
@@ -59,9 +57,10 @@ def _meant(history: History, event: Event, actor: str, members: set[str]) -> boo
 
 
 def _explains(history: History, fault: Fault, event: Event, actor: str, members: set[str]) -> bool:
-    name, target = fault.began.of("fault"), fault.began.of("target")
+    target = fault.began.of("target")
     tolerance_us = TOLERANCE_US if event.kind is Kind.SESSION_CLOSED else 0  # by the server's clock
-    if name in HARMLESS or event.at_us < fault.began.at_us - tolerance_us or (target in members and target != actor):
+    of_another = target in members and target != actor
+    if kind_of(fault.began).spares_connections or event.at_us < fault.began.at_us - tolerance_us or of_another:
         return False
     ended = order(fault.ended or fault.began)
     over = next((rest for rest in events_of(history, Kind.REST_REACHED) if order(rest) > ended), None)

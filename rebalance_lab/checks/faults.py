@@ -6,6 +6,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 
 from rebalance_lab.history.events import Event, Kind, order
+from rebalance_lab.history.fault_kinds import kind_of
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL, PAUSE, RESTART
 from rebalance_lab.history.views import events_of, grouped, once
@@ -17,12 +18,6 @@ TOLERANCE_US = 2_000
 #: The runner sends the signal that kills or stops a process right after it has written FAULT_BEGAN, but a live runner
 #: may have to wait for a core. So long after FAULT_BEGAN the process records nothing more, whenever the proof came.
 LIVE_STOPPED_WITHIN_US = 100_000
-
-#: Faults that are momentary or do not harm a member. A group has to cope with what follows them.
-MOMENTARY = frozenset({"kill", RESTART, "leave", "join", "topic", "broker", "expire", "duplicate-id"})
-
-#: What a control may contain: changes of the group and of what it reads. All other faults do harm.
-ALLOWED_IN_CONTROLS = frozenset({"join", "leave", "topic", "broker"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +37,11 @@ class Fault:
     must_outlast_session: bool
     closed: Event | None
     moved: Event | None
+
+    @property
+    def lasting(self) -> bool:
+        """Whether it disturbs the group until it ends."""
+        return not kind_of(self.began).momentary
 
     @property
     def why_not_bitten(self) -> str | None:
@@ -80,8 +80,8 @@ def faults(history: History) -> list[Fault]:
 def under_way(history: History, moment: Event) -> bool:
     """Whether a lasting fault has begun and not ended at a moment."""
     return any(
-        fault.began.at_us <= moment.at_us
-        and fault.began.of("fault") not in MOMENTARY
+        fault.lasting
+        and fault.began.at_us <= moment.at_us
         and (fault.ended is None or fault.ended.at_us > moment.at_us)
         for fault in faults(history)
     )
@@ -93,7 +93,7 @@ def disturbed_until(history: History, begin_us: int, end_us: int) -> int:
     ends = [
         end_us if fault.ended is None else min(fault.ended.at_us, end_us)
         for fault in faults(history)
-        if fault.began.of("fault") not in MOMENTARY and fault.began.at_us <= end_us
+        if fault.lasting and fault.began.at_us <= end_us
     ]
     return max([begin_us, *ends])
 
@@ -101,9 +101,7 @@ def disturbed_until(history: History, begin_us: int, end_us: int) -> int:
 def undisturbed(history: History, begin_us: int, end_us: int) -> bool:
     """Whether no lasting fault was under way at any moment of a time."""
     return all(
-        fault.began.of("fault") in MOMENTARY
-        or fault.began.at_us > end_us
-        or (fault.ended is not None and fault.ended.at_us < begin_us)
+        not fault.lasting or fault.began.at_us > end_us or (fault.ended is not None and fault.ended.at_us < begin_us)
         for fault in faults(history)
     )
 

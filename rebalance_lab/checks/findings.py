@@ -12,9 +12,10 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from rebalance_lab.checks.faults import ALLOWED_IN_CONTROLS, clock_drifted, events_by_actor, faults
+from rebalance_lab.checks.faults import clock_drifted, events_by_actor, faults
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.fault_kinds import kind_of
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import actor_by_session, events_of, gave_up, once, registry
 
@@ -56,9 +57,7 @@ def _incomplete(history: History) -> list[str]:
     if not history.trial.control and not events_of(history, Kind.FAULT_BEGAN):
         causes.append("it is not a control, but no fault began")
     if history.trial.control:
-        began = [
-            event for event in events_of(history, Kind.FAULT_BEGAN) if event.of("fault") not in ALLOWED_IN_CONTROLS
-        ]
+        began = [event for event in events_of(history, Kind.FAULT_BEGAN) if not kind_of(event).in_controls]
         causes.extend(f"it is a control, but a fault began: {event.of('fault')}" for event in began[:1])
     return causes
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rebalance_lab.checks.faults import MOMENTARY
 from rebalance_lab.checks.stretches import Stretch
 from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.fault_kinds import kind_of
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL
 from rebalance_lab.history.views import events_of, once
@@ -159,7 +159,7 @@ class _LifeBuilder:
         self._by_actor.setdefault(life.actor, []).append(life)
 
     def _fault(self, event: Event) -> None:
-        if event.of("fault") not in MOMENTARY:
+        if not kind_of(event).momentary:
             self._faults[event.id] = event
         if event.of("fault") == KILL:
             for life in self._by_actor.get(str(event.of("target")), []):

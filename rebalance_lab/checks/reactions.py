@@ -19,7 +19,7 @@ from itertools import islice
 
 from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.causes import Cause, cause, triggered_since
-from rebalance_lab.checks.faults import MOMENTARY, TOLERANCE_US, clock_drifted, faults, under_way
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, faults, under_way
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import MemberLife, member_lives
 from rebalance_lab.checks.model import Finding
@@ -184,7 +184,7 @@ def _from_us(history: History, life: MemberLife, change: Event) -> int:
     delays = [
         (fault.began, fault.ended)
         for fault in faults(history)
-        if fault.began.of("fault") not in MOMENTARY and fault.began.of("target") not in actors
+        if fault.lasting and fault.began.of("target") not in actors
     ]
     delays += [(each.began, each.ended) for each in life.rebalances if each.began.of("by") in _ON_EVENT_THREAD]
     until_us = change.at_us + bound_us(history)

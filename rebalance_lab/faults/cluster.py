@@ -5,11 +5,54 @@ Each is one write of the runner. Its zxid proves that it happened.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from rebalance_lab.history.events import Event
+from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.trials.injection import Injection
 
-TOPIC = "topic"
-BROKER = "broker"
+
+def _topic_kind(kind: FaultKind, event: Event) -> FaultKind:
+    partitions = event.of("partitions")
+    suffers = f"grows to {partitions} partitions" if event.of("before") else f"comes, with {partitions} partitions"
+    return replace(kind, suffers=suffers, band=f"has {partitions}")
+
+
+def _broker_kind(kind: FaultKind, event: Event) -> FaultKind:
+    if event.of("comes") is False:
+        return replace(kind, suffers="goes", many="go", band="goes", begins="goes:")
+    return kind
+
+
+TOPIC = FaultKind(
+    name="topic",
+    noun="change",
+    suffers="changes",
+    many="change",
+    band="changes",
+    begins="topic:",
+    alone="A topic gets more partitions when it has too few.",
+    momentary=True,
+    spares_connections=True,
+    in_controls=True,
+    change=True,
+    of_event=_topic_kind,
+)
+BROKER = FaultKind(
+    name="broker",
+    noun="change",
+    suffers="comes",
+    many="come",
+    band="comes",
+    begins="comes:",
+    alone="Brokers come and go, as machines do.",
+    momentary=True,
+    spares_connections=True,
+    in_controls=True,
+    change=True,
+    of_event=_broker_kind,
+)
 
 
 async def set_topic(lab: GroupLab, topic: str, partitions: int) -> None:

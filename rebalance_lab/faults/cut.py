@@ -10,17 +10,27 @@ the registry proves a longer cut.
 from __future__ import annotations
 
 from rebalance_lab.faults.silence import latest_end_ms
+from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.trials.injection import Injection
 from rebalance_lab.trials.lab import AnyLab, AnyNode
 
-NAME = "cut"
+CUT = FaultKind(
+    name="cut",
+    noun="cut",
+    suffers="is cut off from ZooKeeper",
+    many="are cut off",
+    band="cut off",
+    begins="cuts off",
+    ends="heals",
+    alone="Networks lose messages without notice.",
+)
 
 
 async def cut(lab: AnyLab, node: AnyNode, duration_ms: int, *, to_server: bool = True, to_client: bool = True) -> None:
     """Cut off `node` for `duration_ms`, and record the proof. If one way is cut, the other keeps working."""
     fault = Injection(
         lab,
-        NAME,
+        CUT,
         node,
         planned_ms=duration_ms,
         must_outlast_session=duration_ms > latest_end_ms(lab.plan, to_server=to_server),

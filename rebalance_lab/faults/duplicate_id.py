@@ -5,17 +5,27 @@ The proof is that the second has started. What its registration meets, and when,
 
 from __future__ import annotations
 
+from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
 from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.trials.injection import Injection
 from rebalance_lab.trials.stage import TrialError
 
-NAME = "duplicate-id"
+DUPLICATE_ID = FaultKind(
+    name="duplicate-id",
+    noun="duplicate id",
+    suffers="gets a twin: another member starts with its id",
+    many="get a twin",
+    band="gets a twin",
+    begins="twin of",
+    alone="Nothing checks that an id set by hand is unique.",
+    momentary=True,
+)
 
 
 async def join_as(lab: GroupLab, first: MemberHandle, options: MemberOptions) -> MemberHandle:
     """Start one more member with `options`, which give it the id of `first`. Raises TrialError if the ids differ."""
-    fault = Injection(lab, NAME, first)
+    fault = Injection(lab, DUPLICATE_ID, first)
     second = await lab.start_member(options, wait=False)
     await lab.until(lambda: second.started, f"the start of {second.actor}")
     if first.state.member != second.state.member:

@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
 from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.injection import Injection
 
-NAME = "join"
+JOIN = FaultKind(
+    name="join",
+    noun="join",
+    suffers="joins",
+    many="join",
+    band="joins",
+    begins="joins:",
+    alone="Members come.",
+    momentary=True,
+    spares_connections=True,
+    change=True,
+    in_controls=True,
+)
 
 
 async def join(lab: GroupLab, options: MemberOptions = AS_PLANNED) -> MemberHandle:
     """Start the next member, wait for its first rebalance, and record the proof that it came."""
-    fault = Injection(lab, NAME, f"m{len(lab.members) + 1}")
+    fault = Injection(lab, JOIN, f"m{len(lab.members) + 1}")
     member = await lab.start_member(options)
     registered = member.state.registered
     if registered is not None:

@@ -6,11 +6,22 @@ behind the zxid of that write.
 
 from __future__ import annotations
 
+from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.trials.injection import Injection
 from rebalance_lab.trials.plan import Plan, PlanError
 
-NAME = "lag"
+LAG = FaultKind(
+    name="lag",
+    noun="lag",
+    suffers="lags behind the other ZooKeeper servers",
+    many="lag",
+    band="lags",
+    begins="holds back",
+    ends="catches up:",
+    alone="ZooKeeper promises that all servers see changes in the same order, not at the same time.",
+    spares_connections=True,
+)
 
 
 def lag_possible(plan: Plan) -> None:
@@ -43,7 +54,7 @@ class Lag:
     async def begin(self) -> None:
         """Let the server lag from now on. Records the proof."""
         lab = self._lab
-        self._fault = Injection(lab, NAME, self._server, planned_ms=self._delay_ms)
+        self._fault = Injection(lab, LAG, self._server, planned_ms=self._delay_ms)
         how = await lab.servers.lag(self._server, self._delay_ms)
         written = await lab.cluster.write_probe()
         shows = await lab.servers.last_zxid(self._server)

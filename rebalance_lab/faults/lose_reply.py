@@ -6,16 +6,25 @@ dropped.
 
 from __future__ import annotations
 
+from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.trials.injection import Injection
 from rebalance_lab.trials.lab import AnyLab, AnyNode
 
-NAME = "lose-reply"
+LOST_REPLY = FaultKind(
+    name="lose-reply",
+    noun="lost reply",
+    suffers="does not get the reply to a request that was carried out",
+    many="lose a reply",
+    band="reply lost",
+    begins="loses reply:",
+    alone="A connection may break between a request and its reply.",
+)
 
 
 async def lose_reply(lab: AnyLab, node: AnyNode, created: str = "") -> None:
     """Lose the reply to the member's next request, or, with `created`, to its next create of a znode whose path
     contains this. Returns when that has happened: the member must have something to request meanwhile."""
-    fault = Injection(lab, NAME, node)
+    fault = Injection(lab, LOST_REPLY, node)
     proof = await node.process.lose_next_reply(created)
     fault.bit(f"{proof}; it told of a znode created in {created}" if created else proof)
     fault.ended()

@@ -6,10 +6,20 @@ than a conflict (defect F7). The proof is the zxids of its create and delete.
 
 from __future__ import annotations
 
+from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.trials.injection import Injection
 
-NAME = "obstacle"
+OBSTACLE = FaultKind(
+    name="obstacle",
+    noun="obstacle",
+    suffers="has a foreign znode where its owner znodes belong",
+    many="are obstructed",
+    band="obstructed",
+    begins="obstructs",
+    ends="clears",
+    alone="Any program may create a znode anywhere.",
+)
 
 
 class Obstacle:
@@ -22,7 +32,7 @@ class Obstacle:
 
     async def begin(self) -> None:
         group = self._lab.plan.text("group")
-        self._fault = Injection(self._lab, NAME, self._topic)
+        self._fault = Injection(self._lab, OBSTACLE, self._topic)
         zxid = await self._lab.cluster.obstruct(group, self._topic)
         self._fault.bit(f"zxid {zxid}: an ephemeral znode in the place of the owners of {self._topic}")
 

@@ -9,11 +9,21 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.trials.injection import Injection
 from rebalance_lab.trials.lab import AnyLab
 from rebalance_lab.trials.stage import TrialError
 
-NAME = "partition"
+PARTITION = FaultKind(
+    name="partition",
+    noun="partition",
+    suffers="is cut off from the other ZooKeeper servers",
+    many="are cut off from the other ZooKeeper servers",
+    band="partitioned",
+    begins="partitions",
+    ends="heals",
+    alone="Networks split, and each side goes on without the other.",
+)
 
 
 @runtime_checkable
@@ -30,7 +40,7 @@ async def partition(lab: AnyLab, server: str, duration_ms: int) -> None:
     servers = lab.servers
     if not isinstance(servers, PartitionableServers):
         raise TrialError(f"{server} cannot be cut off from its peers here: use --world containers")
-    fault = Injection(lab, NAME, server, planned_ms=duration_ms)
+    fault = Injection(lab, PARTITION, server, planned_ms=duration_ms)
     how = await servers.partition(server)
     await lab.sleep_ms(duration_ms)
     if not await servers.serving(server):

@@ -10,10 +10,21 @@ registry proves that it did.
 from __future__ import annotations
 
 from rebalance_lab.faults.silence import latest_end_ms
+from rebalance_lab.history.fault_kinds import FaultKind
+from rebalance_lab.history.intervals import PAUSE
 from rebalance_lab.trials.injection import FaultBug, Injection
 from rebalance_lab.trials.lab import AnyLab, AnyNode
 
-NAME = "pause"
+PAUSED = FaultKind(
+    name=PAUSE,
+    noun="pause",
+    suffers="is paused",
+    many="are paused",
+    band="paused",
+    begins="pauses",
+    ends="wakes",
+    alone="Processes stop now and then: for garbage collection, swapping, or a virtual machine's migration.",
+)
 
 
 class PauseBug(FaultBug):
@@ -26,7 +37,7 @@ class PauseBug(FaultBug):
 async def pause(lab: AnyLab, node: AnyNode, duration_ms: int) -> None:
     """Pause `node` for `duration_ms`, and record the proof."""
     outlasts = duration_ms > latest_end_ms(lab.plan)
-    fault = Injection(lab, NAME, node, planned_ms=duration_ms, must_outlast_session=outlasts)
+    fault = Injection(lab, PAUSED, node, planned_ms=duration_ms, must_outlast_session=outlasts)
     bites = lab.plan.plant != PauseBug.DOES_NOT_BITE
     fault.bit(await node.process.pause() if bites else "planted: nothing was stopped")
     await lab.sleep_ms(10 * duration_ms if lab.plan.plant == PauseBug.OVERSTAYS else duration_ms)

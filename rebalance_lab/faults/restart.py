@@ -6,15 +6,27 @@ consumer id unless `consumer.id` fixes it. The proof is that the process was see
 
 from __future__ import annotations
 
+from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.history.intervals import RESTART
 from rebalance_lab.trials.injection import Injection
 from rebalance_lab.trials.lab import AnyLab, AnyNode
 
-NAME = RESTART
+RESTARTED = FaultKind(
+    name=RESTART,
+    noun="restart",
+    suffers="is started again",
+    many="are started again",
+    band="starts again",
+    begins="starts again:",
+    alone="Supervisors start dead processes again.",
+    momentary=True,
+    spares_connections=True,
+    change=True,
+)
 
 
 async def restart(lab: AnyLab, node: AnyNode) -> None:
     """Start a killed `node` again, wait until its new life has begun, and record the proof."""
-    fault = Injection(lab, NAME, node)
+    fault = Injection(lab, RESTARTED, node)
     fault.bit(await lab.start_again(node))
     fault.ended()

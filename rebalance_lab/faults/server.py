@@ -7,16 +7,35 @@ was seen dead, or stopped.
 
 from __future__ import annotations
 
+from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.trials.injection import Injection
 from rebalance_lab.trials.lab import AnyLab
 
-KILL = "server-kill"
-PAUSE = "server-pause"
+OUTAGE = FaultKind(
+    name="server-kill",
+    noun="outage",
+    suffers="is down",
+    many="are down",
+    band="down",
+    begins="kills",
+    ends="restarts",
+    alone="Servers die.",
+)
+STANDSTILL = FaultKind(
+    name="server-pause",
+    noun="standstill",
+    suffers="stands still",
+    many="stand still",
+    band="stands still",
+    begins="stops",
+    ends="wakes",
+    alone="Servers stop now and then.",
+)
 
 
 async def kill_server(lab: AnyLab, name: str, down_ms: int) -> None:
     """Kill a server, and start it again after `down_ms`. Returns when it serves and there is a leader."""
-    fault = Injection(lab, KILL, name, planned_ms=down_ms, leads=await lab.servers.leader() == name)
+    fault = Injection(lab, OUTAGE, name, planned_ms=down_ms, leads=await lab.servers.leader() == name)
     fault.bit(await lab.servers.kill(name))
     await lab.sleep_ms(down_ms)
     await lab.servers.start(name)
@@ -26,7 +45,7 @@ async def kill_server(lab: AnyLab, name: str, down_ms: int) -> None:
 
 async def pause_server(lab: AnyLab, name: str, duration_ms: int) -> None:
     """Pause a server for `duration_ms`. Returns when there is a leader again."""
-    fault = Injection(lab, PAUSE, name, planned_ms=duration_ms, leads=await lab.servers.leader() == name)
+    fault = Injection(lab, STANDSTILL, name, planned_ms=duration_ms, leads=await lab.servers.leader() == name)
     fault.bit(await lab.servers.pause(name))
     await lab.sleep_ms(duration_ms)
     await lab.servers.resume(name)

@@ -119,20 +119,20 @@ def _faults(scene: Scene) -> list[Band]:
 
 
 def _fault(fault: Fault, others: list[EventId]) -> Band:
-    words = fault.words
+    kind = fault.kind
     length = "" if fault.ended_us is None else f" {seconds(fault.ended_us - fault.began_us)}"
     doubt = "" if fault.doubt is None else ", not proven"
     proof = f"Proof: {fault.proof}" if fault.doubt is None else f"It does not count: {fault.doubt}"
-    what = "Change" if words.change else "Fault"
+    what = "Change" if kind.change else "Fault"
     return Band(
-        kind="unproven" if fault.doubt is not None else "change" if words.change else "fault",
+        kind="unproven" if fault.doubt is not None else "change" if kind.change else "fault",
         begin_us=fault.began_us,
         end_us=fault.began_us if fault.ended_us is None else fault.ended_us,
-        label=f"{fault.target} {words.band}{length}{doubt}",
-        title=f"{what} {fault.name} on {fault.target} at {exact_moment(fault.began_us)} s{length}. {proof}.",
+        label=f"{fault.target} {kind.band}{length}{doubt}",
+        title=f"{what} {fault.kind.name} on {fault.target} at {exact_moment(fault.began_us)} s{length}. {proof}.",
         events=(fault.event, *others),
-        verb=words.band,
-        many=words.many,
+        verb=kind.band,
+        many=kind.many,
         target=fault.target,
     )
 
@@ -140,7 +140,7 @@ def _fault(fault: Fault, others: list[EventId]) -> Band:
 def _sessions(scene: Scene) -> list[Band]:
     """Sessions that the registry closed before the clean end of all members. A session that its own member closed by
     leaving is left out."""
-    left = {(fault.target, fault.closed_us) for fault in scene.faults if fault.words.change}
+    left = {(fault.target, fault.closed_us) for fault in scene.faults if fault.kind.change}
     return [
         Band(
             kind="session",

@@ -129,7 +129,7 @@ def _moment(spacetime: SpaceTime, witness: list[Event]) -> str | None:
 def _kicker(scene: Scene, finding: Finding) -> str:
     """A member that was paused past its session and overlaps with another is a zombie."""
     layer = overlap_layer(finding.outcome.check)
-    zombies = {fault.member for fault in scene.faults if fault.name == "pause" and fault.closed_us is not None}
+    zombies = {fault.member for fault in scene.faults if fault.kind.name == "pause" and fault.closed_us is not None}
     met = {member for overlap in scene.overlaps if overlap.layer is layer for member in overlap.members}
     names = [scene.name(member) for member in sorted(zombies & met, key=str)]
     kind = "Statement that failed" if finding.statement else f"Zombie {listed(names)}" if names else "Anomaly"
@@ -155,9 +155,9 @@ def _context(scene: Scene, check: str, witness: list[Event]) -> list[Event]:
         return []
     begin_us, end_us = (scene.since_start(event) for event in (witness[0], witness[-1]))
     faults = [each for each in scene.faults if each.began_us <= end_us]
-    faults = [each for each in faults if not each.words.change or each.began_us >= begin_us - NEAR_US]
+    faults = [each for each in faults if not each.kind.change or each.began_us >= begin_us - NEAR_US]
     began = {each.event for each in faults}
-    harmed = {each.target for each in faults if not each.words.change}
+    harmed = {each.target for each in faults if not each.kind.change}
     closed = {fault.closed_us for fault in faults}
     sessions = {end.session for end in scene.session_ends if end.name in harmed and end.at_us in closed}
     actors = {event.actor for event in witness}

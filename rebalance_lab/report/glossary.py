@@ -5,7 +5,7 @@ fine alone, and why several are wrong together.
 from __future__ import annotations
 
 from rebalance_lab.history.events import Event, Kind, Layer
-from rebalance_lab.report.faultwords import fault_told, fault_words
+from rebalance_lab.history.fault_kinds import kind_of
 from rebalance_lab.report.text import listed, shortened
 
 #: (term, explanation). Each explanation uses only terms that stand before it.
@@ -232,7 +232,7 @@ def together(check: str) -> str:
 def alone(event: Event) -> str:
     """Why the event is fine alone."""
     if event.kind is Kind.FAULT_BEGAN or (event.kind is Kind.FAULT_ENDED and event.of("fault") != "pause"):
-        return fault_words(event).alone
+        return kind_of(event).alone
     return ALONE.get(event.kind, _FALLBACK_ALONE)
 
 
@@ -262,7 +262,7 @@ def deed(event: Event, name: str) -> str:
     place = "" if event.topic is None else f"{event.topic}/{event.partition}"
     path = str(event.of("path") or "")
     if event.layer is Layer.FAULT:
-        return fault_told(event)
+        return _fault_deed(event)
     texts = {
         Kind.OWNED: f"{name} now believes it owns {place}",
         Kind.DISOWNED: f"{name} no longer believes it owns {place}",
@@ -293,6 +293,16 @@ def deed(event: Event, name: str) -> str:
         Kind.MEMBER_CLOSED: f"{name} has closed",
     }
     return texts.get(event.kind, event.kind.value.replace("-", " ") + (f" {place}" if place else ""))
+
+
+def _fault_deed(event: Event) -> str:
+    """The begin, proof or end of a fault: `m1 is paused`, `the pause of m1 ends`."""
+    kind, target = kind_of(event), event.of("target")
+    if event.kind is Kind.FAULT_BEGAN:
+        return f"{target} {kind.suffers}"
+    if event.kind is Kind.FAULT_BIT:
+        return f"the {kind.noun} of {target} is proven: {event.of('proof')}"
+    return f"the {kind.noun} of {target} ends"
 
 
 def _wants(event: Event) -> str:

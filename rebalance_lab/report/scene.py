@@ -12,15 +12,12 @@ from rebalance_lab.analysis.results import Interval
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.faults import faults as checked_faults
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.fault_kinds import FaultKind, kind_of
 from rebalance_lab.history.files import History, Trial
-from rebalance_lab.history.intervals import KILL, PAUSE
+from rebalance_lab.history.intervals import PAUSE
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.history.views import CLOSING
-from rebalance_lab.report.faultwords import FaultWords, fault_words
 from rebalance_lab.report.spans import Gap, Overlap, Row, gaps_of, overlaps_of, row_of, spans_of
-
-#: Faults that happen at a moment: what follows them has no end. So do all changes.
-MOMENTARY = frozenset({KILL, "expire", "lose-reply", "duplicate-id"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +37,7 @@ class Fault:
     proof that the fault took effect. `doubt`: why the checks do not count it; None if they do.
     """
 
-    name: str
+    kind: FaultKind
     target: str
     member: str | None
     began_us: int
@@ -50,7 +47,6 @@ class Fault:
     proof: str | None
     doubt: str | None
     event: EventId
-    words: FaultWords
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +109,7 @@ class Scene:
     @property
     def harms(self) -> tuple[Fault, ...]:
         """The faults that break something."""
-        return tuple(fault for fault in self.faults if not fault.words.change)
+        return tuple(fault for fault in self.faults if not fault.kind.change)
 
     def rebalances(self) -> Iterator[tuple[Event, Event]]:
         """Begin and end of each rebalance that has both."""
@@ -190,17 +186,16 @@ def _faults(history: History, origin_us: int, end_us: int) -> tuple[Fault, ...]:
         began = fault.began
         began_us = began.at_us - origin_us
         ended_us = None
-        words = fault_words(began)
-        momentary = words.change or began.of("fault") in MOMENTARY
-        if fault.ended is not None and not momentary:
+        kind = kind_of(began)
+        if fault.ended is not None and kind.ends:
             ended_us = fault.ended.at_us - origin_us
-        elif began.of("fault") == PAUSE:  # one that nobody ended lasts
+        elif kind.name == PAUSE:  # one that nobody ended lasts
             ended_us = end_us
         last_us = end_us if ended_us is None else ended_us
         during = range(began_us - TOLERANCE_US, last_us + TOLERANCE_US + 1)
         faults.append(
             Fault(
-                name=str(began.of("fault")),
+                kind=kind,
                 target=str(began.of("target")),
                 member=began.member,
                 began_us=began_us,
@@ -210,7 +205,6 @@ def _faults(history: History, origin_us: int, end_us: int) -> tuple[Fault, ...]:
                 proof=None if fault.bit is None else str(fault.bit.of("proof")),
                 doubt=fault.why_not_bitten,
                 event=began.id,
-                words=words,
             )
         )
     return tuple(faults)

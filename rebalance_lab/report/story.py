@@ -93,7 +93,7 @@ def _deeds(scene: Scene) -> str:
         return "; ".join(_deed(scene, fault, first=nth == 0) for nth, fault in enumerate(faults))
     kinds: dict[str, list[Fault]] = {}
     for fault in faults:
-        kinds.setdefault(fault.words.suffers, []).append(fault)
+        kinds.setdefault(fault.kind.suffers, []).append(fault)
     told = listed([_several(suffers, alike) for suffers, alike in kinds.items()])
     begin_us, end_us = faults[0].began_us, faults[-1].began_us
     if end_us - begin_us <= AT_ONCE_US:
@@ -105,14 +105,14 @@ def _several(suffers: str, alike: list[Fault]) -> str:
     targets = list(dict.fromkeys(fault.target for fault in alike))
     if len(targets) == 1:
         return f"{targets[0]} {suffers}" + (f" {len(alike)} times" if len(alike) > 1 else "")
-    return f"{members_named(targets)} {alike[0].words.many}"
+    return f"{members_named(targets)} {alike[0].kind.many}"
 
 
 def _deed(scene: Scene, fault: Fault, *, first: bool) -> str:
     length = "" if fault.ended_us is None else f" for {seconds(fault.ended_us - fault.began_us)}"
-    held = [] if fault.words.change and not first else _held(scene, fault)
+    held = [] if fault.kind.change and not first else _held(scene, fault)
     owning = f", owner of {partitions_named(held)}," if held else ""
-    return f"at {moment(fault.began_us)} {fault.target}{owning} {fault.words.suffers}{length}"
+    return f"at {moment(fault.began_us)} {fault.target}{owning} {fault.kind.suffers}{length}"
 
 
 def _held(scene: Scene, fault: Fault) -> list[Row]:
@@ -132,11 +132,11 @@ def _session(scene: Scene) -> str | None:
     if fault is None:
         return None
     if fault.proof is None:
-        return f"Nothing shows that the {fault.words.noun} took effect, so this trial proves nothing."
+        return f"Nothing shows that the {fault.kind.noun} took effect, so this trial proves nothing."
     if fault.closed_us is None:
         return _session_kept(fault)
     end = next((each for each in scene.session_ends if each.at_us == fault.closed_us), None)
-    if fault.name == "expire":
+    if fault.kind.name == "expire":
         return f"ZooKeeper closes {fault.target}'s session while {fault.target} is alive{_znodes(end)}."
     after = seconds(fault.closed_us - fault.began_us)
     return f"ZooKeeper hears nothing more from {fault.target} and closes its session after {after}{_znodes(end)}."
@@ -145,7 +145,7 @@ def _session(scene: Scene) -> str | None:
 def _session_kept(fault: Fault) -> str | None:
     if fault.must_outlast_session:
         return f"ZooKeeper did not close {fault.target}'s session meanwhile, so this trial proves nothing."
-    if fault.name == PAUSE:
+    if fault.kind.name == PAUSE:
         return f"The pause is shorter than the session: ZooKeeper keeps {fault.target}'s session and znodes."
     return None
 
@@ -252,7 +252,7 @@ def _doubles(scene: Scene) -> str:
 def _waking(scene: Scene, overlap: Overlap) -> str:
     """`after m1 wakes at 8.00 s, ` if the overlap began after that; else empty."""
     for fault in scene.faults:
-        if fault.name == PAUSE and fault.ended_us is not None and fault.ended_us <= overlap.begin_us:
+        if fault.kind.name == PAUSE and fault.ended_us is not None and fault.ended_us <= overlap.begin_us:
             return f"after {fault.target} wakes at {moment(fault.ended_us)}, "
     return ""
 

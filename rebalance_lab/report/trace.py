@@ -89,7 +89,7 @@ def _faults(scene: Scene, tracks: _Tracks) -> Iterator[Record]:
         end_us = fault.began_us if fault.ended_us is None else fault.ended_us
         place = tracks.place("runner", f"faults on {fault.target}")
         yield _slice(
-            f"{fault.name} {fault.target}", fault.began_us, end_us, place, proof=fault.proof, doubt=fault.doubt
+            f"{fault.kind.name} {fault.target}", fault.began_us, end_us, place, proof=fault.proof, doubt=fault.doubt
         )
 
 

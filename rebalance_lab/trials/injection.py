@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.trials.lab import AnyLab, AnyNode, NodeHandle
 
@@ -21,7 +22,7 @@ class Injection:
     def __init__(
         self,
         lab: AnyLab,
-        fault: str,
+        fault: FaultKind,
         target: str | AnyNode,
         *,
         planned_ms: int = 0,
@@ -31,7 +32,7 @@ class Injection:
         self._recorder = lab.recorder
         victim = target.state if isinstance(target, NodeHandle) and target.started else None
         actor = target.actor if isinstance(target, NodeHandle) else target
-        self._fault: dict[str, object] = {"fault": fault, "target": actor}
+        self._fault: dict[str, object] = {"fault": fault.name, "target": actor}
         self.session = victim.session if victim is not None else None
         _, self._began = self._recorder.emit(
             Layer.FAULT,

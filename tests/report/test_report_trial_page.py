@@ -13,10 +13,10 @@ from page_tree import Node, Tree
 from rebalance_lab.analysis.trialwise.rows import intervals_of, outcomes_of
 from rebalance_lab.checks import CHECKS, judge
 from rebalance_lab.checks.model import Outcome
+from rebalance_lab.history.fault_kinds import fault_kinds
 from rebalance_lab.history.files import History
 from rebalance_lab.report import glossary, render_trial, trace_of
 from rebalance_lab.report.bands import Scale, bands_of
-from rebalance_lab.report.faultwords import FAULTS
 from rebalance_lab.report.glossary import WORDS
 from rebalance_lab.report.scene import build_scene
 from rebalance_lab.report.text import glued, members_named, without_ids
@@ -173,7 +173,7 @@ class TestWords:
         assert len(page("zombie").all("details", class_="words")[0].all("dt")) == len(WORDS)
 
     def test_every_fault_has_words(self) -> None:
-        assert all(words.alone.endswith(".") and words.suffers and words.band for words in FAULTS.values())
+        assert all(kind.alone.endswith(".") and kind.suffers and kind.band for kind in fault_kinds().values())
 
     @pytest.mark.parametrize(
         ("names", "told"),

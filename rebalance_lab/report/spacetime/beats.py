@@ -6,9 +6,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.fault_kinds import kind_of
 from rebalance_lab.history.views import CLOSING
 from rebalance_lab.report import glossary
-from rebalance_lab.report.faultwords import fault_words
 from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spans import Row, row_of
 from rebalance_lab.report.text import count, exact_moment, listed, partition_ranges, partitions_named
@@ -155,7 +155,7 @@ def _attempt_word(event: Event) -> _Word | None:
 
 
 def _fault_word(event: Event) -> _Word | None:
-    words, target = fault_words(event), str(event.of("target"))
+    words, target = kind_of(event), str(event.of("target"))
     began = event.kind is Kind.FAULT_BEGAN
     if words.change:
         return _Word("change", f"{target} {words.band}", 0) if began else None

@@ -253,13 +253,13 @@ def _faults(scene: Scene, timeline: Timeline, lanes: Mapping[str, Lane]) -> list
     for fault in scene.faults:
         lane = lanes.get(fault.target) or (lanes.get(REGISTRY) if fault.member is None else None)
         end_us = timeline.end_us if fault.ended_us is None else fault.ended_us
-        if fault.words.change or (fault.ended_us is None and fault.name != KILL):
+        if fault.kind.change or (fault.ended_us is None and fault.kind.name != KILL):
             continue  # of a moment
         if lane is None or end_us < timeline.begin_us or fault.began_us > timeline.end_us:
             continue
         top, bottom = timeline.y(fault.began_us), timeline.y(end_us)
         kind = "fault" if fault.doubt is None else "unproven"
-        told = f"{fault.target} {fault.words.suffers}, from {exact_moment(fault.began_us)} s"
+        told = f"{fault.target} {fault.kind.suffers}, from {exact_moment(fault.began_us)} s"
         stripes.append(Stripe(kind, lane.left + 2, top, lane.width - 6, round(bottom - top, 1), None, told))
     return stripes
 
