@@ -1,5 +1,5 @@
-"""Controllers. `placement` chooses the brokers of a new topic's replicas.
+"""Controllers. `placement` chooses the brokers of a new topic's replicas; `leader_election` holds the rules by which
+leaders are chosen, `partition_states` what a partition may become.
 
-To come: election by `/controller`, fencing by epoch, the partition and replica state machines, leader
-selectors, and the controller's duties.
+To come: election by `/controller`, fencing by epoch, replica states, and the controller's duties.
 """

@@ -72,7 +72,7 @@ class TopicAssignment(msgspec.Struct, frozen=True, kw_only=True):
         return {each: self.partitions[str(each)] for each in sorted(map(int, self.partitions))}
 
 
-class PartitionState(msgspec.Struct, frozen=True, kw_only=True):
+class LeaderIsrAndControllerEpoch(msgspec.Struct, frozen=True, kw_only=True):
     """A partition's `/brokers/topics/<topic>/partitions/<partition>/state`. `leader`: a broker, or NO_LEADER."""
 
     controller_epoch: Epoch
@@ -144,7 +144,7 @@ def topic_id_text(topic_id: UUID) -> str:
     return urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
 
 
-def state_payload(state: PartitionState) -> bytes:
+def state_payload(state: LeaderIsrAndControllerEpoch) -> bytes:
     """`…/partitions/<partition>/state`, the fields in Kafka's order."""
     return msgspec.json.encode(
         {
@@ -196,9 +196,9 @@ def read_assignment(topic: str, data: bytes) -> TopicAssignment:
     return assignment
 
 
-def read_state(topic: str, partition: int, data: bytes) -> PartitionState:
+def read_state(topic: str, partition: int, data: bytes) -> LeaderIsrAndControllerEpoch:
     """Raises KafkaException, which names the path."""
-    return _read(PartitionState, data, partition_state_path(topic, partition))
+    return _read(LeaderIsrAndControllerEpoch, data, partition_state_path(topic, partition))
 
 
 def read_controller(data: bytes) -> ControllerRegistration:

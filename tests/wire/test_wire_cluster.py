@@ -28,7 +28,7 @@ CLUSTER_ID = b'{"version":"1","id":"AL-91ETTSFaJuS4jN_MpLQ"}'
 
 
 def test_payloads_are_those_of_3_9_1() -> None:
-    state = cluster.PartitionState(controller_epoch=1, leader=1, leader_epoch=0, isr=(1,))
+    state = cluster.LeaderIsrAndControllerEpoch(controller_epoch=1, leader=1, leader_epoch=0, isr=(1,))
     assert cluster.registration_payload("127.0.0.1", 36957, timestamp_ms=1795386934127) == REGISTRATION
     assert cluster.assignment_payload({2: [1], 0: [1], 1: [1]}, TOPIC_ID) == TOPIC
     assert cluster.state_payload(state) == STATE
@@ -44,7 +44,7 @@ def test_what_3_9_1_wrote_is_read() -> None:
     assert registration.endpoints == ("PLAINTEXT://127.0.0.1:36957",)
     assert cluster.read_assignment("t", TOPIC).replicas == {0: (1,), 1: (1,), 2: (1,)}
     assert cluster.read_assignment("t", TOPIC).topic_id == cluster.topic_id_text(TOPIC_ID)
-    assert cluster.read_state("t", 0, STATE) == cluster.PartitionState(
+    assert cluster.read_state("t", 0, STATE) == cluster.LeaderIsrAndControllerEpoch(
         controller_epoch=1, leader=1, leader_epoch=0, isr=(1,)
     )
     assert cluster.read_controller(CONTROLLER).brokerid == 1

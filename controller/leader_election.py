@@ -1,0 +1,149 @@
+"""Who leads a partition: the rules of a controller, as functions of what it knows.
+
+As the selectors of Kafka 0.8.2.2 (`kafka.controller.PartitionLeaderSelector`) and of 3.9.1 (`Election.scala`,
+`PartitionLeaderElectionAlgorithms`); they differ where `Selection` says so. A rule writes nothing: its caller writes
+the result, with the version of the state znode that it was computed from.
+
+*Live* brokers are those that are registered and not shutting down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from rebalance_lab.wire.cluster import NO_LEADER
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsr:
+    """Leader, leader epoch and in-sync replicas of a partition, as its state znode holds them.
+
+    `leader`: a broker, or NO_LEADER. `recovering`: the leader was elected from outside the ISR and has not confirmed
+    yet what it has (from 3.2 on).
+    """
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    recovering: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """`receivers`: the brokers that are sent the result. `unclean`: the leader comes from outside the ISR, so committed
+    records may be lost."""
+
+    leader_and_isr: LeaderAndIsr
+    receivers: tuple[int, ...]
+    unclean: bool = False
+
+
+class NoLeader(Exception):
+    """No broker may lead the partition now. The partition stays as it is; the message says why."""
+
+
+class Selection(Enum):
+    """Whose order a controlled shutdown follows, and which of the brokers hear of its outcome."""
+
+    V0_8_2 = "0.8.2"  # the first of the ISR; the broker that shuts down hears of it
+    V1_1 = (
+        "1.1"  # the first of the assignment (KAFKA-3670); the broker that shuts down does not hear of it (KAFKA-7482)
+    )
+    V2_1 = "2.1"  # the first of the assignment; the broker that shuts down hears of it
+
+
+def first_leader(assignment: Sequence[int], live: Collection[int]) -> Election:
+    """The first leader of a new partition: the first live replica; all live ones are in sync. Raises NoLeader."""
+    alive = _live(assignment, live)
+    if not alive:
+        raise NoLeader(f"none of the replicas {_listed(assignment)} is live; start one of these brokers")
+    return Election(LeaderAndIsr(alive[0], 0, alive), alive)
+
+
+def offline(
+    assignment: Sequence[int], current: LeaderAndIsr, live: Collection[int], *, unclean_allowed: bool
+) -> Election:
+    """The leader of a partition that has lost its own: the first of the assignment that is live and in sync.
+
+    If none is, and `unclean_allowed`, the first live one; the ISR is then that broker alone. Raises NoLeader.
+    """
+    alive = _live(assignment, live)
+    in_sync = [each for each in alive if each in current.isr]
+    if in_sync:
+        isr = tuple(each for each in current.isr if each in live)
+        return Election(_next(current, in_sync[0], isr), alive)
+    if not unclean_allowed:
+        raise NoLeader(
+            f"no in-sync replica is live (ISR {_listed(current.isr)}, live {_listed(alive)}), and unclean leader "
+            "election is not allowed; start one of the ISR"
+        )
+    if not alive:
+        raise NoLeader(f"none of the replicas {_listed(assignment)} is live; start one of these brokers")
+    return Election(replace(_next(current, alive[0], alive[:1]), recovering=True), alive, unclean=True)
+
+
+def preferred(assignment: Sequence[int], current: LeaderAndIsr, live: Collection[int]) -> Election:
+    """The first of the assignment, if it is live and in sync. Raises NoLeader, also if it leads already."""
+    first = assignment[0]
+    if first == current.leader:
+        raise NoLeader(f"the preferred replica {first} leads already")
+    if first not in live or first not in current.isr:
+        raise NoLeader(f"the preferred replica {first} is not {'live' if first not in live else 'in sync'}")
+    return Election(_next(current, first, current.isr), tuple(assignment))
+
+
+def reassigned(target: Sequence[int], current: LeaderAndIsr, live: Collection[int]) -> Election:
+    """The leader of a partition that moves to the brokers `target`: the first of them that is live and in sync. Raises
+    NoLeader."""
+    chosen = next((each for each in target if each in live and each in current.isr), None)
+    if chosen is None:
+        raise NoLeader(f"none of the target replicas {_listed(target)} is live and in sync; wait until one is")
+    return Election(_next(current, chosen, current.isr), tuple(target))
+
+
+def controlled_shutdown(
+    assignment: Sequence[int],
+    current: LeaderAndIsr,
+    live: Collection[int],
+    shutting_down: Collection[int],
+    *,
+    selection: Selection = Selection.V2_1,
+) -> Election:
+    """The leader after brokers have asked to shut down: one that is live, in sync and stays. The ISR is what stays of
+    it. `live` does not contain those that shut down. Raises NoLeader."""
+    isr = tuple(each for each in current.isr if each not in shutting_down)
+    order = isr if selection is Selection.V0_8_2 else assignment
+    chosen = next((each for each in order if each in live and each in isr), None)
+    if chosen is None:
+        raise NoLeader(f"no other in-sync replica is live (ISR {_listed(current.isr)}); start another one first")
+    hears = live if selection is Selection.V1_1 else {*live, *shutting_down}
+    return Election(_next(current, chosen, isr), _live(assignment, hears))
+
+
+def without_replica(current: LeaderAndIsr, replica: int, *, empty_isr_allowed: bool = False) -> LeaderAndIsr | None:
+    """The leadership after a replica went offline; None if it is not in sync, so that nothing changes.
+
+    If it was the leader, there is none. The last in-sync replica stays in the ISR, so that the partition remembers who
+    has all its records, unless `empty_isr_allowed` (0.8.2, where unclean leader election is allowed).
+    """
+    if replica not in current.isr:
+        return None
+    isr = tuple(each for each in current.isr if each != replica)
+    if not isr and not empty_isr_allowed:
+        isr = current.isr
+    return _next(current, NO_LEADER if replica == current.leader else current.leader, isr)
+
+
+def _next(current: LeaderAndIsr, leader: int, isr: Sequence[int]) -> LeaderAndIsr:
+    """Every change of leader or ISR by a controller has a leader epoch of its own."""
+    return replace(current, leader=leader, leader_epoch=current.leader_epoch + 1, isr=tuple(isr))
+
+
+def _live(brokers: Sequence[int], live: Collection[int]) -> tuple[int, ...]:
+    return tuple(each for each in brokers if each in live)
+
+
+def _listed(brokers: Sequence[int]) -> str:
+    return ", ".join(map(str, brokers)) or "none"
