@@ -26,7 +26,8 @@ from rebalance_lab.subjects.zk_group.live_topics import create_topic
 from rebalance_lab.testing.ensemble import EMBEDDED, ZooKeeperEnsemble, ZooKeeperFaults, running
 from rebalance_lab.trials import api
 from rebalance_lab.trials.api import Ended, FailedTrial, TrialResult, scenario_names
-from rebalance_lab.trials.plan import Plan, PlanError, Value, value_text
+from rebalance_lab.trials.plan import OURS, Plan, PlanError, Value, value_text
+from rebalance_lab.trials.scenario import PlanOptions
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.live.java import EmbeddedServerError
 
@@ -205,7 +206,8 @@ def run(
     scenario: str,
     *,
     world: str = "simulated",
-    rules: str = "described",
+    rules: str | None = None,
+    implementation: str = OURS,
     seed: int = 1,
     control: bool = False,
     plant: str | None = None,
@@ -215,7 +217,8 @@ def run(
     """Run one trial of a scenario, store it and judge it, as the command `run` does.
 
     - `world`: simulated (virtual time), processes (OS processes on a real ZooKeeper) or containers.
-    - `rules`: described (the articles), shipped (Kafka 0.8.2.2), real (Kafka 0.8.2.2's own consumers) or mixed.
+    - `rules`: described (the articles; the default) or shipped (Kafka 0.8.2.2).
+    - `implementation`: whose members take part: ours, real (Kafka 0.8.2.2's own consumers) or mixed (both in turn).
     - `seed`: chooses every schedule of a simulated trial. `control`: the scenario without its fault.
     - `plant`: the name of a planted bug. `store`: the folder in which the trial gets a folder.
     - `settings`: of the scenario, as `rebalance-lab scenarios NAME` lists them: `pause_ms=500`.
@@ -224,7 +227,8 @@ def run(
     end, OSError for a store that cannot be written.
     """
     values = _texts(settings, plant)
-    (plan,) = api.plans(scenario, values, [seed], world=world, rules=rules, control=control)
+    options = PlanOptions(world=world, rules=rules, implementation=implementation, control=control)
+    (plan,) = api.plans(scenario, values, [seed], **options)
     return _result(api.run(plan, Path(store)))
 
 
@@ -233,7 +237,8 @@ def sweep(
     *,
     seeds: int | Iterable[int] = 10,
     world: str = "simulated",
-    rules: str = "described",
+    rules: str | None = None,
+    implementation: str = OURS,
     control: bool = False,
     plant: str | None = None,
     processes: int = 1,
@@ -253,7 +258,8 @@ def sweep(
     end is in `failed`. Raises PlanError, SparkStartError, OSError, EmbeddedServerError.
     """
     numbers = range(1, seeds + 1) if isinstance(seeds, int) else list(seeds)
-    plans = api.plans(scenario, _texts(settings, plant), numbers, world=world, rules=rules, control=control)
+    options = PlanOptions(world=world, rules=rules, implementation=implementation, control=control)
+    plans = api.plans(scenario, _texts(settings, plant), numbers, **options)
     order = {_identity(plan): number for number, plan in enumerate(plans)}
     ended = list(trials_of(plans, Path(store), processes, master))
     results = [_result(each) for each in ended if isinstance(each, TrialResult)]

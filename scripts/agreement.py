@@ -29,7 +29,7 @@ from rebalance_lab.cli.agree import compared
 from rebalance_lab.cli.agree_samples import stored_trials
 from rebalance_lab.cli.agree_shown import Comparison, name_of, quantile_text, reason
 from rebalance_lab.trials import api
-from rebalance_lab.trials.plan import REAL, RULES, Plan
+from rebalance_lab.trials.plan import REAL, Plan
 from rebalance_lab.trials.stage import TrialError
 
 PAGE = Path(__file__).parent.parent / "docs" / "agreement.md"
@@ -204,8 +204,10 @@ def kinds(rules: Sequence[str]) -> Iterator[tuple[Live, Plan]]:
     for name in api.scenario_names():
         if {"simulated", "processes"} <= set(api.scenario(name).worlds):
             for each in rules:
-                world = Live.REAL if each == REAL else Live.PROCESSES
-                yield world, api.make_plan(name, world="processes", rules=each)
+                if each == REAL:
+                    yield Live.REAL, api.make_plan(name, world="processes", implementation=REAL)
+                else:
+                    yield Live.PROCESSES, api.make_plan(name, world="processes", rules=each)
 
 
 def comparisons(arguments: argparse.Namespace) -> Iterator[Comparison]:
@@ -218,12 +220,13 @@ def comparisons(arguments: argparse.Namespace) -> Iterator[Comparison]:
         if not number:
             continue
         print(
-            f"{plan.scenario} {plan.rules}: {number} live trials, {min(there, number)} of them stored", file=sys.stderr
+            f"{plan.scenario} {plan.variant}: {number} live trials, {min(there, number)} of them stored",
+            file=sys.stderr,
         )
         try:
             yield compared(world, plan, number, arguments.simulated, arguments.store, arguments.processes)
         except TrialError as refused:
-            print(f"{plan.scenario} {plan.rules}: left out: {refused}", file=sys.stderr)
+            print(f"{plan.scenario} {plan.variant}: left out: {refused}", file=sys.stderr)
 
 
 def results(found: Sequence[Comparison]) -> Iterator[str]:
@@ -249,7 +252,7 @@ def _summary(comparison: Comparison) -> list[str]:
 
 
 def _names(comparison: Comparison) -> list[str]:
-    return [comparison.live.plan.scenario, comparison.live.plan.rules]
+    return [comparison.live.plan.scenario, comparison.live.plan.variant]
 
 
 def _listed(found: Sequence[Comparison], verdict: Agreement) -> Iterator[str]:
@@ -285,7 +288,7 @@ def main() -> int:
     parser.add_argument("--live", type=int, default=30, help="live trials of each kind, at most")
     parser.add_argument("--simulated", type=int, default=300, help="simulated trials of each kind")
     parser.add_argument("--processes", type=int, default=2, help="local processes that simulate")
-    parser.add_argument("--rules", default="described,shipped,real", help=f"of {', '.join(RULES[:3])}, with commas")
+    parser.add_argument("--rules", default="described,shipped,real", help="of described, shipped, real, with commas")
     parser.add_argument("--scenarios", default="", help="only these, with commas")
     parser.add_argument("--out", type=Path, default=PAGE, help="the page")
     arguments = parser.parse_args()

@@ -22,6 +22,7 @@ from rebalance_lab.cli.claims import analysed, seen
 from rebalance_lab.history.files import HistoryError, Trial, read_trial, replay_command, trial_folders
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import REAL, Plan
+from rebalance_lab.trials.scenario import plan_like
 
 PAGE = Path(__file__).parent.parent / "docs" / "ledger.md"
 BEGIN, END = "<!-- written by scripts/ledger.py -->", "<!-- end -->"
@@ -55,7 +56,13 @@ class Sweep:
         for control in (False, True):
             for seed in range(1, 1 + (min(seeds, 1) if control else seeds)):
                 yield api.make_plan(
-                    self.scenario, world=world, rules=rules, seed=seed, control=control, settings=self.settings
+                    self.scenario,
+                    world=world,
+                    rules=None if rules == REAL else rules,
+                    implementation=REAL if rules == REAL else "ours",
+                    seed=seed,
+                    control=control,
+                    settings=self.settings,
                 )
 
 
@@ -138,7 +145,7 @@ def _stored(store: Path) -> set[str]:
 
 def _name(plan: Plan | Trial) -> str:
     """A plan's trial id; a stored trial's is that of its plan, as a live folder's name has its time."""
-    return plan.trial_id if isinstance(plan, Plan) else api.plan_of_trial(plan).trial_id
+    return plan.trial_id if isinstance(plan, Plan) else plan_like(plan).trial_id
 
 
 def write(store: Path) -> int:

@@ -45,7 +45,8 @@ class OfTrial:
 
 def of_trial(trial: Trial) -> dict[str, Any]:
     """The columns of OfTrial, of a trial."""
-    return {"trial": trial.id, **{each.name: getattr(trial, each.name) for each in fields(OfTrial)[1:]}}
+    others = (each.name for each in fields(OfTrial) if each.name not in {"trial", "rules"})
+    return {"trial": trial.id, "rules": trial.variant, **{name: getattr(trial, name) for name in others}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -33,7 +34,7 @@ from rebalance_lab.cli.options import (
 )
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.trials import api
-from rebalance_lab.trials.plan import REAL, Plan
+from rebalance_lab.trials.plan import Plan
 
 EXIT_CODES = {
     Agreement.AGREES: AS_EXPECTED,
@@ -99,14 +100,11 @@ def live_plans(
     """The plans of the live samples. Raises Failure, PlanError for what cannot be played in both worlds."""
     if members is Members.mixed:
         raise Failure("--members mixed: causes of differences are declared for groups of one kind; use --members real")
-    if members is Members.real and rules is Rules.described:
-        raise Failure("--rules described: real members follow shipped; leave --rules out with --members real")
-    ours = Rules.shipped if members is Members.real else (rules or Rules.described)
-    kinds = {Live.PROCESSES: str(ours)} | ({Live.REAL: REAL} if members is Members.real else {})
-    return {
-        world: api.make_plan(scenario, world="processes", rules=kind, control=control, settings=values)
-        for world, kind in kinds.items()
-    }
+    plan = partial(api.make_plan, scenario, world="processes", control=control, settings=values)
+    if members is Members.ours:
+        return {Live.PROCESSES: plan(rules=rules)}
+    real = plan(rules=rules, implementation=members)
+    return {Live.PROCESSES: plan(rules=real.rules), Live.REAL: real}
 
 
 def compared(world: Live, plan: Plan, live: int, simulated: int, store: Path, processes: int) -> Comparison:

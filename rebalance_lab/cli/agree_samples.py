@@ -112,4 +112,4 @@ def with_seed(plan: Plan, seed: int) -> Plan:
 def _kind(of: Plan | Trial) -> tuple[object, ...]:
     """Everything that trials of one sample have in common."""
     parameters = {name: value for name, value in of.parameters.items() if name not in SIMULATED_ONLY}
-    return (of.scenario, of.world, of.rules, of.control, of.plant, parameters)
+    return (of.scenario, of.world, of.variant, of.control, of.plant, parameters)

@@ -34,7 +34,7 @@ class Comparison:
     def title(self) -> str:
         plan = self.live.plan
         settings = [f"{name}={plan.parameters[name]}" for name in plan.changed]
-        facts = [plan.scenario, plan.rules, *(["control"] if plan.control else []), *settings]
+        facts = [plan.scenario, plan.variant, *(["control"] if plan.control else []), *settings]
         return " · ".join([*facts, f"{_WORLD[self.live.world]} against simulated"])
 
 
@@ -177,7 +177,7 @@ def shape(comparison: Comparison) -> dict[str, object]:
     plan = comparison.live.plan
     return {
         "scenario": plan.scenario,
-        "rules": plan.rules,
+        "rules": plan.variant,
         "control": plan.control,
         "settings": {name: plan.parameters[name] for name in plan.changed},
         "world": comparison.live.world,

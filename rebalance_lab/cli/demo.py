@@ -156,7 +156,7 @@ def finished(batches: Iterable[Batch], ended: Iterable[Trial], world: str) -> It
 def _kind(of: Plan | Trial) -> tuple[object, ...]:
     """What the trials of one batch have in common."""
     parameters = sorted((name, str(value)) for name, value in of.parameters.items())
-    return (of.scenario, of.rules, of.control, *parameters)
+    return (of.scenario, of.variant, of.control, *parameters)
 
 
 def verdicts(demo: Demo) -> None:

@@ -40,7 +40,7 @@ WorldOption = Annotated[
 ]
 _RULES_HELP = "described: as in the articles; shipped: as in Kafka 0.8.2.2."
 RulesOption = Annotated[Rules, typer.Option("--rules", help=_RULES_HELP, metavar="RULES")]
-#: None if the option is left out: see `rules_of`.
+#: None if the option is left out: the first rule set of the scenario's subject, or that of real members.
 TrialRulesOption = Annotated[
     Rules | None, typer.Option("--rules", help=_RULES_HELP, metavar="RULES", show_default=str(Rules.described))
 ]
@@ -72,16 +72,6 @@ def trial_folder(trial: str, store: Path) -> Path:
         if folder.is_dir():
             return folder
     raise Failure(f"there is no trial {trial}, neither as a folder nor in the store {store}")
-
-
-def rules_of(rules: Rules | None, members: Members) -> str:
-    """The plan's rule set: `rules`, or described if it is None. With real members there is no choice, as ours
-    follow the shipped rules beside them. Raises Failure if rules are named then."""
-    if members is Members.ours:
-        return rules or Rules.described
-    if rules is not None:
-        raise Failure(f"--rules {rules} has no effect on real members; leave it out with --members {members}")
-    return members
 
 
 def key_values(texts: Sequence[str] | None, option: str = "--set") -> dict[str, str]:

@@ -45,7 +45,7 @@ def shape(result: TrialResult) -> dict[str, object]:
 
 def title(trial: Trial) -> str:
     """`zombie · simulated · described · seed 3 · control`."""
-    facts = [trial.scenario, trial.world, trial.rules, f"seed {trial.seed}"]
+    facts = [trial.scenario, trial.world, trial.variant, f"seed {trial.seed}"]
     facts += ["control"] if trial.control else []
     facts += [f"planted bug {trial.plant}"] if trial.plant else []
     return " · ".join(facts)

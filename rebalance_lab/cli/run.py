@@ -21,11 +21,11 @@ from rebalance_lab.cli.options import (
     World,
     WorldOption,
     key_values,
-    rules_of,
 )
 from rebalance_lab.cli.results import shape, show
 from rebalance_lab.cli.terminal import print_json, progress
 from rebalance_lab.trials import api
+from rebalance_lab.trials.scenario import PlanOptions
 
 log = structlog.get_logger()
 
@@ -45,7 +45,8 @@ def run(
     """Run one trial of a scenario and judge it."""
     values = {name: [value] for name, value in key_values(settings).items()}
     with spoken():
-        (plan,) = api.plans(scenario, values, [seed], world=world, rules=rules_of(rules, members), control=control)
+        options = PlanOptions(world=world, rules=rules, implementation=members, control=control)
+        (plan,) = api.plans(scenario, values, [seed], **options)
         writable_store(store)
         log.info("trial begins", trial=plan.trial_id, world=plan.world)
         with progress().status(f"{plan.trial_id}: running"):

@@ -27,7 +27,6 @@ from rebalance_lab.cli.options import (
     World,
     WorldOption,
     choices,
-    rules_of,
 )
 from rebalance_lab.cli.results import shape, surprising
 from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled, table, watched, whole
@@ -35,6 +34,7 @@ from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.files import Trial, replay_command
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan, run_command
+from rebalance_lab.trials.scenario import PlanOptions
 
 log = structlog.get_logger()
 
@@ -73,8 +73,8 @@ def sweep(
     """
     values = choices(settings)
     with spoken():
-        rule_set = rules_of(rules, members)
-        plans = api.plans(scenario, values, range(1, seeds + 1), world=world, rules=rule_set, control=control)
+        options = PlanOptions(world=world, rules=rules, implementation=members, control=control)
+        plans = api.plans(scenario, values, range(1, seeds + 1), **options)
         writable_store(store)
         ended = list(_told(watched(trials_of(plans, store, processes, master), len(plans)), store, as_json=as_json))
     results = [each for each in ended if isinstance(each, api.TrialResult)]

@@ -16,7 +16,7 @@ import msgspec
 
 from rebalance_lab.history.events import Event, decode, encode_lines, order
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 TRIAL_FILE = "trial.json"
 
 #: The field of `trial.json` that covers all its others. It is the file's, not the trial's.
@@ -36,6 +36,8 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
 
     - `id`: the folder's name. `world`: simulated | processes. `generation`: zk.
     - `control`: the scenario without its fault. `parameters`: every setting of the scenario.
+    - `rules`: the rule set that its nodes followed. `implementation`: whose nodes took part: ours | real | mixed.
+      Schema 1 had both in `rules`: described | shipped | real | mixed.
     - `plant`: name of the planted bug, None in earnest.
     - `boot_ids`: boot and time namespace of each clock the processes read; more than one makes the trial unknown.
     - `wall_offset_us`: wall clock minus `at_us` as the runner measured it, in microseconds;
@@ -61,6 +63,18 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
     started_wall_ms: int = 0
     history_sha256: str = ""
     schema_version: int = SCHEMA_VERSION
+    implementation: str = "ours"
+
+    def __post_init__(self) -> None:
+        if self.rules in {"real", "mixed"}:  # of schema 1; real members follow the rules as shipped
+            msgspec.structs.force_setattr(self, "implementation", self.rules)
+            msgspec.structs.force_setattr(self, "rules", "shipped")
+
+    @property
+    def variant(self) -> str:
+        """What tables and pictures compare trials by, under the name `rules`: the rule set, or real | mixed if not all
+        nodes were ours."""
+        return self.rules if self.implementation == "ours" else self.implementation
 
 
 class History(msgspec.Struct, frozen=True, dict=True):

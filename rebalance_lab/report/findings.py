@@ -123,7 +123,7 @@ class Surprise:
         """Rules, world and role, as in the other tables."""
         world = "simulated" if self.first.world == "simulated" else "live"
         role = ["control"] if self.first.control else []
-        return ", ".join([*role, world, self.first.rules])
+        return ", ".join([*role, world, self.first.variant])
 
 
 def surprises_of(analysis: Analysis, replay: Callable[[str], str]) -> tuple[Surprise, ...]:
@@ -138,7 +138,7 @@ def surprises_of(analysis: Analysis, replay: Callable[[str], str]) -> tuple[Surp
             continue
         for finding in findings_of(trial, outcomes.get(trial.id, [])):
             if finding.surprising:
-                kind = (trial.scenario, trial.control, trial.world, trial.rules, finding.outcome.check, finding.said)
+                kind = (trial.scenario, trial.control, trial.world, trial.variant, finding.outcome.check, finding.said)
                 found.setdefault(kind, []).append((trial, finding))
     return tuple(Surprise(*alike[0], len(alike), replay(alike[0][0].id)) for alike in found.values())
 

@@ -68,7 +68,7 @@ def _others(analysis: Analysis, covered: set[str]) -> list[Trial]:
 
     def rank(trial: Trial) -> tuple[object, ...]:
         odd = (trial.plant is not None, trial.control, trial.id not in violated, trial.world == "simulated")
-        return (*odd, trial.rules, trial.seed, trial.id)
+        return (*odd, trial.variant, trial.seed, trial.id)
 
     for trial in sorted(analysis.trials, key=rank):
         if trial.scenario not in covered:
@@ -101,4 +101,5 @@ def _sister(analysis: Analysis, witness: Trial) -> Trial | None:
 
 def _distance(trial: Trial, witness: Trial) -> tuple[bool, bool, int, bool, str]:
     differing = sum(trial.parameters.get(name) != value for name, value in witness.parameters.items())
-    return (trial.world != witness.world, trial.rules != witness.rules, differing, trial.seed != witness.seed, trial.id)
+    world, variant = trial.world != witness.world, trial.variant != witness.variant
+    return (world, variant, differing, trial.seed != witness.seed, trial.id)

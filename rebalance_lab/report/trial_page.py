@@ -23,8 +23,8 @@ from rebalance_lab.report.scene import Scene, build_scene
 from rebalance_lab.report.spacetime import SpaceTime, draw_spacetime, subject_of
 from rebalance_lab.report.story import RULES, WORLDS, about, tell
 from rebalance_lab.report.templating import environment
-from rebalance_lab.trials.api import plan_of_trial
 from rebalance_lab.trials.plan import PlanError
+from rebalance_lab.trials.scenario import plan_like
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ class Shown(Portrait):
     def changed(self) -> str:
         """The parameters that differ from the scenario's defaults: `members 200, partitions 400`."""
         try:
-            names = plan_of_trial(self.trial).changed
+            names = plan_like(self.trial).changed
         except PlanError:
             return ""
         return ", ".join(f"{name} {self.trial.parameters[name]}" for name in names)
@@ -133,7 +133,7 @@ def render_trial(history: History, folder: Path, *, home: str | None = None) -> 
     """
     trial = history.trial
     shown = _shown(history, folder, brief=False)
-    where = f"{WORLDS.get(trial.world, trial.world)}, {RULES.get(trial.rules, trial.rules)}"
+    where = f"{WORLDS.get(trial.world, trial.world)}, {RULES.get(trial.variant, trial.variant)}"
     return (
         environment()
         .get_template("trial_page.html.j2")

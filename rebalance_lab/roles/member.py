@@ -19,6 +19,7 @@ class MemberSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
 
     `properties`: consumer settings under their own names, as text. `streams`: topic -> stream count; or `whitelist` or
     `blacklist`: a filter, with `filter_streams` streams. `assignor`: the assignor to use in place of the rule set's.
+    `real`: a consumer of Kafka's own is started with it, none of ours.
     """
 
     rules: str
@@ -30,6 +31,7 @@ class MemberSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     filter_streams: int = 1
     work_period_ms: int = 50
     fetcher_stop_ms: int = 0
+    real: bool = False
 
 
 def build_member(environment: Environment, spec: MemberSpec) -> Member:

@@ -45,7 +45,7 @@ async def _restarted(lab: GroupLab, old: MemberHandle) -> None:
     if lab.plan.parameters["clean"]:
         await leave(lab, old)
         await join(lab)
-    elif lab.plan.has_real_members:
+    elif lab.plan.has_real_nodes:
         await kill(lab, old)
         await join(lab)
     else:

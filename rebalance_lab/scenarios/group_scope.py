@@ -39,7 +39,7 @@ async def group_scope(lab: GroupLab) -> None:
         lab.phase("a reader of b joins", change="join", members=3)
         await join(lab, READS_B)
         await lab.rest("a reader of b joined")
-        if not lab.plan.has_real_members:
+        if not lab.plan.has_real_nodes:
             lab.phase("two without a group come")
             for options in NAME_NO_GROUP:
                 await lab.start_member(options)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rebalance_lab.trials.scenario import one_of
+from rebalance_lab.trials.plan import one_of
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.takeover import Credentials, end_session

@@ -15,8 +15,8 @@ from rebalance_lab.testing.ensemble import LIMIT_S, POLL_S, ZooKeeperEnsemble
 from rebalance_lab.testing.registry import Registry
 from rebalance_lab.testing.settling import Told, gave_up, in_registry, unsettled
 from rebalance_lab.trials.lab import QUIET_LEAST_MS
-from rebalance_lab.trials.plan import PlanError, Settings, value_text
-from rebalance_lab.trials.scenario import one_of, within_ticks
+from rebalance_lab.trials.plan import PlanError, Settings, one_of, value_text
+from rebalance_lab.trials.scenario import within_ticks
 from rebalance_lab.trials.stages.processes.nodes import EventFile, HostProcess
 from rebalance_lab.wire.paths import broker_path, topic_path
 from rebalance_lab.wire.payloads import topic_payload

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import structlog
 
@@ -22,8 +22,8 @@ from rebalance_lab.checks import checks_of, judge
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.files import History, Trial, load, read_trial, seal
 from rebalance_lab.history.views import gave_up
-from rebalance_lab.trials.plan import Plan, PlanError, run_command, value_text
-from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
+from rebalance_lab.trials.plan import Plan, PlanError, run_command
+from rebalance_lab.trials.scenario import PlanOptions, make_plan, plan_like, scenario, scenario_names
 from rebalance_lab.trials.stage import GaveUp
 from rebalance_lab.trials.stages.live import perform
 from rebalance_lab.trials.stages.simulated.stage import simulate
@@ -105,10 +105,7 @@ def plans(
     name: str,
     settings: Mapping[str, Sequence[str]],
     seeds: Iterable[int],
-    *,
-    world: str = "simulated",
-    rules: str = "described",
-    control: bool = False,
+    **options: Unpack[PlanOptions],
 ) -> list[Plan]:
     """A plan for every combination of settings and each seed; the last setting changes fastest. `settings`: texts
     as from `--set`; a setting `plant` is the name of a planted bug, or empty. Raises PlanError."""
@@ -116,40 +113,22 @@ def plans(
     for combination in product(*settings.values()):
         values = dict(zip(settings, combination, strict=True))
         plant = values.pop(PLANT, "") or None
-        found += [
-            make_plan(name, world=world, rules=rules, seed=seed, control=control, settings=values, plant=plant)
-            for seed in seeds
-        ]
+        found += [make_plan(name, seed=seed, settings=values, plant=plant, **options) for seed in seeds]
     return found
 
 
 def expectation(trial: Trial) -> Mapping[str, Outcome | None]:
     """The outcome that a trial's scenario expects of every check of its subject, by name. Raises ValueError if the
     scenario leaves out such a check or names another."""
-    expected = scenario(trial.scenario).expects(plan_of_trial(trial))
+    expected = scenario(trial.scenario).expects(plan_like(trial))
     if odd := ", ".join(sorted(set(expected) ^ set(checks_of(trial.generation)))):
         raise ValueError(f"scenario {trial.scenario} must expect something of every check; look at: {odd}")
     return expected
 
 
-def plan_of_trial(trial: Trial) -> Plan:
-    """The plan of a trial. Raises PlanError if this lab no longer has its scenario."""
-    settings = {name: value_text(value) for name, value in trial.parameters.items()}
-    return make_plan(
-        trial.scenario,
-        world=trial.world,
-        rules=trial.rules,
-        seed=trial.seed,
-        control=trial.control,
-        settings=settings,
-        plant=trial.plant,
-        stored=True,
-    )
-
-
 def plan_of(folder: Path) -> Plan:
     """The plan of a stored trial. Raises HistoryError, PlanError."""
-    return plan_of_trial(read_trial(folder))
+    return plan_like(read_trial(folder))
 
 
 def run(plan: Plan, store: Path) -> TrialResult:

@@ -26,13 +26,10 @@ MANY_MEMBERS = 100
 
 WORLDS = ("simulated", "processes", "containers")
 
-#: Members that are not ours: Kafka 0.8.2.2's own consumers. In the simulator our members stand in for them
+#: Whose nodes take part: ours; those of the original program (Kafka 0.8.2.2's own consumers); or both in turn. Then the
+#: first is ours with an odd seed, and real with an even one. In the simulator our nodes stand in for real ones
 #: (`subjects.zk_group.console`). Only `agree` runs such trials, and does not store them: they are no evidence on Kafka.
-REAL = "real"
-#: Our members, as shipped, and real ones in turn. With an odd seed the first is ours, with an even seed real.
-MIXED = "mixed"
-
-RULES = ("described", "shipped", REAL, MIXED)
+OURS, REAL, MIXED = IMPLEMENTATIONS = ("ours", "real", "mixed")
 
 #: How similar two names must be, from 0 to 1, for one to be suggested for the other.
 NEAR = 0.7
@@ -50,6 +47,12 @@ def not_known(fault: str, name: str, known: Iterable[str], has: str = "there are
     if not near:
         return PlanError(f"{fault}; {listing}")
     return PlanError(f"{fault}; did you mean {near[0]}? {listing[:1].upper()}{listing[1:]}")
+
+
+def one_of(what: str, value: str, known: tuple[str, ...]) -> None:
+    """Raises PlanError if `value` is not among `known`. It suggests the nearest name and lists all."""
+    if value not in known:
+        raise not_known(f"there is no {what} {value}", value, known)
 
 
 #: The largest value of a numeric setting, by unit: far above what any experiment needs. With more, a trial would run
@@ -118,7 +121,8 @@ class Parameter:
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What to run. `parameters` has every setting of the scenario with its value."""
+    """What to run. `rules`: the rule set that nodes follow. `implementation`: one of IMPLEMENTATIONS. `parameters` has
+    every setting of the scenario with its value."""
 
     scenario: str
     world: str
@@ -128,6 +132,7 @@ class Plan(msgspec.Struct, frozen=True):
     parameters: dict[str, Value]
     plant: str | None = None
     changed: tuple[str, ...] = ()  # names of parameters that differ from their defaults
+    implementation: str = OURS
 
     def number(self, name: str) -> int:
         """A whole-number parameter. Raises PlanError if the scenario has none of that name."""
@@ -137,15 +142,20 @@ class Plan(msgspec.Struct, frozen=True):
         return value
 
     @property
-    def has_real_members(self) -> bool:
-        """Whether real consumers and a real broker take part; in the simulator, their stand-ins."""
-        return self.rules in {REAL, MIXED}
+    def has_real_nodes(self) -> bool:
+        """Whether nodes take part that are not ours; in the simulator, their stand-ins."""
+        return self.implementation != OURS
 
-    def rules_of(self, actor: str) -> str:
-        """The rule set of member m1, m2, …; REAL for a real consumer."""
-        if self.rules != MIXED:
-            return self.rules
-        return REAL if (int(actor.removeprefix("m")) + self.seed) % 2 else "shipped"
+    def is_real(self, actor: str) -> bool:
+        """Whether the node m1, m2, … is not ours."""
+        if self.implementation != MIXED:
+            return self.implementation == REAL
+        return (int(actor.removeprefix("m")) + self.seed) % 2 == 1
+
+    @property
+    def variant(self) -> str:
+        """As in `history.files.Trial`."""
+        return self.implementation if self.has_real_nodes else self.rules
 
     @property
     def operations(self) -> Operations:
@@ -165,7 +175,7 @@ class Plan(msgspec.Struct, frozen=True):
     @property
     def trial_id(self) -> str:
         """The folder's name, the same for the same plan (live trials add their start time)."""
-        parts = [self.scenario, self.world, self.rules, f"s{self.seed}"]
+        parts = [self.scenario, self.world, self.variant, f"s{self.seed}"]
         if self.control:
             parts.append("control")
         if self.plant:
@@ -179,7 +189,7 @@ class Plan(msgspec.Struct, frozen=True):
 def run_command(plan: Plan, store: Path | None = None) -> str:
     """The command that runs a plan, with the default store if `store` is None."""
     words = ["rebalance-lab", "run", plan.scenario, "--world", plan.world]
-    words += ["--members" if plan.has_real_members else "--rules", plan.rules]
+    words += ["--members" if plan.has_real_nodes else "--rules", plan.variant]
     words += ["--seed", str(plan.seed)] + (["--control"] if plan.control else [])
     settings = {name: value_text(plan.parameters[name]) for name in plan.changed}
     if plan.plant:

@@ -24,13 +24,14 @@ def trial_record(
 ) -> Trial:
     """The record of a trial of `plan`. `started_wall_ms` is 0 in virtual time. `world_versions`: the versions of what
     the world consists of beside the lab."""
-    kafka = KAFKA_VERSIONS if plan.has_real_members and plan.world != "simulated" else {}
+    kafka = KAFKA_VERSIONS if plan.has_real_nodes and plan.world != "simulated" else {}
     return Trial(
         id=trial_id,
         scenario=plan.scenario,
         world=plan.world,
         generation=scenario(plan.scenario).subject.name,
         rules=plan.rules,
+        implementation=plan.implementation,
         seed=plan.seed,
         control=plan.control,
         parameters=plan.parameters,

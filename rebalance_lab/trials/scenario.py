@@ -7,23 +7,25 @@ import pkgutil
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, TypedDict
 
 from rebalance_lab.checks import checks_of
 from rebalance_lab.checks.model import ZK, About, Outcome
-from rebalance_lab.history.files import MAX_SEED
+from rebalance_lab.history.files import MAX_SEED, Trial
 from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.trials.injection import FaultBug
 from rebalance_lab.trials.plan import (
-    MIXED,
-    REAL,
+    OURS,
     SERVERS,
     WORLDS,
     Parameter,
     Plan,
     PlanError,
     Settings,
+    Value,
     not_known,
+    one_of,
+    value_text,
 )
 from rebalance_lab.trials.stage import GaveUp, Stage
 from rebalance_lab.trials.subject import Subject
@@ -125,35 +127,46 @@ async def play(plan: Plan, stage: Stage) -> None:
         raise
 
 
+class PlanOptions(TypedDict, total=False):
+    """How a scenario is run, apart from its settings: arguments of `make_plan`."""
+
+    world: str
+    rules: str | None
+    implementation: str
+    control: bool
+
+
 def make_plan(
     name: str,
     *,
     world: str = "simulated",
     rules: str | None = None,
+    implementation: str = OURS,
     seed: int = 1,
     control: bool = False,
     settings: Mapping[str, str] | None = None,
     plant: str | None = None,
     stored: bool = False,
 ) -> Plan:
-    """A checked plan. `settings`: texts as given to `--set`. `stored`: they come from a stored trial, which may have
-    values above today's maxima. Raises PlanError."""
+    """A checked plan. `rules`: by default the subject's first, or that of its real nodes. `settings`: texts as given to
+    `--set`. `stored`: they come from a stored trial, which may have values above today's maxima. Raises PlanError."""
     chosen = scenario(name)
     one_of("world", world, WORLDS)
     if world not in chosen.worlds:
         raise PlanError(f"scenario {name} cannot be played in world {world}; it needs {' or '.join(chosen.worlds)}")
-    rules = chosen.subject.rules[0] if rules is None else rules
-    one_of("rule set", rules, chosen.subject.rules)
+    rules = chosen.subject.rules_with(implementation, rules)
     if not 0 <= seed <= MAX_SEED:
         raise PlanError(f"seed {seed}: must be 0 to {MAX_SEED}")
     if plant is not None:
         one_of("planted bug", plant, plants_of(chosen.subject))
-    at_once = {"fetcher_stop_ms": "0"} if rules in {REAL, MIXED} else {}  # on Java 17 an interrupt ends a fetch
-    values, changed = Settings(chosen.parameters).values(name, {**at_once, **(settings or {})}, stored=stored)
+    real = None if implementation == OURS else chosen.subject.real
+    theirs = {} if real is None else real.settings
+    values, changed = Settings(chosen.parameters).values(name, {**theirs, **(settings or {})}, stored=stored)
     plan = Plan(
         scenario=name,
         world=world,
         rules=rules,
+        implementation=implementation,
         seed=seed,
         control=control,
         parameters=values,
@@ -172,15 +185,26 @@ def make_plan(
     return plan
 
 
+def plan_like(of: Plan | Trial, *, control: bool = False, **changed: Value) -> Plan:
+    """The plan of a stored trial, or a plan like another, with these settings changed; the control if `control`.
+    Raises PlanError, also if this lab no longer has the scenario."""
+    settings = {name: value_text(value) for name, value in {**of.parameters, **changed}.items()}
+    return make_plan(
+        of.scenario,
+        world=of.world,
+        rules=of.rules,
+        implementation=of.implementation,
+        seed=of.seed,
+        control=control or of.control,
+        settings=settings,
+        plant=of.plant,
+        stored=True,
+    )
+
+
 def within_ticks(tick_ms: int, session_ms: int) -> None:
     """Raises PlanError for a session timeout outside of 2 to 20 ticks: the server would grant another, so the
     experiment would not be the one asked for."""
     if not SESSION_TICKS[0] * tick_ms <= session_ms <= SESSION_TICKS[1] * tick_ms:
         least, most = (ticks * tick_ms for ticks in SESSION_TICKS)
         raise PlanError(f"session_timeout_ms={session_ms}: a server with tick_ms={tick_ms} grants {least} to {most} ms")
-
-
-def one_of(what: str, value: str, known: tuple[str, ...]) -> None:
-    """Raises PlanError if `value` is not among `known`. It suggests the nearest name and lists all."""
-    if value not in known:
-        raise not_known(f"there is no {what} {value}", value, known)

@@ -23,10 +23,10 @@ import msgspec
 
 from rebalance_lab.checks import judge
 from rebalance_lab.history.files import Trial, load
-from rebalance_lab.trials.api import TrialResult, plan_of_trial, run
+from rebalance_lab.trials.api import TrialResult, run
 from rebalance_lab.trials.lab import TrialError
-from rebalance_lab.trials.plan import Parameter, Plan, PlanError, Value, run_command, value_text
-from rebalance_lab.trials.scenario import make_plan, scenario
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError, Value, run_command
+from rebalance_lab.trials.scenario import plan_like, scenario
 from rebalance_lab.trials.stages.simulated.stage import simulate
 from rebalance_lab.trials.targets import Target, target_of
 
@@ -82,7 +82,7 @@ def shrink(
     if history.trial.world != "simulated":
         raise TrialError(f"{history.trial.id} ran on real processes; only simulated trials are shrunk")
     target = target_of(history, check)
-    plan = plan_of_trial(history.trial)
+    plan = plan_like(history.trial)
     search = _Search(plan, target, runs_limit, on_run)
     search.go()
     result = run(search.best, store)
@@ -185,21 +185,9 @@ class _Search:
 
     def _plan(self, parameter: Parameter | None = None, value: Value = 0, *, control: bool = False) -> Plan | None:
         """The best plan with one thing changed; None if that is not a valid plan."""
-        best = self.best
-        settings = {name: value_text(each) for name, each in best.parameters.items()}
-        if parameter is not None:
-            settings[parameter.name] = value_text(value)
+        changed = {} if parameter is None else {parameter.name: value}
         try:
-            return make_plan(
-                best.scenario,
-                world=best.world,
-                rules=best.rules,
-                seed=best.seed,
-                control=control or best.control,
-                settings=settings,
-                plant=best.plant,
-                stored=True,
-            )
+            return plan_like(self.best, control=control, **changed)
         except PlanError:
             return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,13 +16,13 @@ from rebalance_lab.history.rest import NodeTracker, StateTracker
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.roles.spec import NodeSpec
 from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.plan import IMPLEMENTATIONS, OURS, Plan, PlanError, one_of
 from rebalance_lab.trials.stage import Stage
 from rebalance_lab.trials.stages.processes.nodes import EventSource, Host
 
 
 class Outsiders(Protocol):
-    """Programs that are not the lab's and take part in a live trial."""
+    """Nodes that are not ours, in one live trial, and what they need."""
 
     async def start_brokers(self, count: int, connect: str) -> bool:
         """Start brokers if the trial's nodes need them. Returns False if znodes are enough."""
@@ -45,6 +45,19 @@ class Outsiders(Protocol):
     def end(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class RealNodes:
+    """The original program whose nodes may take part in a subject's trials in place of ours, or beside ours.
+
+    `rules`: the rule set that describes it; ours follow it beside them. `settings`: settings of a trial with such nodes
+    that have another value, unless they are given. `take_part`: makes them ready for a live trial in a folder.
+    """
+
+    rules: str
+    settings: Mapping[str, str]
+    take_part: Callable[[Plan, Path, Kernel], Outsiders]
+
+
 def _no_demands(_plan: Plan) -> None:
     pass
 
@@ -57,7 +70,7 @@ class Subject:
     - `rules`: the rule sets that its plans may name; the first is the default.
     - `lab`: the interface for its scripts. `tracker`: when its nodes are at rest.
     - `demands`: raises PlanError for a plan that cannot be carried out.
-    - `outsiders`: programs that are not the lab's, for a live trial in a folder; None if it has none.
+    - `real`: the original program, if its nodes may take part; None: all nodes are ours.
     - `plants`: the bugs that its trials may plant, beside those of the faults.
     - `checks`: those of its checks that `rebalance_lab.checks` does not hold.
     - `holdings`: who held what, and when: the rows of its trials' pictures. None: the partitions that members own.
@@ -68,10 +81,23 @@ class Subject:
     lab: Callable[[Plan, Stage], Lab[Any, Any]]
     tracker: Callable[[], StateTracker[Any]] = NodeTracker
     demands: Callable[[Plan], None] = _no_demands
-    outsiders: Callable[[Plan, Path, Kernel], Outsiders] | None = None
+    real: RealNodes | None = None
     plants: tuple[type[PlantedBug], ...] = ()
     checks: tuple[Check, ...] = ()
     holdings: Callable[[History], Iterable[Interval]] | None = None
+
+    def rules_with(self, implementation: str, rules: str | None) -> str:
+        """The rule set of a plan that names one or none. Raises PlanError for what this subject does not have."""
+        one_of("kind of members", implementation, (OURS,) if self.real is None else IMPLEMENTATIONS)
+        if rules is not None:
+            one_of("rule set", rules, self.rules)
+        if self.real is None or implementation == OURS:
+            return rules or self.rules[0]
+        if rules not in {None, self.real.rules}:
+            raise PlanError(
+                f"--rules {rules} is not what real members follow; leave it out with --members {implementation}"
+            )
+        return self.real.rules
 
     def declare(self) -> None:
         """Make its checks and rows known to all that judge and draw trials in this process. Again: nothing happens.

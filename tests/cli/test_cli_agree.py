@@ -99,7 +99,7 @@ def test_real_members_are_a_sample_of_their_own(
     command: CommandLine, tmp_path: Path, no_live_trial: list[Plan]
 ) -> None:
     ended = command("agree", "leave", "--members", "real", "--live", 15, "--simulated", 30, *SET, "--store", tmp_path)
-    assert [(plan.world, plan.rules) for plan in no_live_trial] == [("processes", "shipped"), ("processes", "real")]
+    assert [(plan.world, plan.variant) for plan in no_live_trial] == [("processes", "shipped"), ("processes", "real")]
     assert "real members against simulated" in ended.out
     assert ended.code == 0, "each sample is compared with simulated members that subscribe as its own do"
 
@@ -110,7 +110,7 @@ def test_what_real_members_cannot_play_is_said_before_a_live_trial_of_them(
 ) -> None:
     more = ["--members", "real", "--live", 3, "--simulated", 3, "--store", tmp_path]
     assert "has one stream, of one topic or white list" in command.refused("agree", scenario, *more)
-    assert "real" not in {plan.rules for plan in no_live_trial}
+    assert "real" not in {plan.variant for plan in no_live_trial}
 
 
 def test_bad_input_is_refused_in_one_line(command: CommandLine, tmp_path: Path) -> None:

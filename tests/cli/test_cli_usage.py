@@ -104,11 +104,11 @@ def test_an_unknown_setting_lists_the_known_ones(command: CommandLine, tmp_path,
         (["run", "zombie", "--seed", "-1"], "Invalid value for '--seed': must be 0 or more"),
         (
             ["run", "zombie", "--rules", "described", "--members", "real"],
-            "--rules described has no effect on real members; leave it out with --members real",
+            "--rules described is not what real members follow; leave it out with --members real",
         ),
         (
             ["sweep", "zombie", "--rules", "described", "--members", "mixed"],
-            "--rules described has no effect on real members; leave it out with --members mixed",
+            "--rules described is not what real members follow; leave it out with --members mixed",
         ),
         (["run"], "Missing argument 'SCENARIO'"),
         (["fly"], "No such command 'fly'"),

@@ -35,7 +35,7 @@ def trial(
 ) -> tuple[History, api.TrialResult]:
     """Run one and read it back; again where a busy host cost a member its connection. Sessions are Kafka's default."""
     settings = {"session_timeout_ms": "6000", **settings}
-    plan = api.make_plan(name, world="processes", rules=members, seed=seed, settings=settings)
+    plan = api.make_plan(name, world="processes", implementation=members, seed=seed, settings=settings)
     for _ in range(1 + AGAIN):
         result = api.run(plan, store)
         history = load(result.folder)

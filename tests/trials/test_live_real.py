@@ -23,7 +23,7 @@ STOPPED = Path(__file__).parents[1] / "vectors" / "console_consumer_stopped.log"
 
 
 def test_a_process_may_end_once_its_log_says_that_its_consumer_stops(tmp_path: Path) -> None:
-    plan = make_plan("fast-restart", world="processes", rules="real")
+    plan = make_plan("fast-restart", world="processes", implementation="real")
     spec = AS_PLANNED.spec(plan, "m2", connect="here", events=str(tmp_path / "m2.jsonl"))
     host = SimpleNamespace(log=tmp_path / "m2.log", pid=os.getpid(), may_end=False)
     events = RealEvents(spec, cast("RealHost", host), wall_offset_us=0, members_zxid=lambda _group, _reached: -1)
@@ -40,7 +40,7 @@ def test_a_process_may_end_once_its_log_says_that_its_consumer_stops(tmp_path: P
 
 
 def test_a_real_member_is_not_told_how_slowly_to_stop(tmp_path: Path) -> None:
-    plan = make_plan("uncontrolled", world="processes", rules="real")
+    plan = make_plan("uncontrolled", world="processes", implementation="real")
     spec = MemberOptions(fetcher_stop_ms=4000).spec(plan, "m1", connect="here", events="")
     with pytest.raises(TrialError, match=r"^m1: .* as fast as it can, not in 4000 ms"):
         RealHost(spec, tmp_path)
@@ -49,7 +49,7 @@ def test_a_real_member_is_not_told_how_slowly_to_stop(tmp_path: Path) -> None:
 
 def brokers(folder: Path) -> RealMembers:
     """One broker that has no process any more, and keeps its data in `folder`."""
-    stage = RealMembers(make_plan("leave", world="processes", rules="real"), folder, cast("Kernel", None))
+    stage = RealMembers(make_plan("leave", world="processes", implementation="real"), folder, cast("Kernel", None))
     gone = SimpleNamespace(broker_id=0, data_dir=folder / "broker-0", kill=lambda: None)
     stage._brokers.append(cast("KafkaBroker", gone))
     return stage
@@ -82,8 +82,8 @@ def test_data_that_cannot_be_removed_are_told_of(tmp_path: Path, monkeypatch: py
     assert "Permission denied" in str(line["why"])
 
 
-@pytest.mark.parametrize(("rules", "stop_ms"), [("real", 0), ("mixed", 0), ("shipped", 100)])
-def test_a_herd_with_real_members_has_fetchers_that_stop_at_once(rules: str, stop_ms: int) -> None:
-    plan = make_plan("herd", world="processes", rules=rules)
+@pytest.mark.parametrize(("implementation", "stop_ms"), [("real", 0), ("mixed", 0), ("ours", 100)])
+def test_a_herd_with_real_members_has_fetchers_that_stop_at_once(implementation: str, stop_ms: int) -> None:
+    plan = make_plan("herd", world="processes", implementation=implementation)
     assert plan.number("fetcher_stop_ms") == stop_ms
     assert ("fetcher_stop_ms" in plan.changed) == (stop_ms == 0)  # so a stored trial's plan is the same again

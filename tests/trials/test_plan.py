@@ -11,9 +11,9 @@ from rebalance_lab.assignors import ASSIGNORS, register
 from rebalance_lab.checks import judge
 from rebalance_lab.history.files import History
 from rebalance_lab.trials import api
-from rebalance_lab.trials.api import TrialResult, plan_of_trial
+from rebalance_lab.trials.api import TrialResult
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError, run_command
-from rebalance_lab.trials.scenario import make_plan, scenario, scenario_names
+from rebalance_lab.trials.scenario import make_plan, plan_like, scenario, scenario_names
 from rebalance_lab.trials.stages.simulated.stage import simulate
 
 
@@ -80,7 +80,7 @@ def test_what_is_wrong_is_said(arguments: dict[str, object], message: str) -> No
             make_plan("zombie", rules="shipped", seed=7, control=True),
             "--world simulated --rules shipped --seed 7 --control",
         ),
-        (make_plan("zombie", world="processes", rules="mixed"), "--world processes --members mixed --seed 1"),
+        (make_plan("zombie", world="processes", implementation="mixed"), "--world processes --members mixed --seed 1"),
         (
             make_plan("zombie", plant="two-owners"),
             "--world simulated --rules described --seed 1 --set plant=two-owners",
@@ -115,7 +115,7 @@ def test_a_stored_trial_may_have_values_above_the_maximum(tmp_path: Path) -> Non
     history, _ = simulate(make_plan("crash"))
     parameters = {**history.trial.parameters, "rebalance_max_retries": 1_000_000}
     trial = msgspec.structs.replace(history.trial, parameters=parameters)
-    assert plan_of_trial(trial).number("rebalance_max_retries") == 1_000_000
+    assert plan_like(trial).number("rebalance_max_retries") == 1_000_000
     assert TrialResult(tmp_path, trial, judge(History(trial, history.events))).status == "as expected"
 
 

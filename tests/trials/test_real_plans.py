@@ -2,36 +2,44 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from collections.abc import Mapping
+from pathlib import Path
 
+import msgspec
 import pytest
 
-from rebalance_lab.cli.failures import Failure
-from rebalance_lab.cli.options import Members, Rules, rules_of
+from rebalance_lab.analysis.results import of_trial
 from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.files import read_trial
 from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.real import MembersLists
+from rebalance_lab.subjects.zk_group.subject import ZK_GROUP
+from rebalance_lab.trials.api import expectation
 from rebalance_lab.trials.plan import PlanError
-from rebalance_lab.trials.scenario import make_plan
+from rebalance_lab.trials.record import trial_record
+from rebalance_lab.trials.scenario import make_plan, plan_like
 
 
 def test_mixed_members_are_ours_and_real_in_turn_and_the_seed_says_who_is_first() -> None:
     kinds = {}
     for seed in (1, 2):
-        plan = make_plan("drill", world="processes", rules="mixed", seed=seed)
-        assert plan.has_real_members
-        kinds[seed] = [plan.rules_of(f"m{number}") for number in (1, 2, 3, 10)]
-    assert kinds == {1: ["shipped", "real", "shipped", "real"], 2: ["real", "shipped", "real", "shipped"]}
+        plan = make_plan("drill", world="processes", implementation="mixed", seed=seed)
+        assert plan.has_real_nodes
+        assert plan.rules == "shipped"
+        kinds[seed] = [plan.is_real(f"m{number}") for number in (1, 2, 3, 10)]
+    assert kinds == {1: [False, True, False, True], 2: [True, False, True, False]}
 
 
 def test_one_member_may_be_real_by_its_options() -> None:
-    plan = make_plan("drill", world="processes", rules="mixed")
-    spec = MemberOptions(rules="real").spec(plan, "m1", connect="here", events="")
-    assert spec.rules == "real"
-    assert MemberOptions().spec(plan, "m1", connect="here", events="").rules == "shipped"
+    plan = make_plan("drill", world="processes", implementation="mixed")
+    spec = MemberOptions(real=True).spec(plan, "m1", connect="here", events="")
+    assert spec.real
+    assert not MemberOptions().spec(plan, "m1", connect="here", events="").real
 
 
-@pytest.mark.parametrize("rules", ["real", "mixed"])
+@pytest.mark.parametrize("implementation", ["real", "mixed"])
 @pytest.mark.parametrize(
     ("more", "told"),
     [
@@ -44,20 +52,41 @@ def test_one_member_may_be_real_by_its_options() -> None:
     ],
 )
 def test_what_real_members_cannot_do_is_said_before_anything_starts(
-    rules: str, more: Mapping[str, object], told: str
+    implementation: str, more: Mapping[str, object], told: str
 ) -> None:
     with pytest.raises(PlanError, match=told):
-        make_plan("zombie", rules=rules, **{"world": "processes", **more})  # type: ignore[arg-type]
+        make_plan("zombie", implementation=implementation, **{"world": "processes", **more})  # type: ignore[arg-type]
 
 
-def test_the_command_line_takes_rules_or_members() -> None:
-    assert rules_of(Rules.shipped, Members.ours) == "shipped"
-    assert rules_of(None, Members.ours) == "described"
-    assert rules_of(None, Members.real) == "real"
-    assert rules_of(None, Members.mixed) == "mixed"
-    for rules in Rules:
-        with pytest.raises(Failure, match=f"--rules {rules} has no effect on real members"):
-            rules_of(rules, Members.mixed)
+def test_real_members_follow_the_shipped_rules() -> None:
+    assert make_plan("zombie").rules == "described"
+    for implementation in ("real", "mixed"):
+        for rules in (None, "shipped"):
+            plan = make_plan("zombie", world="processes", rules=rules, implementation=implementation)
+            assert (plan.rules, plan.implementation, plan.variant) == ("shipped", implementation, implementation)
+        with pytest.raises(PlanError, match="--rules described is not what real members follow; leave it out"):
+            make_plan("zombie", world="processes", rules="described", implementation=implementation)
+
+
+def test_only_a_subject_with_real_nodes_takes_them() -> None:
+    plain = dataclasses.replace(ZK_GROUP, real=None)
+    with pytest.raises(PlanError, match="there is no kind of members real; there are: ours"):
+        plain.rules_with("real", None)
+
+
+@pytest.mark.parametrize("implementation", ["real", "mixed"])
+def test_a_trial_of_schema_1_had_both_settings_in_its_rules(tmp_path: Path, implementation: str) -> None:
+    plan = make_plan("zombie", world="processes", implementation=implementation, seed=2, control=True)
+    now = trial_record(plan, plan.trial_id, "", boot_ids=(), wall_offset_us=0)
+    fields = {**msgspec.to_builtins(now), "rules": implementation, "schema_version": 1}
+    del fields["implementation"]
+    sealed = hashlib.sha256(msgspec.json.encode(fields, order="deterministic")).hexdigest()
+    (tmp_path / "trial.json").write_bytes(msgspec.json.encode({**fields, "trial_sha256": sealed}))
+    then = read_trial(tmp_path)
+    assert msgspec.structs.replace(then, schema_version=now.schema_version) == now
+    assert plan_like(then) == msgspec.structs.replace(plan, changed=plan_like(then).changed)
+    assert of_trial(then)["rules"] == implementation
+    assert expectation(then) == expectation(now)
 
 
 def test_a_list_of_members_is_as_old_as_its_last_change_that_the_server_had_seen() -> None:

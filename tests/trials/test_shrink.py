@@ -189,7 +189,7 @@ def test_one_of_several_violations_must_be_chosen(tmp_path: Path) -> None:
 def test_a_finding_that_does_not_come_again_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = api.run(api.make_plan("zombie"), tmp_path).folder
     clean = api.make_plan("zombie", control=True)
-    monkeypatch.setattr(shrink, "plan_of_trial", lambda _trial: clean)
+    monkeypatch.setattr(shrink, "plan_like", lambda _of, **_changed: clean)
     with pytest.raises(TrialError, match="does not show the finding when it is run again"):
         shrink.shrink(folder, tmp_path, check="belief_overlap")
 

@@ -32,8 +32,10 @@ REAL = {
 }
 
 
-def real_plan(scenario: str, rules: str = "real", seed: int = 1) -> Plan:
-    return simulated_plan(make_plan(scenario, world="processes", rules=rules, seed=seed))
+def real_plan(scenario: str, implementation: str = "real", seed: int = 1) -> Plan:
+    return simulated_plan(
+        make_plan(scenario, world="processes", rules="shipped", implementation=implementation, seed=seed)
+    )
 
 
 def costs(trial: Measured) -> tuple[int, ...]:
@@ -55,8 +57,8 @@ def test_a_stand_in_is_one_of_ours_as_shipped_with_the_white_list_of_a_real_memb
     for options, white_list in ((AS_PLANNED, "t1"), (MemberOptions(whitelist="t.*"), "t.*")):
         live = msgspec.structs.replace(plan, world="processes")
         spec = options.spec(live, "m1", connect="z", events="")
-        assert spec.rules == "real"
-        expected = msgspec.structs.replace(spec, rules="shipped", streams={}, whitelist=white_list)
+        assert (spec.rules, spec.real) == ("shipped", True)
+        expected = msgspec.structs.replace(spec, real=False, streams={}, whitelist=white_list)
         assert options.spec(plan, "m1", connect="z", events="") == expected
 
 
@@ -99,10 +101,10 @@ def test_of_a_mixed_group_the_real_members_are_stood_in_for() -> None:
 def test_the_script_is_that_of_real_members() -> None:
     """A console consumer without a group makes up one: group-scope starts such members only where all are ours."""
     phases = {
-        rules: [event.of("name") for event in events_of(simulate(real_plan("group-scope", rules))[0], Kind.PHASE)]
-        for rules in ("shipped", "real")
+        whose: [event.of("name") for event in events_of(simulate(real_plan("group-scope", whose))[0], Kind.PHASE)]
+        for whose in ("ours", "real")
     }
-    assert set(phases["shipped"]) - set(phases["real"]) == {"two without a group come"}
+    assert set(phases["ours"]) - set(phases["real"]) == {"two without a group come"}
 
 
 def test_a_failing_trial_of_stand_ins_is_told_with_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:

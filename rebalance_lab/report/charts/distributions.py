@@ -71,7 +71,7 @@ def rebalance_times(analysis: Analysis) -> Series:
     for each in analysis.episodes:
         trial = trials.get(each.trial)
         if trial is not None and each.part == "change" and each.rested:
-            kind = (trial.scenario, world_name(trial.world), trial.rules)
+            kind = (trial.scenario, world_name(trial.world), trial.variant)
             if each.duration_us:
                 found.setdefault(kind, []).append(each.duration_us / 1e6)
     return found

@@ -6,7 +6,6 @@ from __future__ import annotations
 import msgspec
 
 from rebalance_lab.roles.member import MemberSpec
-from rebalance_lab.trials.plan import REAL
 from rebalance_lab.trials.stage import TrialError
 
 
@@ -23,6 +22,6 @@ def whitelist_of(spec: MemberSpec) -> str:
 def stand_in(spec: MemberSpec) -> MemberSpec:
     """The member that the simulator starts for a spec: for a real member one of ours, as shipped, with the same white
     list; otherwise the member itself. Raises TrialError if no real member could subscribe like that."""
-    if spec.rules != REAL:
+    if not spec.real:
         return spec
-    return msgspec.structs.replace(spec, rules="shipped", streams={}, whitelist=whitelist_of(spec))
+    return msgspec.structs.replace(spec, real=False, streams={}, whitelist=whitelist_of(spec))

@@ -24,6 +24,7 @@ class MemberOptions(NodeOptions):
 
     group: str | None = None
     rules: str | None = None
+    real: bool = False
     assignor: str | None = None
     streams: Mapping[str, int] | None = None
     whitelist: str | None = None
@@ -55,7 +56,8 @@ class MemberOptions(NodeOptions):
             actor=actor,
             host=f"host-{actor}",
             seed=plan.seed,
-            rules=self.rules or plan.rules_of(actor),
+            rules=self.rules or plan.rules,
+            real=self.real or plan.is_real(actor),
             assignor=self.assignor or plan.text("assignor") or None,
             properties=properties,
             streams=dict(planned if self.streams is None else self.streams),

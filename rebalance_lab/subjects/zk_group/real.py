@@ -151,9 +151,9 @@ class RealMembers:
         self, spec: NodeSpec, *, wall_offset_us: int, poll_registry: Callable[[], None]
     ) -> tuple[RealHost, RealEvents] | None:
         """Start a real consumer; None for one of our members. Raises TrialError."""
-        if not isinstance(spec, MemberSpec) or spec.rules != REAL:
+        if not isinstance(spec, MemberSpec) or not spec.real:
             return None
-        if not self._plan.has_real_members:
+        if not self._plan.has_real_nodes:
             raise TrialError(f"{spec.actor} cannot be a real member, as there are no brokers: run with --members mixed")
 
         def members_zxid(group: str, reached: int) -> int:
@@ -170,7 +170,7 @@ class RealMembers:
     async def start_brokers(self, count: int, connect: str) -> bool:
         """Start brokers 0…count-1 if real members are to come, which fetch from them, and wait until all serve. Raises
         EmbeddedServerError, TrialError."""
-        if not self._plan.has_real_members:
+        if not self._plan.has_real_nodes:
             return False
         session_timeout_ms = RUNNER_SESSION_TICKS * self._plan.number("tick_ms")
         for number in range(count):

@@ -58,4 +58,4 @@ def topics_may_differ(plan: Plan) -> None:
 def assignor_of(plan: Plan) -> str:
     """The assignor of the plan's members: the one that it names, or that of their rule set. Real members deal as
     `shipped`."""
-    return plan.text("assignor") or RULE_SETS["shipped" if plan.has_real_members else plan.rules].assignor
+    return plan.text("assignor") or RULE_SETS[plan.rules].assignor

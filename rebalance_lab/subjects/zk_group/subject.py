@@ -11,11 +11,11 @@ from rebalance_lab.history.rest import RestTracker
 from rebalance_lab.history.transactions import RecorderBug
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.real import RealMembers
-from rebalance_lab.trials.plan import RULES, WORLD_PARAMETERS, Parameter, Plan, PlanError, Value
-from rebalance_lab.trials.scenario import one_of
-from rebalance_lab.trials.subject import Subject
+from rebalance_lab.trials.plan import WORLD_PARAMETERS, Parameter, Plan, PlanError, Value, one_of
+from rebalance_lab.trials.subject import RealNodes, Subject
 from rebalance_lab.world.simulated.settings import ServerBug
 from zkconsumer.plants import Plant
+from zkconsumer.rules import RULE_SETS
 
 #: Names of groups and topics (`kafka.common.Topic`, `kafka.consumer.ConsumerConfig`, 0.8.2).
 LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -67,7 +67,7 @@ def _names(plan: Plan) -> None:
 
 def _real_members(plan: Plan) -> None:
     """Refuse what a ConsoleConsumer cannot do, and settings that a trial with real brokers does not support."""
-    if not plan.has_real_members:
+    if not plan.has_real_nodes:
         return
     if plan.world != "processes":
         raise PlanError(f"real members need real processes: --world processes, not {plan.world}")
@@ -95,10 +95,10 @@ def _demands(plan: Plan) -> None:
 
 ZK_GROUP = Subject(
     name=ZK,
-    rules=RULES,
+    rules=tuple(RULE_SETS),
     lab=GroupLab,
     tracker=RestTracker,
     demands=_demands,
-    outsiders=RealMembers,
+    real=RealNodes("shipped", {"fetcher_stop_ms": "0"}, RealMembers),  # on Java 17 an interrupt ends a fetch
     plants=(Plant, RecorderBug, ServerBug),
 )

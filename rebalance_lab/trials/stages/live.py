@@ -37,7 +37,7 @@ def perform(plan: Plan, folder: Path) -> Trial:
 
     Raises TrialError, EmbeddedServerError; the folder then has all logs, unsealed.
     """
-    if plan.has_real_members:
+    if plan.has_real_nodes:
         jars.fetch()
     started_wall_ms = time.time_ns() // 1_000_000
     with _set_up(plan, folder) as (live, stage):

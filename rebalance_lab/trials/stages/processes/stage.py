@@ -88,7 +88,7 @@ class LiveStage:
         registry_sink, runner_sink = (TrackedSink(each, self.tracker, self.changed) for each in self._own_files)
         self._registry_sink = registry_sink
         self._files: list[EventSource] = []
-        self._outsiders = None if subject.outsiders is None else subject.outsiders(plan, folder, live.kernel)
+        self._outsiders = None if subject.real is None else subject.real.take_part(plan, folder, live.kernel)
         runner = live_environment("runner", live, runner_sink, plan.seed, operations=plan.operations)
         self.recorder: RecorderPort = runner.recorder
         connect = self._connect(prompt_servers(self.servers.names))

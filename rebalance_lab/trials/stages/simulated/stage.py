@@ -145,7 +145,7 @@ def simulate(plan: Plan, on_event: OnEvent | None = None) -> tuple[History, byte
         events = merge(stage.events)
     except Exception as error:
         # No command runs stand-ins for real members, so the plan is shown instead.
-        error.add_note(f"again: {plan if plan.has_real_members else run_command(plan)}")
+        error.add_note(f"again: {plan if plan.has_real_nodes else run_command(plan)}")
         raise
     finally:
         simulation.close()
