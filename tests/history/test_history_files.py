@@ -290,7 +290,8 @@ def test_a_trial_json_that_cannot_be_read_is_an_error(tmp_path: Path, text: byte
 def test_a_trial_of_a_later_schema_is_refused(tmp_path: Path) -> None:
     seal(tmp_path, TRIAL)
     path = tmp_path / "trial.json"
-    path.write_bytes(path.read_bytes().replace(b'"schema_version": 1', b'"schema_version": 99'))
+    mine = f'"schema_version": {SCHEMA_VERSION}'.encode()
+    path.write_bytes(path.read_bytes().replace(mine, b'"schema_version": 99'))
     with pytest.raises(HistoryError, match=f"has schema 99; this lab reads up to {SCHEMA_VERSION}: update it"):
         load(tmp_path)
 
