@@ -45,7 +45,15 @@ def live_node(
     seed = life_seed(spec.seed, next_n)
     factory = live_factory(spec.actor, live, seed, security)
     environment = live_environment(
-        spec.actor, live, sink, seed, host=spec.host, operations=spec.operations, factory=factory, next_n=next_n
+        spec.actor,
+        live,
+        sink,
+        seed,
+        host=spec.host,
+        operations=spec.operations,
+        factory=factory,
+        next_n=next_n,
+        storage=spec.storage_folder(),
     )
     return factory, environment
 

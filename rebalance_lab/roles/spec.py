@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -23,7 +24,8 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, tag_field=ROLE):
 
     `actor`: its name in the trial. `host`: the host name that it reports. `events`: path of the JSON-lines file that it
     appends its events to. `operations`: whether each ZooKeeper operation is recorded there, or only the number of each
-    kind. `security`: path of a file with authentication, ACLs and TLS (`world.live.security`).
+    kind. `security`: path of a file with authentication, ACLs and TLS (`world.live.security`). `storage`: path of the
+    folder that it keeps its files in; None: beside its events.
     """
 
     actor: str
@@ -32,7 +34,14 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, tag_field=ROLE):
     events: str
     operations: Literal["all", "counts"] = "all"
     security: str | None = None
+    storage: str | None = None
     plant: str | None = None
+
+    def storage_folder(self) -> Path | None:
+        """The folder of the node's files; None if it has neither that nor a file of events."""
+        if self.storage is not None:
+            return Path(self.storage)
+        return Path(self.events).with_suffix(".files") if self.events else None
 
 
 @dataclass(frozen=True, slots=True)

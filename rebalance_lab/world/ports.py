@@ -2,9 +2,7 @@
 
 Protocol code receives an `Environment` and uses nothing else: no clock, no thread, no socket
 of its own. Each port has one simulated and one live implementation; one conformance suite
-(tests/world/conformance) holds both to the same behaviour.
-
-Coming with later capabilities, and left their place here: Network and Storage (brokers).
+(tests/world/conformance) holds both to the same behaviour. `world.storage` has the port to a disk.
 """
 
 from __future__ import annotations
@@ -19,6 +17,7 @@ import msgspec
 from rebalance_lab.history.events import EventId, Kind, Layer
 from rebalance_lab.kernel import Future, Kernel, Mailbox, RandomStream
 from rebalance_lab.world.errors import ZooKeeperError
+from rebalance_lab.world.storage import Storage
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -278,6 +277,7 @@ class Environment:
     clock: Clock
     zookeeper: ZooKeeperFactory
     recorder: RecorderPort
+    storage: Storage
     seed: int | str
 
     def random(self, purpose: str) -> RandomStream:

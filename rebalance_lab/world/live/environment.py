@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import socket
 import time
+from pathlib import Path
 
 from rebalance_lab.history.recorder import Recorder, Sink
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live.security import NO_SECURITY, Security
 from rebalance_lab.world.live.session import LiveZooKeeperFactory
+from rebalance_lab.world.live.storage import LiveStorage
 from rebalance_lab.world.ports import Environment
 from rebalance_lab.world.zk.recording_factory import ALL, MemberOf, RecordingFactory
 
@@ -47,16 +49,20 @@ def live_environment(
     operations: str = ALL,
     factory: LiveZooKeeperFactory | None = None,
     next_n: int = 0,
+    storage: Path | None = None,
 ) -> Environment:
     """An environment on a live kernel, its sessions recorded to `sink`.
 
     `host`: the name that goes into consumer ids; left out, the machine's. `operations`: `all` or
     `counts` (`world.zk.recording_factory`). `factory`: from `live_factory`, if the caller needs it.
+    `storage`: the folder of the actor's files, made when it is first needed; None: it can keep none.
     """
     kernel = live.kernel
     recorder = Recorder(actor, kernel, sink, next_n=next_n)
     if factory is None:
         factory = live_factory(actor, live, seed)
+    files = LiveStorage(kernel, live.loop, storage)
+    live.on_close(files.close)
     return Environment(
         actor=actor,
         host=socket.gethostname() if host is None else host,
@@ -64,5 +70,6 @@ def live_environment(
         clock=LiveClock(kernel),
         zookeeper=RecordingFactory(factory, recorder, kernel, member_of, operations=operations),
         recorder=recorder,
+        storage=files,
         seed=seed,
     )

@@ -8,8 +8,10 @@ from rebalance_lab.history.recorder import Recorder, Sink
 from rebalance_lab.kernel import Kernel, Process
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.world.ports import Environment, life_seed
+from rebalance_lab.world.simulated.disk import SimulatedDisk
 from rebalance_lab.world.simulated.old_lists import OldLists
 from rebalance_lab.world.simulated.settings import NetworkSettings, ServerBug, ServerSettings, wall_ms
+from rebalance_lab.world.simulated.storage import SimulatedStorage
 from rebalance_lab.world.simulated.zookeeper import SimulatedZooKeeper
 from rebalance_lab.world.zk.recording_factory import ALL, RecordingFactory
 
@@ -59,7 +61,14 @@ class SimulatedWorld:
         self._sink = sink
         self._operations = operations
         self._recorders: dict[str, Recorder] = {}
+        self._disks: dict[str, SimulatedDisk] = {}
         self._old_lists = plant == ServerBug.OLD_LISTS
+
+    def disk(self, actor: str) -> SimulatedDisk:
+        """The disk of `actor`, which outlives its processes."""
+        if actor not in self._disks:
+            self._disks[actor] = SimulatedDisk(self._seed, actor)
+        return self._disks[actor]
 
     def environment(
         self, actor: str, process: Process, *, member_of: Callable[[], str | None] | None = None
@@ -87,5 +96,6 @@ class SimulatedWorld:
                 operations=self._operations,
             ),
             recorder=recorder,
+            storage=SimulatedStorage(self.kernel, process, self.disk(actor)),
             seed=life_seed(self._seed, recorder.next_n),
         )

@@ -1,0 +1,107 @@
+"""What only real files can show: a loop that is not blocked, and a process that dies."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from rebalance_lab.kernel import RandomStream
+from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.world.live.storage import LiveStorage
+from rebalance_lab.world.live.synced_lengths import lose_power
+from rebalance_lab.world.storage import RESERVED_NAME, Storage, StorageFailure
+
+#: Writes 6 synced and 6 other bytes, renames the file, and kills itself.
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.world.live.storage import LiveStorage
+
+live = LiveKernel()
+storage = LiveStorage(live.kernel, live.loop, Path(sys.argv[1]))
+
+async def main():
+    file = await storage.open("log.tmp", create=True)
+    await file.append(b"synced")
+    await file.sync()
+    await file.append(b"others")
+    await storage.rename("log.tmp", "log")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+live.run(main())
+"""
+
+
+def test_the_loop_goes_on_while_a_file_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = Event()
+    monkeypatch.setattr(os, "fdatasync", lambda _descriptor: go_on.wait())
+    with LiveKernel() as live:
+        storage = LiveStorage(live.kernel, live.loop, tmp_path)
+        live.on_close(storage.close)
+
+        async def story() -> None:
+            file = await storage.open("log", create=True)
+            other = await storage.open("other", create=True)
+            syncing = file.sync()
+            assert await other.append(b"x") == 0
+            assert not syncing.done
+            go_on.set()
+            await syncing
+
+        live.run(story())
+
+
+def test_an_actor_without_a_folder_can_keep_no_file() -> None:
+    with LiveKernel() as live:
+        storage = LiveStorage(live.kernel, live.loop, None)
+        live.on_close(storage.close)
+
+        async def story(storage: Storage = storage) -> None:
+            with pytest.raises(StorageFailure, match="was given no folder"):
+                await storage.open("log", create=True)
+
+        live.run(story())
+
+
+def test_no_file_is_made_before_one_is_needed(tmp_path: Path) -> None:
+    with LiveKernel() as live:
+        LiveStorage(live.kernel, live.loop, tmp_path / "b1").close()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_process_leaves_all_and_a_loss_of_power_what_was_synced(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False, timeout=60)
+    assert killed.returncode == -9
+    assert (tmp_path / "log").read_bytes() == b"syncedothers"
+    record = (tmp_path / RESERVED_NAME).read_bytes()
+    kept = set()
+    for seed in range(20):
+        with (tmp_path / "log").open("r+b") as file:  # the same inode
+            file.write(b"syncedothers")
+        (tmp_path / RESERVED_NAME).write_bytes(record)
+        lost = lose_power(tmp_path, RandomStream(seed, "b1", "power loss"))
+        left = (tmp_path / "log").read_bytes()
+        assert b"syncedothers".startswith(left)
+        assert lost.proof == (f"log lost {12 - len(left)} bytes" if len(left) < 12 else None)
+        kept.add(len(left))
+    assert {6, 12} < kept
+    assert min(kept) == 6
+
+
+def test_files_from_elsewhere_count_as_synced(tmp_path: Path) -> None:
+    (tmp_path / "topic-0").mkdir()
+    (tmp_path / "topic-0" / "log").write_bytes(b"abc")
+    assert lose_power(tmp_path, RandomStream(1, "b1", "power loss")).proof is None
+    assert lose_power(tmp_path / "nothing", RandomStream(1, "b1", "power loss")).proof is None
+
+
+def test_half_a_slot_of_the_record_is_ignored(tmp_path: Path) -> None:
+    (tmp_path / "log").write_bytes(b"abc")
+    (tmp_path / RESERVED_NAME).write_bytes(b"\1\2\3")
+    assert lose_power(tmp_path, RandomStream(1, "b1", "power loss")).proof is None
