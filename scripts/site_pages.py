@@ -57,9 +57,9 @@ def checks() -> Iterator[str]:
     )
     for name, check in CHECKS.items():
         yield from (f"## {name}", "", check.meaning, "")
-        yield f"- Looks for: {'an anomaly' if check.about == 'anomaly' else 'whether a statement holds'}"
+        yield f"- Looks for: {'whether a statement holds' if check.statement else 'an anomaly'}"
         yield f"- Compares: {', '.join(check.compares)}"
-        yield f"- Planted bugs that it reports: {', '.join(f'`{plant}`' for plant in check.plants) or 'none'}"
+        yield f"- Planted bugs that it reports: {', '.join(f'`{each.bug}`' for each in check.plants) or 'none'}"
         yield from ("", explained(check.judge), "")
 
 

@@ -12,7 +12,7 @@ OWNED to the third event.
 from __future__ import annotations
 
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.overlaps import longest, measures, overlaps
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Layer
@@ -43,7 +43,11 @@ CHECK = Check(
     name="belief_overlap",
     compares=(Layer.BELIEF,),
     meaning="Two members believed at the same time that they owned the same partition.",
-    plants=("ignore-claim-conflict",),
+    together=(
+        "Two members believe at the same time that they own the same partition. The registry cannot prevent this: it "
+        "names one owner, but the other member learns of it only when it asks."
+    ),
+    plants=(Planted("ignore-claim-conflict", "zombie", control=True),),
     judge=judge,
     applies_to=(ZK,),
 )

@@ -10,7 +10,7 @@ Witness: the change, and the REBALANCE_BEGAN that was late or for another reason
 
 from __future__ import annotations
 
-from rebalance_lab.checks.model import ZK, About, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import judged_period
 from rebalance_lab.checks.reactions import judge_reactions, reactions
 from rebalance_lab.checks.registry_state import membership_changes
@@ -45,9 +45,10 @@ CHECK = Check(
     name="broker_change_noticed",
     compares=(Layer.REGISTRY, Layer.OP),
     meaning="A broker came or went, and a member that was alive and connected did not rebalance for it.",
-    plants=("ignore-watch",),
+    together="A member that does not learn of a broker's change keeps what it has and does not rebalance.",
+    statement="Every member rebalances when a broker comes or goes",
+    plants=(Planted("ignore-watch", "herd"),),
     judge=judge,
     applies_to=(ZK,),
-    about=About.STATEMENT,
     applies=_applies,
 )

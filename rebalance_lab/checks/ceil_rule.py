@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import living_at
-from rebalance_lab.checks.model import ZK, About, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import next_rest
 from rebalance_lab.checks.registry_state import RegistryState, registration_of, state_at, topics_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
@@ -118,9 +118,13 @@ CHECK = Check(
     name="ceil_rule",
     compares=(Layer.REGISTRY, Layer.OP),
     meaning="Members did not own N = ceil(P/C) partitions each, in order, where this differs from range.",
-    plants=("never-claim-last",),
+    together=(
+        "Range gives the first members one partition more than the others. N = ceil(P/C) gives N to each member, and "
+        "what is left to the last ones."
+    ),
+    statement="Each member gets N = ceil(P/C) partitions, the i-th those from iN to (i+1)N-1",
+    plants=(Planted("never-claim-last", "rule"),),
     judge=judge,
     applies_to=(ZK,),
-    about=About.STATEMENT,
     applies=_applies,
 )

@@ -23,7 +23,7 @@ from itertools import pairwise
 
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.model import ZK, About, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import NO_REST, JudgedPeriod, judged_period
 from rebalance_lab.checks.registry_state import Place, RegistryState, membership_changes, states_at_rests, unrested
 from rebalance_lab.checks.znodes import Znode, znodes_of
@@ -109,8 +109,12 @@ CHECK = Check(
     name="churn",
     compares=(Layer.REGISTRY,),
     meaning="A change moved more partitions than necessary, or took some from their owner and gave them back.",
-    plants=("rebalance-unasked",),
+    together=(
+        "Whatever has changed, every member gives up all it owns and takes it again. Partitions that need not move are "
+        "interrupted, too."
+    ),
+    statement="A change moves no more partitions than necessary, and interrupts none that stay",
+    plants=(Planted("rebalance-unasked", "zombie", control=True),),
     judge=judge,
     applies_to=(ZK,),
-    about=About.STATEMENT,
 )

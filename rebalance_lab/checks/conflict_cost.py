@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from rebalance_lab.checks.change_costs import CostComparison, cost_comparisons
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.model import ZK, About, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.spaced_changes import announced, any_announced
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
@@ -69,9 +69,13 @@ CHECK = Check(
     name="conflict_cost",
     compares=(Layer.OP, Layer.REGISTRY),
     meaning="A change of a group at rest cost more reads or writes than the formulas say, including conflicts.",
-    plants=("rebalance-unasked",),
+    together=(
+        "A member that was not fetching claims at once, and meets owner znodes of members whose fetchers are still "
+        "stopping. Its attempt fails, and everything is read again."
+    ),
+    statement="No change costs more reads or writes than the formulas say, even where claims conflict",
+    plants=(Planted("rebalance-unasked", "walkthrough", settings={}),),
     judge=judge,
     applies_to=(ZK,),
-    about=About.STATEMENT,
     applies=any_announced,
 )

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from rebalance_lab.checks.decisions import Decision, Partition, any_decision, decisions_in, view_doubts
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import NO_REST, judged_period
 from rebalance_lab.checks.registry_state import partitions_of, topic_changes
 from rebalance_lab.history.events import EventId, Layer
@@ -89,7 +89,11 @@ CHECK = Check(
     name="contradiction",
     compares=(Layer.OP, Layer.REGISTRY),
     meaning="Members computed assignments from the same view, but the results contradict each other.",
-    plants=("never-claim-last", "deal-from-before"),
+    together=(
+        "The members dealt from the same list, but by different rules. Each is sure of its share, and the shares "
+        "overlap or leave a gap. No retry mends that."
+    ),
+    plants=(Planted("never-claim-last", "leave"), Planted("deal-from-before", "walkthrough")),
     judge=judge,
     applies_to=(ZK,),
     applies=any_decision,

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.model import ZK, About, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.registry_state import registration_of
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
@@ -114,9 +114,13 @@ CHECK = Check(
     name="default_group",
     compares=(Layer.OP, Layer.REGISTRY),
     meaning="Members that named no group were refused, or are not all in one group.",
-    plants=("group-of-its-own",),
+    together=(
+        "A member that names no group must still be put into a group, or it cannot share topics with others. Here it "
+        "was refused, or it is alone in a group of its own."
+    ),
+    statement="Members that name no group are all in the default group",
+    plants=(Planted("group-of-its-own", "group-scope"),),
     judge=judge,
     applies_to=(ZK,),
-    about=About.STATEMENT,
     applies=_applies,
 )

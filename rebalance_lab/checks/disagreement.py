@@ -45,7 +45,7 @@ from rebalance_lab.checks.decisions import (
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import NO_REST, judged_period
 from rebalance_lab.checks.registry_state import membership_changes
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
@@ -265,7 +265,11 @@ CHECK = Check(
     name="disagreement",
     compares=(Layer.OP, Layer.REGISTRY),
     meaning="Members computed assignments from different views, and this did harm.",
-    plants=("old-lists",),
+    together=(
+        "Each member is sure of its share. But they dealt from different lists, and nothing makes them agree, so their "
+        "shares overlap or leave a gap."
+    ),
+    plants=(Planted("old-lists", "walkthrough"),),
     judge=judge,
     applies_to=(ZK,),
     applies=any_decision,

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Set as AbstractSet
 
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.overlaps import Overlap, longest, measures, overlaps, reports_in, worked_for_a_period
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import EventId, Kind, Layer
@@ -72,7 +72,11 @@ CHECK = Check(
     name="effect_overlap",
     compares=(Layer.EFFECT,),
     meaning="Two members worked on the same partition at the same time.",
-    plants=("work-through-rebalance",),
+    together=(
+        "Two members work on the same partition at the same time. Messages are read twice, and nothing stops the "
+        "member that is no longer the owner."
+    ),
+    plants=(Planted("work-through-rebalance", "zombie", control=True),),
     judge=judge,
     applies_to=(ZK,),
 )

@@ -11,7 +11,7 @@ Witness: the change, and the REBALANCE_BEGAN that was late or for another reason
 from __future__ import annotations
 
 from rebalance_lab.checks.missed_watch import member_changes
-from rebalance_lab.checks.model import ZK, About, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.reactions import Reaction, judge_reactions, reactions
 from rebalance_lab.checks.registry_state import registration_of, topic_changes, topics_of
 from rebalance_lab.checks.znodes import znodes_of
@@ -58,9 +58,13 @@ CHECK = Check(
     name="group_is_global",
     compares=(Layer.REGISTRY, Layer.OP),
     meaning="A member did not rebalance for another member of its group that reads other topics.",
-    plants=("ignore-watch",),
+    together=(
+        "Members rebalance for every change of their group, whatever topics its members read. A member that does not "
+        "learn of members with other topics does not learn of its group's changes."
+    ),
+    statement="Members rebalance for other members of their group even if they share no topic",
+    plants=(Planted("ignore-watch", "group-scope"),),
     judge=judge,
     applies_to=(ZK,),
-    about=About.STATEMENT,
     applies=_applies,
 )

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from rebalance_lab.checks.change_costs import OPERATIONS, ROUNDS, CostComparison, cost_comparisons
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.model import ZK, About, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.spaced_changes import announced, any_announced
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
@@ -88,9 +88,13 @@ CHECK = Check(
     name="herd_cost",
     compares=(Layer.OP, Layer.REGISTRY),
     meaning="A change of a group at rest did not cost the notifications, rebalances, reads and writes of the formulas.",
-    plants=("ignore-watch",),
+    together=(
+        "Every member watches the same list and reads everything at the same moment, and no member shares what it has "
+        "read. So the cost grows with the square of the group's size."
+    ),
+    statement="Each change causes as many reads, writes, notifications and rebalances as the formulas say",
+    plants=(Planted("ignore-watch", "walkthrough"),),
     judge=judge,
     applies_to=(ZK,),
-    about=About.STATEMENT,
     applies=any_announced,
 )

@@ -19,7 +19,7 @@ from rebalance_lab.checks.decisions import partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import Attempt, MemberLife, member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
@@ -169,7 +169,11 @@ CHECK = Check(
     name="hold_and_wait",
     compares=(Layer.OP, Layer.REGISTRY),
     meaning="Members waited for each other forever, each holding what another waited for.",
-    plants=("keep-claims",),
+    together=(
+        "Each member waits for a partition that another one holds, and gives up nothing while it waits. None of them "
+        "can go on before another does."
+    ),
+    plants=(Planted("keep-claims", "deadlock", settings={"keep": "false"}),),
     judge=judge,
     applies_to=(ZK,),
 )

@@ -22,7 +22,7 @@ from rebalance_lab.checks.conflicts import NODE_EXISTS
 from rebalance_lab.checks.faults import TOLERANCE_US, disturbed_until
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import Attempt, MemberLife, Rebalance, member_lives
-from rebalance_lab.checks.model import ZK, About, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.znodes import sessions_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
@@ -126,9 +126,13 @@ CHECK = Check(
     name="kept_claims",
     compares=(Layer.REGISTRY, Layer.OP),
     meaning="A member kept what it had claimed while it waited for its next attempt.",
-    plants=("keep-claims",),
+    together=(
+        "A member waits for a partition that another one holds, and keeps what it has claimed itself. The other may be "
+        "waiting for just that."
+    ),
+    statement="Members give back what they claimed before they wait for the next attempt",
+    plants=(Planted("keep-claims", "deadlock", settings={"keep": "false"}),),
     judge=judge,
     applies_to=(ZK,),
-    about=About.STATEMENT,
     applies=_applies,
 )

@@ -11,7 +11,7 @@ Witness: the change, and the REBALANCE_BEGAN that was late or for another reason
 
 from __future__ import annotations
 
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import NO_REST, judged_period
 from rebalance_lab.checks.reactions import judge_reactions, reactions
 from rebalance_lab.checks.registry_state import membership_changes
@@ -44,7 +44,11 @@ CHECK = Check(
     name="missed_watch",
     compares=(Layer.REGISTRY, Layer.OP),
     meaning="A member came or went, and another that was alive and connected did not rebalance for it.",
-    plants=("ignore-watch",),
+    together=(
+        "A watch fires once. A change that comes before the watch is set again is not reported. The member goes on "
+        "with an outdated view of the group."
+    ),
+    plants=(Planted("ignore-watch", "walkthrough"),),
     judge=judge,
     applies_to=(ZK,),
 )

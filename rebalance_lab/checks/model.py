@@ -6,7 +6,7 @@ faults cannot be shown to have bitten, or that never came to rest, proves no abs
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -41,12 +41,20 @@ def _always(_history: History) -> bool:
     return True
 
 
-class About(StrEnum):
-    """What a check looks for: an anomaly, which a control must not show, or whether a statement
-    holds, which a control may refute as well as any other trial."""
+#: Why events are wrong together, if a check does not say it better.
+TOGETHER = "Each event is allowed by itself; together they break the rule above."
 
-    ANOMALY = "anomaly"
-    STATEMENT = "statement"
+
+@dataclass(frozen=True, slots=True)
+class Planted:
+    """A planted bug that a check must report, and a simulated trial in which it shows: the scenario and its settings.
+    Without the bug the same trial is clean in that check. The default: fetchers that take as long to stop as those of
+    0.8, so joins meet owners that have not let go."""
+
+    bug: str
+    scenario: str
+    control: bool = False
+    settings: Mapping[str, str] = field(default_factory=lambda: {"fetcher_stop_ms": "100"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +62,19 @@ class Check:
     """One check. It gives a finding only for trials of the subjects in `applies_to`, and only if a history has what it
     looks at (`applies`); otherwise none at all, never a clean one.
 
-    `compares`: the layers it looks at. `meaning`: one sentence for people. `plants`: the planted bugs that must make it
-    say violated.
+    `compares`: the layers it looks at. `meaning`: one sentence for people. `together`: why the events of its witness
+    are wrong together. `statement`: the statement that it tests, in words that can hold or fail, and which a control
+    may refute as well as any other trial; None if it looks for an anomaly, which a control must not show. `title`: its
+    name for people, if that is not simply the words of `name`.
     """
 
     name: str
     compares: tuple[Layer, ...]
     meaning: str
-    plants: tuple[str, ...]
+    plants: tuple[Planted, ...]
     judge: Callable[[History], Finding]
     applies_to: tuple[str, ...]
-    about: About = About.ANOMALY
+    together: str = TOGETHER
+    statement: str | None = None
+    title: str | None = None
     applies: Callable[[History], bool] = _always

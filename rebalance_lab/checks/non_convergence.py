@@ -31,7 +31,7 @@ from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import TOLERANCE_US, under_way
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import Rebalance, member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import closing_us, rests_of
 from rebalance_lab.checks.registry_state import membership_changes
 from rebalance_lab.history.durations import seconds
@@ -185,9 +185,14 @@ def _rounds(history: History) -> dict[tuple[str, int], list[Rebalance]]:
 
 CHECK = Check(
     name="non_convergence",
+    title="Non-convergence",
     compares=(Layer.OP, Layer.REGISTRY),
     meaning="The group did not reach agreement: a member gave up, or the group never came to rest.",
-    plants=("ignore-watch",),
+    together=(
+        "Every member follows the rule, meets a conflict, and tries again, as the others do. No member knows whether "
+        "the others have succeeded, so none can distinguish a short wait from an endless one."
+    ),
+    plants=(Planted("ignore-watch", "walkthrough"),),
     judge=judge,
     applies_to=(ZK,),
 )

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.registry_state import (
     Place,
     Registered,
@@ -149,7 +149,11 @@ CHECK = Check(
     name="omission",
     compares=(Layer.REGISTRY, Layer.OP),
     meaning="At rest a partition had no owner, or an owner that was not a living member subscribed to its topic.",
-    plants=("never-claim-last",),
+    together=(
+        "The group is at rest and every member believes that all is well, but a partition has no owner that reads it. "
+        "No member will notice, because nothing changes any more that would make it look again."
+    ),
+    plants=(Planted("never-claim-last", "zombie", control=True),),
     judge=judge,
     applies_to=(ZK,),
 )

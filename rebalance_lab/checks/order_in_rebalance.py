@@ -44,7 +44,7 @@ from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import Attempt, MemberLife, Rebalance, member_lives
 from rebalance_lab.checks.missed_watch import member_changes
-from rebalance_lab.checks.model import ZK, About, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import next_rest
 from rebalance_lab.checks.rebalance_evidence import Excuse, excuse
 from rebalance_lab.checks.znodes import znodes_of
@@ -426,11 +426,15 @@ def occasion(history: History) -> Event | None:
 
 CHECK = Check(
     name="order_in_rebalance",
+    title="Order within a rebalance",
     compares=(Layer.REGISTRY, Layer.OP),
     meaning="A member claimed partitions, or ended a rebalance, before it had given up all that it owned.",
-    plants=("claim-before-release",),
+    together=(
+        "A member that claims before it has given up its partitions holds some that another may already be waiting for."
+    ),
+    statement="Members give up all they own before they take their share",
+    plants=(Planted("claim-before-release", "walkthrough"),),
     judge=judge,
     applies_to=(ZK,),
-    about=About.STATEMENT,
     applies=_rebalanced,
 )

@@ -21,7 +21,7 @@ from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.findings import not_violated, unknown, violated
 from rebalance_lab.checks.members import member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import closing_us, rests_of
 from rebalance_lab.checks.stretches import Stretch, common, gaps, union
 from rebalance_lab.checks.znodes import Znode, znodes_of
@@ -132,7 +132,11 @@ CHECK = Check(
     name="orphan_owner",
     compares=(Layer.REGISTRY, Layer.BELIEF),
     meaning="An owner znode named a member that was gone, or that did not believe it owned the partition.",
-    plants=("leave-orphan",),
+    together=(
+        "The owner znode marks the partition as taken, so no other member claims it. But the member that it names is "
+        "gone, or does not believe that it owns the partition. This lasts until that member's session ends."
+    ),
+    plants=(Planted("leave-orphan", "zombie", control=True),),
     judge=judge,
     applies_to=(ZK,),
 )

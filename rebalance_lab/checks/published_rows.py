@@ -24,7 +24,7 @@ import msgspec
 
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import living_at
-from rebalance_lab.checks.model import ZK, About, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import next_rest
 from rebalance_lab.checks.znodes import Seen, znodes_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer, order
@@ -212,9 +212,10 @@ CHECK = Check(
     name="published_rows",
     compares=(Layer.REGISTRY, Layer.BELIEF, Layer.EFFECT, Layer.OP),
     meaning="At rest the members did not own what the articles publish.",
-    plants=("never-claim-last",),
+    together="The published walk-through has another row here: the rule and the example disagree.",
+    statement="After each step the ownership is that of the published walk-through",
+    plants=(Planted("never-claim-last", "walkthrough"),),
     judge=judge,
     applies_to=(ZK,),
-    about=About.STATEMENT,
     applies=_published,
 )

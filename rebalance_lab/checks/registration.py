@@ -43,7 +43,7 @@ from rebalance_lab.checks.deletions import doubtful, late_deletions, unasked
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import MemberLife, member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.observer import disagreements, unseen_crashes, unseen_ends
 from rebalance_lab.checks.phases import rests_of
 from rebalance_lab.checks.znodes import Kill, Violation, Znode, idle_crashes, kills, sessions_of, znodes_of
@@ -198,7 +198,11 @@ CHECK = Check(
     name="registration",
     compares=(Layer.REGISTRY, Layer.OP),
     meaning="A registration or its ownership did not live exactly as long as its member's session.",
-    plants=("persistent-registration",),
+    together=(
+        "A registration and its owner znodes must exist exactly as long as their session. Here they did not, so others "
+        "see a member that is gone, or miss one that is alive."
+    ),
+    plants=(Planted("persistent-registration", "zombie", control=True),),
     judge=judge,
     applies_to=(ZK,),
 )

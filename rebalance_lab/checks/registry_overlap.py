@@ -11,7 +11,7 @@ first comes between them.
 from __future__ import annotations
 
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.overlaps import longest, measures, overlaps
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
@@ -46,7 +46,11 @@ CHECK = Check(
     name="registry_overlap",
     compares=(Layer.REGISTRY,),
     meaning="The registry held two owners of one partition at once. ZooKeeper cannot, so the recorder is wrong.",
-    plants=("recorder-loses-releases", "two-owners"),
+    together=(
+        "The registry names two owners of one partition. A znode cannot have two, so either the recording is "
+        "incomplete or the server is broken. Do not trust anything else in this trial until that is cleared up."
+    ),
+    plants=(Planted("recorder-loses-releases", "zombie", control=True), Planted("two-owners", "zombie", control=True)),
     judge=judge,
     applies_to=(ZK,),
 )

@@ -27,7 +27,7 @@ from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import undisturbed
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import MemberLife, member_lives
-from rebalance_lab.checks.model import ZK, About, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.registry_state import registration_of
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
@@ -184,11 +184,13 @@ def _watches_recorded(history: History) -> bool:
 
 CHECK = Check(
     name="startup_order",
+    title="Start-up order",
     compares=(Layer.OP,),
     meaning="A member did not register, then watch ids, brokers and topics, then rebalance, in this order.",
-    plants=("ignore-watch",),
+    together="Whatever a member does before it watches may be based on a view that has already changed.",
+    statement="A member registers, watches ids, watches brokers, then rebalances",
+    plants=(Planted("ignore-watch", "walkthrough"),),
     judge=judge,
     applies_to=(ZK,),
-    about=About.STATEMENT,
     applies=_watches_recorded,
 )

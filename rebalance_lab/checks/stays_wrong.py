@@ -24,7 +24,7 @@ from rebalance_lab.checks.decisions import partitions_in
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import Rebalance, member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.omission import Breach, seen_at_rests
 from rebalance_lab.checks.phases import judged_period
 from rebalance_lab.checks.registry_state import Place, unrested
@@ -121,7 +121,11 @@ CHECK = Check(
     name="stays_wrong",
     compares=(Layer.OP, Layer.REGISTRY),
     meaning="A member gave up on partitions that others owned, and they had no owner from then to the last rest.",
-    plants=("leave-orphan",),
+    together=(
+        "A member that has used up its attempts does nothing more, but stays registered. The others count it and leave "
+        "its share to it, and nothing reports that this share has no owner."
+    ),
+    plants=(Planted("leave-orphan", "uncontrolled", settings={"slow_stop_ms": "1000"}),),
     judge=judge,
     applies_to=(ZK,),
     applies=_applies,

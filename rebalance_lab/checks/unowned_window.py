@@ -36,7 +36,7 @@ from rebalance_lab.checks.decisions import partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.findings import not_violated, unknown, violated
 from rebalance_lab.checks.members import MemberLife, Rebalance, member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.checks.registry_state import Place, Registered, partitions_of, topic_changes, topics_of
 from rebalance_lab.checks.stretches import Stretch, common, gaps, union
@@ -308,7 +308,10 @@ CHECK = Check(
     name="unowned_window",
     compares=(Layer.REGISTRY, Layer.BELIEF),
     meaning="A partition had no owner for longer than a rebalance may take, while a member was alive.",
-    plants=("never-claim-last",),
+    together=(
+        "Members are alive and the group has had enough time, but the partition still has no owner. Its messages wait."
+    ),
+    plants=(Planted("never-claim-last", "zombie", control=True),),
     judge=judge,
     applies_to=(ZK,),
 )

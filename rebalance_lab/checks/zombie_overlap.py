@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, faults
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import MemberLife, member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.overlaps import Overlap, overlaps, worked_for_a_period
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -211,7 +211,11 @@ CHECK = Check(
     name="zombie_overlap",
     compares=(Layer.BELIEF, Layer.EFFECT, Layer.REGISTRY),
     meaning="A member that outlived its session went on working beside its successor.",
-    plants=("pause-that-overstays",),
+    together=(
+        "ZooKeeper ended the member's session and others took its partitions, but the member goes on. It learns of "
+        "this only when it speaks to a server again, and nothing checks what it does until then."
+    ),
+    plants=(Planted("pause-that-overstays", "zombie", settings={"pause_ms": "500"}),),
     judge=judge,
     applies_to=(ZK,),
 )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from rebalance_lab.analysis.ledger import constructed
 from rebalance_lab.analysis.results import Analysis, TrialOutcome, Verdict
 from rebalance_lab.checks import CHECKS
-from rebalance_lab.checks.model import About, Outcome
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.files import Trial
 from rebalance_lab.trials.api import expectation
 from rebalance_lab.trials.plan import PlanError
@@ -41,7 +41,7 @@ class Finding:
 
 def is_statement(check: str) -> bool:
     """Whether a check tests a statement. A check that this lab does not know does not."""
-    return check in CHECKS and CHECKS[check].about is About.STATEMENT
+    return check in CHECKS and CHECKS[check].statement is not None
 
 
 def findings_of(trial: Trial, outcomes: Sequence[TrialOutcome]) -> tuple[Finding, ...]:

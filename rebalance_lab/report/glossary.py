@@ -4,6 +4,8 @@ fine alone, and why several are wrong together.
 
 from __future__ import annotations
 
+from rebalance_lab.checks import CHECKS
+from rebalance_lab.checks.model import TOGETHER
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.fault_kinds import kind_of
 from rebalance_lab.report.text import listed, shortened
@@ -61,116 +63,6 @@ WORDS = (
 # -- checks and events ----------------------------------------------------------------------------
 
 
-#: Why the events of a witness are wrong together, by check.
-TOGETHER = {
-    "belief_overlap": (
-        "Two members believe at the same time that they own the same partition. The registry cannot prevent this: it "
-        "names one owner, but the other member learns of it only when it asks."
-    ),
-    "effect_overlap": (
-        "Two members work on the same partition at the same time. Messages are read twice, and nothing stops the "
-        "member that is no longer the owner."
-    ),
-    "registry_overlap": (
-        "The registry names two owners of one partition. A znode cannot have two, so either the recording is "
-        "incomplete or the server is broken. Do not trust anything else in this trial until that is cleared up."
-    ),
-    "unowned_window": (
-        "Members are alive and the group has had enough time, but the partition still has no owner. Its messages wait."
-    ),
-    "registration": (
-        "A registration and its owner znodes must exist exactly as long as their session. Here they did not, so others"
-        " see a member that is gone, or miss one that is alive."
-    ),
-    "zombie_overlap": (
-        "ZooKeeper ended the member's session and others took its partitions, but the member goes on. It learns of "
-        "this only when it speaks to a server again, and nothing checks what it does until then."
-    ),
-    "orphan_owner": (
-        "The owner znode marks the partition as taken, so no other member claims it. But the member that it names is "
-        "gone, or does not believe that it owns the partition. This lasts until that member's session ends."
-    ),
-    "omission": (
-        "The group is at rest and every member believes that all is well, but a partition has no owner that reads it. "
-        "No member will notice, because nothing changes any more that would make it look again."
-    ),
-    "stays_wrong": (
-        "A member that has used up its attempts does nothing more, but stays registered. The others count it and leave"
-        " its share to it, and nothing reports that this share has no owner."
-    ),
-    "non_convergence": (
-        "Every member follows the rule, meets a conflict, and tries again, as the others do. No member knows whether "
-        "the others have succeeded, so none can distinguish a short wait from an endless one."
-    ),
-    "disagreement": (
-        "Each member is sure of its share. But they dealt from different lists, and nothing makes them agree, so their"
-        " shares overlap or leave a gap."
-    ),
-    "contradiction": (
-        "The members dealt from the same list, but by different rules. Each is sure of its share, and the shares "
-        "overlap or leave a gap. No retry mends that."
-    ),
-    "hold_and_wait": (
-        "Each member waits for a partition that another one holds, and gives up nothing while it waits. None of them "
-        "can go on before another does."
-    ),
-    "missed_watch": (
-        "A watch fires once. A change that comes before the watch is set again is not reported. The member goes on "
-        "with an outdated view of the group."
-    ),
-    "churn": (
-        "Whatever has changed, every member gives up all it owns and takes it again. Partitions that need not move are"
-        " interrupted, too."
-    ),
-    "herd_cost": (
-        "Every member watches the same list and reads everything at the same moment, and no member shares what it has "
-        "read. So the cost grows with the square of the group's size."
-    ),
-    "conflict_cost": (
-        "A member that was not fetching claims at once, and meets owner znodes of members whose fetchers are still "
-        "stopping. Its attempt fails, and everything is read again."
-    ),
-    "broker_change_noticed": (
-        "A member that does not learn of a broker's change keeps what it has and does not rebalance."
-    ),
-    "default_group": (
-        "A member that names no group must still be put into a group, or it cannot share topics with others. Here it "
-        "was refused, or it is alone in a group of its own."
-    ),
-    "group_is_global": (
-        "Members rebalance for every change of their group, whatever topics its members read. A member that does not "
-        "learn of members with other topics does not learn of its group's changes."
-    ),
-    "kept_claims": (
-        "A member waits for a partition that another one holds, and keeps what it has claimed itself. The other may be"
-        " waiting for just that."
-    ),
-    "order_in_rebalance": (
-        "A member that claims before it has given up its partitions holds some that another may already be waiting for."
-    ),
-    "startup_order": "Whatever a member does before it watches may be based on a view that has already changed.",
-    "ceil_rule": (
-        "Range gives the first members one partition more than the others. N = ceil(P/C) gives N to each member, and "
-        "what is left to the last ones."
-    ),
-    "published_rows": "The published walk-through has another row here: the rule and the example disagree.",
-}
-
-#: Statements that checks put to the test, in words that can hold or fail.
-STATEMENTS = {
-    "churn": "A change moves no more partitions than necessary, and interrupts none that stay",
-    "herd_cost": "Each change causes as many reads, writes, notifications and rebalances as the formulas say",
-    "conflict_cost": "No change costs more reads or writes than the formulas say, even where claims conflict",
-    "broker_change_noticed": "Every member rebalances when a broker comes or goes",
-    "default_group": "Members that name no group are all in the default group",
-    "group_is_global": "Members rebalance for other members of their group even if they share no topic",
-    "kept_claims": "Members give back what they claimed before they wait for the next attempt",
-    "order_in_rebalance": "Members give up all they own before they take their share",
-    "startup_order": "A member registers, watches ids, watches brokers, then rebalances",
-    "ceil_rule": "Each member gets N = ceil(P/C) partitions, the i-th those from iN to (i+1)N-1",
-    "published_rows": "After each step the ownership is that of the published walk-through",
-}
-
 #: Changes of a group at rest, by the names that their phases have.
 CHANGES = {
     "join": "one joins",
@@ -220,13 +112,12 @@ ALONE = {
 }
 
 
-_FALLBACK_TOGETHER = "Each event is allowed by itself; together they break the rule above."
 _FALLBACK_ALONE = "Allowed by itself."
 
 
 def together(check: str) -> str:
     """Why a violation of the check is wrong, in a sentence or two."""
-    return TOGETHER.get(check.replace("-", "_"), _FALLBACK_TOGETHER)
+    return CHECKS[check].together if check in CHECKS else TOGETHER
 
 
 def alone(event: Event) -> str:
@@ -236,25 +127,15 @@ def alone(event: Event) -> str:
     return ALONE.get(event.kind, _FALLBACK_ALONE)
 
 
-#: Titles of checks that are not simply the words of their names.
-TITLES = {
-    "non_convergence": "Non-convergence",
-    "startup_order": "Start-up order",
-    "order_in_rebalance": "Order within a rebalance",
-}
-
-
 def title(check: str) -> str:
     """A check's name for people: `Belief overlap`."""
-    if check in TITLES:
-        return TITLES[check]
     words = check.replace("_", " ").replace("-", " ")
-    return words[:1].upper() + words[1:]
+    return (check in CHECKS and CHECKS[check].title) or words[:1].upper() + words[1:]
 
 
 def statement(check: str) -> str:
-    """The statement that a check puts to the test; the title of a check that is not listed."""
-    return STATEMENTS.get(check, title(check))
+    """The statement that a check tests; the title of a check that tests none."""
+    return (check in CHECKS and CHECKS[check].statement) or title(check)
 
 
 def deed(event: Event, name: str) -> str:

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, TypedDict
 
 from rebalance_lab.checks import checks_of
-from rebalance_lab.checks.model import ZK, About, Outcome
+from rebalance_lab.checks.model import ZK, Outcome
 from rebalance_lab.history.files import MAX_SEED, Trial
 from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.trials.injection import FaultBug
@@ -70,7 +70,7 @@ def usual(subject: str = ZK, /, **otherwise: Outcome | None) -> dict[str, Outcom
     unknown = sorted(set(otherwise) - set(checks))
     if unknown:
         raise ValueError(f"there is no check {unknown[0]} of {subject}; there are: {', '.join(checks)}")
-    common = {name: Outcome.CLEAN if check.about is About.ANOMALY else None for name, check in checks.items()}
+    common = {name: None if check.statement else Outcome.CLEAN for name, check in checks.items()}
     return {**common, **otherwise}
 
 

@@ -8,7 +8,6 @@ import pytest
 from group_story import GroupStory
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.checks.model import About
 
 NONE = {"count": 0, "moved": 0, "minimum": 0, "interrupted": 0, "changes": 0}
 
@@ -148,7 +147,7 @@ def test_what_comes_within_2_ms_of_the_end_may_be_of_it() -> None:
 
 
 def test_it_is_a_statement_that_controls_may_refute() -> None:
-    assert CHECKS["churn"].about is About.STATEMENT
+    assert CHECKS["churn"].statement
 
 
 def test_a_group_that_never_rested_is_unknown() -> None:

@@ -8,7 +8,6 @@ from rest_story import ended
 from test_check_reactions import numbers
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.checks.model import About
 
 GLOBAL = CHECKS["group_is_global"]
 
@@ -26,7 +25,7 @@ def test_readers_of_other_topics_rebalance_too() -> None:
     story = readers({"a": 1}, {"b": 1})
     story.joins(2000, "m3", streams={"b": 1})
     story.reacts(2005, 2010, "m1")
-    assert GLOBAL.about is About.STATEMENT
+    assert GLOBAL.statement
     assert GLOBAL.applies(story.history())
     assert GLOBAL.judge(ended(story).history()) == Finding(
         Outcome.CLEAN,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import shutil
@@ -22,12 +21,13 @@ BLOCKS = [
 ]
 
 FINDINGS = """
-from rebalance_lab.checks import judge
+from rebalance_lab.checks import CHECKS, judge
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stages.simulated.stage import simulate
-for plant in ({plant!r}, None):
-    history, _ = simulate(make_plan({scenario!r}, plant=plant))
-    print(judge(history)[{check!r}].outcome)
+for planted in CHECKS["idle_owner"].plants:
+    for plant in (planted.bug, None):
+        plan = make_plan(planted.scenario, plant=plant, control=planted.control, settings=planted.settings)
+        print(judge(simulate(plan)[0])["idle_owner"].outcome)
 """
 
 
@@ -40,7 +40,7 @@ def replace(path: Path, text: str, instead: str) -> None:
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the packages, with the blocks of the page where the page puts them."""
-    check, test, plant, planted, _ = BLOCKS
+    check, test, plant, planted = BLOCKS
     copy = tmp_path_factory.mktemp("copy")
     for package in ("rebalance_lab", "zkconsumer"):
         shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
@@ -73,6 +73,4 @@ def test_the_tests_of_the_page_pass(copy: Path) -> None:
 
 
 def test_the_planted_bug_is_caught(copy: Path) -> None:
-    ((plant, check, scenario),) = ast.literal_eval(BLOCKS[-1])
-    findings = FINDINGS.format(plant=plant, scenario=scenario, check=check)
-    assert python(copy, "-c", findings).split() == ["violated", "clean"]
+    assert python(copy, "-c", FINDINGS).split() == ["violated", "clean"]

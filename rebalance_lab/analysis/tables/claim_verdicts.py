@@ -27,7 +27,6 @@ from rebalance_lab.analysis.tables.fits import trend_fits
 from rebalance_lab.analysis.tables.schemas import column
 from rebalance_lab.analysis.verdicts import verdict_row
 from rebalance_lab.checks import CHECKS
-from rebalance_lab.checks.model import About
 
 #: One row per reading: the fields of `results.Verdict`, without its command, and some that only tables need.
 #: `position`: in the ledger. `shows_…`: of the decided trials of a world (`live`, `simulated`), those that show it.
@@ -43,7 +42,7 @@ VERDICTS = StructType(
 )
 
 #: Checks of statements. All others look for anomalies, including checks that this lab no longer has.
-_STATEMENTS = sorted(name for name, check in CHECKS.items() if check.about is About.STATEMENT)
+_STATEMENTS = sorted(name for name, check in CHECKS.items() if check.statement)
 
 _OF_TRIAL = (
     *("scenario", "rules", "generation", "seed", "control"),
