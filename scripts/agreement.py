@@ -1,8 +1,8 @@
 """Write docs/agreement.md from a store of live trials: `python scripts/agreement.py --store DIR`.
 
-Compares the live trials that the store has, of every scenario with its own settings, with simulated ones
-(`rebalance-lab agree`). With --run it first runs those that are missing, one at a time: leave the machine
-alone meanwhile.
+The script compares the stored live trials of every scenario, with the scenario's own settings, with simulated
+trials (`rebalance-lab agree`). With --run it first runs the live trials that are missing, one at a time. Leave the
+machine idle meanwhile.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ For each trial these are compared: how long the group took to settle after each 
 when the session of a fault's victim ended, overlaps of belief, effect and registry, time without owners, reactions, and
 counts of notifications, rebalances, attempts, conflicts, reads and writes. They come from the checks' findings and
 from the rebalance episodes between the first rest and the closing. The table is
-`rebalance_lab/analysis/agreement/measures.py`. A trial whose fault did not bite, that missed a rest, or that a
-busy machine disturbed is left out and counted. The share of trials left out is compared like a measure, and no cause
+`rebalance_lab/analysis/agreement/measures.py`. A trial is left out, and counted, if its fault had no effect, if it
+missed a rest, or if a busy machine disturbed it. The share of trials left out is compared like a measure, and no cause
 explains a difference in it, because the trials left out might have differed. If a check is *unknown*, only its measures
-are left out; where fewer than {LEAST_SHARE:.0%} of the other trials have a value the measure is *undecided*.
+are left out. If fewer than {LEAST_SHARE:.0%} of the other trials have a value, the measure is *undecided*.
 
 Real members (`real`) are console consumers of Kafka 0.8.2.2, which subscribe by a white list. They are compared with
 simulated members of the rule set `shipped` that subscribe by the same white list, and so also list and watch
@@ -100,17 +100,17 @@ them.
 
 ## How
 
-Two values are the same if they differ by no more than the *margin*. Of a time it is {MARGIN_TICKS:g} of a tick,
-100 ms by default (partition-times: for each partition). The server ends sessions at multiples of a tick, and a
+Two values are the same if they differ by no more than the *margin*. For a time it is {MARGIN_TICKS:g} of a tick,
+100 ms by default (for partition-times: for each partition). The server ends sessions at multiples of a tick, and a
 back-off lasts as long as a tick, so smaller differences do not matter. Counts have no margin. Up to {TOLERATED:.0%}
 of the trials may lie beyond it: 30 live trials cannot show less.
 
 | verdict | what is shown, with {CONFIDENCE:.0%} confidence |
 | --- | --- |
 | *agrees* | no more than {TOLERATED:.0%} of live trials lie beyond the margin |
-| *differs, explained* | not that, but no more than {TOLERATED:.0%} lie beyond the margin and the causes below |
+| *differs, explained* | more do, but no more than {TOLERATED:.0%} lie beyond margin and causes (see below) |
 | *differs* | more trials lie beyond both than chance explains: one-sided Kolmogorov-Smirnov tests, Holm's correction |
-| *undecided* | none of these. With fewer than {LEAST_TRIALS} trials of a world nothing can be shown to agree |
+| *undecided* | none of these. With fewer than {LEAST_TRIALS} trials of a world, agreement cannot be shown |
 
 The share beyond is `max F_simulated(x - margin) - F_live(x)`, and the same from below. Its upper bound is taken at
 each value separately (Clopper and Pearson), because agreement must hold at all of them. It detects a different spread
@@ -133,37 +133,37 @@ A smaller difference is *undecided* or *agrees*.
 
 ## What may explain a difference
 
-These causes were declared beforehand, with direction and largest size. A difference that is larger, or goes the other
-way, *differs*. Sizes for each operation or write are multiplied by the number of them that the median simulated trial
-needed in the time that is measured. They are medians over the trials of a sweep of all scenarios, on two cores that
-other work shared. A back-off is granted trial by trial: for each attempt that failed in a live trial, in the time that
-is measured, beyond those of the median simulated trial.
+These causes were declared beforehand, with direction and largest size. If a difference is larger, or goes the other
+way, the verdict is *differs*. Sizes for each operation or write are multiplied by the number of them that the median
+simulated trial needed in the time that is measured. They are medians over the trials of a sweep of all scenarios, on
+two cores that other work shared. A back-off is granted trial by trial: for each attempt that failed in a live trial,
+in the time that is measured, beyond those of the median simulated trial.
 
 | cause | live may be later by | earlier by | of | why |
 | --- | --- | --- | --- | --- |
 """
 
 AFTER_CAUSES = """
-One cause has no size. Where operations take longer, more changes come between two reads of a list, and melt into one
-notification and one rebalance. So counts are lower if several members come and go at once, and only then. How much
-lower depends on the schedule. Where a count differs, the live trials are therefore compared once more: with as many
+One cause has no size. If operations take longer, more changes come between two reads of a list, and these changes cause
+only one notification and one rebalance. So counts are lower, but only if several members come and go at once. How much
+lower depends on the schedule. If a count differs, the live trials are therefore compared once more, with as many
 simulated trials whose `latency_max_us` makes the average operation as long as in the median live trial. All counts then
-have the verdict of that comparison; where it agrees, the difference is explained by *slow operations*.
+get the verdict of that comparison; where it agrees, the difference is explained by *slow operations*.
 
 *Command*, *tick* and *slow operations* were declared after a first comparison, when the histories had shown what
 happened: in `flapping`, in the second crash of `drill`, and in `storm`.
 
 `tests/cli/test_agree_counterfeit.py` runs the command on a simulator that reconnects a second too early, as the lab's
-once did with one server: with 30 of its trials in the place of live ones the zombie's effect overlap *differs*.
+once did with one server. With 30 of its trials in place of live ones, the zombie's effect overlap *differs*.
 
 ## To make this page
 
     python scripts/agreement.py --store DIR --run --live 30 --rules described,shipped
 
 runs what is missing in the store and writes the page; without `--run` it compares what is there, and
-`--scenarios crash,zombie` takes only these. A live trial takes as long as its script, 2 s (`growth`) to 55 s
-(`drill`), most 3 to 10 s, and about 5 s for its processes: 30 of each scenario and rule set take six hours. The
-machine must be idle otherwise: what competes with the trials for its cores shows as a difference.
+`--scenarios crash,zombie` takes only these. A live trial takes as long as its script (2 s for `growth`, 55 s for
+`drill`, 3 to 10 s for most) plus about 5 s for its processes. So 30 trials of each scenario and rule set take six
+hours. The machine must be idle otherwise, because work that competes for its cores shows as a difference.
 
 ## Results
 """
@@ -263,7 +263,7 @@ def _listed(found: Sequence[Comparison], verdict: Agreement) -> Iterator[str]:
     yield ""
     yield f"### {str(verdict).capitalize()}"
     yield ""
-    yield "Of each sample the quantiles 5 %, 50 % and 95 %."
+    yield "The numbers are the 5 %, 50 % and 95 % quantiles of each sample."
     yield ""
     yield _row(["scenario", "members", "measure", "live", "simulated", "why"])
     yield _row(["---"] * 6)

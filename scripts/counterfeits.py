@@ -1,7 +1,7 @@
 """Write docs/counterfeits.md from tests/counterfeits: `python scripts/counterfeits.py`.
 
-Plays every counterfeit and its honest twin with seed 0, and quotes what the check says of both. All
-trials are simulated, so the page comes out the same every time.
+The script runs every counterfeit and its honest twin with seed 0, and quotes the finding of the check for both.
+All trials are simulated, so the page is the same every time.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def page() -> str:
 
 
 def _order(name: str, found: dict[str, Counterfeit]) -> tuple[int, str]:
-    """Claims by their numbers: Z2 before Z10."""
+    """The sort key of a claim, by number: Z2 before Z10."""
     digits = "".join(each for each in found[name].claim or "" if each.isdigit())
     return int(digits or 0), name
 

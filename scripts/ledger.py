@@ -1,10 +1,10 @@
-"""Run the trials that the ledger of claims asks for, and write their verdicts into the docs.
+"""Run the trials that the ledger of claims needs, and write their verdicts into the docs.
 
-    python scripts/ledger.py run --store DIR     the trials that are missing there, live ones first
-    python scripts/ledger.py write --store DIR   the table in docs/ledger.md, from the store
+    python scripts/ledger.py run --store DIR     run the trials that the store lacks, live ones first
+    python scripts/ledger.py write --store DIR   write the table in docs/ledger.md from the store
 
-`run` takes about half an hour on two cores that do nothing else: a machine that is busy makes live
-trials unknown. `--real 0` leaves out Kafka's own consumers, which need Maven.
+`run` takes about half an hour on two idle cores. On a busy machine live trials are unknown.
+`--real 0` leaves out the trials with real Kafka consumers, which need Maven.
 """
 
 from __future__ import annotations
@@ -31,18 +31,17 @@ LIVE, SIMULATED = "processes", "simulated"
 OURS = ("described", "shipped")
 ALL = (*OURS, REAL)
 
-#: Members wait most of the time, so several live trials run side by side; a real one is a JVM.
+#: Members wait most of the time, so several live trials run at once. A real member is a JVM and needs more.
 LIVE_PROCESSES, REAL_PROCESSES, SIMULATED_PROCESSES = 6, 2, 2
 
-#: Of 0.8.2.2, where nobody sets rebalance.backoff.ms (it is zookeeper.sync.time.ms) and zookeeper.session.timeout.ms.
+#: The defaults of 0.8.2.2 for rebalance.backoff.ms (that of zookeeper.sync.time.ms) and zookeeper.session.timeout.ms.
 KAFKA_DEFAULTS = {"rebalance_backoff_ms": "2000", "session_timeout_ms": "6000"}
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """Trials of a scenario under each of `rules`, and a control of each. `live`, `simulated`, `real`: how
-    many seeds; a statement that always holds asks for 5 decided live trials of each rule set, and one of six may be
-    disturbed."""
+    """Trials of a scenario under each of `rules`, and a control of each. `live`, `simulated`, `real`: the number of
+    seeds. A universal statement needs 5 decided live trials of each rule set; with 6 one may be disturbed."""
 
     scenario: str
     rules: tuple[str, ...] = ALL
@@ -87,7 +86,7 @@ SWEEPS = (
     Sweep("split-brain", live=2),
     Sweep("uncontrolled", OURS, live=2),
     Sweep("uncontrolled", OURS, KAFKA_DEFAULTS, live=2),
-    # The stop outlasts the last attempt by half a second, which a busy machine can use up: one live trial is too few.
+    # The stop outlasts the last attempt by only half a second, which a busy machine can use up: hence several trials.
     Sweep("uncontrolled", OURS, KAFKA_DEFAULTS | {"slow_stop_ms": "6500"}, live=3, simulated=20),
     Sweep("zombie", live=2),
     Sweep("group-scope"),
@@ -97,7 +96,7 @@ SWEEPS = (
 
 
 def plans(world: str, rules: Iterable[str]) -> list[Plan]:
-    """All of a world, those of each rule set; none twice."""
+    """All plans for a world and these rule sets, without duplicates."""
     chosen = tuple(rules)
     found = {
         plan.trial_id: plan
@@ -110,7 +109,7 @@ def plans(world: str, rules: Iterable[str]) -> list[Plan]:
 
 
 def run(store: Path, *, real: bool) -> int:
-    """Exit status: 0 when each came out as its scenario expects."""
+    """Run what is missing. Returns 0 if every trial came out as its scenario expects, else 1."""
     store.mkdir(parents=True, exist_ok=True)
     there = _stored(store)
     steps = [(plans(LIVE, (REAL,)), REAL_PROCESSES)] if real else []
@@ -129,7 +128,7 @@ def run(store: Path, *, real: bool) -> int:
                 print(f"{result.status}: {replay_command(result.folder)}", file=sys.stderr)
         odd += statuses.total() - statuses[api.AS_EXPECTED]
         counts = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
-        print(f"{len(wanted)} trials wanted, {len(wanted) - len(missing)} there, run: {counts or 'none'}", flush=True)
+        print(f"{len(wanted)} trials needed, {len(wanted) - len(missing)} stored, run: {counts or 'none'}", flush=True)
     return int(odd > 0)
 
 
@@ -144,7 +143,7 @@ def _stored(store: Path) -> set[str]:
 
 
 def _name(plan: Plan | Trial) -> str:
-    """A plan's trial id; a stored trial's is that of its plan, as a live folder's name has its time."""
+    """The trial id of a plan. For a stored trial that of its plan, because the name of a live folder has its time."""
     return plan.trial_id if isinstance(plan, Plan) else plan_like(plan).trial_id
 
 
@@ -152,13 +151,13 @@ def write(store: Path) -> int:
     found = sort(analysed(store).verdicts)
     before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    apart = f"By construction, so no evidence:\n\n{table(found.constructed)}\n" if found.constructed else ""
+    apart = f"By construction, and therefore not evidence:\n\n{table(found.constructed)}\n" if found.constructed else ""
     PAGE.write_text(f"{before}{BEGIN}\n\n{table(found.tested)}\n{apart}{END}{after}", "utf-8")
     return 0
 
 
 def table(verdicts: Iterable[Verdict]) -> str:
-    """The verdicts as a table of Markdown, a row each."""
+    """The verdicts as a Markdown table, one row each."""
     rows = [
         "| claim | reading | expected | verdict | status | live | simulated |",
         "| --- | --- | --- | --- | --- | --- | --- |",

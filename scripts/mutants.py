@@ -1,9 +1,9 @@
-"""Mutation testing of the judges: `make mutants`, or `scripts/mutants.py MODULE…` for some alone.
+"""Mutation testing of the checks: `make mutants`, or `scripts/mutants.py MODULE…` for these modules only.
 
 mutmut changes one thing at a time in a copy of the checks and of `analysis/trialwise`, and runs the
-tests that reach the changed function; a change that no test notices has survived. For each module it
-writes the numbers (`overlaps.json`) and the survivors as diffs (`overlaps.diff`) to .mutants/results/,
-and prints the score of every module that has results there; the others are `not run`. docs/mutants.md
+tests that reach the changed function. A change that no test notices has survived. For each module this
+script writes the numbers (`overlaps.json`) and the survivors as diffs (`overlaps.diff`) to .mutants/results/.
+It prints the score of every module that has results there; the others are `not run`. docs/mutants.md
 explains how to read them.
 """
 
@@ -27,7 +27,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 FOLDER = PROJECT / ".mutants"
 WORK = FOLDER / "work"
 RESULTS = FOLDER / "results"
-#: Whose modules are judged.
+#: The folders whose modules are mutated.
 ROOMS = ("rebalance_lab/checks", "rebalance_lab/analysis/trialwise")
 COPIED = ("rebalance_lab", "zkconsumer", "controller", "newcoordinator", "tests", "pyproject.toml")
 #: mutmut's names of a mutant that a test noticed.
@@ -50,8 +50,8 @@ def _name(path: Path) -> str:
 
 
 def undecorated(source: str) -> str:
-    """The source with `@d` above each function as `f = d(f)` below it: the same to Python, while
-    mutmut leaves functions with decorators (properties, `@once`) alone. Classes keep theirs."""
+    """The source with each decorator `@d` of a function replaced by `f = d(f)` below it. This means the same to
+    Python, but mutmut skips functions with decorators (properties, `@once`). Classes keep theirs."""
     lines = source.splitlines()
     functions = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)]
     for node in sorted(functions, key=lambda node: -node.lineno):
@@ -66,7 +66,7 @@ def undecorated(source: str) -> str:
 
 
 def prepare(chosen: dict[str, Path]) -> None:
-    """A fresh copy of the project, in which mutmut is asked for these modules only."""
+    """Make a fresh copy of the project, in which mutmut changes these modules only."""
     shutil.rmtree(WORK, ignore_errors=True)
     WORK.mkdir(parents=True)
     for name in COPIED:
@@ -83,17 +83,17 @@ def prepare(chosen: dict[str, Path]) -> None:
 
 
 def run() -> None:
-    """Let mutmut make and try the mutants; what it says goes to .mutants/mutmut.log."""
+    """Let mutmut make and test the mutants. Its output goes to .mutants/mutmut.log."""
     environment = {**os.environ, "PYTHONHASHSEED": "0", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     log = FOLDER / "mutmut.log"
     with log.open("w") as words:
         done = subprocess.run(MUTMUT, cwd=WORK, env=environment, stdout=words, stderr=subprocess.STDOUT, check=False)
     if done.returncode != 0:
-        raise SystemExit(f"mutants: mutmut gave up; see the end of {log}")
+        raise SystemExit(f"mutants: mutmut failed; see the end of {log}")
 
 
 def outcomes(path: Path) -> dict[str, str]:
-    """Mutant -> mutmut's word for what became of it."""
+    """Mutant -> its outcome, in mutmut's words."""
     meta = WORK / "mutants" / f"{path}.meta"
     if not meta.exists():
         return {}  # nothing in it to mutate
