@@ -4,7 +4,7 @@ STORE ?= trials
 LAB := .venv/bin/rebalance-lab
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test mixed coverage mutants images report docs setup pins clean
+.PHONY: help demo test mixed coverage mutants images report docs setup pins messages clean
 
 help:
 	@echo "make demo     a group at work and broken in four ways, live and simulated, and the verdicts"
@@ -17,6 +17,7 @@ help:
 	@echo "make docs     the documentation as a site in build/site, to be read from disk"
 	@echo "make setup    only the set-up: .venv, Java, Chromium"
 	@echo "make pins     write constraints.txt from .venv, after a change of dependencies"
+	@echo "make messages write the classes of Kafka's messages from Kafka's jars; needs Maven"
 	@echo "make clean    remove .venv, caches and builds; the trials stay"
 
 demo:
@@ -61,6 +62,10 @@ setup:
 
 pins:
 	@.venv/bin/python scripts/pins.py
+
+messages:
+	@./scripts/setup demo
+	@.venv/bin/python scripts/kafka_messages.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .mutants

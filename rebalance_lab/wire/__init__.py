@@ -1,1 +1,4 @@
-"""What crosses a boundary: znode paths and payloads, byte for byte as Kafka writes them."""
+"""What crosses a boundary, byte for byte as Kafka writes it.
+
+Znode paths and payloads, and in `kafka` the protocol of clients and brokers.
+"""

@@ -1,0 +1,123 @@
+"""Bytes from anybody: a message or MalformedMessage, nothing else, in bounded memory."""
+
+from __future__ import annotations
+
+import gc
+import random
+import tracemalloc
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kafka_samples import message_versions, sample
+
+from rebalance_lab.wire.kafka.apis import APIS, ApiKey
+from rebalance_lab.wire.kafka.codec import Codec, codec
+from rebalance_lab.wire.kafka.errors import MalformedMessage, UnsupportedVersion
+from rebalance_lab.wire.kafka.frames import decode_request, read_header
+
+MESSAGES = list(message_versions())
+REQUESTS = [(key, version) for key, api in APIS.items() for version in range(api.versions.last + 1)]
+
+#: Values that lengths and counts are made of: none, null, huge, negative, and varints that do not end.
+EDGES = [bytes.fromhex(each) for each in ("00", "01", "7f", "80", "ff", "ffff", "7fffffff", "ffffffff", "ffffffff0f")]
+
+
+def reads_or_refuses(frame: bytes) -> bool:
+    """Whether the frame is a request; raises whatever is not one of the two errors of requests."""
+    try:
+        decode_request(frame, read_header(frame))
+    except (MalformedMessage, UnsupportedVersion):
+        return False
+    return True
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> bytes:
+    """A header and arbitrary bytes."""
+    key, version = draw(st.sampled_from(REQUESTS))
+    pieces = draw(st.lists(st.one_of(st.sampled_from(EDGES), st.binary(max_size=8)), max_size=30))
+    return key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"".join(pieces)
+
+
+@given(frames())
+@settings(max_examples=500)
+def test_arbitrary_frames_are_read_or_refused(frame: bytes) -> None:
+    reads_or_refuses(frame)
+
+
+@given(st.binary(max_size=64))
+@settings(max_examples=200)
+def test_arbitrary_bytes_are_read_or_refused(frame: bytes) -> None:
+    reads_or_refuses(frame)
+
+
+@given(st.integers(0, 1 << 32), st.sampled_from(MESSAGES))
+@settings(max_examples=200)
+def test_a_message_that_is_cut_short_is_refused(seed: int, which: tuple[type, int]) -> None:
+    chance = random.Random(seed)
+    found: Codec[Any] = codec(*which)
+    data = found.encode(sample(*which, chance))
+    if not data:
+        return
+    with pytest.raises(MalformedMessage):
+        found.decode(data[: chance.randrange(len(data))])
+    with pytest.raises(MalformedMessage, match="1 bytes follow the message"):
+        found.decode(data + b"\x00")
+
+
+def damaged(frame: bytes, chance: random.Random) -> bytes:
+    """The frame with bytes replaced, cut out or put in."""
+    out = bytearray(frame)
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randrange(len(out) + 1)
+        piece = chance.choice([*EDGES, chance.randbytes(chance.randrange(6))])
+        out[at : at + chance.choice([0, len(piece), chance.randrange(20)])] = piece
+    return bytes(out)
+
+
+def try_damaged(count: int) -> int:
+    """How many of so many damaged requests could be read."""
+    read = 0
+    for seed in range(count):
+        chance = random.Random(seed)
+        key, version = chance.choice(REQUESTS)
+        body = codec(APIS[key].request, version).encode(sample(APIS[key].request, version, chance))
+        head = key.to_bytes(2, "big") + version.to_bytes(2, "big") + bytes(4) + b"\xff\xff"
+        read += reads_or_refuses(damaged(head + body, chance))
+    return read
+
+
+def test_damaged_requests_are_read_or_refused() -> None:
+    assert 0 < try_damaged(2_000) < 2_000
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_damaged_requests_leave_no_memory_behind() -> None:
+    try_damaged(2_000)  # compiles the codecs
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        try_damaged(100_000)
+        most = tracemalloc.get_traced_memory()[1]
+        gc.collect()
+        now = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert now - before < 1_000_000
+    assert most - before < 10_000_000
+
+
+@pytest.mark.parametrize("size", [10_000, 1_000_000])
+def test_announced_lengths_allocate_nothing(size: int) -> None:
+    """Each array says that it has as many items as there are bytes."""
+    count = size.to_bytes(4, "big")
+    frame = ApiKey.LEADER_AND_ISR.to_bytes(2, "big") + bytes(2 + 4 + 2 + 8) + count * (size // 4)
+    reads_or_refuses(frame)  # compiles the codec
+    tracemalloc.start()
+    try:
+        assert not reads_or_refuses(frame)
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
