@@ -1,0 +1,1 @@
+"""The protocol of Kafka's clients and brokers: messages (`messages`, `codec`), with their headers (`frames`)."""

@@ -1,0 +1,79 @@
+"""Requests and responses as they travel: a header and a message, without the size that a connection puts first."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from rebalance_lab.wire.kafka.apis import APIS, ApiKey
+from rebalance_lab.wire.kafka.codec import codec
+from rebalance_lab.wire.kafka.errors import MalformedMessage
+from rebalance_lab.wire.kafka.messages.headers import RequestHeader, ResponseHeader
+from rebalance_lab.wire.kafka.schema import Message
+
+_KEYS = {message: key for key, api in APIS.items() for message in (api.request, api.response)}
+
+
+class Header(NamedTuple):
+    """The header of a request, and the offset of the message behind it."""
+
+    key: ApiKey
+    version: int
+    correlation_id: int
+    client_id: str | None
+    end: int
+
+
+def encode_request(request: Message, version: int, *, correlation_id: int, client_id: str | None) -> bytes:
+    """Raises UnsupportedVersion and UnwritableMessage."""
+    key = _KEYS[type(request)]
+    header = RequestHeader(
+        request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
+    )
+    head = codec(RequestHeader, _request_header_version(key, version)).encode(header)
+    return head + codec(type(request), version).encode(request)
+
+
+def read_header(frame: bytes) -> Header:
+    """The header of a request. Raises MalformedMessage, also for an API that is not in APIS.
+
+    It can be read in versions of the API that do not exist: whoever asks for ApiVersions in one gets an answer.
+    """
+    number, version = int.from_bytes(frame[:2], "big", signed=True), int.from_bytes(frame[2:4], "big", signed=True)
+    try:
+        key = ApiKey(number)
+    except ValueError:
+        reason = f"{number} is no API that is known here"
+        raise MalformedMessage("RequestHeader", 0, "request_api_key", 0, reason) from None
+    header, end = codec(RequestHeader, _request_header_version(key, version)).read(frame)
+    return Header(key, version, header.correlation_id, header.client_id, end)
+
+
+def decode_request(frame: bytes, header: Header) -> Message:
+    """The message behind a header that was read. Raises UnsupportedVersion and MalformedMessage."""
+    return codec(APIS[header.key].request, header.version).decode(frame, header.end)
+
+
+def encode_response(response: Message, version: int, *, correlation_id: int) -> bytes:
+    """Raises UnsupportedVersion and UnwritableMessage."""
+    header_version = _response_header_version(_KEYS[type(response)], version)
+    head = codec(ResponseHeader, header_version).encode(ResponseHeader(correlation_id=correlation_id))
+    return head + codec(type(response), version).encode(response)
+
+
+def decode_response(frame: bytes, key: ApiKey, version: int) -> tuple[int, Message]:
+    """(correlation id, message) of the response to a request. Raises UnsupportedVersion and MalformedMessage."""
+    header, end = codec(ResponseHeader, _response_header_version(key, version)).read(frame)
+    return header.correlation_id, codec(APIS[key].response, version).decode(frame, end)
+
+
+def _request_header_version(key: ApiKey, version: int) -> int:
+    if key is ApiKey.CONTROLLED_SHUTDOWN and version == 0:
+        return 0  # without a client id
+    return 2 if version in APIS[key].request.FLEXIBLE else 1
+
+
+def _response_header_version(key: ApiKey, version: int) -> int:
+    """A client asks for ApiVersions before it knows what the broker can, so that the answer is one it can read."""
+    if key is ApiKey.API_VERSIONS:
+        return 0
+    return 1 if version in APIS[key].response.FLEXIBLE else 0
