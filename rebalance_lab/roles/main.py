@@ -53,7 +53,7 @@ def live_node(
         operations=spec.operations,
         factory=factory,
         next_n=next_n,
-        storage=spec.storage_folder(),
+        storage=spec.files if spec.storage or spec.events else None,
     )
     return factory, environment
 

@@ -37,11 +37,10 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, tag_field=ROLE):
     storage: str | None = None
     plant: str | None = None
 
-    def storage_folder(self) -> Path | None:
-        """The folder of the node's files; None if it has neither that nor a file of events."""
-        if self.storage is not None:
-            return Path(self.storage)
-        return Path(self.events).with_suffix(".files") if self.events else None
+    @property
+    def files(self) -> Path:
+        """The folder that the node keeps its files in."""
+        return Path(self.storage if self.storage is not None else f"{self.events.removesuffix('.jsonl')}.files")
 
 
 @dataclass(frozen=True, slots=True)

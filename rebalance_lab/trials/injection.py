@@ -47,9 +47,9 @@ class Injection:
             },
         )
 
-    def bit(self, proof: str) -> None:
-        """The fault has taken effect, as `proof` shows."""
-        detail = {**self._fault, "of": self._began, "proof": proof}
+    def bit(self, proof: str, **more: object) -> None:
+        """The fault has taken effect, as `proof` shows. `more`: further details of the event."""
+        detail = {**self._fault, "of": self._began, "proof": proof, **more}
         self._recorder.emit(Layer.FAULT, Kind.FAULT_BIT, detail=detail)
 
     def ended(self) -> None:

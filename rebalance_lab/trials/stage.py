@@ -13,6 +13,7 @@ from rebalance_lab.kernel import Flag, Kernel
 from rebalance_lab.roles.spec import NodeSpec
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
+from rebalance_lab.world.power_loss import PowerLoss
 
 #: The server that can be made to lag: the lowest id, which a fresh ensemble does not elect. The
 #: runner's own session keeps away from it.
@@ -58,8 +59,8 @@ class NodeOptions(ABC):
 class ProcessHandle(Protocol):
     """The faults' handle on a node: its process, its connections, its session.
 
-    Each method but `ask_to_leave` returns the proof that it worked, as text for the history, or raises TrialError, also
-    if the node's options do not allow it (see `NodeOptions`).
+    Each method but `ask_to_leave` returns the proof that it worked, for the history, or raises TrialError, also if the
+    node's options do not allow it (see `NodeOptions`).
     """
 
     async def pause(self) -> str: ...
@@ -68,6 +69,11 @@ class ProcessHandle(Protocol):
 
     async def start_again(self) -> str:
         """Start the node's process after it was killed, with the same start data. It goes on counting its events."""
+        ...
+
+    async def lose_power(self) -> PowerLoss:
+        """Take from the files of a node that was killed what was not synced, from some point on that the trial's seed
+        draws. Returns what went."""
         ...
 
     async def cut(self, *, to_server: bool, to_client: bool) -> str:

@@ -29,9 +29,9 @@ class PowerLoss:
 
 
 def surviving(stream: RandomStream, unsynced: int) -> int:
-    """How much of what was not synced is kept: nothing and everything are as likely as something between. A number
-    in [0, `unsynced`]."""
-    match stream.below(3):
+    """How much of what was not synced is kept: nothing in one draw of four, everything in another. A number in
+    [0, `unsynced`]."""
+    match stream.below(4):
         case 0:
             return 0
         case 1:

@@ -14,6 +14,7 @@ from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.trials.stages.containers.nodes import ContainerNode
 from rebalance_lab.trials.stages.containers.servers import ContainerServers
 from rebalance_lab.world.containers.contained import Contained
+from rebalance_lab.world.power_loss import PowerLoss
 
 
 class Looks:
@@ -119,7 +120,7 @@ class One(Contained):
 def member(**after: tuple[str, int]) -> ContainerNode:
     looks = Looks()
     host: Any = SimpleNamespace(name="m1", nodes=["m1"], may_end=False, container=One(looks, **after))
-    return ContainerNode("m1", host, looks)
+    return ContainerNode("m1", host, looks, lambda: PowerLoss({}))
 
 
 def servers(*, partitions: bool = True, **after: tuple[str, int]) -> ContainerServers:

@@ -13,6 +13,7 @@ from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, Start
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.containers.contained import KILLED
 from rebalance_lab.world.containers.member import TRIAL_DIR, ProcessContainer
+from rebalance_lab.world.power_loss import PowerLoss
 from rebalance_lab.world.process.states import RunState
 
 T = TypeVar("T")
@@ -72,10 +73,11 @@ class ContainerNode:
     """The faults' handle on a node (`trials.stage.ProcessHandle`). Docker cuts both ways or none, and cannot lose a
     single reply."""
 
-    def __init__(self, actor: str, host: ContainerHost, threads: Threads) -> None:
+    def __init__(self, actor: str, host: ContainerHost, threads: Threads, lose_power: Callable[[], PowerLoss]) -> None:
         self.actor = actor
         self.host = host
         self._threads = threads
+        self._lose_power = lose_power
 
     # -- its process ------------------------------------------------------------------------
 
@@ -117,6 +119,11 @@ class ContainerNode:
         shown = await self._done(start, RunState.ALIVE, "running again")
         self.host.may_end = False
         return shown
+
+    async def lose_power(self) -> PowerLoss:
+        if self._own_container().exit_code is None:
+            raise TrialError(f"{self.actor} cannot lose its power: its container runs; kill it first")
+        return self._lose_power()
 
     def ask_to_leave(self) -> None:
         self.host.may_end = True

@@ -84,7 +84,7 @@ class ContainerStage(LiveStage):
         else:
             host.start(spec)
         self._files.append(EventFile(self.folder / events))
-        return ContainerNode(actor, host, self._in_thread)
+        return ContainerNode(actor, host, self._in_thread, self._power_of(actor, self.folder / spec.files.name))
 
     def _container(self, name: str, command: list[str]) -> ProcessContainer:
         return ProcessContainer(self._engine, name, self._network, self.folder, command)

@@ -18,6 +18,7 @@ from rebalance_lab.kernel import Kernel
 from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, Start
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.live.proxy import TcpProxy
+from rebalance_lab.world.power_loss import PowerLoss
 from rebalance_lab.world.process.growing_file import GrowingFile
 from rebalance_lab.world.process.os_process import OsProcess
 from rebalance_lab.world.process.states import RunState, run_state
@@ -145,13 +146,17 @@ class HostProcess(OsProcess):
 
 class LiveNode:
     """The faults' handle on a live node (`trials.stage.ProcessHandle`). `proxies`: those that its connections go
-    through, one for each server in its connect string; empty if it is not proxied."""
+    through, one for each server in its connect string; empty if it is not proxied. `lose_power`: cuts its files back
+    (`world.live.synced_lengths`)."""
 
-    def __init__(self, actor: str, host: Host, kernel: Kernel, proxies: list[TcpProxy]) -> None:
+    def __init__(
+        self, actor: str, host: Host, kernel: Kernel, proxies: list[TcpProxy], lose_power: Callable[[], PowerLoss]
+    ) -> None:
         self.actor = actor
         self.host = host
         self._kernel = kernel
         self._proxies = proxies
+        self._lose_power = lose_power
 
     # -- its process ------------------------------------------------------------------------
 
@@ -177,6 +182,12 @@ class LiveNode:
         process = self._own_process()
         process.start_again()
         return await self._seen(RunState.ALIVE)
+
+    async def lose_power(self) -> PowerLoss:
+        process = self._own_process()
+        if process.popen.poll() is None:
+            raise TrialError(f"{self.actor} (pid {process.pid}) cannot lose its power: it runs; kill it first")
+        return self._lose_power()
 
     def ask_to_leave(self) -> None:
         self.host.may_end = True

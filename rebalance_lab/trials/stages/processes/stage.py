@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,7 +12,7 @@ from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.recorder import FileSink
 from rebalance_lab.history.rest import StateTracker
 from rebalance_lab.history.transactions import RegistryTracker, Transaction
-from rebalance_lab.kernel import Flag
+from rebalance_lab.kernel import Flag, RandomStream
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.roles.spec import NodeSpec
 from rebalance_lab.trials.plan import Plan
@@ -30,7 +32,9 @@ from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.ensemble_node import server_version
 from rebalance_lab.world.live.environment import live_environment
 from rebalance_lab.world.live.proxy import TcpProxy
+from rebalance_lab.world.live.synced_lengths import lose_power
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
+from rebalance_lab.world.power_loss import PowerLoss
 from rebalance_lab.world.process.clocks import clock_of, identity, measure_wall_offset
 
 #: The time between two reads of what members and servers wrote.
@@ -147,7 +151,12 @@ class LiveStage:
         connect = proxied + self._chroot if proxied else self._connect(servers)
         spec = options.spec(self.plan, actor, connect=connect, events=str(events.resolve()))
         outsider = None if self._outsiders is None else self._start_outsider(self._outsiders, spec)
-        return LiveNode(actor, outsider or self._start_ours(spec, options.shares_process), self.kernel, proxies)
+        host = outsider or self._start_ours(spec, options.shares_process)
+        return LiveNode(actor, host, self.kernel, proxies, self._power_of(actor, spec.files))
+
+    def _power_of(self, actor: str, files: Path) -> Callable[[], PowerLoss]:
+        """What a loss of power does to the files of a node."""
+        return partial(lose_power, files, RandomStream(self.plan.seed, actor, "power loss"))
 
     def _start_outsider(self, outsiders: Outsiders, spec: NodeSpec) -> Host | None:
         started = outsiders.start(spec, wall_offset_us=self.wall_offset_us, poll_registry=self._poll_registry)

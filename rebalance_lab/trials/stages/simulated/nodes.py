@@ -8,6 +8,8 @@ from typing import Any
 from rebalance_lab.history.rest import StateTracker
 from rebalance_lab.kernel import Flag, Kernel, Process, ProcessState
 from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.world.power_loss import PowerLoss
+from rebalance_lab.world.simulated.disk import SimulatedDisk
 from rebalance_lab.world.simulated.zookeeper import NoSuchSession, SimulatedZooKeeper
 
 #: The time between two looks at a condition of the simulated servers, in virtual time.
@@ -25,6 +27,7 @@ class SimulatedNode:
         self,
         actor: str,
         launch: Callable[[], tuple[Process, Flag]],
+        disk: SimulatedDisk,
         zookeeper: SimulatedZooKeeper,
         tracker: StateTracker[Any],
         kernel: Kernel,
@@ -32,6 +35,7 @@ class SimulatedNode:
         self.actor = actor
         self._launch = launch
         self._process, self._closing = launch()
+        self._disk = disk
         self._zookeeper = zookeeper
         self._tracker = tracker
         self._kernel = kernel
@@ -53,6 +57,11 @@ class SimulatedNode:
             raise TrialError(f"{self.actor} cannot be started again: it is {self._process.state.value}; kill it first")
         self._process, self._closing = self._launch()
         return self._shown()
+
+    async def lose_power(self) -> PowerLoss:
+        if self._process.state is not ProcessState.KILLED:
+            raise TrialError(f"{self.actor} cannot lose its power: it is {self._process.state.value}; kill it first")
+        return self._disk.lose_power()
 
     def ask_to_leave(self) -> None:
         self._closing.raise_()

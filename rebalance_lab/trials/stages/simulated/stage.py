@@ -99,7 +99,8 @@ class SimulatedStage:
         spec = options.spec(self.plan, actor, connect=connect, events="")
         process_name = options.shares_process or actor
         launch = partial(self._launch, spec, process_name)
-        return SimulatedNode(actor, launch, self._world.zookeeper, self.tracker, self.kernel)
+        disk = self._world.disk(actor)
+        return SimulatedNode(actor, launch, disk, self._world.zookeeper, self.tracker, self.kernel)
 
     def _launch(self, spec: NodeSpec, process_name: str) -> tuple[Process, Flag]:
         actor, role = spec.actor, role_of(spec)

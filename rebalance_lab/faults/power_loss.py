@@ -1,0 +1,34 @@
+"""Loss of power: the files of a node that was killed lose what was not synced.
+
+`kill -9` alone loses nothing that was written, because the operating system keeps it. Here each file keeps what was
+synced and any beginning of the rest, torn at any byte; in the simulator folders lose names, too
+(`rebalance_lab.world.storage`). What went proves the fault. A node that had synced everything loses nothing, and the
+fault has no effect.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.history.fault_kinds import FaultKind
+from rebalance_lab.trials.injection import Injection
+from rebalance_lab.trials.lab import AnyLab, AnyNode
+
+POWER_LOSS = FaultKind(
+    name="power-loss",
+    noun="loss of power",
+    suffers="loses what it has not synced",
+    many="lose what they have not synced",
+    band="loses power",
+    begins="takes the power of",
+    alone="Hosts lose their power.",
+    momentary=True,
+    spares_connections=True,
+)
+
+
+async def lose_power(lab: AnyLab, node: AnyNode) -> None:
+    """Cut back the files of `node`, which was killed and is not started again yet, and record the proof."""
+    fault = Injection(lab, POWER_LOSS, node)
+    lost = await node.process.lose_power()
+    if lost.proof is not None:
+        fault.bit(lost.proof, bytes_lost=dict(lost.bytes_lost))
+    fault.ended()
