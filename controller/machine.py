@@ -1,0 +1,351 @@
+"""The controller's decisions: a stimulus comes in, instructions go out.
+
+It touches no ZooKeeper and no network. Whoever runs it carries out the instructions in their order and hands back what
+came of them (`StatesWritten`, `ReplicasDeleted`, `TopicRemoved`), also in that order.
+
+As `kafka.controller.KafkaController` of Kafka 3.9.1 at failover, when brokers register or go, when topics are created,
+grow and are deleted. Not built yet: states of replicas, removal of dead replicas from the ISR, controlled shutdown,
+preferred leaders, reassignment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import singledispatchmethod
+
+from controller.cluster import Cluster, LiveBroker, Stored, Topic
+from controller.leader_election import Election, LeaderAndIsr, NoLeader, first_leader, offline
+from controller.partition_states import PartitionState
+from controller.request_batch import RequestBatch, Send
+from rebalance_lab.assignors import TopicPartition
+
+# -- stimuli --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The cluster as a controller finds it after its election. `deletions`: topics that are to be deleted."""
+
+    brokers: Sequence[LiveBroker]
+    topics: Mapping[str, Topic]
+    stored: Mapping[TopicPartition, Stored]
+    deletions: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersRead:
+    """All brokers that are registered now."""
+
+    brokers: Sequence[LiveBroker]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsRead:
+    """All topics that exist now, with their assignments."""
+
+    topics: Mapping[str, Topic]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionsRead:
+    """All topics that are to be deleted."""
+
+    topics: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
+class StatesWritten:
+    """What came of WriteStates. `conflicts`: what was found instead, where another had written; None if there is no
+    state znode any more, or it could not be written."""
+
+    written: Mapping[TopicPartition, Stored]
+    conflicts: Mapping[TopicPartition, Stored | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasDeleted:
+    """A broker's answer to a StopReplica request that deletes. `failed`: replicas that are still there."""
+
+    broker_id: int
+    partitions: Collection[TopicPartition]
+    failed: Collection[TopicPartition] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRemoved:
+    """The znodes of a deleted topic are gone."""
+
+    topic: str
+
+
+Stimulus = Loaded | BrokersRead | TopicsRead | DeletionsRead | StatesWritten | ReplicasDeleted | TopicRemoved
+
+# -- instructions ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStates:
+    """Write the leadership of partitions. The version: that of the state znode to replace, None to create it."""
+
+    states: Mapping[TopicPartition, tuple[LeaderAndIsr, int | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTopic:
+    """Delete the topic's znodes, its configuration and the request to delete it. Then report TopicRemoved."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropDeletion:
+    """Delete the request to delete a topic that does not exist."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What a person should know: a partition without a leader."""
+
+    message: str
+
+
+Instruction = Send | WriteStates | RemoveTopic | DropDeletion | Log
+
+
+class ControllerMachine:
+    """One reign of a controller. `epoch`: the controller's. `unclean_allowed(topic)`: whether a replica outside the ISR
+    may lead if no other is live."""
+
+    def __init__(self, controller_id: int, epoch: int, *, unclean_allowed: Callable[[str], bool]) -> None:
+        self.cluster = Cluster()
+        self._controller_id = controller_id
+        self._epoch = epoch
+        self._unclean_allowed = unclean_allowed
+        self._elections: dict[TopicPartition, Election] = {}
+        self._undeleted: dict[str, set[tuple[TopicPartition, int]]] = {}
+
+    @singledispatchmethod
+    def handle(self, stimulus: Stimulus) -> list[Instruction]:
+        """The instructions that follow from a stimulus, in the order to carry them out."""
+        raise TypeError(f"no stimulus of a controller: {stimulus!r}")
+
+    # -- failover ---------------------------------------------------------------------------
+
+    @handle.register
+    def _(self, loaded: Loaded) -> list[Instruction]:
+        """Tell all brokers who is live, replicas who leads them, then elect for what has no leader."""
+        cluster = self.cluster
+        cluster.brokers = {each.broker_id: each for each in loaded.brokers}
+        cluster.topics, cluster.stored = dict(loaded.topics), dict(loaded.stored)
+        cluster.deleting = {each for each in loaded.deletions if each in loaded.topics}
+        batch = self._batch()
+        batch.inform(cluster.brokers)
+        out: list[Instruction] = list(batch.requests())
+        for topic in cluster.topics:
+            for partition in cluster.partitions(topic):
+                cluster.states[partition] = self._state_found(partition)
+        out += self._replicas_online(cluster.brokers)
+        unknown = sorted(each for each in loaded.deletions if each not in loaded.topics)
+        return [*out, *self._elect(), *map(DropDeletion, unknown), *self._delete(sorted(cluster.deleting))]
+
+    def _state_found(self, partition: TopicPartition) -> PartitionState:
+        stored = self.cluster.stored.get(partition)
+        if stored is None:
+            return PartitionState.NEW
+        return PartitionState.ONLINE if stored.leader_and_isr.leader in self.cluster.brokers else PartitionState.OFFLINE
+
+    def _replicas_online(self, brokers: Collection[int]) -> list[Instruction]:
+        """Send brokers the leadership of all their replicas."""
+        batch = self._batch()
+        for partition in self.cluster.stored:
+            if partition.topic not in self.cluster.deleting:
+                here = [each for each in self.cluster.replicas(partition) if each in brokers]
+                if here:
+                    batch.lead_or_follow(here, partition)
+        return list(batch.requests())
+
+    # -- brokers ----------------------------------------------------------------------------
+
+    @handle.register
+    def _(self, read: BrokersRead) -> list[Instruction]:
+        """A broker whose epoch has grown between two looks died and came back: both are handled."""
+        cluster = self.cluster
+        now = {each.broker_id: each for each in read.brokers}
+        dead = [each for each, known in cluster.brokers.items() if each not in now or now[each].epoch != known.epoch]
+        new = [each for each in now if each in dead or each not in cluster.brokers]
+        out: list[Instruction] = []
+        if dead:
+            cluster.brokers = {each: known for each, known in cluster.brokers.items() if each not in dead}
+            out += self._brokers_died(dead)
+        if new:
+            cluster.brokers |= {each: now[each] for each in new}
+            out += self._brokers_came(new)
+        return out
+
+    def _brokers_died(self, dead: Collection[int]) -> list[Instruction]:
+        led = [each for each, stored in self.cluster.stored.items() if stored.leader_and_isr.leader in dead]
+        self.cluster.change((each for each in led if each.topic not in self.cluster.deleting), PartitionState.OFFLINE)
+        if led:
+            return self._elect()
+        batch = self._batch()
+        batch.inform(self.cluster.brokers)
+        return list(batch.requests())
+
+    def _brokers_came(self, new: Collection[int]) -> list[Instruction]:
+        """Tell the others of them, them everything, then elect for what they may lead and go on with deletions."""
+        batch = self._batch()
+        batch.inform([each for each in self.cluster.brokers if each not in new])
+        out: list[Instruction] = list(batch.requests())
+        batch = self._batch()
+        batch.inform(new, self.cluster.stored)
+        out += batch.requests()
+        out += self._replicas_online(new) + self._elect()
+        for topic in sorted(self.cluster.deleting):
+            out += self._stop_and_delete(topic, new)
+        return out
+
+    # -- topics -----------------------------------------------------------------------------
+
+    @handle.register
+    def _(self, read: TopicsRead) -> list[Instruction]:
+        """New topics and new partitions of old ones are elected a leader. Partitions are never removed from a topic."""
+        cluster = self.cluster
+        for gone in [each for each in cluster.topics if each not in read.topics]:
+            cluster.forget(gone)
+        new: list[TopicPartition] = []
+        for name, topic in read.topics.items():
+            known = cluster.topics.get(name)
+            if known is None:
+                cluster.topics[name] = topic
+            elif name not in cluster.deleting:
+                cluster.topics[name] = Topic({**topic.replicas, **known.replicas}, known.topic_id)
+            new += [each for each in cluster.partitions(name) if each not in cluster.states]
+        cluster.change(new, PartitionState.NEW)
+        return self._elect()
+
+    # -- elections --------------------------------------------------------------------------
+
+    def _elect(self, partitions: Iterable[TopicPartition] | None = None) -> list[Instruction]:
+        """Elect leaders for partitions; by default for all that have none and are not being deleted."""
+        if partitions is None:
+            waiting = self.cluster.in_state(PartitionState.NEW, PartitionState.OFFLINE)
+            partitions = [each for each in waiting if each not in self._elections]
+        states: dict[TopicPartition, tuple[LeaderAndIsr, int | None]] = {}
+        out: list[Instruction] = []
+        for each in sorted(partitions):
+            if each.topic in self.cluster.deleting:
+                continue
+            try:
+                election = self._election(each)
+            except NoLeader as why:
+                out.append(Log(f"partition {each.topic}-{each.partition} has no leader: {why}"))
+                continue
+            self._elections[each] = election
+            stored = self.cluster.stored.get(each)
+            states[each] = (election.leader_and_isr, None if stored is None else stored.version)
+        return [*out, WriteStates(states)] if states else out
+
+    def _election(self, partition: TopicPartition) -> Election:
+        """Raises NoLeader."""
+        replicas, stored = self.cluster.replicas(partition), self.cluster.stored.get(partition)
+        if stored is None:
+            return first_leader(replicas, self.cluster.brokers)
+        allowed = self._unclean_allowed(partition.topic)
+        return offline(replicas, stored.leader_and_isr, self.cluster.brokers, unclean_allowed=allowed)
+
+    @handle.register
+    def _(self, result: StatesWritten) -> list[Instruction]:
+        """Tell the replicas what was written, and elect anew where another had written in between.
+
+        A state of this controller's epoch that was to be created is our own: the reply to its creation was lost.
+        """
+        written, again = dict(result.written), []
+        out: list[Instruction] = []
+        for partition, found in result.conflicts.items():
+            is_new = self.cluster.states[partition] is PartitionState.NEW
+            if found is not None and is_new and found.controller_epoch == self._epoch:
+                written[partition] = found
+            elif found is None or is_new or found.controller_epoch > self._epoch:
+                del self._elections[partition]
+                out.append(Log(_not_elected(partition, found)))
+            else:
+                self.cluster.stored[partition] = found
+                again.append(partition)
+        return self._elected(written) + out + (self._elect(again) if again else [])
+
+    def _elected(self, written: Mapping[TopicPartition, Stored]) -> list[Instruction]:
+        batch = self._batch()
+        for partition, stored in written.items():
+            election = self._elections.pop(partition)
+            is_new = self.cluster.states[partition] is PartitionState.NEW
+            self.cluster.stored[partition] = stored
+            self.cluster.change([partition], PartitionState.ONLINE)
+            batch.lead_or_follow(election.receivers, partition, is_new=is_new)
+        return list(batch.requests())
+
+    # -- deletion ---------------------------------------------------------------------------
+
+    @handle.register
+    def _(self, read: DeletionsRead) -> list[Instruction]:
+        unknown = sorted(each for each in read.topics if each not in self.cluster.topics)
+        new = sorted(set(read.topics) - set(unknown) - self.cluster.deleting)
+        self.cluster.deleting.update(new)
+        return [*map(DropDeletion, unknown), *self._delete(new)]
+
+    def _delete(self, topics: Sequence[str]) -> list[Instruction]:
+        """Tell all brokers that these topics go, and their replicas to delete what they hold."""
+        if not topics:
+            return []
+        partitions = {topic: self.cluster.partitions(topic) for topic in topics}
+        batch = self._batch()
+        batch.inform(self.cluster.brokers, (each for topic in topics for each in partitions[topic]))
+        out: list[Instruction] = list(batch.requests())
+        for topic in topics:
+            self.cluster.change(partitions[topic], PartitionState.OFFLINE)
+            self._undeleted[topic] = {
+                (each, broker) for each in partitions[topic] for broker in self.cluster.replicas(each)
+            }
+            out += self._stop_and_delete(topic, self.cluster.brokers)
+        return out
+
+    def _stop_and_delete(self, topic: str, brokers: Collection[int]) -> list[Instruction]:
+        batch = self._batch()
+        for partition, broker in sorted(self._undeleted[topic]):
+            if broker in brokers:
+                batch.stop([broker], partition, delete=True)
+        return list(batch.requests())
+
+    @handle.register
+    def _(self, answer: ReplicasDeleted) -> list[Instruction]:
+        """A topic is removed once every replica is deleted. What failed is tried again when its broker comes back."""
+        out: list[Instruction] = []
+        for partition in answer.partitions:
+            undeleted = self._undeleted.get(partition.topic)
+            if undeleted is None or partition in answer.failed:
+                continue
+            undeleted.discard((partition, answer.broker_id))
+            if not undeleted:
+                del self._undeleted[partition.topic]
+                self.cluster.change(self.cluster.partitions(partition.topic), PartitionState.NON_EXISTENT)
+                out.append(RemoveTopic(partition.topic))
+        return out
+
+    @handle.register
+    def _(self, removed: TopicRemoved) -> list[Instruction]:
+        self.cluster.forget(removed.topic)
+        return []
+
+    def _batch(self) -> RequestBatch:
+        return RequestBatch(self.cluster, self._controller_id, self._epoch)
+
+
+def _not_elected(partition: TopicPartition, found: Stored | None) -> str:
+    name = f"{partition.topic}-{partition.partition}"
+    if found is None:
+        return f"partition {name} has no leader: its state could not be written"
+    return (
+        f"partition {name} has no leader from us: a controller of epoch {found.controller_epoch} has written its state"
+    )
