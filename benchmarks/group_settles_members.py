@@ -25,6 +25,7 @@ from rebalance_lab.trials.stages.processes.nodes import HostProcess
 from rebalance_lab.world.kafka.jars import Role, class_path
 from rebalance_lab.world.live.java import java_command
 from rebalance_lab.world.process.states import die_with_parent
+from zkconsumer.config import ConsumerConfig
 
 TOPIC = "t1"
 
@@ -84,7 +85,9 @@ class Ours:
             seed=1,
             rules="shipped",
             assignor=None,
-            properties={**place.settings, "group.id": group or place.group, "zookeeper.connect": place.zookeeper},
+            config=ConsumerConfig.from_properties(
+                {**place.settings, "group.id": group or place.group, "zookeeper.connect": place.zookeeper}
+            ),
             streams={TOPIC: 1},
             plant=None,
             events=str(place.folder / f"{place.group}-{name}.jsonl"),

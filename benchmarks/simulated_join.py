@@ -21,6 +21,7 @@ from rebalance_lab.subjects.zk_group.fixture import ensure_path, write_fixture
 from rebalance_lab.world.ports import SessionEventKind, ZooKeeper
 from rebalance_lab.world.simulated.settings import SIMULATED_CONNECT
 from rebalance_lab.world.simulated.world import SimulatedWorld
+from zkconsumer.config import ConsumerConfig
 
 TOPIC, GROUP = "t1", "g1"
 
@@ -81,12 +82,12 @@ class Group:
             seed=self._seed,
             rules="shipped",
             assignor=None,
-            properties={
-                "group.id": GROUP,
-                "zookeeper.connect": SIMULATED_CONNECT,
-                "zookeeper.session.timeout.ms": "10000",
-                "rebalance.max.retries": "20",
-            },
+            config=ConsumerConfig(
+                zookeeper_connect=SIMULATED_CONNECT,
+                zookeeper_session_timeout_ms=10_000,
+                group_id=GROUP,
+                rebalance_max_retries=20,
+            ),
             streams={TOPIC: 1},
             plant=None,
             events="",

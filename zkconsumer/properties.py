@@ -14,6 +14,11 @@ _DIGITS_LIMIT = 1000  # Python refuses to read much longer ones
 _INT_MIN, _INT_MAX = -(2**31), 2**31 - 1
 
 
+def missing(key: str) -> IllegalArgumentException:
+    """The error for a required setting that is not there."""
+    return IllegalArgumentException(f"requirement failed: Missing required property '{key}'")
+
+
 class Properties:
     """Settings as text. It remembers which keys were read, so that it can name the unknown ones."""
 
@@ -27,7 +32,7 @@ class Properties:
         if found is None:
             found = default
         if found is None:
-            raise IllegalArgumentException(f"requirement failed: Missing required property '{key}'")
+            raise missing(key)
         return found
 
     def text(self, key: str, default: str) -> str:

@@ -39,7 +39,7 @@ class RuleSet:
     default_group: str | None
 
     def config(self, properties: Mapping[str, str]) -> ConsumerConfig:
-        """The settings, with this rule set's default group. Raises what ConsumerConfig raises."""
+        """Settings that are given as text. Raises what ConsumerConfig raises."""
         return ConsumerConfig.from_properties(properties, default_group=self.default_group)
 
     def assignor_name(self, config: ConsumerConfig) -> str:

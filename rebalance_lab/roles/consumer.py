@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Self, TypeVar
@@ -26,6 +27,7 @@ from rebalance_lab.roles.member import MemberSpec, build_member, subscription_of
 from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.zk.connect_string import BadConnectString
 from rebalance_lab.zkclient import ZkTimeoutException
+from zkconsumer.rules import rule_set
 
 __all__ = ["BadConnectString", "Consumer", "NotLeft", "Partitions", "ZkTimeoutException"]
 
@@ -96,16 +98,17 @@ class Consumer:
         named = dict(names) if isinstance(names, Mapping) else dict.fromkeys(names, streams)
         if [bool(named), whitelist is not None, blacklist is not None].count(True) != 1:
             raise ValueError("say what to consume: topics, or whitelist, or blacklist")
-        properties = {name: _text(value) for name, value in (config or {}).items()} | {CONNECT: zookeeper}
+        self._properties = {name: _text(value) for name, value in (config or {}).items()} | {CONNECT: zookeeper}
         if group is not None:
-            properties[GROUP] = group
-        self._spec = MemberSpec(
+            self._properties[GROUP] = group
+        self._rules = rules
+        self._spec = partial(
+            MemberSpec,
             actor="consumer",
             host=socket.gethostname(),
             seed=random.randrange(2**63),
             rules=rules,
             assignor=assignor,
-            properties=properties,
             streams=named,
             whitelist=whitelist,
             blacklist=blacklist,
@@ -223,11 +226,12 @@ class Consumer:
         try:
             with LiveKernel() as live:
                 self._live, self._closing = live, live.kernel.flag("asked to leave")
-                self._factory, environment = live_node(live, self._spec, self)
-                member = build_member(environment, self._spec)
-                live.run(member.run(subscription_of(self._spec), self._closing), "consumer")
+                spec = self._spec(config=rule_set(self._rules).config(self._properties))
+                self._factory, environment = live_node(live, spec, self)
+                member = build_member(environment, spec)
+                live.run(member.run(subscription_of(spec), self._closing), "consumer")
         except ZkTimeoutException as error:
-            where = self._spec.properties[CONNECT]
+            where = self._properties[CONNECT]
             self._error = ZkTimeoutException(f"no ZooKeeper answers at {where}: {error} ms")
         except BaseException as error:
             self._error = self._error or error

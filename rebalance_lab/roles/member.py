@@ -7,6 +7,7 @@ from rebalance_lab.kernel import Flag
 from rebalance_lab.roles.spec import NodeSpec, Role
 from rebalance_lab.world.errors import NodeExists
 from rebalance_lab.world.ports import Environment
+from zkconsumer.config import ConsumerConfig
 from zkconsumer.errors import IllegalArgumentException, InvalidConfigException
 from zkconsumer.fetchers import LeaseSettings
 from zkconsumer.member import Member
@@ -17,14 +18,14 @@ from zkconsumer.subscription import BlackList, Static, Subscription, WhiteList
 class MemberSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     """Start data of a member.
 
-    `properties`: consumer settings under their own names, as text. `streams`: topic -> stream count; or `whitelist` or
+    `config`: consumer settings, not yet accepted by the rule set. `streams`: topic -> stream count; or `whitelist` or
     `blacklist`: a filter, with `filter_streams` streams. `assignor`: the assignor to use in place of the rule set's.
     `real`: a consumer of Kafka's own is started with it, none of ours.
     """
 
     rules: str
     assignor: str | None
-    properties: dict[str, str]
+    config: ConsumerConfig
     streams: dict[str, int]
     whitelist: str | None = None
     blacklist: str | None = None
@@ -39,7 +40,7 @@ def build_member(environment: Environment, spec: MemberSpec) -> Member:
     rules = rule_set(spec.rules)
     return Member(
         environment,
-        rules.config(spec.properties),
+        spec.config.accepted(rules.default_group),
         rules=rules,
         assignor=spec.assignor,
         plant=spec.plant,
@@ -54,7 +55,7 @@ async def run_member(environment: Environment, spec: MemberSpec, closing: Flag) 
         member = build_member(environment, spec)
         await member.run(subscription_of(spec), closing)
     except (IllegalArgumentException, InvalidConfigException, NodeExists) as refused:
-        detail: dict[str, object] = {"error": str(refused), "group_given": "group.id" in spec.properties}
+        detail: dict[str, object] = {"error": str(refused), "group_given": spec.config.group_given}
         environment.recorder.emit(Layer.OP, Kind.MEMBER_REFUSED, detail=detail)
 
 

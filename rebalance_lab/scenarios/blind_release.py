@@ -23,13 +23,14 @@ from rebalance_lab.subjects.zk_group.shares import attempt_ms, retries_end_ms, s
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
+from zkconsumer.lab_settings import Cures, LabSettings
 
 
 async def blind_release(lab: GroupLab) -> None:
-    checks = {"check.owner.before.delete": "true"} if lab.plan.parameters["check_owner"] else {}
+    checks = LabSettings(cures=Cures(check_owner_before_delete=lab.plan.switch("check_owner")))
     await lab.prepare()
     lab.phase("joining")
-    victim = await lab.start_member(MemberOptions(properties=checks, fetcher_stop_ms=lab.plan.number("stop_ms")))
+    victim = await lab.start_member(MemberOptions(lab=checks, fetcher_stop_ms=lab.plan.number("stop_ms")))
     await lab.start_members(lab.plan.number("members") - 1)
     await lab.rest("joined")
 
@@ -55,7 +56,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
         return usual()
     pause_ms, members = plan.number("pause_ms"), plan.number("members")
     blind: Outcome | None = None
-    if plan.parameters["check_owner"] or pause_keeps_session(plan, pause_ms):
+    if plan.switch("check_owner") or pause_keeps_session(plan, pause_ms):
         blind = Outcome.CLEAN
     elif stops_by_then(plan) and pause_outlives_session(
         plan, pause_ms - 2 * attempt_ms(plan, members=members + 1), reported=False

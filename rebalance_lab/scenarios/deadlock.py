@@ -27,26 +27,27 @@ from rebalance_lab.trials.lab import START_LIMIT_MS
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, register, usual
 from rebalance_lab.trials.stage import LAGGARD
+from zkconsumer.lab_settings import NO_CURES, Cures, LabSettings
 
 #: Both members share a process: a join at a given moment cannot wait for an interpreter to start.
 COMERS = "comers"
 
 NONE = "none"
 CURES = {
-    NONE: {},
-    "release-before-retry": {"release.claims.before.retry": "true"},
-    "release-on-watch": {"release.claims.on.watch": "true"},
+    NONE: NO_CURES,
+    "release-before-retry": Cures(release_before_retry=True),
+    "release-on-watch": Cures(release_on_watch=True),
 }
 
 
 async def deadlock(lab: GroupLab) -> None:
-    properties = {"keep.claims.on.conflict": lab.plan.text("keep").lower(), **CURES[lab.plan.text("cure")]}
+    settings = LabSettings(keep_claims_on_conflict=lab.plan.switch("keep"), cures=CURES[lab.plan.text("cure")])
     prompt = tuple(name for name in lab.servers.names if name != LAGGARD)
-    slow = MemberOptions(servers=(LAGGARD,), properties=properties, shares_process=COMERS)
-    quick = MemberOptions(servers=prompt, properties=properties, shares_process=COMERS)
+    slow = MemberOptions(servers=(LAGGARD,), lab=settings, shares_process=COMERS)
+    quick = MemberOptions(servers=prompt, lab=settings, shares_process=COMERS)
     await lab.prepare()
     lab.phase("joining")
-    old = await lab.start_member(MemberOptions(servers=prompt, properties=properties))
+    old = await lab.start_member(MemberOptions(servers=prompt, lab=settings))
     await lab.rest("joined")
     lab.phase("replaced")
     await leave(lab, old)
@@ -100,8 +101,8 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     if plan.control:
         return usual()
     in_time = Outcome.VIOLATED if 2 * attempt_ms(plan, members=2) < plan.number("lag_ms") else None
-    kept: Outcome | None = in_time if plan.parameters["keep"] else Outcome.CLEAN
-    if not plan.parameters["keep"] or plan.text("cure") != NONE:
+    kept: Outcome | None = in_time if plan.switch("keep") else Outcome.CLEAN
+    if not plan.switch("keep") or plan.text("cure") != NONE:
         orphan = Outcome.CLEAN if claims_are_soon_made(plan) else None
         return usual(disagreement=in_time, kept_claims=kept, orphan_owner=orphan)
     return usual(

@@ -18,12 +18,13 @@ from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
+from zkconsumer.lab_settings import Cures, LabSettings
 
 
 async def duplicate_id(lab: GroupLab) -> None:
     plan = lab.plan
-    properties = {"consumer.id": "same", "check.session.of.own.node": plan.text("check_session").lower()}
-    named = MemberOptions(properties=properties)
+    cures = Cures(check_session_of_own_node=plan.switch("check_session"))
+    named = MemberOptions(consumer_id="same", lab=LabSettings(cures=cures))
     await lab.prepare()
     lab.phase("joining")
     first = await lab.start_member(named)
@@ -35,7 +36,7 @@ async def duplicate_id(lab: GroupLab) -> None:
         lab.phase("another comes with the same id")
         second = await join_as(lab, first, named)
         await lab.sleep_ms(plan.number("wait_ms"))
-        if plan.parameters["first_leaves"] and not plan.parameters["check_session"]:
+        if plan.switch("first_leaves") and not plan.switch("check_session"):
             lab.phase("the first leaves")
             await leave(lab, first)
             await lab.first_rebalance(second)
@@ -46,7 +47,7 @@ async def duplicate_id(lab: GroupLab) -> None:
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The second member runs and is never registered. It gets no error, and the first is not disturbed."""
-    if plan.control or plan.parameters["check_session"] or plan.parameters["first_leaves"]:
+    if plan.control or plan.switch("check_session") or plan.switch("first_leaves"):
         return usual()
     return usual(registration=Outcome.VIOLATED)
 

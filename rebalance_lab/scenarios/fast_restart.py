@@ -42,7 +42,7 @@ async def fast_restart(lab: GroupLab) -> None:
 async def _restarted(lab: GroupLab, old: MemberHandle) -> None:
     """After a clean stop the successor is another member; after a kill it is the same process again, except among real
     consumers, which have no second life under their names."""
-    if lab.plan.parameters["clean"]:
+    if lab.plan.switch("clean"):
         await leave(lab, old)
         await join(lab)
     elif lab.plan.has_real_nodes:
@@ -60,7 +60,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     consumer surely gives up if its start and all its attempts take less than what is left of the session, and if it
     wants some of the ghost's partitions. Outside the simulator an interpreter must start first. On a busy machine
     that may take until the ghost has gone; then nothing is owned."""
-    if plan.control or plan.parameters["clean"]:
+    if plan.control or plan.switch("clean"):
         return usual()
     session_ms, tick_ms = plan.number("session_timeout_ms"), plan.number("tick_ms")
     last_attempt_ms = retries_end_ms(plan)

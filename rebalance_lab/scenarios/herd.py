@@ -30,17 +30,16 @@ from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
+from zkconsumer.lab_settings import Cures, LabSettings
 
 
 async def herd(lab: GroupLab) -> None:
     members, per_process = lab.plan.number("members"), lab.plan.number("per_process")
     await lab.prepare()
     lab.phase("joining")
-    cure = {"multi.read": lab.plan.text("multi_read").lower()}
+    cure = LabSettings(cures=Cures(multi_read=lab.plan.switch("multi_read")))
     started = [
-        await lab.start_member(
-            MemberOptions(properties=cure, shares_process=f"p{number // per_process + 1}"), wait=False
-        )
+        await lab.start_member(MemberOptions(lab=cure, shares_process=f"p{number // per_process + 1}"), wait=False)
         for number in range(members)
     ]
     for member in started:
@@ -56,17 +55,17 @@ async def herd(lab: GroupLab) -> None:
     await lab.close()
 
 
-async def changes(lab: GroupLab, members: int, cure: dict[str, str]) -> None:
+async def changes(lab: GroupLab, members: int, cure: LabSettings) -> None:
     """Every kind of change once. The group is at rest before each."""
     lab.phase("one joins", change="join", members=members)
-    comer = await join(lab, MemberOptions(properties=cure))
+    comer = await join(lab, MemberOptions(lab=cure))
     await lab.rest("one joined")
     lab.phase("it leaves", change="leave", members=members + 1)
     await leave(lab, comer)
     await lab.rest("it left")
     lab.phase("another joins", change="join", members=members)
     # This id sorts before all others, so the member owns something, however many there are.
-    victim = await join(lab, MemberOptions(properties={**cure, "consumer.id": "0"}))
+    victim = await join(lab, MemberOptions(consumer_id="0", lab=cure))
     await lab.rest("another joined")
     lab.phase("it is killed", change="crash", members=members + 1)
     await kill(lab, victim)

@@ -19,21 +19,22 @@ from rebalance_lab.subjects.zk_group.shares import topics_may_differ
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, register, usual
+from zkconsumer.lab_settings import Cures, LabSettings
 
 
 async def leftover_claims(lab: GroupLab) -> None:
     plan = lab.plan
     topics = {"t1": plan.number("partitions"), "t2": 1}
-    undo = {"undo.failed.claims": plan.text("undo").lower()}
+    undo = LabSettings(cures=Cures(undo_failed_claims=plan.switch("undo")))
     obstacle = Obstacle(lab, "t2")
     await lab.prepare(topics)
     lab.phase("joining")
     if not plan.control:
         await obstacle.begin()
-    await lab.start_member(MemberOptions(streams={"t1": 1, "t2": 1}, properties=undo))
+    await lab.start_member(MemberOptions(streams={"t1": 1, "t2": 1}, lab=undo))
     await lab.rest("joined")
     lab.phase("another joins")
-    await join(lab, MemberOptions(streams={"t1": 1}, properties=undo))
+    await join(lab, MemberOptions(streams={"t1": 1}, lab=undo))
     await lab.rest("another joined")
     if not plan.control:
         lab.phase("the obstacle goes")
@@ -50,7 +51,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(
         non_convergence=Outcome.VIOLATED,
         omission=Outcome.VIOLATED,
-        orphan_owner=Outcome.CLEAN if plan.parameters["undo"] else Outcome.VIOLATED,
+        orphan_owner=Outcome.CLEAN if plan.switch("undo") else Outcome.VIOLATED,
         unowned_window=None,
     )
 

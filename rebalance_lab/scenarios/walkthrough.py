@@ -24,7 +24,7 @@ LEAVES = ("0|1|2", "0,1|2", "0,1,2")
 
 async def walkthrough(lab: GroupLab) -> None:
     by_filter = MemberOptions(whitelist=lab.plan.text("topic"))
-    options = by_filter if lab.plan.parameters["filter"] else AS_PLANNED
+    options = by_filter if lab.plan.switch("filter") else AS_PLANNED
     await lab.prepare()
     for number, row in enumerate(JOINS[:1] if lab.plan.control else JOINS):
         lab.phase(f"member {number + 1} joins", change="join", members=number, published=published(lab, row))

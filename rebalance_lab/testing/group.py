@@ -21,6 +21,7 @@ from rebalance_lab.trials.stages.processes.nodes import EventFile, HostProcess
 from rebalance_lab.wire.paths import broker_path, topic_path
 from rebalance_lab.wire.payloads import topic_payload
 from rebalance_lab.world.process.states import RunState, run_state
+from zkconsumer.config import ConsumerConfig
 from zkconsumer.rules import RULE_SETS
 
 #: A group at rest stays so for this long before it is called settled (the runner's rule, too).
@@ -201,20 +202,22 @@ class ConsumerGroup:
         """Start another member, and do not wait for it. Returns its name."""
         self._started += 1
         name = f"m{self._started}"
-        settings = self.settings
+        settings, retries = self.settings, self.settings.rebalance_max_retries
+        assert retries is not None, "the settings are completed"
         spec = MemberSpec(
             actor=name,
             host=f"host-{name}",
             seed=self._started,
             rules=settings.rules,
             assignor=None,
-            properties={
-                "group.id": settings.group,
-                "zookeeper.connect": self.connect_string,
-                "zookeeper.session.timeout.ms": str(settings.session_timeout_ms),
-                "rebalance.backoff.ms": str(settings.rebalance_backoff_ms),
-                "rebalance.max.retries": str(settings.rebalance_max_retries),
-            },
+            config=ConsumerConfig(
+                zookeeper_connect=self.connect_string,
+                zookeeper_session_timeout_ms=settings.session_timeout_ms,
+                zookeeper_connection_timeout_ms=settings.session_timeout_ms,
+                group_id=settings.group,
+                rebalance_backoff_ms=settings.rebalance_backoff_ms,
+                rebalance_max_retries=retries,
+            ),
             streams={settings.topic: 1},
             plant=None,
             events=str(self._folder / f"{name}.jsonl"),

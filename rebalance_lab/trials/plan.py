@@ -166,6 +166,13 @@ class Plan(msgspec.Struct, frozen=True):
             return "counts" if isinstance(members, int) and members > MANY_MEMBERS else "all"
         return "all" if ops == "all" else "counts"
 
+    def switch(self, name: str) -> bool:
+        """A parameter that is on or off. Raises PlanError if the scenario has none of that name."""
+        value = self.parameters.get(name)
+        if not isinstance(value, bool):
+            raise PlanError(f"scenario {self.scenario} has no switch {name}")
+        return value
+
     def text(self, name: str) -> str:
         """A parameter as text. Raises PlanError if the scenario has none of that name."""
         if name not in self.parameters:

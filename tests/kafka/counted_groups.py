@@ -20,6 +20,7 @@ from rebalance_lab.trials.stages.processes.nodes import HostProcess
 from rebalance_lab.world.kafka.consumer import ConsoleConsumer
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.transaction_log import TransactionLog
+from zkconsumer.config import ConsumerConfig
 
 TOPIC = "t1"
 LIMIT_S = 60.0
@@ -135,7 +136,7 @@ class OursAsShipped:
             seed=1,
             rules="shipped",
             assignor=None,
-            properties={**self._properties, "group.id": self.group},
+            config=ConsumerConfig.from_properties({**self._properties, "group.id": self.group}),
             streams={},
             plant=None,
             events=str(self._folder / f"{self.group}-{name}.jsonl"),

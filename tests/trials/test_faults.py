@@ -59,7 +59,7 @@ async def one_expired(lab: GroupLab) -> None:
 
 
 async def one_doubled(lab: GroupLab) -> None:
-    same = MemberOptions(properties={"consumer.id": "same"})
+    same = MemberOptions(consumer_id="same")
     first = await lab.start_member(same)
     await lab.rest("named")
     await join_as(lab, first, same)
@@ -174,7 +174,7 @@ def test_two_of_one_id_that_register_in_one_millisecond_both_own_everything() ->
     async def at_once(lab: GroupLab) -> None:
         lab.begin()
         await lab.prepare()
-        same = MemberOptions(properties={"consumer.id": "same"})
+        same = MemberOptions(consumer_id="same")
         both = [await lab.start_member(same, wait=False) for _ in range(2)]
         await lab.until(lambda: any(each.started and each.state.rebalances for each in both), "a first rebalance")
         await lab.rest("both are there")

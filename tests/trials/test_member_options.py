@@ -9,6 +9,7 @@ from rebalance_lab.history.events import Kind
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.scenario import make_plan
+from zkconsumer.lab_settings import LabSettings
 
 
 def spec(options: MemberOptions):
@@ -18,7 +19,8 @@ def spec(options: MemberOptions):
 def test_left_out_is_as_planned() -> None:
     planned = spec(AS_PLANNED)
     assert (planned.rules, planned.assignor, planned.streams) == ("described", None, {"t1": 1})
-    assert planned.properties["group.id"] == "g1"
+    assert (planned.config.group_id, planned.config.group_given) == ("g1", True)
+    assert planned.config.zookeeper_session_timeout_ms == planned.config.zookeeper_connection_timeout_ms == 2000
     assert planned.operations == "all"
 
 
@@ -28,18 +30,19 @@ def test_what_is_given_comes_first() -> None:
         rules="shipped",
         assignor="roundrobin",
         streams={"a": 2},
-        properties={"rebalance.backoff.ms": "7"},
+        consumer_id="mine",
+        lab=LabSettings(keep_claims_on_conflict=True),
         fetcher_stop_ms=9,
     )
     made = spec(given)
     assert (made.rules, made.assignor, made.streams, made.fetcher_stop_ms) == ("shipped", "roundrobin", {"a": 2}, 9)
-    assert made.properties["group.id"] == "g2"
-    assert made.properties["rebalance.backoff.ms"] == "7"
-    assert made.properties["rebalance.max.retries"] == "4"
+    config = made.config
+    assert (config.group_id, config.consumer_id, config.rebalance_max_retries) == ("g2", "mine", 4)
+    assert config.lab.switched_on == ("keep.claims.on.conflict",)
 
 
 def test_no_group_is_no_setting() -> None:
-    assert "group.id" not in spec(MemberOptions(group="")).properties
+    assert not spec(MemberOptions(group="")).config.group_given
 
 
 def test_a_filter_has_no_topics() -> None:

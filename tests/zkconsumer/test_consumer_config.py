@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from zkconsumer.config import ConsumerConfig
@@ -145,3 +146,29 @@ def test_the_strategy_is_not_checked() -> None:
     odd = config(partition__assignment__strategy="roundrobbin")
     assert (odd.partition_assignment_strategy, odd.strategy_given) == ("roundrobbin", True)
     assert config().strategy_given is False
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"zookeeper.session.timeout.ms": "400", "rebalance.backoff.ms": "7", "auto.commit.enable": "false"},
+        {"zookeeper.sync.time.ms": "300", "consumer.id": "c", "client.id": "x", "check.owner.before.delete": "true"},
+        {"partition.assignment.strategy": "roundrobin", "consumer.timeout.ms": "5"},
+    ],
+)
+def test_what_is_not_at_its_default_is_written_as_it_was_read(settings: dict[str, str]) -> None:
+    assert ConsumerConfig.from_properties({**REQUIRED, **settings}).properties() == {**REQUIRED, **settings}
+
+
+def test_settings_without_a_group_are_accepted_with_the_default_group_only() -> None:
+    typed = ConsumerConfig(zookeeper_connect="h:1", group_id="", group_given=False)
+    assert typed.properties() == {"zookeeper.connect": "h:1"}
+    assert typed.accepted("default").group_id == "default"
+    with pytest.raises(IllegalArgumentException, match=r"Missing required property 'group\.id'"):
+        typed.accepted(None)
+
+
+def test_settings_keep_their_types_in_a_nodes_start_data() -> None:
+    typed = config(rebalance__backoff__ms="7", undo__failed__claims="true", auto__commit__enable="false")
+    assert msgspec.json.decode(msgspec.json.encode(typed), type=ConsumerConfig) == typed

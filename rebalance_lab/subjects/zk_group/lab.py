@@ -53,7 +53,7 @@ class GroupLab(Lab[MemberOptions, MemberState]):
 
     async def start_members(self, count: int, options: MemberOptions = AS_PLANNED) -> list[MemberHandle]:
         """Start `count` members, one after another or all at once (parameter `together`)."""
-        together = bool(self.plan.parameters["together"])
+        together = self.plan.switch("together")
         members = [await self.start_member(options, wait=not together) for _ in range(count)]
         for member in members if together else ():
             await self.first_rebalance(member)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from rebalance_lab.roles.member import MemberSpec
 from rebalance_lab.subjects.zk_group.console import stand_in
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import NodeOptions
+from zkconsumer.config import ConsumerConfig
+from zkconsumer.lab_settings import NO_LAB_SETTINGS, LabSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +21,7 @@ class MemberOptions(NodeOptions):
     - `streams`: topic -> stream count of a static subscription; or `whitelist`, `blacklist`: a filter, with
       `filter_streams` streams.
     - `fetcher_stop_ms`: how long its fetchers take to stop.
-    - `properties`: settings under Kafka's own names, or the lab's. They override the plan's.
+    - `consumer_id`: Kafka's setting consumer.id. `lab`: the lab's own settings.
     """
 
     group: str | None = None
@@ -31,7 +33,8 @@ class MemberOptions(NodeOptions):
     blacklist: str | None = None
     filter_streams: int = 1
     fetcher_stop_ms: int | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
+    consumer_id: str | None = None
+    lab: LabSettings = NO_LAB_SETTINGS
 
     def __post_init__(self) -> None:
         given = [each for each in (self.streams, self.whitelist, self.blacklist) if each is not None]
@@ -41,14 +44,17 @@ class MemberOptions(NodeOptions):
     def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> MemberSpec:
         """The start data of the plan's member `actor`. Raises TrialError for what a real member cannot do."""
         group = plan.text("group") if self.group is None else self.group
-        properties = {
-            **({"group.id": group} if group else {}),
-            "zookeeper.connect": connect,
-            "zookeeper.session.timeout.ms": plan.text("session_timeout_ms"),
-            "rebalance.backoff.ms": plan.text("rebalance_backoff_ms"),
-            "rebalance.max.retries": plan.text("rebalance_max_retries"),
-            **self.properties,
-        }
+        config = ConsumerConfig(
+            zookeeper_connect=connect,
+            zookeeper_session_timeout_ms=plan.number("session_timeout_ms"),
+            zookeeper_connection_timeout_ms=plan.number("session_timeout_ms"),
+            group_id=group,
+            group_given=group != "",
+            consumer_id=self.consumer_id,
+            rebalance_backoff_ms=plan.number("rebalance_backoff_ms"),
+            rebalance_max_retries=plan.number("rebalance_max_retries"),
+            lab=self.lab,
+        )
         filtered = self.whitelist is not None or self.blacklist is not None
         planned = {} if filtered else {plan.text("topic"): plan.number("streams")}
         stop_ms = plan.number("fetcher_stop_ms") if self.fetcher_stop_ms is None else self.fetcher_stop_ms
@@ -59,7 +65,7 @@ class MemberOptions(NodeOptions):
             rules=self.rules or plan.rules,
             real=self.real or plan.is_real(actor),
             assignor=self.assignor or plan.text("assignor") or None,
-            properties=properties,
+            config=config,
             streams=dict(planned if self.streams is None else self.streams),
             whitelist=self.whitelist,
             blacklist=self.blacklist,

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import structlog
@@ -31,9 +32,6 @@ from rebalance_lab.world.process.clocks import identity
 #: Exit code of a JVM after SIGTERM: 128 + 15.
 TERMINATED = 143
 
-#: A real consumer waits this long for data at most (fetch.wait.max.ms): its default.
-FETCH_WAIT_MS = 100
-
 _POLL_US = 20_000
 
 _log = structlog.get_logger("rebalance_lab.trials")
@@ -51,11 +49,12 @@ class RealHost:
                 f"{spec.actor}: a real member stops its fetchers as fast as it can, not in {spec.fetcher_stop_ms} ms: "
                 "give the slow stop to one of ours"
             )
-        wait_ms = min(FETCH_WAIT_MS, spec.work_period_ms)
-        properties = {**spec.properties, "fetch.wait.max.ms": str(wait_ms)}
-        if spec.assignor is not None:
-            properties["partition.assignment.strategy"] = spec.assignor
-        self._program = ConsoleConsumer(whitelist_of(spec), properties, folder=folder, name=spec.actor)
+        config = replace(
+            spec.config,
+            fetch_wait_max_ms=min(spec.config.fetch_wait_max_ms, spec.work_period_ms),
+            partition_assignment_strategy=spec.assignor or spec.config.partition_assignment_strategy,
+        )
+        self._program = ConsoleConsumer(whitelist_of(spec), config.properties(), folder=folder, name=spec.actor)
         self.popen = self._program.popen
         self.log = self._program.log_file
 
@@ -203,21 +202,21 @@ class RealMembers:
 
 
 def _setting(spec: MemberSpec) -> Setting:
-    properties = spec.properties
+    config = spec.config
     started: dict[str, object] = {
         "host": spec.host,
         "rules": REAL,
         "assignor": spec.assignor or "range",
         "pattern": "white_list",
         "streams": {whitelist_of(spec): 1},
-        "session_timeout_ms": int(properties["zookeeper.session.timeout.ms"]),
-        "rebalance_backoff_ms": int(properties["rebalance.backoff.ms"]),
-        "rebalance_max_retries": int(properties["rebalance.max.retries"]),
+        "session_timeout_ms": config.zookeeper_session_timeout_ms,
+        "rebalance_backoff_ms": config.rebalance_backoff_ms,
+        "rebalance_max_retries": config.rebalance_max_retries,
         "work_period_ms": spec.work_period_ms,
         "fetcher_stop_ms": 0,
         "lab": [],
     }
-    return Setting(properties.get("group.id", ""), started, spec.work_period_ms)
+    return Setting(config.group_id, started, spec.work_period_ms)
 
 
 def _wall_ms() -> int:
