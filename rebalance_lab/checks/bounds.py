@@ -177,7 +177,7 @@ def _requests_us(history: History) -> Iterator[int]:
     request. For an attempt without a recorded request: how long it took, at most LIVE_REQUEST_US."""
     spans = _request_spans(history)
     for life in member_lives(history):
-        for attempt in (attempt for rebalance in life.rebalances for attempt in rebalance.attempts):
+        for attempt in life.attempts:
             if attempt.ended is None or not undisturbed(history, attempt.began.at_us, attempt.ended.at_us):
                 continue
             began_us, ended_us = attempt.began.at_us, attempt.ended.at_us

@@ -37,10 +37,6 @@ def _changes(history: History) -> list[Event]:
     ]
 
 
-def _applies(history: History) -> bool:
-    return bool(_changes(history))
-
-
 CHECK = Check(
     name="broker_change_noticed",
     compares=(Layer.REGISTRY, Layer.OP),
@@ -50,5 +46,5 @@ CHECK = Check(
     plants=(Planted("ignore-watch", "herd"),),
     judge=judge,
     applies_to=(ZK,),
-    applies=_applies,
+    looks_at=_changes,
 )

@@ -110,10 +110,6 @@ def _differ(partitions: int, consumers: int) -> bool:
     return partitions >= consumers and 1 <= partitions % consumers <= consumers - 2
 
 
-def _applies(history: History) -> bool:
-    return bool(_topics(history))
-
-
 CHECK = Check(
     name="ceil_rule",
     compares=(Layer.REGISTRY, Layer.OP),
@@ -126,5 +122,5 @@ CHECK = Check(
     plants=(Planted("never-claim-last", "rule"),),
     judge=judge,
     applies_to=(ZK,),
-    applies=_applies,
+    looks_at=_topics,
 )

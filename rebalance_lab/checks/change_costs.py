@@ -29,7 +29,7 @@ from rebalance_lab.checks.causes import Cause, cause, merged_notification
 from rebalance_lab.checks.conflicts import Conflict, conflicts_of
 from rebalance_lab.checks.members import MemberKey, MemberLife
 from rebalance_lab.checks.operations import most_commits
-from rebalance_lab.checks.registry_state import RegistryState, registration_of, state_at, topics_of
+from rebalance_lab.checks.registry_state import RegistryState, Timeline, registration_of, state_at, topics_of
 from rebalance_lab.checks.spaced_changes import Cost, SpacedChange, cost, spaced_changes, uncountable
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
@@ -83,12 +83,14 @@ class CostComparison:
     @property
     def accounted_reads(self) -> int:
         """Reads of the failed attempts, by protocol."""
-        return sum(self.expected.attempts.get(each.life.key, 0) + each.wants + each.lost for each in self.conflicts)
+        attempts = [each.attempt for each in self.conflicts]
+        own = sum(self.expected.attempts.get(each.life.key, 0) for each in self.conflicts)
+        return own + sum(len(each.wants) + len(each.lost) for each in attempts)
 
     @property
     def accounted_writes(self) -> int:
         """Writes of the failed attempts, by protocol: creates of all that they wanted, deletes of what they got."""
-        return sum(2 * each.wants - each.lost for each in self.conflicts)
+        return sum(2 * len(each.attempt.wants) - len(each.attempt.lost) for each in self.conflicts)
 
     def wrong_rounds(self) -> list[str]:
         """How notifications and rebalances differ, for each member, in words."""
@@ -396,35 +398,20 @@ def _missing(history: History, change: SpacedChange, after: _Group) -> set[str]:
     needed = {"/consumers", f"/consumers/{change.phase.group}"}
     needed |= {f"/consumers/{change.phase.group}/ids"} if change.kind == "join" else set()
     needed |= {owners, *(f"{owners}/{topic}" for topic in topics)} if topics else set()
-    return needed - _existing(history, change, needed)
-
-
-def _existing(history: History, change: SpacedChange, paths: set[str]) -> set[str]:
-    """Those of the paths that existed before the change: a znode shows that its parents exist."""
     assert change.event is not None
-    limit = change.event.zxid or 0
-    ends = {path: [gone for gone in _deleted(history).get(path, ()) if gone < limit] for path in paths}
-    begins = {path: [zxid for zxid in _created(history).get(path, ()) if zxid < limit] for path in paths}
-    return {path for path in paths if begins[path] and begins[path][-1] > max(ends[path], default=-1)}
+    before = (change.event.zxid or 0) - 1
+    return {path for path in needed if not _existence(history).get(path, Timeline()).value(before, False)}
 
 
 @once
-def _created(history: History) -> dict[str, list[int]]:
-    """Path below /consumers -> the zxids at which it, or a znode below it, was created."""
-    found: dict[str, list[int]] = {}
+def _existence(history: History) -> dict[str, Timeline[bool]]:
+    """Path below /consumers -> whether it existed: a znode that is created shows that its parents exist."""
+    found: dict[str, Timeline[bool]] = {}
     for event in registry(history):
         path = str(event.of("path") or "")
-        if event.kind is Kind.CREATED and path.startswith("/consumers"):
-            while path:
-                found.setdefault(path, []).append(event.zxid or 0)
-                path = path.rpartition("/")[0]
-    return found
-
-
-@once
-def _deleted(history: History) -> dict[str, list[int]]:
-    """Path -> the zxids at which it was deleted."""
-    found: dict[str, list[int]] = {}
-    for event in events_of(history, Kind.DELETED):
-        found.setdefault(str(event.of("path") or ""), []).append(event.zxid or 0)
+        if event.kind is Kind.DELETED:
+            found.setdefault(path, Timeline()).put(event, False)
+        while event.kind is Kind.CREATED and path.startswith("/consumers"):
+            found.setdefault(path, Timeline()).put(event, True)
+            path = path.rpartition("/")[0]
     return found

@@ -16,7 +16,7 @@ from rebalance_lab.checks.change_costs import CostComparison, cost_comparisons
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
-from rebalance_lab.checks.spaced_changes import announced, any_announced
+from rebalance_lab.checks.spaced_changes import announced
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
 
@@ -77,5 +77,5 @@ CHECK = Check(
     plants=(Planted("rebalance-unasked", "walkthrough", settings={}),),
     judge=judge,
     applies_to=(ZK,),
-    applies=any_announced,
+    looks_at=announced,
 )

@@ -17,13 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.decisions import partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.members import Attempt, MemberLife, member_lives
-from rebalance_lab.checks.phases import judged_period
 from rebalance_lab.checks.spaced_changes import SpacedChange
 from rebalance_lab.checks.znodes import Znode, znodes_of
-from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import actor_by_session, events_of, grouped, once
 
@@ -33,59 +31,33 @@ NODE_EXISTS = -110
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """An attempt that failed on others' claims. `wants`: how many partitions it tried to claim; `lost`: how many of
-    them others owned. `contradicted`: why the registry contradicts it; None if it does not."""
+    """An attempt that failed on others' claims. `contradicted`: why the registry contradicts that; None if it does
+    not."""
 
     life: MemberLife
-    failed: Event
-    wants: int
-    lost: int
+    attempt: Attempt
     contradicted: str | None
 
 
 def conflicts_of(history: History, change: SpacedChange) -> list[Conflict]:
     """The failed attempts of a change, each compared with the registry."""
-    return [_conflict(history, life, attempt) for life, attempt in change.conflicts()]
-
-
-@once
-def met_in_changes(history: History) -> bool:
-    """Whether any attempt after the first rest failed on a conflict that the registry does not contradict."""
-    period = judged_period(history)
-    return period is not None and any(
-        period.holds(attempt.began) and met(history, life, attempt)
-        for life in member_lives(history)
-        for rebalance in life.rebalances
-        for attempt in rebalance.attempts
-    )
+    return [Conflict(life, attempt, _contradicted(history, life, attempt)) for life, attempt in change.conflicts()]
 
 
 def met(history: History, life: MemberLife, attempt: Attempt) -> bool:
     """Whether an attempt failed on a conflict that the registry does not contradict."""
-    failed = attempt.failed
-    if failed is None or failed.of("reason") != "conflict":
-        return False
-    return _contradicted(history, life, attempt, failed) is None
+    return attempt.reason == "conflict" and _contradicted(history, life, attempt) is None
 
 
-def _conflict(history: History, life: MemberLife, attempt: Attempt) -> Conflict:
-    assert attempt.failed is not None
-    lost = partitions_in(attempt.failed.of("conflicts"))
-    wants = () if attempt.decided is None else partitions_in(attempt.decided.of("wants"))
-    why = _contradicted(history, life, attempt, attempt.failed)
-    return Conflict(life, attempt.failed, len(wants), len(lost), why)
-
-
-def _contradicted(history: History, life: MemberLife, attempt: Attempt, failed: Event) -> str | None:
+def _contradicted(history: History, life: MemberLife, attempt: Attempt) -> str | None:
     """Why the registry, or the member's own decision, contradicts the conflicts that an attempt reported; None if
     neither does."""
-    lost = partitions_in(failed.of("conflicts"))
-    if not lost:
+    lost, failed = attempt.lost, attempt.failed
+    if not lost or failed is None:
         return f"{life.member} reported a conflict without a partition"
     begin_us, end_us = attempt.began.at_us - TOLERANCE_US, failed.at_us + TOLERANCE_US
-    wants = None if attempt.decided is None else partitions_in(attempt.decided.of("wants"))
     for topic, partition in lost:
-        if wants is not None and (topic, partition) not in wants:
+        if attempt.decided is not None and (topic, partition) not in attempt.wants:
             return f"{life.member} reported a conflict over {topic}/{partition}, which it had not decided to claim"
         if not any(
             _met(history, znode, life, begin_us, end_us) for znode in owners_at(history, life.group, topic, partition)

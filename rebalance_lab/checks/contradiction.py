@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.decisions import Decision, Partition, any_decision, decisions_in, view_doubts
+from rebalance_lab.checks.decisions import Decision, decisions_in, recorded_decisions, view_doubts
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.findings import not_violated, violated
+from rebalance_lab.checks.members import Partition
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import NO_REST, judged_period
 from rebalance_lab.checks.registry_state import partitions_of, topic_changes
@@ -96,5 +97,5 @@ CHECK = Check(
     plants=(Planted("never-claim-last", "leave"), Planted("deal-from-before", "walkthrough")),
     judge=judge,
     applies_to=(ZK,),
-    applies=any_decision,
+    looks_at=recorded_decisions,
 )

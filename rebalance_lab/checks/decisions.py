@@ -13,22 +13,24 @@ names no list, or if the reads leave open what its member saw. Where operations 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
 
-from rebalance_lab.checks.members import Attempt, MemberLife, Rebalance, member_lives
+from rebalance_lab.checks.members import Attempt, MemberLife, Partition, Rebalance, member_lives
 from rebalance_lab.checks.operations import only_counted
 from rebalance_lab.checks.phases import JudgedPeriod
-from rebalance_lab.checks.registry_state import membership_changes, partitions_of, registration_of, topic_changes
+from rebalance_lab.checks.registry_state import (
+    Timeline,
+    membership_changes,
+    partitions_of,
+    registration_of,
+    topic_changes,
+)
 from rebalance_lab.history.events import Event, Kind, order
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, grouped, once
 from rebalance_lab.wire.view_digest import view_digest
-
-#: (topic, partition)
-Partition = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ def view_doubts(history: History, period: JudgedPeriod) -> str | None:
 
 def _misnamed(history: History, period: JudgedPeriod, life: MemberLife) -> Iterator[str]:
     """The decisions of a member that name a list which it had not read in that attempt, or whose view is unknown."""
-    for attempt in (each for rebalance in life.rebalances for each in rebalance.attempts):
+    for attempt in life.attempts:
         decided = attempt.decided
         if decided is None or not period.holds(decided) or life.actor in only_counted(history):
             continue
@@ -169,9 +171,9 @@ def differing_pairs(decisions: Iterable[Decision]) -> list[DecisionPair]:
     return found
 
 
-def any_decision(history: History) -> bool:
-    """Whether any member recorded a decision."""
-    return bool(events_of(history, Kind.DECIDED))
+def recorded_decisions(history: History) -> list[Event]:
+    """All decisions that members recorded."""
+    return events_of(history, Kind.DECIDED)
 
 
 def rounds_of(decisions: Iterable[Decision]) -> list[Round]:
@@ -194,7 +196,7 @@ def _decision(
 ) -> Decision | None:
     attempt = rebalance.attempts[index]
     decided = attempt.decided
-    if decided is None or (attempt.failed is not None and attempt.failed.of("reason") == "shutdown"):
+    if decided is None or attempt.reason == "shutdown":
         return None  # a member that shuts down does not act on it
     zxid, members, digest = (decided.of(name) for name in ("members_zxid", "members", "view"))
     if not isinstance(zxid, int):
@@ -214,18 +216,13 @@ def _decision(
         decided=decided,
         view=View(subscription, zxid, str(digest)),
         members=members if isinstance(members, int) else 0,
-        wants=partitions_in(decided.of("wants")),
+        wants=attempt.wants,
         ended=ended,
         end_us=(ended or history.events[-1]).at_us,
-        conflicts=tuple(each for each in course if each.failed is not None and each.failed.of("reason") == "conflict"),
+        conflicts=tuple(each for each in course if each.reason == "conflict"),
         named=read is None or read.is_named(decided),
         partitions=None if read is None else tuple((topic, each) for topic, its in read.partitions for each in its),
     )
-
-
-def partitions_in(pairs: object) -> tuple[Partition, ...]:
-    """The [topic, partition] pairs of an event's detail (`wants`, `conflicts`)."""
-    return tuple((str(topic), int(each)) for topic, each in pairs) if isinstance(pairs, list | tuple) else ()
 
 
 def _course(rebalance: Rebalance, index: int) -> Sequence[Attempt]:
@@ -284,9 +281,11 @@ def views_read(history: History, group: str, began: Event, decided: Event) -> li
     """The views that a process had read in an attempt when it decided, each once."""
     found: dict[ViewRead, None] = {}
     replies = _lists_read(history).get((decided.actor, f"/consumers/{group}/ids"), ())
+    lists = _lists(history).get(group, Timeline())
     for reply in [each for each in replies if began.n < each.n < decided.n]:
-        zxid, members = _members_at(history, group, reply.zxid or 0)
-        if zxid is not None:
+        listed = lists.at(reply.zxid or 0)
+        if listed is not None:
+            zxid, members = listed
             for partitions in _partitions_before(history, began, reply):
                 read = ViewRead(zxid, len(members), tuple(partitions.items()), view_digest(members, partitions))
                 found[read] = None
@@ -310,26 +309,19 @@ def _lists_read(history: History) -> dict[tuple[str, str], list[Event]]:
     return grouped(replies, lambda event: (event.actor, str(event.of("path"))))
 
 
-def _members_at(history: History, group: str, zxid: int) -> tuple[int | None, tuple[str, ...]]:
-    """The zxid of the latest change of a group's list of members by then (None: there was none), and its members."""
-    changes = _lists(history).get(group, [])
-    place = bisect_right(changes, zxid, key=lambda change: change[0])
-    return changes[place - 1] if place else (None, ())
-
-
 @once
-def _lists(history: History) -> dict[str, list[tuple[int, tuple[str, ...]]]]:
-    """Group -> (zxid, the members then) at each change of its list."""
+def _lists(history: History) -> dict[str, Timeline[tuple[str, ...]]]:
+    """Group -> its members, ascending."""
     members: dict[str, set[str]] = {}
-    found: dict[str, dict[int, tuple[str, ...]]] = {}
+    found: dict[str, Timeline[tuple[str, ...]]] = {}
     for event in membership_changes(history):
         if event.member is None or event.kind is Kind.CHANGED:
             continue
         group = event.group or ""
         names = members.setdefault(group, set())
         (names.add if event.kind is Kind.CREATED else names.discard)(event.member)
-        found.setdefault(group, {})[event.zxid or 0] = tuple(sorted(names))
-    return {group: list(lists.items()) for group, lists in found.items()}
+        found.setdefault(group, Timeline()).put(event, tuple(sorted(names)))
+    return found
 
 
 def _partitions_before(history: History, began: Event, reply: Event) -> Iterator[dict[str, tuple[int, ...]]]:
@@ -339,7 +331,8 @@ def _partitions_before(history: History, began: Event, reply: Event) -> Iterator
     for event in _topics_read(history).get(reply.actor, ()):
         if began.n < event.n < reply.n:
             topic = str(event.of("path")).removeprefix(_TOPICS)
-            read.setdefault(topic, {})[_topic_at(history, topic, event.zxid or 0)] = None
+            content = _topics(history).get(topic, Timeline()).value(event.zxid or 0, ())
+            read.setdefault(topic, {})[content] = None
     for chosen in islice(product(*read.values()), _MOST_VIEWS):
         yield dict(zip(read, chosen, strict=True))
 
@@ -348,24 +341,15 @@ def _partitions_before(history: History, began: Event, reply: Event) -> Iterator
 def _topics_read(history: History) -> dict[str, list[Event]]:
     """Process -> its replies to reads of a topic's znode, also if it does not exist."""
     replies = events_of(history, Kind.OK, Kind.FAILED_OP)
-    return _by_actor([each for each in replies if each.of("op") == "get" and str(each.of("path")).startswith(_TOPICS)])
-
-
-def _by_actor(events: Sequence[Event]) -> dict[str, list[Event]]:
-    return grouped(sorted(events, key=lambda event: event.n), lambda event: event.actor)
-
-
-def _topic_at(history: History, topic: str, zxid: int) -> tuple[int, ...]:
-    changes = _topics(history).get(topic, [])
-    place = bisect_right(changes, zxid, key=lambda change: change[0])
-    return changes[place - 1][1] if place else ()
+    reads = [each for each in replies if each.of("op") == "get" and str(each.of("path")).startswith(_TOPICS)]
+    return grouped(sorted(reads, key=lambda event: event.n), lambda event: event.actor)
 
 
 @once
-def _topics(history: History) -> dict[str, list[tuple[int, tuple[int, ...]]]]:
-    """Topic -> (zxid, its partitions then) at each change of its znode; no partitions after it was deleted."""
-    found: dict[str, list[tuple[int, tuple[int, ...]]]] = {}
+def _topics(history: History) -> dict[str, Timeline[tuple[int, ...]]]:
+    """Topic -> its partitions; none after its znode was deleted."""
+    found: dict[str, Timeline[tuple[int, ...]]] = {}
     for topic, event in topic_changes(history):
         partitions = () if event.kind is Kind.DELETED else partitions_of(event)
-        found.setdefault(topic, []).append((event.zxid or 0, partitions))
+        found.setdefault(topic, Timeline()).put(event, partitions)
     return found

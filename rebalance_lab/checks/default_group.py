@@ -106,10 +106,6 @@ def _used(history: History, started: Sequence[Event]) -> list[Event]:
     return [event for event in events if event.member in members and event.partition is not None]
 
 
-def _applies(history: History) -> bool:
-    return bool(_refused(history) or _started(history))
-
-
 CHECK = Check(
     name="default_group",
     compares=(Layer.OP, Layer.REGISTRY),
@@ -122,5 +118,5 @@ CHECK = Check(
     plants=(Planted("group-of-its-own", "group-scope"),),
     judge=judge,
     applies_to=(ZK,),
-    applies=_applies,
+    looks_at=lambda history: _refused(history) or _started(history),
 )

@@ -94,7 +94,6 @@ class _Deletes:
 def unasked(history: History, znodes: Sequence[Znode]) -> list[Violation]:
     """Ids that were deleted while their session was open; and owner znodes for which no process of that session had
     asked, or, if its operations are only counted, was in an attempt."""
-    sessions = sessions_of(events_of(history, Kind.CONNECTED))
     closed = {event.session: event.zxid or 0 for event in events_of(history, Kind.SESSION_CLOSED)}
     recorded, requested = recorded_singly(history), _requested(history)
     found: list[Violation] = []
@@ -103,7 +102,7 @@ def unasked(history: History, znodes: Sequence[Znode]) -> list[Violation]:
         assert deleted is not None
         if closed.get(znode.created.session, deleted.zxid or 0) < (deleted.zxid or 0):
             continue  # it outlived its session: a violation in any case
-        own = {actor for actor, its in sessions.items() if znode.created.session in its}
+        own = {actor for actor, its in sessions_of(history).items() if znode.created.session in its}
         counted = own & only_counted(history)
         if znode.is_id:
             why = f"{znode.path} was deleted while its session {znode.created.session} was open"
@@ -170,7 +169,7 @@ def _attempts(history: History) -> Mapping[str, Sequence[Attempt]]:
     """The attempts of each process, in the order of its lives."""
     found: dict[str, list[Attempt]] = {}
     for life in member_lives(history):
-        found.setdefault(life.actor, []).extend(each for rebalance in life.rebalances for each in rebalance.attempts)
+        found.setdefault(life.actor, []).extend(life.attempts)
     return found
 
 
@@ -205,7 +204,7 @@ def _requested(history: History) -> Mapping[EventId, bool]:
         if event.actor in deletes:
             deletes[event.actor].take(event)
     by_session: dict[str | None, list[_Deletes]] = {}
-    for actor, its in sessions_of(events_of(history, Kind.CONNECTED)).items():
+    for actor, its in sessions_of(history).items():
         for session in its if actor in recorded else ():
             by_session.setdefault(session, []).append(deletes[actor])
     found: dict[EventId, bool] = {}

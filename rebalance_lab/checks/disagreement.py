@@ -33,18 +33,16 @@ from rebalance_lab.checks.conflicts import met
 from rebalance_lab.checks.decisions import (
     Decision,
     DecisionPair,
-    Partition,
     Round,
-    any_decision,
     decisions_in,
     differing_pairs,
-    partitions_in,
+    recorded_decisions,
     rounds_of,
     view_doubts,
 )
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import member_lives
+from rebalance_lab.checks.members import Partition, member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import NO_REST, judged_period
 from rebalance_lab.checks.registry_state import membership_changes
@@ -163,7 +161,7 @@ def split_conflicts_of(history: History, pairs: Iterable[DecisionPair]) -> list[
                 failed = attempt.failed
                 if failed is None or not met(history, decision.life, attempt):
                     continue
-                for place in partitions_in(failed.of("conflicts")):
+                for place in attempt.lost:
                     claim = (
                         _claimed(history, other, place) if place in decision.wants and place in other.wants else None
                     )
@@ -272,5 +270,5 @@ CHECK = Check(
     plants=(Planted("old-lists", "walkthrough"),),
     judge=judge,
     applies_to=(ZK,),
-    applies=any_decision,
+    looks_at=recorded_decisions,
 )

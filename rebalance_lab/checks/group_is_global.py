@@ -50,10 +50,6 @@ def _topics(registered: Event | None, topics: set[str]) -> set[str]:
     return set(topics_of(registered, names) or ())
 
 
-def _applies(history: History) -> bool:
-    return bool(_found(history))
-
-
 CHECK = Check(
     name="group_is_global",
     compares=(Layer.REGISTRY, Layer.OP),
@@ -66,5 +62,5 @@ CHECK = Check(
     plants=(Planted("ignore-watch", "group-scope"),),
     judge=judge,
     applies_to=(ZK,),
-    applies=_applies,
+    looks_at=_found,
 )

@@ -19,7 +19,7 @@ from rebalance_lab.checks.change_costs import OPERATIONS, ROUNDS, CostComparison
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
-from rebalance_lab.checks.spaced_changes import announced, any_announced
+from rebalance_lab.checks.spaced_changes import announced
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
 
@@ -96,5 +96,5 @@ CHECK = Check(
     plants=(Planted("ignore-watch", "walkthrough"),),
     judge=judge,
     applies_to=(ZK,),
-    applies=any_announced,
+    looks_at=announced,
 )

@@ -15,10 +15,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rebalance_lab.checks.conflicts import met
-from rebalance_lab.checks.decisions import partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import Attempt, MemberLife, member_lives
+from rebalance_lab.checks.members import Attempt, MemberLife, Partition, member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -43,9 +42,6 @@ def judge(history: History) -> Finding:
 
 # -- members that wait for each other ------------------------------------------------------------
 
-#: (topic, partition) of the member's group.
-_Partition = tuple[str, int]
-
 #: (group, member): groups may have members of the same name.
 _GroupMember = tuple[str, str]
 
@@ -58,8 +54,8 @@ class Wait:
     member: str
     group: str
     failed: Event
-    held: tuple[_Partition, ...]
-    wanted: Mapping[_Partition, str]
+    held: tuple[Partition, ...]
+    wanted: Mapping[Partition, str]
 
     @property
     def holds(self) -> str:
@@ -94,8 +90,7 @@ def _ends_of_attempts(history: History) -> list[tuple[Event, MemberLife, Attempt
     ends = [
         (attempt.ended, life, attempt)
         for life in member_lives(history)
-        for rebalance in life.rebalances
-        for attempt in rebalance.attempts
+        for attempt in life.attempts
         if attempt.ended is not None
     ]
     return sorted(ends, key=lambda row: (row[0].at_us, row[0].actor, row[0].n))
@@ -112,7 +107,7 @@ def _wait(history: History, life: MemberLife, attempt: Attempt) -> Wait | None:
     if not mine:
         return None
     wanted = {}
-    for topic, partition in partitions_in(failed.of("conflicts")):
+    for topic, partition in attempt.lost:
         for one in by_place.get((group, topic, partition), ()):
             if one.member != member and _there(one, failed.at_us):
                 wanted[one.topic, one.partition] = one.member

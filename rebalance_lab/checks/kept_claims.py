@@ -59,7 +59,7 @@ def _waits(history: History) -> list[_Wait]:
     """By member, and then by time."""
     claims = grouped(owners(history), lambda one: (one.group, one.member))
     made_by = {event.id: event.session for event in events_of(history, Kind.CREATED, Kind.CHANGED)}
-    sessions = sessions_of(events_of(history, Kind.CONNECTED))
+    sessions = sessions_of(history)
     found = []
     for life in member_lives(history):
         own = [one for one in claims.get((life.group, life.member), ()) if _own(one, life, made_by, sessions)]
@@ -88,7 +88,7 @@ def _wait(
     history: History, life: MemberLife, attempt: Attempt, until: Event | None, own: Sequence[Interval]
 ) -> _Wait | None:
     failed = attempt.failed
-    if failed is None or failed.of("reason") == "shutdown":
+    if failed is None or attempt.reason == "shutdown":
         return None
     began_us = failed.at_us + TOLERANCE_US
     ended_us = None if until is None else max(failed.at_us, until.at_us - TOLERANCE_US)
@@ -118,10 +118,6 @@ def _held_within(
     return [one for one in own if one.begin_us <= until_us < min(one.end_us, failed.at_us)]
 
 
-def _applies(history: History) -> bool:
-    return bool(_waits(history))
-
-
 CHECK = Check(
     name="kept_claims",
     compares=(Layer.REGISTRY, Layer.OP),
@@ -134,5 +130,5 @@ CHECK = Check(
     plants=(Planted("keep-claims", "deadlock", settings={"keep": "false"}),),
     judge=judge,
     applies_to=(ZK,),
-    applies=_applies,
+    looks_at=_waits,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from rebalance_lab.checks.stretches import Stretch
@@ -15,16 +15,38 @@ from rebalance_lab.history.views import events_of, once
 #: (actor, member)
 MemberKey = tuple[str, str]
 
+#: (topic, partition)
+Partition = tuple[str, int]
+
 
 @dataclass(slots=True)
 class Attempt:
     """One attempt of a rebalance. `failed`: its ATTEMPT_FAILED; None if it succeeded or the history ends first.
-    `ended`: the same, or the REBALANCE_ENDED of its success."""
+    `ended`: the same, or the REBALANCE_ENDED of its success. `wants`: what it decided to claim; `lost`: what it could
+    not claim, as it reports."""
 
     began: Event
     decided: Event | None = None
     failed: Event | None = None
     ended: Event | None = None
+
+    @property
+    def wants(self) -> tuple[Partition, ...]:
+        return _partitions_in(self.decided, "wants")
+
+    @property
+    def lost(self) -> tuple[Partition, ...]:
+        return _partitions_in(self.failed, "conflicts")
+
+    @property
+    def reason(self) -> object:
+        """Why it failed: conflict, error or shutdown; None if it did not."""
+        return None if self.failed is None else self.failed.of("reason")
+
+
+def _partitions_in(event: Event | None, name: str) -> tuple[Partition, ...]:
+    pairs = None if event is None else event.of(name)
+    return tuple((str(topic), int(each)) for topic, each in pairs) if isinstance(pairs, list | tuple) else ()
 
 
 @dataclass(slots=True)
@@ -70,6 +92,11 @@ class MemberLife:
         """When it began to leave or was killed; None if it stayed to the end."""
         times = [event.at_us for event in (self.closing, self.gone) if event is not None]
         return min(times, default=None)
+
+    @property
+    def attempts(self) -> Iterator[Attempt]:
+        """The attempts of all its rebalances."""
+        return (attempt for rebalance in self.rebalances for attempt in rebalance.attempts)
 
     def undisturbed(self, begin_us: int, end_us: int) -> bool:
         """Whether it was alive and connected all the time, and no fault targeted it."""

@@ -37,10 +37,6 @@ class Finding:
     measures: dict[str, int] = field(default_factory=dict)
 
 
-def _always(_history: History) -> bool:
-    return True
-
-
 #: Why events are wrong together, if a check does not say it better.
 TOGETHER = "Each event is allowed by itself; together they break the rule above."
 
@@ -60,7 +56,8 @@ class Planted:
 @dataclass(frozen=True, slots=True)
 class Check:
     """One check. It gives a finding only for trials of the subjects in `applies_to`, and only if a history has what it
-    looks at (`applies`); otherwise none at all, never a clean one.
+    looks at (`looks_at`: all that it finds there, or whether there is something); otherwise none at all, never a clean
+    one.
 
     `compares`: the layers it looks at. `meaning`: one sentence for people. `together`: why the events of its witness
     are wrong together. `statement`: the statement that it tests, in words that can hold or fail, and which a control
@@ -77,4 +74,8 @@ class Check:
     together: str = TOGETHER
     statement: str | None = None
     title: str | None = None
-    applies: Callable[[History], bool] = _always
+    looks_at: Callable[[History], object] = lambda _history: True
+
+    def applies(self, history: History) -> bool:
+        """Whether the history has what the check looks at."""
+        return bool(self.looks_at(history))

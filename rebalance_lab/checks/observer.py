@@ -7,10 +7,12 @@ has each znode's data (`owners`) and session (`sessions`, the Stat's ephemeralOw
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from rebalance_lab.checks.znodes import Kill, Moment, Seen, Violation, Znode, sessions_of
+from rebalance_lab.checks.znodes import Kill, Reply, Violation, Znode, sessions_of
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of, grouped, once
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.wire.paths import members_path
 
@@ -21,7 +23,7 @@ NO_SESSION = "0x0"
 _Lives = dict[str, dict[str, list[Znode]]]
 
 
-def disagreements(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Violation]:
+def disagreements(history: History, znodes: Sequence[Znode]) -> list[Violation]:
     """Observations that lack a znode which surely existed, show one which surely did not, or show a wrong session or
     wrong data.
 
@@ -30,28 +32,26 @@ def disagreements(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Viol
     """
     lives: _Lives = {}
     members: set[str] = set()
-    for event in events:
-        if event.kind is Kind.MEMBER_STARTED and event.member is not None:
+    for event in events_of(history, Kind.MEMBER_STARTED):
+        if event.member is not None:
             members.add(event.member)
             lives.setdefault(members_path(event.group or ""), {}).setdefault(event.member, [])
     for znode in znodes:
         members.add(znode.member)
         lives.setdefault(znode.parent, {}).setdefault(znode.name, []).append(znode)
-    connected = {session for its in sessions_of(events).values() for session in its}
+    connected = {session for its in sessions_of(history).values() for session in its}
     found: list[Violation] = []
-    for event in events:
-        if event.kind is Kind.OBSERVED:
-            view = View(event)
-            here = lives.get(view.path, {})
-            found += [one for name, its in here.items() if (one := _unlike(view, name, its)) is not None]
-            found += [_never_held(view, name) for name in view.owned_by(members, connected) if name not in here]
+    for view in map(View, events_of(history, Kind.OBSERVED)):
+        here = lives.get(view.path, {})
+        found += [one for name, its in here.items() if (one := _unlike(view, name, its)) is not None]
+        found += [_never_held(view, name) for name in view.owned_by(members, connected) if name not in here]
     return found
 
 
-def unseen_crashes(events: Sequence[Event], crashes: Sequence[Kill]) -> list[str]:
+def unseen_crashes(history: History, crashes: Sequence[Kill]) -> list[str]:
     """Kills before and after which the observer did not see the member's id and owner znodes: doubts, not
     violations."""
-    views = _views(events)
+    views = _views(history)
     doubts: list[str] = []
     for crash in crashes:
         own = crash.registered
@@ -69,11 +69,11 @@ def unseen_crashes(events: Sequence[Event], crashes: Sequence[Kill]) -> list[str
     return doubts
 
 
-def unseen_ends(events: Sequence[Event], znodes: Sequence[Znode]) -> list[str]:
+def unseen_ends(history: History, znodes: Sequence[Znode]) -> list[str]:
     """Sampled ends that the observer did not confirm, as one doubt: the log does not list what went with the session,
     and no later observation shows the znode absent or in another session."""
     sampled = [znode for znode in znodes if znode.sampled]
-    views = _views(events)
+    views = _views(history)
     open_ends = [
         znode
         for znode in sampled
@@ -100,7 +100,7 @@ class View:
         self.owners = _texts(event.of("owners"))
         self.sessions = _texts(event.of("sessions"))
         zxid = event.of("owners_zxid")
-        self.after = Seen(event.at_us, zxid) if isinstance(zxid, int) and event.zxid is not None else None
+        self.after = Reply(event.at_us, zxid) if isinstance(zxid, int) and event.zxid is not None else None
 
     def owned_by(self, members: Collection[str], sessions: Collection[str]) -> list[str]:
         """The names whose data is a thread id of one of these members, or that one of these sessions holds."""
@@ -155,7 +155,7 @@ def _never_held(view: View, name: str, *, by_time: bool = False) -> Violation:
     return Violation(why, (view.event.id,), view.event.zxid or 0, by_time)
 
 
-def _unlike_owner(view: View, after: Moment, name: str, lives: Sequence[Znode]) -> Violation | None:
+def _unlike_owner(view: View, after: Reply, name: str, lives: Sequence[Znode]) -> Violation | None:
     """How an owner's session or data, read until `after`, differ from all that it may have had."""
     there = next((one for one in lives if one.surely_there_at(view.event) and one.surely_there_at(after)), None)
     if name not in view.sessions:
@@ -185,14 +185,10 @@ def _seen_before(znode: Znode, crash: Kill, views: Mapping[str, Sequence[View]])
     )
 
 
-def _views(events: Iterable[Event]) -> dict[str, list[View]]:
+@once
+def _views(history: History) -> dict[str, list[View]]:
     """Path -> what was observed of it."""
-    found: dict[str, list[View]] = {}
-    for event in events:
-        if event.kind is Kind.OBSERVED:
-            view = View(event)
-            found.setdefault(view.path, []).append(view)
-    return found
+    return grouped(map(View, events_of(history, Kind.OBSERVED)), lambda view: view.path)
 
 
 def _texts(value: object) -> dict[str, str]:

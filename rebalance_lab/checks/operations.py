@@ -14,12 +14,11 @@ the lab commit nothing: what they write there is an ordinary write. Source: `Zoo
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.members import member_lives
+from rebalance_lab.checks.registry_state import Timeline
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once, registry
@@ -132,26 +131,6 @@ def _root(group: str) -> str:
 # -- bytes of payload ----------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Sizes:
-    """The size of one path in bytes, from each zxid on."""
-
-    zxids: list[int] = field(default_factory=list)
-    sizes: list[int] = field(default_factory=list)
-
-    def put(self, zxid: int, size: int) -> None:
-        self.zxids.append(zxid)
-        self.sizes.append(size)
-
-    @property
-    def last(self) -> int:
-        return self.sizes[-1] if self.sizes else 0
-
-    def at(self, zxid: int) -> int:
-        index = bisect_right(self.zxids, zxid)
-        return self.sizes[index - 1] if index else 0
-
-
 def payload_bytes(history: History, answers: Iterable[Event]) -> int:
     """The bytes that the reads among these OK events brought."""
     data, names = _sizes(history)
@@ -159,8 +138,7 @@ def payload_bytes(history: History, answers: Iterable[Event]) -> int:
     total = 0
     for answer in answers:
         for operation, path in _reads(history, answer):
-            sizes = held.get(operation, {}).get(path)
-            total += 0 if sizes is None or answer.zxid is None else sizes.at(answer.zxid)
+            total += held.get(operation, {}).get(path, Timeline()).value(answer.zxid, 0)
     return total
 
 
@@ -182,20 +160,19 @@ def _parts(history: History) -> dict[EventId, Sequence[Sequence[object]]]:
 
 
 @once
-def _sizes(history: History) -> tuple[dict[str, _Sizes], dict[str, _Sizes]]:
-    """Path -> its data, and path -> the names of its children, through the history."""
-    data: dict[str, _Sizes] = {}
-    names: dict[str, _Sizes] = {}
+def _sizes(history: History) -> tuple[dict[str, Timeline[int]], dict[str, Timeline[int]]]:
+    """Path -> the size of its data, and path -> that of the names of its children, in bytes."""
+    data: dict[str, Timeline[int]] = {}
+    names: dict[str, Timeline[int]] = {}
     for event in registry(history):
         path = event.of("path")
         if event.kind not in {Kind.CREATED, Kind.CHANGED, Kind.DELETED} or not isinstance(path, str):
             continue
-        zxid = event.zxid or 0
         content = "" if event.kind is Kind.DELETED else str(event.of("data") or "")
-        data.setdefault(path, _Sizes()).put(zxid, len(content.encode()))
+        data.setdefault(path, Timeline()).put(event, len(content.encode()))
         parent, _, name = path.rpartition("/")
         if event.kind is not Kind.CHANGED:
-            children = names.setdefault(parent or "/", _Sizes())
+            children = names.setdefault(parent or "/", Timeline())
             grown = len(name.encode()) if event.kind is Kind.CREATED else -len(name.encode())
-            children.put(zxid, children.last + grown)
+            children.put(event, children.last(0) + grown)
     return data, names

@@ -359,10 +359,6 @@ def _named(znode: _Znode) -> str:
     return f"{znode.created.topic}/{znode.created.partition}"
 
 
-def _rebalanced(history: History) -> bool:
-    return bool(events_of(history, Kind.REBALANCE_BEGAN))
-
-
 # -- belief and work that outlast a claim --------------------------------------------------------
 
 
@@ -436,5 +432,5 @@ CHECK = Check(
     plants=(Planted("claim-before-release", "walkthrough"),),
     judge=judge,
     applies_to=(ZK,),
-    applies=_rebalanced,
+    looks_at=lambda history: events_of(history, Kind.REBALANCE_BEGAN),
 )

@@ -23,7 +23,7 @@ from rebalance_lab.checks.findings import not_violated, unknown, violated
 from rebalance_lab.checks.members import member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import closing_us, rests_of
-from rebalance_lab.checks.stretches import Stretch, common, gaps, union
+from rebalance_lab.checks.stretches import Stretch, gaps, parts, union
 from rebalance_lab.checks.znodes import Znode, znodes_of
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Layer
@@ -102,7 +102,7 @@ def _orphans(history: History) -> list[_Orphan]:
         key = (znode.created.session, claim)
         if key not in covers:
             its_beliefs = union(believed.get((znode.member, claim[:3]), ()))
-            covers[key] = _both(registered, its_beliefs) if znode.member in known else registered
+            covers[key] = parts(registered, its_beliefs) if znode.member in known else registered
         found += [_orphan(znode, gap, registered, rests, end_us) for gap in gaps(covers[key], life)]
     return found
 
@@ -113,11 +113,6 @@ def _life(znode: Znode, end_us: int, end: tuple[str, int] | None) -> Stretch:
     if deleted is None or deleted.at_us > end_us:
         return Stretch(created.at_us, end_us, created.id, end)
     return Stretch(created.at_us, deleted.at_us, created.id, deleted.id)
-
-
-def _both(ones: Sequence[Stretch], others: Sequence[Stretch]) -> list[Stretch]:
-    """The common parts of two unions, in order."""
-    return [part for one in ones for other in others if (part := common(one, other)) is not None]
 
 
 def _orphan(znode: Znode, gap: Stretch, registered: Sequence[Stretch], rests: Sequence[Event], end_us: int) -> _Orphan:

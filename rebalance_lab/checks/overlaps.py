@@ -56,28 +56,15 @@ def overlaps(intervals: Iterable[Interval], *, span: Span = in_time, closed: boo
     on the axis of `span`.
     """
     found: list[Overlap] = []
-    for rows in _by_place(intervals).values():
-        ordered = sorted(rows, key=span)
+    for _, rows in sorted(grouped(intervals, lambda interval: interval.place).items()):
         active: list[Interval] = []
-        for interval in ordered:
+        for interval in sorted(rows, key=span):
             begin, end = span(interval)
-            active = [former for former in active if _reaches(span(former)[1], begin, closed)]
+            active = [each for each in active if span(each)[1] > begin or (closed and span(each)[1] == begin)]
             if closed or end > begin:
-                found.extend(Overlap(former, interval) for former in active if _who(former) != _who(interval))
+                found.extend(Overlap(each, interval) for each in active if each.holder != interval.holder)
             active.append(interval)
     return found
-
-
-def _who(interval: Interval) -> tuple[str, str]:
-    return (interval.member, interval.actor)
-
-
-def _reaches(end: int, begin: int, closed: bool) -> bool:
-    return end >= begin if closed else end > begin
-
-
-def _by_place(intervals: Iterable[Interval]) -> dict[tuple[str, str, int], list[Interval]]:
-    return dict(sorted(grouped(intervals, lambda interval: interval.place).items()))
 
 
 def longest(found: list[Overlap]) -> Overlap:

@@ -26,7 +26,7 @@ from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import living_at
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import next_rest
-from rebalance_lab.checks.znodes import Seen, znodes_of
+from rebalance_lab.checks.znodes import Reply, znodes_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer, order
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval, owner_claim
@@ -170,7 +170,7 @@ def _held(history: History, latest: Mapping[str, Event]) -> _Shares:
         if claim is None or event is None or not znode.path.startswith(f"{event.of('path')}/"):
             continue
         zxid = event.of("owners_zxid")
-        if znode.surely_there_at(Seen(event.at_us, zxid if isinstance(zxid, int) else event.zxid)):
+        if znode.surely_there_at(Reply(event.at_us, zxid if isinstance(zxid, int) else event.zxid)):
             found.setdefault(znode.member, []).append((claim[1], claim[2]))
     return {member: sorted(its) for member, its in found.items()}
 
@@ -204,10 +204,6 @@ def _text(rows: Rows) -> str:
     return " ".join("{" + ", ".join(f"{topic}/{partition}" for topic, partition in row) + "}" for row in rows)
 
 
-def _published(history: History) -> bool:
-    return bool(_phases(history))
-
-
 CHECK = Check(
     name="published_rows",
     compares=(Layer.REGISTRY, Layer.BELIEF, Layer.EFFECT, Layer.OP),
@@ -217,5 +213,5 @@ CHECK = Check(
     plants=(Planted("never-claim-last", "walkthrough"),),
     judge=judge,
     applies_to=(ZK,),
-    applies=_published,
+    looks_at=_phases,
 )

@@ -27,7 +27,6 @@ from collections.abc import Sequence
 from enum import Enum
 
 from rebalance_lab.checks.conflicts import met, owners_at, refused
-from rebalance_lab.checks.decisions import partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.members import Attempt, MemberLife, Rebalance
 from rebalance_lab.checks.operations import only_counted, recorded_singly, requests
@@ -97,11 +96,11 @@ def _requests(history: History) -> dict[str, list[Event]]:
 
 def _claimed(history: History, life: MemberLife, rebalance: Rebalance, attempt: Attempt) -> bool:
     """Whether the member owned, or tried to claim, each partition that an attempt wanted."""
-    assert attempt.decided is not None and rebalance.ended is not None
+    assert rebalance.ended is not None
     begin_us, end_us = rebalance.began.at_us - TOLERANCE_US, rebalance.ended.at_us + TOLERANCE_US
     missing = [
         place
-        for place in partitions_in(attempt.decided.of("wants"))
+        for place in attempt.wants
         if not any(
             each.member == life.member and each.stood(begin_us, end_us)
             for each in owners_at(history, life.group, *place)

@@ -52,32 +52,25 @@ from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, grouped
 
-_KINDS = (
-    *(Kind.SESSION_CLOSED, Kind.CREATED, Kind.CHANGED, Kind.DELETED),
-    *(Kind.MEMBER_STARTED, Kind.CONNECTED),
-    *(Kind.FAULT_BEGAN, Kind.REST_REACHED, Kind.OBSERVED),
-)
-
 
 def judge(history: History) -> Finding:
     """Measures: `count` of violations, `registrations`, members `unregistered` at rest, `sessions_closed` (of
     registered members), `sampled` ends of znodes, `observations`, `longest_us` (from a kill to the end of the victim's
     id)."""
-    events = events_of(history, *_KINDS)
     znodes, breaches = znodes_of(history)
     violations = list(breaches)
     ids = [znode for znode in znodes if znode.is_id]
-    crashes = kills(events, znodes)
-    violations += _foreign_sessions(events, znodes) + _without_member(events, znodes)
+    crashes = kills(history, znodes)
+    violations += _foreign_sessions(history, znodes) + _without_member(history, znodes)
     violations += unasked(history, znodes)
     violations += [found for crash in crashes for found in _survivors(crash)]
-    violations += disagreements(events, znodes)
+    violations += disagreements(history, znodes)
     lost = unregistered(history, ids)
     violations += lost
     if clock_drifted(history):
         violations = [violation for violation in violations if not violation.by_time]
     sessions = {znode.created.session for znode in ids}
-    closed = [event for event in events if event.kind is Kind.SESSION_CLOSED and event.session in sessions]
+    closed = [event for event in events_of(history, Kind.SESSION_CLOSED) if event.session in sessions]
     gone_us = [crash.gone_us for crash in crashes if crash.gone_us is not None]
     numbers = {
         "count": len(violations),
@@ -85,7 +78,7 @@ def judge(history: History) -> Finding:
         "unregistered": len(lost),
         "sessions_closed": len(closed),
         "sampled": sum(znode.sampled for znode in znodes),
-        "observations": sum(event.kind is Kind.OBSERVED for event in events),
+        "observations": len(events_of(history, Kind.OBSERVED)),
         "longest_us": max(gone_us, default=0),
     }
     if violations:
@@ -96,8 +89,8 @@ def judge(history: History) -> Finding:
     doubts += idle_crashes(crashes)
     doubts += doubtful(history, znodes)
     doubts += late_deletions(history, crashes)
-    doubts += unseen_crashes(events, crashes)
-    doubts += unseen_ends(events, znodes)
+    doubts += unseen_crashes(history, crashes)
+    doubts += unseen_ends(history, znodes)
     why = "each registration and its ownership lived as long as their session"
     if gone_us:
         why += f", and ended at most {seconds(max(gone_us))} after the kill"
@@ -106,13 +99,12 @@ def judge(history: History) -> Finding:
     return not_violated(history, why, numbers, vacuous="; ".join(doubts) or None, across_layers=True)
 
 
-def _foreign_sessions(events: list[Event], znodes: list[Znode]) -> list[Violation]:
+def _foreign_sessions(history: History, znodes: list[Znode]) -> list[Violation]:
     """Znodes created by a session that their member never had."""
-    sessions = sessions_of(events)
     own: dict[str, set[str]] = {}  # of all processes that use the member's name, if any is known
-    for event in events:
-        if event.kind is Kind.MEMBER_STARTED and event.actor in sessions:
-            own.setdefault(event.member or "", set()).update(sessions[event.actor])
+    for event in events_of(history, Kind.MEMBER_STARTED):
+        if event.actor in sessions_of(history):
+            own.setdefault(event.member or "", set()).update(sessions_of(history)[event.actor])
     return [
         Violation(
             f"{znode.path} was created by session {znode.created.session}, which {znode.member} never had",
@@ -124,10 +116,10 @@ def _foreign_sessions(events: list[Event], znodes: list[Znode]) -> list[Violatio
     ]
 
 
-def _without_member(events: list[Event], znodes: list[Znode]) -> list[Violation]:
+def _without_member(history: History, znodes: list[Znode]) -> list[Violation]:
     """Owner znodes that name no member that started, in sessions that some process recorded."""
-    started = {event.member for event in events if event.kind is Kind.MEMBER_STARTED}
-    known = {session for its in sessions_of(events).values() for session in its}
+    started = {event.member for event in events_of(history, Kind.MEMBER_STARTED)}
+    known = {session for its in sessions_of(history).values() for session in its}
     return [
         Violation(f"{znode.path} holds {znode.data[0]!r}, which names no member", (znode.created.id,), znode.rank)
         for znode in znodes

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.phases import judged_period, rests_of
@@ -14,6 +16,9 @@ from rebalance_lab.history.views import events_of, once, registry
 from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.payloads import read_partitions
 from rebalance_lab.wire.registration import Registration, read_registration
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 #: (group, topic, partition)
 Place = tuple[str, str, int]
@@ -31,11 +36,11 @@ class RegistryState:
     these. `brokers`: path -> its event.
     """
 
-    ids: Mapping[Registered, Event]
-    owners: Mapping[Place, Event]
-    freed: Mapping[Place, Event]
-    topics: Mapping[str, tuple[Event, tuple[int, ...]]]
-    brokers: Mapping[str, Event]
+    ids: dict[Registered, Event]
+    owners: dict[Place, Event]
+    freed: dict[Place, Event]
+    topics: dict[str, tuple[Event, tuple[int, ...]]]
+    brokers: dict[str, Event]
 
 
 @once
@@ -103,56 +108,34 @@ class _Replay:
     """Replays the registry's events in its own order."""
 
     def __init__(self) -> None:
-        self._ids: dict[Registered, Event] = {}
-        self._owners: dict[Place, Event] = {}
-        self._freed: dict[Place, Event] = {}
-        self._topics: dict[str, tuple[Event, tuple[int, ...]]] = {}
-        self._brokers: dict[str, Event] = {}
+        self._state = RegistryState({}, {}, {}, {}, {})
 
     def state(self) -> RegistryState:
-        return RegistryState(
-            dict(self._ids), dict(self._owners), dict(self._freed), dict(self._topics), dict(self._brokers)
-        )
+        now = self._state
+        return RegistryState(dict(now.ids), dict(now.owners), dict(now.freed), dict(now.topics), dict(now.brokers))
 
     def take(self, event: Event) -> None:
         if event.kind not in _CHANGES:
             return
-        there = event.kind is not Kind.DELETED
+        now, there = self._state, event.kind is not Kind.DELETED
         claim = owner_claim(event)
         if claim is not None:
-            self._owner(claim[:3], event, there)
+            _put(now.owners, claim[:3], event, there)
+            _put(now.freed, claim[:3], event, not there)
         elif event.member is not None:
-            self._registration((event.group or "", event.member), event, there)
+            _put(now.ids, (event.group or "", event.member), event, there)
         elif (topic := topic_of(event)) is not None:
-            self._topic(topic, event, there)
-        elif str(event.of("path")).startswith("/brokers/ids/"):
-            self._broker(str(event.of("path")), event, there)
+            _put(now.topics, topic, (event, partitions_of(event)), there)
+        elif (path := str(event.of("path"))).startswith("/brokers/ids/"):
+            _put(now.brokers, path, event, there)
 
-    def _owner(self, place: Place, event: Event, there: bool) -> None:
-        if there:
-            self._owners[place] = event
-            self._freed.pop(place, None)
-        else:
-            self._owners.pop(place, None)
-            self._freed[place] = event
 
-    def _registration(self, member: Registered, event: Event, there: bool) -> None:
-        if there:
-            self._ids[member] = event
-        else:
-            self._ids.pop(member, None)
-
-    def _broker(self, path: str, event: Event, there: bool) -> None:
-        if there:
-            self._brokers[path] = event
-        else:
-            self._brokers.pop(path, None)
-
-    def _topic(self, topic: str, event: Event, there: bool) -> None:
-        if there:
-            self._topics[topic] = (event, partitions_of(event))
-        else:
-            self._topics.pop(topic, None)
+def _put(places: dict[K, T], place: K, value: T, there: bool) -> None:
+    """Add a place, or remove it if nothing is there any more."""
+    if there:
+        places[place] = value
+    else:
+        places.pop(place, None)
 
 
 _CHANGES = frozenset({Kind.CREATED, Kind.CHANGED, Kind.DELETED})
@@ -190,6 +173,32 @@ def topics_of(registered: Event, existing: Iterable[str]) -> list[str] | None:
     except KafkaException:
         return None
     return [topic for topic in names if topic in wanted]
+
+
+class Timeline(Generic[T]):
+    """What something in the registry was, from each zxid on."""
+
+    def __init__(self) -> None:
+        self._zxids: list[int] = []
+        self._values: list[T] = []
+
+    def put(self, event: Event, value: T) -> None:
+        """From this event on. Events come in the registry's order."""
+        self._zxids.append(event.zxid or 0)
+        self._values.append(value)
+
+    def at(self, zxid: int | None) -> tuple[int, T] | None:
+        """(zxid, value) of the latest change up to a zxid; None if there was none, or if the zxid is not known."""
+        place = 0 if zxid is None else bisect_right(self._zxids, zxid)
+        return (self._zxids[place - 1], self._values[place - 1]) if place else None
+
+    def value(self, zxid: int | None, default: T) -> T:
+        """The value then; the default if there was none."""
+        found = self.at(zxid)
+        return default if found is None else found[1]
+
+    def last(self, default: T) -> T:
+        return self._values[-1] if self._values else default
 
 
 def _data(event: Event) -> bytes:

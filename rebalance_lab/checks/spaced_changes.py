@@ -110,10 +110,6 @@ def announced(history: History) -> list[Event]:
     return [event for event in phases if event.of("change") is not None and isinstance(event.of("members"), int)]
 
 
-def any_announced(history: History) -> bool:
-    return bool(announced(history))
-
-
 def spaced_changes(history: History) -> list[SpacedChange]:
     """Every spaced change that came to rest, numbered from 1."""
     found: list[SpacedChange] = []
@@ -177,7 +173,7 @@ def _odd(life: MemberLife, rebalance: Rebalance, phase: Event, rest: Event) -> s
         return f"{life.member} rebalanced across the beginning or end"
     if rebalance.outcome == "failed":
         return f"{life.member} gave up"
-    if any(one.failed is not None and one.failed.of("reason") != "conflict" for one in rebalance.attempts):
+    if any(one.failed is not None and one.reason != "conflict" for one in rebalance.attempts):
         return f"an attempt of {life.member} failed without a conflict"
     return None
 

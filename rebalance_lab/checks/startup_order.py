@@ -192,5 +192,5 @@ CHECK = Check(
     plants=(Planted("ignore-watch", "walkthrough"),),
     judge=judge,
     applies_to=(ZK,),
-    applies=_watches_recorded,
+    looks_at=_watches_recorded,
 )

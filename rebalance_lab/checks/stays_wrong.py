@@ -19,11 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rebalance_lab.checks.conflicts import met, met_in_changes
-from rebalance_lab.checks.decisions import partitions_in
+from rebalance_lab.checks.conflicts import met
 from rebalance_lab.checks.faults import clock_drifted
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import Rebalance, member_lives
+from rebalance_lab.checks.members import member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.omission import Breach, seen_at_rests
 from rebalance_lab.checks.phases import judged_period
@@ -100,21 +99,23 @@ def _failed(history: History, rest: Event) -> Iterator[_Failed]:
         left = life.left_us is not None and life.left_us < rest.at_us
         if last is None or left or last.outcome != "failed" or last.ended is None or last.ended.at_us > rest.at_us:
             continue
-        wanted = frozenset((life.group, *each) for each in _wanted(last))
+        wanted = frozenset((life.group, *each) for one in last.attempts for each in (*one.wants, *one.lost))
         tried, met_there = len(last.attempts), sum(met(history, life, each) for each in last.attempts)
         yield _Failed(life.member, last.began, last.ended, wanted, tried, met_there)
 
 
-def _wanted(rebalance: Rebalance) -> Iterator[tuple[str, int]]:
-    for attempt in rebalance.attempts:
-        if attempt.decided is not None:
-            yield from partitions_in(attempt.decided.of("wants"))
-        if attempt.failed is not None:
-            yield from partitions_in(attempt.failed.of("conflicts"))
-
-
-def _applies(history: History) -> bool:
-    return history.trial.control or judged_period(history) is None or met_in_changes(history)
+def _met_in_changes(history: History) -> bool:
+    """Whether an attempt after the first rest failed on a conflict; also true of a control, and if there is no rest."""
+    period = judged_period(history)
+    return (
+        history.trial.control
+        or period is None
+        or any(
+            period.holds(attempt.began) and met(history, life, attempt)
+            for life in member_lives(history)
+            for attempt in life.attempts
+        )
+    )
 
 
 CHECK = Check(
@@ -128,5 +129,5 @@ CHECK = Check(
     plants=(Planted("leave-orphan", "uncontrolled", settings={"slow_stop_ms": "1000"}),),
     judge=judge,
     applies_to=(ZK,),
-    applies=_applies,
+    looks_at=_met_in_changes,
 )

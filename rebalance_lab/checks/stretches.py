@@ -59,3 +59,8 @@ def common(one: Stretch, other: Stretch) -> Stretch | None:
     if late.begin_us >= early.end_us:
         return None
     return Stretch(late.begin_us, early.end_us, late.begin, early.end)
+
+
+def parts(ones: Iterable[Stretch], others: Sequence[Stretch]) -> list[Stretch]:
+    """The parts that one of `ones` and one of `others` cover."""
+    return [part for one in ones for other in others if (part := common(one, other)) is not None]

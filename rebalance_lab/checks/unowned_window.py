@@ -32,14 +32,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.bounds import bounds, bounds_of, lacking
-from rebalance_lab.checks.decisions import partitions_in
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.findings import not_violated, unknown, violated
 from rebalance_lab.checks.members import MemberLife, Rebalance, member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.checks.registry_state import Place, Registered, partitions_of, topic_changes, topics_of
-from rebalance_lab.checks.stretches import Stretch, common, gaps, union
+from rebalance_lab.checks.stretches import Stretch, gaps, parts, union
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
@@ -203,8 +202,7 @@ def _wants(history: History) -> dict[tuple[str, str, Place], list[Rebalance]]:
     found: dict[tuple[str, str, Place], list[Rebalance]] = {}
     for life in member_lives(history):
         for rebalance in life.rebalances:
-            decided = [attempt.decided for attempt in rebalance.attempts if attempt.decided is not None]
-            for wanted in dict.fromkeys(pair for event in decided for pair in partitions_in(event.of("wants"))):
+            for wanted in dict.fromkeys(pair for attempt in rebalance.attempts for pair in attempt.wants):
                 found.setdefault((*life.key, (life.group, *wanted)), []).append(rebalance)
     return found
 
@@ -235,21 +233,17 @@ def due(history: History) -> Due:
     doubts = [f"{name} was alive but never registered" for group, name in alive if (group, name) not in known]
     for event, registered in registrations:
         group = event.group or ""
-        there = _parts(union(alive.get((group, event.member or ""), ())), [registered])
+        there = parts(union(alive.get((group, event.member or ""), ())), [registered])
         wanted = topics_of(event, topics)
         if wanted is None and there:
             doubts.append(f"the subscription of {event.member} cannot be read from {event.of('path')}")
         for (topic, partition), existence in existed.items():
             if topic in (wanted or ()):
-                found.setdefault((group, topic, partition), []).extend(_parts(there, existence))
+                found.setdefault((group, topic, partition), []).extend(parts(there, existence))
     places = {place: union(stretches) for place, stretches in sorted(found.items()) if stretches}
     if not places and not doubts:
         doubts.append("no live member was registered for a topic that existed")
     return Due(places, doubts)
-
-
-def _parts(ones: Sequence[Stretch], others: Sequence[Stretch]) -> list[Stretch]:
-    return [part for one in ones for other in others if (part := common(one, other)) is not None]
 
 
 def _alive(history: History) -> dict[Registered, list[Stretch]]:

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.files import History
-from rebalance_lab.history.intervals import KILL, registry_order
-from rebalance_lab.history.views import once
+from rebalance_lab.history.intervals import KILL
+from rebalance_lab.history.views import events_of, once, registry
 
 
-class Moment(Protocol):
-    """When the registry was read: an event, or the time and zxid of a reply."""
-
-    @property
-    def at_us(self) -> int: ...
-    @property
-    def zxid(self) -> int | None: ...
-
-
-class Seen(NamedTuple):
-    """A Moment without an event."""
+class Reply(NamedTuple):
+    """When the registry was read, where that is not the time of an event."""
 
     at_us: int
     zxid: int | None
@@ -83,17 +74,17 @@ class Znode:
         """Whether it existed at some moment of a time, by the server's clock."""
         return self.created.at_us <= end_us and (self.deleted is None or self.deleted.at_us >= begin_us)
 
-    def surely_there_at(self, moment: Moment) -> bool:
+    def surely_there_at(self, moment: Event | Reply) -> bool:
         """Whether it surely existed at `moment`, given two clocks."""
         return _done_by(self.created, moment) and (self.deleted is None or _done_after(self.deleted, moment))
 
-    def surely_gone_by(self, moment: Moment) -> bool:
+    def surely_gone_by(self, moment: Event | Reply) -> bool:
         return self.deleted is not None and _done_by(self.deleted, moment)
 
-    def maybe_there_at(self, moment: Moment) -> bool:
+    def maybe_there_at(self, moment: Event | Reply) -> bool:
         return not self.surely_gone_by(moment) and self.maybe_there_by(moment)
 
-    def maybe_there_by(self, moment: Moment) -> bool:
+    def maybe_there_by(self, moment: Event | Reply) -> bool:
         """Whether it may have been created by then, deleted or not."""
         return not _done_after(self.created, moment)
 
@@ -121,18 +112,13 @@ class Kill:
 
 @once
 def znodes_of(history: History) -> tuple[list[Znode], list[Violation]]:
-    """`lifetimes` of a history's znodes."""
-    return lifetimes(history.events)
-
-
-def lifetimes(events: Sequence[Event]) -> tuple[list[Znode], list[Violation]]:
     """Ids and owner znodes in the order in which they ended (those that never did come last), and the violations of
     rules 1 (ephemeral), 2 (goes with its session) and 3 (not before it)."""
     alive: dict[str, Znode] = {}
     ended: list[Znode] = []
     violations: list[Violation] = []
     closed: Event | None = None
-    for event in registry_order(events):
+    for event in registry(history):
         if closed is not None and event.zxid != closed.zxid:
             violations += _outlived(closed, alive)
             closed = None
@@ -163,15 +149,14 @@ def lifetimes(events: Sequence[Event]) -> tuple[list[Znode], list[Violation]]:
     return [*ended, *alive.values()], violations
 
 
-def kills(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Kill]:
+def kills(history: History, znodes: Sequence[Znode]) -> list[Kill]:
     """Every kill of the trial, whether it took effect or not."""
-    rests = [event for event in events if event.kind is Kind.REST_REACHED]
-    sessions = sessions_of(events)
+    rests = events_of(history, Kind.REST_REACHED)
     found: list[Kill] = []
-    for began in events:
-        if began.kind is not Kind.FAULT_BEGAN or began.of("fault") != KILL:
+    for began in events_of(history, Kind.FAULT_BEGAN):
+        if began.of("fault") != KILL:
             continue
-        its = sessions.get(str(began.of("target")))  # None: unknown, so its name decides
+        its = sessions_of(history).get(str(began.of("target")))  # None: unknown, so its name decides
         own = [one for one in znodes if one.member == began.member and (its is None or one.created.session in its)]
         ids = [one for one in own if one.is_id and one.maybe_there_at(began)]
         owned = [one for one in own if not one.is_id and one.surely_there_at(began)]
@@ -181,11 +166,12 @@ def kills(events: Sequence[Event], znodes: Sequence[Znode]) -> list[Kill]:
     return found
 
 
-def sessions_of(events: Sequence[Event]) -> dict[str, set[str]]:
+@once
+def sessions_of(history: History) -> dict[str, set[str]]:
     """Process -> the sessions in which it was connected."""
     found: dict[str, set[str]] = {}
-    for event in events:
-        if event.kind is Kind.CONNECTED and event.session is not None:
+    for event in events_of(history, Kind.CONNECTED):
+        if event.session is not None:
             found.setdefault(event.actor, set()).add(event.session)
     return found
 
@@ -227,7 +213,7 @@ def _outlived(closed: Event, alive: dict[str, Znode]) -> list[Violation]:
     ]
 
 
-def _done_by(change: Event, moment: Moment) -> bool:
+def _done_by(change: Event, moment: Event | Reply) -> bool:
     """Whether a change came before `moment`: by the zxid of an observer's reply, which covers all changes up to it,
     else by time."""
     if change.zxid is not None and moment.zxid is not None:
@@ -235,7 +221,7 @@ def _done_by(change: Event, moment: Moment) -> bool:
     return change.at_us + TOLERANCE_US < moment.at_us
 
 
-def _done_after(change: Event, moment: Moment) -> bool:
+def _done_after(change: Event, moment: Event | Reply) -> bool:
     if change.zxid is not None and moment.zxid is not None:
         return change.zxid > moment.zxid
     return moment.at_us + TOLERANCE_US < change.at_us

@@ -90,7 +90,7 @@ def _doubt(history: History, one: _Beside) -> str | None:
     paused = _paused(history)
     if one.zombie.fault is None and paused and life.actor not in paused:
         return f"session {closed.session} of {life.member} ended, but no fault paused it or explains it otherwise"
-    own = one.overlap.first if (one.overlap.first.actor, one.overlap.first.member) == life.key else one.overlap.second
+    own = one.overlap.first if one.overlap.first.holder == life.key else one.overlap.second
     if worked_for_a_period(history, own, closed.at_us - TOLERANCE_US):
         return None
     what = f"{life.member} reported work on {own.topic}/{own.partition}"
@@ -193,7 +193,7 @@ def _beside(zombies: Sequence[_Zombie], found: Sequence[Overlap]) -> list[_Besid
     by_who: dict[tuple[str, str], list[Overlap]] = {}
     for overlap in found:
         for one in (overlap.first, overlap.second):
-            by_who.setdefault((one.actor, one.member), []).append(overlap)
+            by_who.setdefault(one.holder, []).append(overlap)
     beside = []
     for zombie in zombies:
         for overlap in by_who.get(zombie.life.key, ()):

@@ -66,6 +66,11 @@ class Interval:
         return (self.group, self.topic, self.partition)
 
     @property
+    def holder(self) -> tuple[str, str]:
+        """(actor, member): the member, in one process."""
+        return (self.actor, self.member)
+
+    @property
     def actor(self) -> str:
         """The actor that recorded it: the member's process, or the registry."""
         return self.begin[0]

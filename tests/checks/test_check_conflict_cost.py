@@ -206,7 +206,7 @@ def test_a_conflict_names_the_attempt_that_failed() -> None:
     story = conflicted()
     failed = next(event for event in story.events if event.kind is Kind.ATTEMPT_FAILED)
     (comparison,) = cost_comparisons(story.history())
-    assert [each.failed.id for each in comparison.conflicts] == [failed.id]
+    assert [each.attempt.failed.id for each in comparison.conflicts if each.attempt.failed] == [failed.id]
 
 
 def test_where_no_change_was_announced_it_does_not_apply() -> None:

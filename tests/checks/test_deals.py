@@ -8,14 +8,13 @@ from group_story import GroupStory, Wants, pairs
 from rebalance_lab.checks.decisions import (
     Decision,
     DecisionPair,
-    Partition,
     View,
     decisions_in,
     differing_pairs,
-    partitions_in,
     rounds_of,
     view_doubts,
 )
+from rebalance_lab.checks.members import Partition
 from rebalance_lab.checks.phases import judged_period
 from rebalance_lab.history.events import EventId, Kind
 from rebalance_lab.history.files import History
@@ -63,7 +62,7 @@ class DealStory(GroupStory):
 
 def conflicts_of(decision: Decision) -> list[tuple[Partition, ...]]:
     """What each of its failures was for."""
-    return [partitions_in(each.failed.of("conflicts")) for each in decision.conflicts if each.failed is not None]
+    return [each.lost for each in decision.conflicts]
 
 
 # -- one deal -----------------------------------------------------------------------------------

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from group_story import GroupStory
 
-from rebalance_lab.checks.znodes import Violation, kills, lifetimes
+from rebalance_lab.checks.znodes import Violation, kills, znodes_of
 from rebalance_lab.history.events import EventId
 
 
 def violations(story: GroupStory) -> list[Violation]:
-    return lifetimes(story.history().events)[1]
+    return znodes_of(story.history())[1]
 
 
 def test_a_znode_that_is_not_ephemeral_is_told_and_so_is_what_comes_after_it() -> None:
@@ -35,13 +35,13 @@ def test_a_life_whose_end_is_missing_ends_with_the_next() -> None:
     story = GroupStory()
     story.created_id(10, "m1", "0x1")
     second = story.created_id(20, "m1", "0x2")
-    lives, _ = lifetimes(story.history().events)
+    lives, _ = znodes_of(story.history())
     assert [life.deleted and life.deleted.id for life in lives] == [second, None]
 
 
 def registered_at_kill(story: GroupStory) -> EventId | None:
     history = story.history()
-    [kill] = kills(history.events, lifetimes(history.events)[0])
+    [kill] = kills(history, znodes_of(history)[0])
     return kill.registered.created.id if kill.registered else None
 
 
@@ -62,5 +62,5 @@ def test_only_kills_count_and_a_rest_after_them() -> None:
     story.killed(1000, "m1")
     story.rest(1000)
     history = story.history()
-    [kill] = kills(history.events, [])
+    [kill] = kills(history, [])
     assert (kill.member, kill.rest) == ("g_m1", None)
