@@ -1,0 +1,150 @@
+"""A ZooKeeper client that sends many requests before the first reply, as Kafka's brokers do from 1.1 on.
+
+It stands on one session and lives as long: when the session has expired, every request fails, and its owner begins
+anew (`kafka.zookeeper.ZooKeeperClient` and `kafka.zk.KafkaZkClient.retryRequestsUntilConnected`, Kafka 1.1 to 3.9.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+from rebalance_lab.kernel import Future
+from rebalance_lab.world.errors import (
+    ConnectionLoss,
+    MultiRefused,
+    NodeExists,
+    NoNode,
+    SessionClosed,
+    SessionExpired,
+    ZooKeeperError,
+)
+from rebalance_lab.world.ports import Reply, WriteOperation, WriteResult, ZooKeeper
+
+T = TypeVar("T")
+
+#: zookeeper.max.in.flight.requests
+IN_FLIGHT = 10
+
+Request = Callable[[ZooKeeper], Future[Reply[T]]]
+
+
+class Answer(Generic[T]):
+    """What came of one of many requests: a reply, or a definite error."""
+
+    __slots__ = ("_reply", "error")
+
+    def __init__(self, reply: Reply[T] | None, error: ZooKeeperError | None) -> None:
+        self._reply = reply
+        self.error = error
+
+    @property
+    def reply(self) -> Reply[T]:
+        """Raises the error."""
+        if self._reply is None:
+            assert self.error is not None
+            raise self.error
+        return self._reply
+
+
+class PipelinedClient:
+    """Requests on one session. What a lost connection left undecided is asked again on the next one, so a write may be
+    carried out twice: the second time it finds what the first has done.
+
+    All methods raise SessionExpired, and SessionClosed after `close`.
+    """
+
+    def __init__(self, session: ZooKeeper, *, in_flight: int = IN_FLIGHT) -> None:
+        self.session = session
+        self._in_flight = in_flight
+
+    async def ask(self, request: Request[T]) -> Reply[T]:
+        """The reply to one request. Raises its definite errors."""
+        return (await self.ask_all([request]))[0].reply
+
+    async def ask_all(self, requests: Sequence[Request[T]]) -> list[Answer[T]]:
+        """The answers to many requests, in their order, each with its own error. At most `in_flight` are under way."""
+        answers: list[Answer[T] | None] = [None] * len(requests)
+        left = list(range(len(requests)))
+        while left:  # endless as in the original: until there is a connection, or the session has expired
+            for place, answer in zip(left, await self._once([requests[each] for each in left]), strict=True):
+                answers[place] = answer
+            left = [each for each in left if answers[each] is None]
+        return [each for each in answers if each is not None]
+
+    async def _once(self, requests: Sequence[Request[T]]) -> list[Answer[T] | None]:
+        """Ask each once. None: the connection was lost."""
+        flying: list[Future[Reply[T]]] = []
+        answers: list[Answer[T] | None] = []
+        for request in requests:
+            if len(flying) - len(answers) >= self._in_flight:
+                answers.append(await _answer(flying[len(answers)]))
+            flying.append(request(self.session))
+        while len(answers) < len(flying):
+            answers.append(await _answer(flying[len(answers)]))
+        return answers
+
+    # -- writes that many need --------------------------------------------------------------
+
+    async def multi(self, operations: Sequence[WriteOperation]) -> Reply[tuple[WriteResult, ...]]:
+        """All of them, or none. Raises MultiRefused."""
+        return await self.ask(lambda session: session.multi(operations))
+
+    async def fenced(
+        self, fence: WriteOperation, operations: Sequence[WriteOperation]
+    ) -> list[Answer[tuple[WriteResult, ...]]]:
+        """Each operation in a multi of its own, behind `fence`. An answer's error is that of the operation; the error
+        of the fence is raised."""
+        answers = await self.ask_all([_multi(fence, operation) for operation in operations])
+        return [_behind_fence(each) for each in answers]
+
+    async def ensure_path(self, path: str) -> None:
+        """Create a persistent znode without data, and its parents. What is there stays as it is."""
+        for end in [at for at, letter in enumerate(path) if letter == "/" and at] + [len(path)]:
+            await self.create_if_missing(path[:end])
+
+    async def create_if_missing(self, path: str, data: bytes = b"") -> bool:
+        """Create a persistent znode. False if there is one. Raises NoNode without a parent."""
+        try:
+            await self.ask(lambda session: session.create(path, data))
+        except NodeExists:
+            return False
+        return True
+
+    async def delete_tree(self, path: str) -> None:
+        """Delete a znode and all below it, the deepest first. What is gone already is fine."""
+        try:
+            children = (await self.ask(lambda session: session.children(path))).value.names
+        except NoNode:
+            return
+        for each in children:
+            await self.delete_tree(f"{path}/{each}")
+        try:
+            await self.ask(lambda session: session.delete(path))
+        except NoNode:
+            return
+
+
+def _multi(fence: WriteOperation, operation: WriteOperation) -> Request[tuple[WriteResult, ...]]:
+    return lambda session: session.multi([fence, operation])
+
+
+def _behind_fence(answer: Answer[T]) -> Answer[T]:
+    """The answer of the one operation behind a fence. Raises the fence's error."""
+    refused = answer.error
+    if not isinstance(refused, MultiRefused):
+        return answer
+    if refused.index == 0:
+        raise refused.reason
+    return Answer(None, refused.reason)
+
+
+async def _answer(future: Future[Reply[T]]) -> Answer[T] | None:
+    try:
+        return Answer(await future, None)
+    except ConnectionLoss:
+        return None
+    except (SessionExpired, SessionClosed):
+        raise
+    except ZooKeeperError as error:
+        return Answer(None, error)

@@ -1,0 +1,123 @@
+"""Many requests at once on a simulated ZooKeeper: their order, their number, lost connections, fences."""
+
+from __future__ import annotations
+
+import pytest
+from client_stage import Stage
+
+from rebalance_lab.history.events import Kind
+from rebalance_lab.world.errors import BadVersion, NodeExists, NoNode, SessionExpired
+from rebalance_lab.world.ports import Check, Create, Node, Set, ZooKeeper
+from rebalance_lab.zkclient.pipelined import PipelinedClient, Request
+
+
+def client(stage: Stage, *, in_flight: int = 10) -> PipelinedClient:
+    return PipelinedClient(stage.environment.zookeeper.open("simulated:2181", 2000), in_flight=in_flight)
+
+
+def read(path: str) -> Request[Node]:
+    return lambda session: session.get(path)
+
+
+def test_answers_come_in_the_order_of_the_requests_each_with_its_own_error() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.other.create("/a", b"1")
+        await stage.other.create("/b", b"2")
+        answers = await client(stage).ask_all([read("/b"), read("/x"), read("/a")])
+        assert [each.reply.value.data for each in (answers[0], answers[2])] == [b"2", b"1"]
+        with pytest.raises(NoNode):
+            _ = answers[1].reply
+
+    Stage().play(story)
+
+
+@pytest.mark.parametrize("in_flight", [1, 3, 10])
+def test_no_more_requests_are_under_way_than_allowed(in_flight: int) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.other.create("/a", b"1")
+        most = 0
+
+        def counted(session: ZooKeeper):
+            nonlocal most
+            open_now = sum(e.kind is Kind.INVOKED for e in mine(stage)) - sum(e.kind is Kind.OK for e in mine(stage))
+            most = max(most, open_now + 1)
+            return session.get("/a")
+
+        answers = await client(stage, in_flight=in_flight).ask_all([counted] * 25)
+        assert len(answers) == 25
+        assert most == in_flight
+
+    Stage().play(story)
+
+
+def mine(stage: Stage):
+    return [event for event in stage.sink.events if event.actor == "m1" and event.of("path") == "/a"]
+
+
+def test_what_a_lost_connection_left_undecided_is_asked_again() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.other.create("/a", b"1")
+        it = client(stage)
+        await it.ask(read("/a"))
+        stage.server.break_connection(it.session.session_id)
+        answers = await it.ask_all([read("/a")] * 15)
+        assert [each.reply.value.data for each in answers] == [b"1"] * 15
+
+    Stage().play(story)
+
+
+def test_a_write_that_is_asked_again_finds_what_it_has_done() -> None:
+    async def story(stage: Stage) -> None:
+        it = client(stage)
+        await it.ask(lambda session: session.exists("/"))
+        stage.server.lose_next_reply(it.session.session_id)
+        assert not await it.create_if_missing("/a", b"1")
+        assert (await it.ask(read("/a"))).value.data == b"1"
+
+    Stage().play(story)
+
+
+def test_an_expired_session_fails_every_request() -> None:
+    async def story(stage: Stage) -> None:
+        it = client(stage)
+        await it.ask(lambda session: session.exists("/"))
+        stage.server.expire(it.session.session_id)
+        with pytest.raises(SessionExpired):
+            await it.ask_all([read("/a")] * 3)
+
+    Stage().play(story)
+
+
+def test_a_fence_that_holds_lets_each_operation_answer_for_itself() -> None:
+    async def story(stage: Stage) -> None:
+        it = client(stage)
+        await it.create_if_missing("/epoch", b"1")
+        answers = await it.fenced(Check("/epoch", 0), [Create("/a", b""), Set("/x", b""), Create("/b", b"")])
+        assert [type(each.error) for each in answers] == [type(None), NoNode, type(None)]
+        assert (await it.fenced(Check("/epoch", 0), [Create("/a", b"")]))[0].error.__class__ is NodeExists
+
+    Stage().play(story)
+
+
+def test_a_fence_that_does_not_hold_is_raised_and_nothing_is_written() -> None:
+    async def story(stage: Stage) -> None:
+        it = client(stage)
+        await it.create_if_missing("/epoch", b"1")
+        with pytest.raises(BadVersion) as raised:
+            await it.fenced(Check("/epoch", 3), [Create("/a", b""), Create("/b", b"")])
+        assert raised.value.path == "/epoch"
+        assert (await it.ask(lambda session: session.exists("/a"))).value is None
+
+    Stage().play(story)
+
+
+def test_paths_and_trees() -> None:
+    async def story(stage: Stage) -> None:
+        it = client(stage)
+        await it.ensure_path("/a/b/c")
+        await it.ensure_path("/a/b/d")
+        await it.delete_tree("/a/b")
+        await it.delete_tree("/a/b")
+        assert (await it.ask(lambda session: session.children("/a"))).value.names == ()
+
+    Stage().play(story)
