@@ -1,5 +1,8 @@
 """Controllers. `placement` chooses the brokers of a new topic's replicas; `leader_election` holds the rules by which
 leaders are chosen, `partition_states` what a partition may become.
 
-To come: election by `/controller`, fencing by epoch, replica states, and the controller's duties.
+`machine` decides what a controller does, `controller` stands for election and does it on ZooKeeper (`election`).
+
+To come: states of replicas, removal from the ISR, controlled shutdown, preferred leaders, reassignment, and the forms
+of 0.8.2 and 1.1.
 """

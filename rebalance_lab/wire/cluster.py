@@ -7,7 +7,7 @@ leniently, is in `wire.payloads`.
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, TypeVar
@@ -73,12 +73,16 @@ class TopicAssignment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LeaderIsrAndControllerEpoch(msgspec.Struct, frozen=True, kw_only=True):
-    """A partition's `/brokers/topics/<topic>/partitions/<partition>/state`. `leader`: a broker, or NO_LEADER."""
+    """A partition's `/brokers/topics/<topic>/partitions/<partition>/state`.
+
+    `leader`: a broker, or NO_LEADER. `leader_recovery_state`: 1 while a leader from outside the ISR recovers (3.2).
+    """
 
     controller_epoch: Epoch
     leader: int
     leader_epoch: Epoch
     isr: tuple[Id, ...]
+    leader_recovery_state: int = 0
     version: int = 1
 
 
@@ -144,17 +148,29 @@ def topic_id_text(topic_id: UUID) -> str:
     return urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
 
 
+def topic_id_bytes(text: str) -> bytes:
+    """The 16 bytes of a topic id. Raises KafkaException."""
+    try:
+        found = urlsafe_b64decode(f"{text}==")
+    except ValueError:
+        found = b""
+    if len(found) != 16:
+        raise KafkaException(f"{text!r} is not a topic id: 16 bytes in base64 for URLs have 22 characters")
+    return found
+
+
 def state_payload(state: LeaderIsrAndControllerEpoch) -> bytes:
     """`…/partitions/<partition>/state`, the fields in Kafka's order."""
-    return msgspec.json.encode(
-        {
-            "controller_epoch": state.controller_epoch,
-            "leader": state.leader,
-            "version": state.version,
-            "leader_epoch": state.leader_epoch,
-            "isr": state.isr,
-        }
-    )
+    fields: dict[str, object] = {
+        "controller_epoch": state.controller_epoch,
+        "leader": state.leader,
+        "version": state.version,
+        "leader_epoch": state.leader_epoch,
+        "isr": state.isr,
+    }
+    if state.leader_recovery_state:
+        fields["leader_recovery_state"] = state.leader_recovery_state
+    return msgspec.json.encode(fields)
 
 
 def controller_payload(broker_id: int, *, timestamp_ms: int) -> bytes:

@@ -59,6 +59,23 @@ def test_a_rack_and_no_topic_id() -> None:
     assert (without_id.version, without_id.topic_id) == (2, None)
 
 
+def test_a_topic_id_is_read_as_it_is_written() -> None:
+    assert cluster.topic_id_bytes(cluster.topic_id_text(TOPIC_ID)) == TOPIC_ID.bytes
+
+
+@pytest.mark.parametrize("text", ["", "abc", "eSeVi5k4RI6RtqXgKV2Qjgx", "\N{SNOWMAN}" * 22])
+def test_what_is_no_topic_id(text: str) -> None:
+    with pytest.raises(KafkaException, match="is not a topic id"):
+        cluster.topic_id_bytes(text)
+
+
+def test_a_leader_that_recovers() -> None:
+    state = cluster.LeaderIsrAndControllerEpoch(
+        controller_epoch=1, leader=2, leader_epoch=3, isr=(2,), leader_recovery_state=1
+    )
+    assert cluster.read_state("t", 0, cluster.state_payload(state)) == state
+
+
 def test_older_forms_are_read() -> None:
     of_0_8 = cluster.registration_payload("h", 9092, timestamp_ms=5, version=1)
     assert cluster.read_registration(7, of_0_8).address == ("h", 9092)

@@ -1,0 +1,204 @@
+"""Controllers on a simulated ZooKeeper: elections, what a reign writes and sends, and how it ends."""
+
+from __future__ import annotations
+
+import pytest
+from controller_stage import Stage
+
+from rebalance_lab.history.transactions import Transaction
+from rebalance_lab.wire.paths import CONTROLLER, CONTROLLER_EPOCH, DELETE_TOPICS, partition_state_path, topic_path
+from rebalance_lab.world.ports import Set
+
+
+def test_the_first_controller_has_epoch_1() -> None:
+    async def story(stage: Stage) -> None:
+        first = stage.candidate(1)
+        await stage.settle()
+        assert first.epochs == [1]
+        assert await stage.data(CONTROLLER_EPOCH) == b"1"
+        assert await stage.data(CONTROLLER) == (
+            b'{"version":2,"brokerid":1,"timestamp":"1000","kraftControllerEpoch":-1}'
+        )
+
+    Stage().play(story)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_of_many_candidates_one_is_elected_and_each_epoch_has_one(seed: int) -> None:
+    """Claim E1."""
+
+    async def story(stage: Stage) -> None:
+        candidates = [stage.candidate(each) for each in range(5)]
+        for expected in range(1, 5):
+            await stage.tasks.sleep(4_000_000)
+            elected = [each for each in candidates if each.epochs]
+            assert sorted(epoch for each in elected for epoch in each.epochs) == list(range(1, expected + 1))
+            (holder,) = [each for each in candidates if each.epochs and not each.ended]
+            stage.server.expire(holder.session.session_id)
+
+    Stage(seed).play(story)
+
+
+def test_a_lost_reply_to_the_election_is_read_back() -> None:
+    async def story(stage: Stage) -> None:
+        lost: list[Transaction] = []
+
+        def elected(transaction: Transaction) -> None:
+            if CONTROLLER in str(transaction) and not lost:
+                lost.append(transaction)
+                stage.server.lose_next_reply(transaction.session_id)
+
+        stage.server.on_transaction(elected)
+        first = stage.candidate(1)
+        await stage.tasks.sleep(4_000_000)
+        assert lost
+        assert first.epochs == [1]
+        assert await stage.data(CONTROLLER_EPOCH) == b"1"
+
+    Stage().play(story)
+
+
+def test_a_new_topic_is_led_and_its_state_written() -> None:
+    async def story(stage: Stage) -> None:
+        for each in (1, 2):
+            await stage.register(each)
+        first = stage.candidate(1)
+        await stage.settle()
+        await stage.write_topic("t", {0: (2, 1)})
+        await stage.settle()
+        assert await stage.data(partition_state_path("t", 0)) == (
+            b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":0,"isr":[2,1]}'
+        )
+        (reign,) = first.reigns
+        assert reign.leaders() == [(2, "t", 0, 2, 0), (1, "t", 0, 2, 0)]
+        assert reign.brokers == (1, 2)
+
+    Stage().play(story)
+
+
+def test_a_topic_grows() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.register(1)
+        await stage.write_topic("t", {0: (1,)})
+        first = stage.candidate(1)
+        await stage.settle()
+        await stage.write_topic("t", {0: (1,), 1: (1,)}, grow=True)
+        await stage.settle()
+        assert first.reigns[0].leaders() == [(1, "t", 0, 1, 0), (1, "t", 1, 1, 0)]
+
+    Stage().play(story)
+
+
+def test_the_controller_elects_for_what_a_dead_broker_led() -> None:
+    async def story(stage: Stage) -> None:
+        for each in (1, 2):
+            await stage.register(each)
+        await stage.write_topic("t", {0: (1, 2)})
+        stage.candidate(2)
+        await stage.settle()
+        await stage.other.delete_tree("/brokers/ids/1")
+        await stage.settle()
+        assert await stage.data(partition_state_path("t", 0)) == (
+            b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":1,"isr":[2]}'
+        )
+
+    Stage().play(story)
+
+
+def test_a_successor_elects_for_what_the_dead_controller_led() -> None:
+    async def story(stage: Stage) -> None:
+        for each in (1, 2):
+            await stage.register(each)
+        await stage.write_topic("t", {0: (1, 2)})
+        first = stage.candidate(1)
+        await stage.settle()
+        second = stage.candidate(2)
+        await stage.settle()
+        first.process.kill()
+        await stage.other.delete_tree("/brokers/ids/1")
+        await stage.tasks.sleep(6_000_000)
+        assert second.epochs == [2]
+        assert await stage.data(partition_state_path("t", 0)) == (
+            b'{"controller_epoch":2,"leader":2,"version":1,"leader_epoch":1,"isr":[2]}'
+        )
+
+    Stage().play(story)
+
+
+def test_a_deposed_controller_writes_nothing() -> None:
+    """Claim E3: another has raised the epoch, and this one does not know yet."""
+
+    async def story(stage: Stage) -> None:
+        await stage.register(1)
+        first = stage.candidate(1)
+        await stage.settle()
+        await stage.other.multi([Set(CONTROLLER_EPOCH, b"2", 1)])
+        await stage.write_topic("t", {0: (1,)})
+        await stage.settle()
+        assert not await stage.there(partition_state_path("t", 0))
+        assert "another controller was elected after epoch 1" in str(first.said("resigned"))
+
+    Stage().play(story)
+
+
+def test_a_controller_whose_znode_is_gone_stands_again() -> None:
+    async def story(stage: Stage) -> None:
+        first = stage.candidate(1)
+        await stage.settle()
+        await stage.other.delete_tree(CONTROLLER)
+        await stage.settle()
+        assert first.epochs == [1, 2]
+
+    Stage().play(story)
+
+
+def test_a_deleted_topic_is_gone_with_all_its_znodes() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.register(1)
+        await stage.write_topic("t", {0: (1,), 1: (1,)})
+        stage.candidate(1)
+        await stage.settle()
+        await stage.other.ensure_path("/config/topics/t")
+        await stage.other.create_if_missing(f"{DELETE_TOPICS}/t")
+        await stage.settle()
+        for path in (topic_path("t"), "/config/topics/t", f"{DELETE_TOPICS}/t"):
+            assert not await stage.there(path), path
+
+    Stage().play(story)
+
+
+def test_a_topic_stays_until_its_replicas_are_deleted() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.register(1)
+        await stage.write_topic("t", {0: (1,)})
+        stage.candidate(1)
+        await stage.settle()
+        await stage.other.create_if_missing(f"{DELETE_TOPICS}/t")
+        await stage.settle()
+        assert await stage.there(topic_path("t"))
+
+    Stage(silent=True).play(story)
+
+
+def test_a_request_to_delete_what_does_not_exist_is_dropped() -> None:
+    async def story(stage: Stage) -> None:
+        stage.candidate(1)
+        await stage.settle()
+        await stage.other.create_if_missing(f"{DELETE_TOPICS}/x")
+        await stage.settle()
+        assert not await stage.there(f"{DELETE_TOPICS}/x")
+
+    Stage().play(story)
+
+
+def test_a_topic_that_cannot_be_read_is_left_out_and_named() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.register(1)
+        await stage.other.create_if_missing(topic_path("bad"), b"{")
+        await stage.write_topic("t", {0: (1,)})
+        first = stage.candidate(1)
+        await stage.settle()
+        assert first.reigns[0].leaders() == [(1, "t", 0, 1, 0)]
+        assert "topic bad is left out: /brokers/topics/bad holds" in str(first.said("log"))
+
+    Stage().play(story)
