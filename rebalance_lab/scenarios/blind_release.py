@@ -22,17 +22,13 @@ from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.shares import attempt_ms, retries_end_ms, shares_of
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 from zkconsumer.lab_settings import Cures, LabSettings
 
 
 async def blind_release(lab: GroupLab) -> None:
     checks = LabSettings(cures=Cures(check_owner_before_delete=lab.plan.switch("check_owner")))
-    await lab.prepare()
-    lab.phase("joining")
-    victim = await lab.start_member(MemberOptions(lab=checks, fetcher_stop_ms=lab.plan.number("stop_ms")))
-    await lab.start_members(lab.plan.number("members") - 1)
-    await lab.rest("joined")
+    victim, *_ = await lab.assemble(MemberOptions(lab=checks, fetcher_stop_ms=lab.plan.number("stop_ms")))
 
     lab.phase("control" if lab.plan.control else "paused in a rebalance")
     async with lab.tasks.scope("join and pause") as scope:
@@ -42,9 +38,7 @@ async def blind_release(lab: GroupLab) -> None:
             await lab.sleep_ms(lab.plan.number("stop_ms") // 2)  # its fetchers are stopping
             await pause(lab, victim, lab.plan.number("pause_ms"))
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
@@ -83,19 +77,16 @@ def stops_by_then(plan: Plan) -> bool:
     return attempt_ms(plan, members=plan.number("members") + 1) <= plan.number("stop_ms") // 2
 
 
-SCENARIO = register(
-    Scenario(
-        name="blind-release",
-        subject=ZK_GROUP,
-        summary="a member wakes in the middle of a release and deletes owner znodes that others hold by now",
-        claims=(),
-        parameters=(
-            *common_parameters(work_period_ms=20_000),
-            Parameter("stop_ms", 500, "ms", "how long the first member's fetchers take to stop", 1),
-            Parameter("pause_ms", 5000, "ms", "how long the first member is paused", 1),
-            Parameter("check_owner", False, "", "a member checks the owner of a znode before it deletes it"),
-        ),
-        script=blind_release,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="blind-release",
+    subject=ZK_GROUP,
+    summary="a member wakes in the middle of a release and deletes owner znodes that others hold by now",
+    parameters=(
+        *common_parameters(work_period_ms=20_000),
+        Parameter("stop_ms", 500, "ms", "how long the first member's fetchers take to stop", 1),
+        Parameter("pause_ms", 5000, "ms", "how long the first member is paused", 1),
+        Parameter("check_owner", False, "", "a member checks the owner of a znode before it deletes it"),
+    ),
+    script=blind_release,
+    expects=expects,
 )

@@ -12,14 +12,11 @@ from rebalance_lab.faults.kill import kill
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 
 async def crash(lab: GroupLab) -> None:
-    await lab.prepare()
-    lab.phase("joining")
-    first, *_ = await lab.start_members(lab.plan.number("members"))
-    await lab.rest("joined")
+    first, *_ = await lab.assemble()
 
     lab.phase("control" if lab.plan.control else "crashed")
     if lab.plan.control:
@@ -27,9 +24,7 @@ async def crash(lab: GroupLab) -> None:
     else:
         await kill(lab, first)
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 def expects(_plan: Plan) -> dict[str, Outcome | None]:
@@ -37,14 +32,12 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
     return usual()
 
 
-SCENARIO = register(
-    Scenario(
-        name="crash",
-        subject=ZK_GROUP,
-        summary="a member's process is killed; its registration and owner znodes vanish with its session",
-        claims=("Z1",),
-        parameters=common_parameters(),
-        script=crash,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="crash",
+    subject=ZK_GROUP,
+    summary="a member's process is killed; its registration and owner znodes vanish with its session",
+    claims=("Z1",),
+    parameters=common_parameters(),
+    script=crash,
+    expects=expects,
 )

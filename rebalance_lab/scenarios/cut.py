@@ -17,7 +17,7 @@ from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 WAYS = {"both": (True, True), "to_server": (True, False), "to_client": (False, True)}
 
@@ -25,11 +25,7 @@ WAYS = {"both": (True, True), "to_server": (True, False), "to_client": (False, T
 async def cut_off(lab: GroupLab) -> None:
     to_server, to_client = WAYS[lab.plan.text("way")]
     cut_ms = lab.plan.number("cut_ms")
-    await lab.prepare()
-    lab.phase("joining")
-    victim = await lab.start_member(MemberOptions(proxied=True))
-    await lab.start_members(lab.plan.number("members") - 1)
-    await lab.rest("joined")
+    victim, *_ = await lab.assemble(MemberOptions(proxied=True))
 
     lab.phase("control" if lab.plan.control else "cut")
     if lab.plan.control:
@@ -37,9 +33,7 @@ async def cut_off(lab: GroupLab) -> None:
     else:
         await cut(lab, victim, cut_ms, to_server=to_server, to_client=to_client)
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
@@ -61,18 +55,15 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     )
 
 
-SCENARIO = register(
-    Scenario(
-        name="cut",
-        subject=ZK_GROUP,
-        summary="a member is cut off from ZooKeeper for longer than its session, and works beside its successor",
-        claims=(),
-        parameters=(
-            *common_parameters(),
-            Parameter("cut_ms", 8000, "ms", "how long the first member is cut off", 1),
-            Parameter("way", "both", "", "the direction in which messages are lost", choices=tuple(WAYS)),
-        ),
-        script=cut_off,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="cut",
+    subject=ZK_GROUP,
+    summary="a member is cut off from ZooKeeper for longer than its session, and works beside its successor",
+    parameters=(
+        *common_parameters(),
+        Parameter("cut_ms", 8000, "ms", "how long the first member is cut off", 1),
+        Parameter("way", "both", "", "the direction in which messages are lost", choices=tuple(WAYS)),
+    ),
+    script=cut_off,
+    expects=expects,
 )

@@ -25,7 +25,7 @@ from rebalance_lab.subjects.zk_group.shares import attempt_ms, shares_of
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.lab import START_LIMIT_MS
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 from rebalance_lab.trials.stage import LAGGARD
 from zkconsumer.lab_settings import NO_CURES, Cures, LabSettings
 
@@ -58,9 +58,7 @@ async def deadlock(lab: GroupLab) -> None:
     else:
         await collide(lab, slow, quick)
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 async def collide(lab: GroupLab, slow: MemberOptions, quick: MemberOptions) -> None:
@@ -123,20 +121,18 @@ def claims_are_soon_made(plan: Plan) -> bool:
     return (plan.number("partitions") - 1) * plan.number("lag_ms") <= expiry_ms + rebalance_ms
 
 
-SCENARIO = register(
-    Scenario(
-        name="deadlock",
-        subject=ZK_GROUP,
-        summary="two members keep their claims after a conflict, and wait for each other forever",
-        claims=("Z16",),
-        parameters=(
-            *common_parameters(partitions=4, servers=3, members=2, session_timeout_ms=6000, rebalance_max_retries=10),
-            Parameter("lag_ms", 3000, "ms", "how long each claim of the first member takes", 1),
-            Parameter("keep", True, "", "members keep what they claimed on a conflict"),
-            Parameter("cure", NONE, "", "what makes them give up their claims", choices=tuple(CURES)),
-        ),
-        script=deadlock,
-        expects=expects,
-        demands=demands,
-    )
+SCENARIO = Scenario(
+    name="deadlock",
+    subject=ZK_GROUP,
+    summary="two members keep their claims after a conflict, and wait for each other forever",
+    claims=("Z16",),
+    parameters=(
+        *common_parameters(partitions=4, servers=3, members=2, session_timeout_ms=6000, rebalance_max_retries=10),
+        Parameter("lag_ms", 3000, "ms", "how long each claim of the first member takes", 1),
+        Parameter("keep", True, "", "members keep what they claimed on a conflict"),
+        Parameter("cure", NONE, "", "what makes them give up their claims", choices=tuple(CURES)),
+    ),
+    script=deadlock,
+    expects=expects,
+    demands=demands,
 )

@@ -20,7 +20,7 @@ from rebalance_lab.faults.silence import pause_outlives_session
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 #: A short pause is the session divided by this: a pause of up to a third never ends the session (`zombie`).
 SHORT = 4
@@ -93,18 +93,15 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     )
 
 
-SCENARIO = register(
-    Scenario(
-        name="drill",
-        subject=ZK_GROUP,
-        summary="members are paused, leave and are killed, one after another, two of each; for mixed groups",
-        claims=(),
-        parameters=(
-            *common_parameters(members=4, session_timeout_ms=6000, rebalance_max_retries=20),
-            Parameter("pause_ms", 10_000, "ms", "how long the long pauses are", 1),
-        ),
-        script=drill,
-        expects=expects,
-        demands=demands,
-    )
+SCENARIO = Scenario(
+    name="drill",
+    subject=ZK_GROUP,
+    summary="members are paused, leave and are killed, one after another, two of each; for mixed groups",
+    parameters=(
+        *common_parameters(members=4, session_timeout_ms=6000, rebalance_max_retries=20),
+        Parameter("pause_ms", 10_000, "ms", "how long the long pauses are", 1),
+    ),
+    script=drill,
+    expects=expects,
+    demands=demands,
 )

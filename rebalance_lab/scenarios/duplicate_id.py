@@ -17,7 +17,7 @@ from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 from zkconsumer.lab_settings import Cures, LabSettings
 
 
@@ -40,9 +40,7 @@ async def duplicate_id(lab: GroupLab) -> None:
             lab.phase("the first leaves")
             await leave(lab, first)
             await lab.first_rebalance(second)
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
@@ -52,21 +50,16 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(registration=Outcome.VIOLATED)
 
 
-SCENARIO = register(
-    Scenario(
-        name="duplicate-id",
-        subject=ZK_GROUP,
-        summary="two consumers have the same consumer.id: the second waits forever, without an error",
-        claims=(),
-        parameters=(
-            *common_parameters(members=2),
-            Parameter("wait_ms", 10_000, "ms", "how long the second consumer has to register", 1),
-            Parameter("first_leaves", False, "", "the first consumer leaves afterwards"),
-            Parameter(
-                "check_session", False, "", "a conflicting id znode of another session ends the second, as in 0.9"
-            ),
-        ),
-        script=duplicate_id,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="duplicate-id",
+    subject=ZK_GROUP,
+    summary="two consumers have the same consumer.id: the second waits forever, without an error",
+    parameters=(
+        *common_parameters(members=2),
+        Parameter("wait_ms", 10_000, "ms", "how long the second consumer has to register", 1),
+        Parameter("first_leaves", False, "", "the first consumer leaves afterwards"),
+        Parameter("check_session", False, "", "a conflicting id znode of another session ends the second, as in 0.9"),
+    ),
+    script=duplicate_id,
+    expects=expects,
 )

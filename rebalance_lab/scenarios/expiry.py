@@ -12,14 +12,11 @@ from rebalance_lab.faults.expire import expire
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 
 async def expiry(lab: GroupLab) -> None:
-    await lab.prepare()
-    lab.phase("joining")
-    victim, *_ = await lab.start_members(lab.plan.number("members"))
-    await lab.rest("joined")
+    victim, *_ = await lab.assemble()
 
     lab.phase("control" if lab.plan.control else "expired")
     if lab.plan.control:
@@ -27,9 +24,7 @@ async def expiry(lab: GroupLab) -> None:
     else:
         await expire(lab, victim)
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
@@ -39,14 +34,11 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(belief_overlap=None, effect_overlap=None, zombie_overlap=None, disagreement=None, unowned_window=None)
 
 
-SCENARIO = register(
-    Scenario(
-        name="expiry",
-        subject=ZK_GROUP,
-        summary="the server ends the session of a member that is alive and connected",
-        claims=(),
-        parameters=common_parameters(),
-        script=expiry,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="expiry",
+    subject=ZK_GROUP,
+    summary="the server ends the session of a member that is alive and connected",
+    parameters=common_parameters(),
+    script=expiry,
+    expects=expects,
 )

@@ -19,7 +19,7 @@ from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
 from rebalance_lab.subjects.zk_group.shares import attempt_ms, retries_end_ms, shares_of
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 
 async def fast_restart(lab: GroupLab) -> None:
@@ -34,9 +34,7 @@ async def fast_restart(lab: GroupLab) -> None:
     else:
         await _restarted(lab, old)
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 async def _restarted(lab: GroupLab, old: MemberHandle) -> None:
@@ -73,17 +71,14 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(non_convergence=Outcome.VIOLATED if sure else None)
 
 
-SCENARIO = register(
-    Scenario(
-        name="fast-restart",
-        subject=ZK_GROUP,
-        summary="a killed consumer is restarted at once, finds the znodes of its old session, and gives up",
-        claims=(),
-        parameters=(
-            *common_parameters(members=1, session_timeout_ms=5000),
-            Parameter("clean", False, "", "stop the old consumer cleanly instead of killing it"),
-        ),
-        script=fast_restart,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="fast-restart",
+    subject=ZK_GROUP,
+    summary="a killed consumer is restarted at once, finds the znodes of its old session, and gives up",
+    parameters=(
+        *common_parameters(members=1, session_timeout_ms=5000),
+        Parameter("clean", False, "", "stop the old consumer cleanly instead of killing it"),
+    ),
+    script=fast_restart,
+    expects=expects,
 )

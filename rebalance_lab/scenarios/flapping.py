@@ -13,14 +13,11 @@ from rebalance_lab.faults.storm import flap
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 
 async def flapping(lab: GroupLab) -> None:
-    await lab.prepare()
-    lab.phase("joining")
-    await lab.start_members(lab.plan.number("members"))
-    await lab.rest("joined")
+    await lab.assemble()
 
     lab.phase("control" if lab.plan.control else "flapping")
     if lab.plan.control:
@@ -29,9 +26,7 @@ async def flapping(lab: GroupLab) -> None:
         plan = lab.plan
         await flap(lab, plan.number("times"), plan.number("up_ms"), plan.number("down_ms"))
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
@@ -42,19 +37,16 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(disagreement=None, non_convergence=None, omission=None, stays_wrong=None, unowned_window=None)
 
 
-SCENARIO = register(
-    Scenario(
-        name="flapping",
-        subject=ZK_GROUP,
-        summary="one member comes and goes again and again, and all others stop each time",
-        claims=(),
-        parameters=(
-            *common_parameters(members=5, rebalance_max_retries=10),
-            Parameter("times", 5, "times", "how often it comes and goes", 1),
-            Parameter("up_ms", 0, "ms", "how long it stays", 0),
-            Parameter("down_ms", 0, "ms", "how long it is away", 0),
-        ),
-        script=flapping,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="flapping",
+    subject=ZK_GROUP,
+    summary="one member comes and goes again and again, and all others stop each time",
+    parameters=(
+        *common_parameters(members=5, rebalance_max_retries=10),
+        Parameter("times", 5, "times", "how often it comes and goes", 1),
+        Parameter("up_ms", 0, "ms", "how long it stays", 0),
+        Parameter("down_ms", 0, "ms", "how long it is away", 0),
+    ),
+    script=flapping,
+    expects=expects,
 )

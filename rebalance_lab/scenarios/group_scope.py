@@ -17,7 +17,7 @@ from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.shares import topics_may_differ
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 READS_A = MemberOptions(streams={"a": 1})
 READS_B = MemberOptions(streams={"b": 1})
@@ -52,15 +52,13 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
     return usual()
 
 
-SCENARIO = register(
-    Scenario(
-        name="group-scope",
-        subject=ZK_GROUP,
-        summary="readers of one topic stop when a member joins that reads another; two members name no group",
-        claims=("Z14", "Z15a"),
-        parameters=common_parameters(members=3, topic="a"),
-        script=group_scope,
-        expects=expects,
-        demands=topics_may_differ,
-    )
+SCENARIO = Scenario(
+    name="group-scope",
+    subject=ZK_GROUP,
+    summary="readers of one topic stop when a member joins that reads another; two members name no group",
+    claims=("Z14", "Z15a"),
+    parameters=common_parameters(members=3, topic="a"),
+    script=group_scope,
+    expects=expects,
+    demands=topics_may_differ,
 )

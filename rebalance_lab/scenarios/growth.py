@@ -14,15 +14,12 @@ from rebalance_lab.faults.join import join
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 
 async def growth(lab: GroupLab) -> None:
     topic, partitions = lab.plan.text("topic"), lab.plan.number("partitions") + lab.plan.number("more")
-    await lab.prepare()
-    lab.phase("joining")
-    await lab.start_members(lab.plan.number("members"))
-    await lab.rest("joined")
+    await lab.assemble()
 
     lab.phase("the topic grows")
     if lab.plan.control:
@@ -36,9 +33,7 @@ async def growth(lab: GroupLab) -> None:
             await lab.sleep_ms(lab.plan.number("after_ms"))
             await set_topic(lab, topic, partitions)
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
@@ -46,18 +41,15 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(disagreement=Outcome.CLEAN if plan.control else None)
 
 
-SCENARIO = register(
-    Scenario(
-        name="growth",
-        subject=ZK_GROUP,
-        summary="a topic gets more partitions in the middle of a rebalance",
-        claims=(),
-        parameters=(
-            *common_parameters(),
-            Parameter("more", 3, "partitions", "partitions that are added", 1),
-            Parameter("after_ms", 10, "ms", "how long after the newcomer's start the topic grows", 0),
-        ),
-        script=growth,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="growth",
+    subject=ZK_GROUP,
+    summary="a topic gets more partitions in the middle of a rebalance",
+    parameters=(
+        *common_parameters(),
+        Parameter("more", 3, "partitions", "partitions that are added", 1),
+        Parameter("after_ms", 10, "ms", "how long after the newcomer's start the topic grows", 0),
+    ),
+    script=growth,
+    expects=expects,
 )

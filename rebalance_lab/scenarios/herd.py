@@ -29,7 +29,7 @@ from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 from zkconsumer.lab_settings import Cures, LabSettings
 
 
@@ -86,26 +86,24 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual()
 
 
-SCENARIO = register(
-    Scenario(
-        name="herd",
-        subject=ZK_GROUP,
-        summary="one member or broker comes or goes, and every member stops and reads everything again",
-        claims=("Z7a", "Z7b", "Z7c"),
-        parameters=(
-            *common_parameters(
-                least_brokers=0,
-                members=8,
-                rebalance_max_retries=20,
-                work_period_ms=1000,
-                fetcher_stop_ms=100,
-                rest_timeout_ms=120_000,
-                together=True,
-            ),
-            Parameter("per_process", 25, "members", "members that share an OS process and start together", 1),
-            Parameter("multi_read", False, "", "members read each other's registrations with one request"),
+SCENARIO = Scenario(
+    name="herd",
+    subject=ZK_GROUP,
+    summary="one member or broker comes or goes, and every member stops and reads everything again",
+    claims=("Z7a", "Z7b", "Z7c"),
+    parameters=(
+        *common_parameters(
+            least_brokers=0,
+            members=8,
+            rebalance_max_retries=20,
+            work_period_ms=1000,
+            fetcher_stop_ms=100,
+            rest_timeout_ms=120_000,
+            together=True,
         ),
-        script=herd,
-        expects=expects,
-    )
+        Parameter("per_process", 25, "members", "members that share an OS process and start together", 1),
+        Parameter("multi_read", False, "", "members read each other's registrations with one request"),
+    ),
+    script=herd,
+    expects=expects,
 )

@@ -13,14 +13,11 @@ from rebalance_lab.faults.leave import leave
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 
 async def clean_leave(lab: GroupLab) -> None:
-    await lab.prepare()
-    lab.phase("joining")
-    first, *_ = await lab.start_members(lab.plan.number("members"))
-    await lab.rest("joined")
+    first, *_ = await lab.assemble()
 
     lab.phase("control" if lab.plan.control else "leaving")
     if not lab.plan.control:
@@ -37,17 +34,14 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
     return usual()
 
 
-SCENARIO = register(
-    Scenario(
-        name="leave",
-        subject=ZK_GROUP,
-        summary="a member leaves cleanly; the others take its partitions at once",
-        claims=(),
-        parameters=(
-            *common_parameters(),
-            Parameter("watch_ms", 3000, "ms", "how long the group is watched afterwards", 0),
-        ),
-        script=clean_leave,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="leave",
+    subject=ZK_GROUP,
+    summary="a member leaves cleanly; the others take its partitions at once",
+    parameters=(
+        *common_parameters(),
+        Parameter("watch_ms", 3000, "ms", "how long the group is watched afterwards", 0),
+    ),
+    script=clean_leave,
+    expects=expects,
 )

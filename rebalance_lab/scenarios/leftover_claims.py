@@ -18,7 +18,7 @@ from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.shares import topics_may_differ
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 from zkconsumer.lab_settings import Cures, LabSettings
 
 
@@ -56,18 +56,15 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     )
 
 
-SCENARIO = register(
-    Scenario(
-        name="leftover-claims",
-        subject=ZK_GROUP,
-        summary="an error interrupts a member's claims; their owner znodes stay, and no member works on them",
-        claims=(),
-        parameters=(
-            *common_parameters(partitions=4, members=2),
-            Parameter("undo", False, "", "an error undoes the claims made before it"),
-        ),
-        script=leftover_claims,
-        expects=expects,
-        demands=topics_may_differ,
-    )
+SCENARIO = Scenario(
+    name="leftover-claims",
+    subject=ZK_GROUP,
+    summary="an error interrupts a member's claims; their owner znodes stay, and no member works on them",
+    parameters=(
+        *common_parameters(partitions=4, members=2),
+        Parameter("undo", False, "", "an error undoes the claims made before it"),
+    ),
+    script=leftover_claims,
+    expects=expects,
+    demands=topics_may_differ,
 )

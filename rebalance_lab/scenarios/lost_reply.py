@@ -15,17 +15,13 @@ from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 from rebalance_lab.wire.paths import owners_path
 from rebalance_lab.world.zk.server_list import JAVA_WAITS
 
 
 async def lost_reply(lab: GroupLab) -> None:
-    await lab.prepare()
-    lab.phase("joining")
-    victim = await lab.start_member(MemberOptions(proxied=True))
-    await lab.start_members(lab.plan.number("members") - 1)
-    await lab.rest("joined")
+    victim, *_ = await lab.assemble(MemberOptions(proxied=True))
 
     lab.phase("control" if lab.plan.control else "a reply is lost")
     async with lab.tasks.scope("join and loss") as scope:
@@ -33,9 +29,7 @@ async def lost_reply(lab: GroupLab) -> None:
             scope.spawn(lose_reply(lab, victim, created=owners_path(lab.plan.text("group"), "")), "lost reply")
         scope.spawn(join(lab), "join")
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 def demands(plan: Plan) -> None:
@@ -62,16 +56,13 @@ def _reconnect_ms() -> int:
     return (JAVA_WAITS.random_us + JAVA_WAITS.round_us) // 1000
 
 
-SCENARIO = register(
-    Scenario(
-        name="lost-reply",
-        subject=ZK_GROUP,
-        summary="the reply to a member's claim is lost after the server has created the owner znode",
-        claims=(),
-        parameters=common_parameters(),
-        script=lost_reply,
-        worlds=("simulated", "processes"),  # docker cannot lose a single reply
-        expects=expects,
-        demands=demands,
-    )
+SCENARIO = Scenario(
+    name="lost-reply",
+    subject=ZK_GROUP,
+    summary="the reply to a member's claim is lost after the server has created the owner znode",
+    parameters=common_parameters(),
+    script=lost_reply,
+    worlds=("simulated", "processes"),  # docker cannot lose a single reply
+    expects=expects,
+    demands=demands,
 )

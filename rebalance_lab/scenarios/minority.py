@@ -15,18 +15,14 @@ from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 from rebalance_lab.trials.stage import LAGGARD
 
 
 async def minority(lab: GroupLab) -> None:
     cut_ms = lab.plan.number("cut_ms")
-    await lab.prepare()
-    lab.phase("joining")
-    await lab.start_member(MemberOptions(servers=(LAGGARD,)))
     quick = MemberOptions(servers=tuple(name for name in lab.servers.names if name != LAGGARD))
-    await lab.start_members(lab.plan.number("members") - 1, quick)
-    await lab.rest("joined")
+    await lab.assemble(MemberOptions(servers=(LAGGARD,)), quick)
 
     lab.phase("control" if lab.plan.control else "partitioned")
     if lab.plan.control:
@@ -34,9 +30,7 @@ async def minority(lab: GroupLab) -> None:
     else:
         await partition(lab, LAGGARD, cut_ms)
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
@@ -47,18 +41,15 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(belief_overlap=overlap, effect_overlap=overlap, zombie_overlap=overlap, unowned_window=None)
 
 
-SCENARIO = register(
-    Scenario(
-        name="minority",
-        subject=ZK_GROUP,
-        summary="a ZooKeeper server is cut off from the others; the member connected to it works beside its successor",
-        claims=(),
-        parameters=(
-            *common_parameters(servers=3),
-            Parameter("cut_ms", 9000, "ms", "how long z1 is cut off from the others", 1),
-        ),
-        script=minority,
-        expects=expects,
-        worlds=("containers",),
-    )
+SCENARIO = Scenario(
+    name="minority",
+    subject=ZK_GROUP,
+    summary="a ZooKeeper server is cut off from the others; the member connected to it works beside its successor",
+    parameters=(
+        *common_parameters(servers=3),
+        Parameter("cut_ms", 9000, "ms", "how long z1 is cut off from the others", 1),
+    ),
+    script=minority,
+    expects=expects,
+    worlds=("containers",),
 )

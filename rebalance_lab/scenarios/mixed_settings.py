@@ -17,7 +17,7 @@ from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.shares import shares_of
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 
 async def mixed_settings(lab: GroupLab) -> None:
@@ -47,23 +47,20 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     )
 
 
-SCENARIO = register(
-    Scenario(
-        name="mixed-settings",
-        subject=ZK_GROUP,
-        summary="one member uses range and another round robin: their shares overlap and leave a gap",
-        claims=(),
-        parameters=(
-            *common_parameters(partitions=4, members=2),
-            Parameter(
-                "second",
-                "roundrobin",
-                "",
-                "the second member's partition.assignment.strategy",
-                choices=tuple(sorted(ASSIGNORS)),
-            ),
+SCENARIO = Scenario(
+    name="mixed-settings",
+    subject=ZK_GROUP,
+    summary="one member uses range and another round robin: their shares overlap and leave a gap",
+    parameters=(
+        *common_parameters(partitions=4, members=2),
+        Parameter(
+            "second",
+            "roundrobin",
+            "",
+            "the second member's partition.assignment.strategy",
+            choices=tuple(sorted(ASSIGNORS)),
         ),
-        script=mixed_settings,
-        expects=expects,
-    )
+    ),
+    script=mixed_settings,
+    expects=expects,
 )

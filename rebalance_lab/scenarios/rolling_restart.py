@@ -12,15 +12,12 @@ from rebalance_lab.faults.leave import leave
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 
 async def rolling_restart(lab: GroupLab) -> None:
     members = lab.plan.number("members")
-    await lab.prepare()
-    lab.phase("joining")
-    running = await lab.start_members(members)
-    await lab.rest("joined")
+    running = await lab.assemble()
 
     if lab.plan.control:
         lab.phase("control")
@@ -42,14 +39,11 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
     return usual()
 
 
-SCENARIO = register(
-    Scenario(
-        name="rolling-restart",
-        subject=ZK_GROUP,
-        summary="every member is restarted once: 2n(n-1) notifications and n(2n-1) rebalances",
-        claims=(),
-        parameters=common_parameters(rebalance_max_retries=10),
-        script=rolling_restart,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="rolling-restart",
+    subject=ZK_GROUP,
+    summary="every member is restarted once: 2n(n-1) notifications and n(2n-1) rebalances",
+    parameters=common_parameters(rebalance_max_retries=10),
+    script=rolling_restart,
+    expects=expects,
 )

@@ -15,7 +15,7 @@ from rebalance_lab.faults.join import join
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 
 async def rule(lab: GroupLab) -> None:
@@ -41,14 +41,12 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
     return usual()
 
 
-SCENARIO = register(
-    Scenario(
-        name="rule",
-        subject=ZK_GROUP,
-        summary="which partitions each member owns by N = ceil(P/C), and by range as shipped",
-        claims=("Z5b",),
-        parameters=common_parameters(partitions=10),
-        script=rule,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="rule",
+    subject=ZK_GROUP,
+    summary="which partitions each member owns by N = ceil(P/C), and by range as shipped",
+    claims=("Z5b",),
+    parameters=common_parameters(partitions=10),
+    script=rule,
+    expects=expects,
 )

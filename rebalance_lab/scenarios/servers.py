@@ -12,16 +12,13 @@ from rebalance_lab.faults.server import kill_server, pause_server, restart_serve
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import SESSION_TICKS, Scenario, register, usual
+from rebalance_lab.trials.scenario import SESSION_TICKS, Scenario, usual
 from rebalance_lab.world.zk.server_list import JAVA_WAITS
 
 
 async def servers(lab: GroupLab) -> None:
     down_ms = lab.plan.number("down_ms")
-    await lab.prepare()
-    lab.phase("joining")
-    await lab.start_members(lab.plan.number("members"))
-    await lab.rest("joined")
+    await lab.assemble()
 
     lab.phase("control" if lab.plan.control else lab.plan.text("fault"))
     if lab.plan.control:
@@ -33,9 +30,7 @@ async def servers(lab: GroupLab) -> None:
     else:
         await pause_server(lab, await target(lab), down_ms)
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 async def target(lab: GroupLab) -> str:
@@ -69,20 +64,17 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(belief_overlap=None, effect_overlap=None, zombie_overlap=None, unowned_window=None)
 
 
-SCENARIO = register(
-    Scenario(
-        name="servers",
-        subject=ZK_GROUP,
-        summary="a ZooKeeper server is killed or paused, or all servers are restarted in turn",
-        claims=(),
-        parameters=(
-            *common_parameters(servers=3, session_timeout_ms=6000),
-            Parameter("fault", "kill", "", "what happens to the server", choices=("kill", "pause", "rolling")),
-            Parameter("target", "leader", "", "which server it happens to", choices=("leader", "follower")),
-            Parameter("down_ms", 2000, "ms", "how long a server is down", 1),
-        ),
-        script=servers,
-        expects=expects,
-        demands=demands,
-    )
+SCENARIO = Scenario(
+    name="servers",
+    subject=ZK_GROUP,
+    summary="a ZooKeeper server is killed or paused, or all servers are restarted in turn",
+    parameters=(
+        *common_parameters(servers=3, session_timeout_ms=6000),
+        Parameter("fault", "kill", "", "what happens to the server", choices=("kill", "pause", "rolling")),
+        Parameter("target", "leader", "", "which server it happens to", choices=("leader", "follower")),
+        Parameter("down_ms", 2000, "ms", "how long a server is down", 1),
+    ),
+    script=servers,
+    expects=expects,
+    demands=demands,
 )

@@ -24,7 +24,7 @@ from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.shares import retries_end_ms, shares_of
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 from rebalance_lab.trials.stage import LAGGARD
 
 #: The others share a process: a join at a given moment cannot wait for an interpreter to start.
@@ -32,13 +32,9 @@ QUICK = "quick"
 
 
 async def split_brain(lab: GroupLab) -> None:
-    await lab.prepare()
     prompt = tuple(name for name in lab.servers.names if name != LAGGARD)
     quick = MemberOptions(servers=prompt, shares_process=QUICK)
-    lab.phase("joining")
-    late = await lab.start_member(MemberOptions(servers=(LAGGARD,)))
-    await lab.start_members(lab.plan.number("members") - 1, quick)
-    await lab.rest("joined")
+    late, *_ = await lab.assemble(MemberOptions(servers=(LAGGARD,)), quick)
 
     lag = Lag(lab, LAGGARD, lab.plan.number("lag_ms"))
     lab.phase("control" if lab.plan.control else "lagging")
@@ -49,9 +45,7 @@ async def split_brain(lab: GroupLab) -> None:
         await lab.sleep_ms(lab.plan.number("lag_ms"))
         await lag.end()
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 async def two_joins(lab: GroupLab, late: MemberHandle, quick: MemberOptions) -> None:
@@ -98,21 +92,17 @@ def past_shown_until_ms(plan: Plan) -> int:
     return plan.number("fetcher_stop_ms") + max(owned - 1, 0) * lag_ms + lag_ms // 5
 
 
-SCENARIO = register(
-    Scenario(
-        name="split-brain",
-        subject=ZK_GROUP,
-        summary="a lagging ZooKeeper server shows one member an old list of members, so it decides differently",
-        claims=("Z8",),
-        parameters=(
-            *common_parameters(servers=3, members=4, session_timeout_ms=6000, rebalance_max_retries=10),
-            Parameter("lag_ms", 1500, "ms", "how late z1 learns what the other servers have agreed on", 1),
-            Parameter(
-                "after_ms", 2000, "ms", "when the second join begins, counted from the first member's rebalance", 0
-            ),
-        ),
-        script=split_brain,
-        expects=expects,
-        demands=demands,
-    )
+SCENARIO = Scenario(
+    name="split-brain",
+    subject=ZK_GROUP,
+    summary="a lagging ZooKeeper server shows one member an old list of members, so it decides differently",
+    claims=("Z8",),
+    parameters=(
+        *common_parameters(servers=3, members=4, session_timeout_ms=6000, rebalance_max_retries=10),
+        Parameter("lag_ms", 1500, "ms", "how late z1 learns what the other servers have agreed on", 1),
+        Parameter("after_ms", 2000, "ms", "when the second join begins, counted from the first member's rebalance", 0),
+    ),
+    script=split_brain,
+    expects=expects,
+    demands=demands,
 )

@@ -14,14 +14,11 @@ from rebalance_lab.faults.storm import storm
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 
 async def storm_over(lab: GroupLab) -> None:
-    await lab.prepare()
-    lab.phase("joining")
-    await lab.start_members(lab.plan.number("members"))
-    await lab.rest("joined")
+    await lab.assemble()
 
     lab.phase("control" if lab.plan.control else "storm")
     if lab.plan.control:
@@ -30,9 +27,7 @@ async def storm_over(lab: GroupLab) -> None:
         leaving = lab.members[: lab.plan.number("leaves")]
         await storm(lab, lab.plan.number("joins"), leaving, lab.plan.number("spread_ms"))
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
@@ -42,19 +37,16 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(disagreement=None, non_convergence=None, omission=None, stays_wrong=None, unowned_window=None)
 
 
-SCENARIO = register(
-    Scenario(
-        name="storm",
-        subject=ZK_GROUP,
-        summary="many members come and go at almost the same time",
-        claims=(),
-        parameters=(
-            *common_parameters(members=5, partitions=12, rebalance_max_retries=10),
-            Parameter("joins", 4, "members", "members that join", 0),
-            Parameter("spread_ms", 100, "ms", "time between the first and the last that joins or leaves", 0),
-            Parameter("leaves", 2, "members", "members that leave", 0),
-        ),
-        script=storm_over,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="storm",
+    subject=ZK_GROUP,
+    summary="many members come and go at almost the same time",
+    parameters=(
+        *common_parameters(members=5, partitions=12, rebalance_max_retries=10),
+        Parameter("joins", 4, "members", "members that join", 0),
+        Parameter("spread_ms", 100, "ms", "time between the first and the last that joins or leaves", 0),
+        Parameter("leaves", 2, "members", "members that leave", 0),
+    ),
+    script=storm_over,
+    expects=expects,
 )

@@ -25,7 +25,7 @@ from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.shares import attempt_ms, retries_end_ms, shares_of
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 #: The longest time of one attempt: 22 requests of 4 ms at the default latencies. It allows for live trials on a
 #: machine that is not idle.
@@ -64,18 +64,16 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(non_convergence=outcome, omission=outcome, stays_wrong=outcome, unowned_window=outcome)
 
 
-SCENARIO = register(
-    Scenario(
-        name="uncontrolled",
-        subject=ZK_GROUP,
-        summary="a member uses up its retries before another lets go; its share has no owner, without an error",
-        claims=("Z9",),
-        parameters=(
-            *common_parameters(members=2),
-            Parameter("slow_stop_ms", 4000, "ms", "how long the first member's fetchers take to stop", 0),
-            Parameter("watch_ms", 10_000, "ms", "how long the group is watched afterwards", 0),
-        ),
-        script=uncontrolled,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="uncontrolled",
+    subject=ZK_GROUP,
+    summary="a member uses up its retries before another lets go; its share has no owner, without an error",
+    claims=("Z9",),
+    parameters=(
+        *common_parameters(members=2),
+        Parameter("slow_stop_ms", 4000, "ms", "how long the first member's fetchers take to stop", 0),
+        Parameter("watch_ms", 10_000, "ms", "how long the group is watched afterwards", 0),
+    ),
+    script=uncontrolled,
+    expects=expects,
 )

@@ -14,7 +14,7 @@ from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.options import MemberOptions
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 
 async def unequal_topics(lab: GroupLab) -> None:
@@ -37,14 +37,11 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(non_convergence=Outcome.VIOLATED, omission=Outcome.VIOLATED, unowned_window=Outcome.VIOLATED)
 
 
-SCENARIO = register(
-    Scenario(
-        name="unequal-topics",
-        subject=ZK_GROUP,
-        summary="with round robin a member joins that reads one topic more, and the whole group stops",
-        claims=(),
-        parameters=common_parameters(assignor="roundrobin"),
-        script=unequal_topics,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="unequal-topics",
+    subject=ZK_GROUP,
+    summary="with round robin a member joins that reads one topic more, and the whole group stops",
+    parameters=common_parameters(assignor="roundrobin"),
+    script=unequal_topics,
+    expects=expects,
 )

@@ -15,7 +15,7 @@ from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 #: The partitions of the living members after each step according to the article, in the order of their joins.
 JOINS = ("0,1,2", "0,1|2", "0|1|2", "0|1|2|")
@@ -52,17 +52,15 @@ def expects(_plan: Plan) -> dict[str, Outcome | None]:
     return usual()
 
 
-SCENARIO = register(
-    Scenario(
-        name="walkthrough",
-        subject=ZK_GROUP,
-        summary="members join one by one and leave again; an article states the owners after each step",
-        claims=("Z3", "Z5a", "Z6"),
-        parameters=(
-            *common_parameters(partitions=3, members=4),
-            Parameter("filter", False, "", "members subscribe by a white list of the topic"),
-        ),
-        script=walkthrough,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="walkthrough",
+    subject=ZK_GROUP,
+    summary="members join one by one and leave again; an article states the owners after each step",
+    claims=("Z3", "Z5a", "Z6"),
+    parameters=(
+        *common_parameters(partitions=3, members=4),
+        Parameter("filter", False, "", "members subscribe by a white list of the topic"),
+    ),
+    script=walkthrough,
+    expects=expects,
 )

@@ -19,15 +19,12 @@ from rebalance_lab.faults.silence import pause_keeps_session, pause_outlives_ses
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
-from rebalance_lab.trials.scenario import Scenario, register, usual
+from rebalance_lab.trials.scenario import Scenario, usual
 
 
 async def zombie(lab: GroupLab) -> None:
     pause_ms = lab.plan.number("pause_ms")
-    await lab.prepare()
-    lab.phase("joining")
-    first, *_ = await lab.start_members(lab.plan.number("members"))
-    await lab.rest("joined")
+    first, *_ = await lab.assemble()
 
     lab.phase("control" if lab.plan.control else "paused")
     if lab.plan.control:
@@ -35,9 +32,7 @@ async def zombie(lab: GroupLab) -> None:
     else:
         await pause(lab, first, pause_ms)
 
-    lab.phase("recovery")
-    await lab.rest("recovered")
-    await lab.close()
+    await lab.recover()
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
@@ -67,17 +62,15 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     )
 
 
-SCENARIO = register(
-    Scenario(
-        name="zombie",
-        subject=ZK_GROUP,
-        summary="a member is paused for longer than its session, wakes, and works beside its successor",
-        claims=("Z10",),
-        parameters=(
-            *common_parameters(),
-            Parameter("pause_ms", 5000, "ms", "how long the first member is paused", 1),
-        ),
-        script=zombie,
-        expects=expects,
-    )
+SCENARIO = Scenario(
+    name="zombie",
+    subject=ZK_GROUP,
+    summary="a member is paused for longer than its session, wakes, and works beside its successor",
+    claims=("Z10",),
+    parameters=(
+        *common_parameters(),
+        Parameter("pause_ms", 5000, "ms", "how long the first member is paused", 1),
+    ),
+    script=zombie,
+    expects=expects,
 )

@@ -169,6 +169,12 @@ class Lab(Generic[O, S]):
         """The registry's event of a session's end, if it has ended."""
         return None if session is None else self._stage.tracker.closed_sessions.get(session)
 
+    async def recover(self) -> None:
+        """End the trial once all nodes are at rest after the fault."""
+        self.phase("recovery")
+        await self.rest("recovered")
+        await self.close()
+
     async def close(self) -> None:
         """End the trial: all living nodes leave, the runner looks at what is left, and leaves.
 

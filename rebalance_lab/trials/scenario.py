@@ -31,7 +31,7 @@ from rebalance_lab.trials.stage import GaveUp, Stage
 from rebalance_lab.trials.subject import Subject
 from rebalance_lab.world.simulated.settings import ServerBug
 
-#: The package whose modules register scenarios. It is imported by name, because scenarios import this module.
+#: The package whose modules each have a SCENARIO. It is imported by name, because scenarios import this module.
 SCENARIO_PACKAGE = "rebalance_lab.scenarios"
 
 #: The shortest and the longest session timeout that a ZooKeeper server grants, in ticks.
@@ -44,7 +44,7 @@ def any_settings(plan: Plan) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One experiment.
+    """One experiment. `claims`: the claims that it tests.
 
     `script` plays it in the lab of its `subject`; it is the same in every world. `expects` gives the outcome of every
     check of the subject for a plan, derived beforehand; any other outcome is reported as a surprise. None means that
@@ -55,10 +55,10 @@ class Scenario:
     name: str
     subject: Subject
     summary: str
-    claims: tuple[str, ...]
     parameters: tuple[Parameter, ...]
     script: Callable[[Any], Coroutine[Any, Any, None]]
     expects: Callable[[Plan], Mapping[str, Outcome | None]]
+    claims: tuple[str, ...] = ()
     worlds: tuple[str, ...] = WORLDS
     demands: Callable[[Plan], None] = any_settings
 
@@ -77,21 +77,20 @@ def usual(subject: str = ZK, /, **otherwise: Outcome | None) -> dict[str, Outcom
 _SCENARIOS: dict[str, Scenario] = {}
 
 
-def register(scenario: Scenario) -> Scenario:
+def register(scenario: Scenario) -> None:
     """Add a scenario, and declare its subject. Raises ValueError if its name is taken, or that of a check."""
     if scenario.name in _SCENARIOS:
         raise ValueError(f"two scenarios are named {scenario.name}")
     scenario.subject.declare()
     _SCENARIOS[scenario.name] = scenario
-    return scenario
 
 
 @cache
 def _load() -> None:
-    """Import every scenario, even if some have been imported before."""
+    """Register the scenario of each module."""
     package = importlib.import_module(SCENARIO_PACKAGE)
     for module in pkgutil.iter_modules(package.__path__):
-        importlib.import_module(f"{SCENARIO_PACKAGE}.{module.name}")
+        register(importlib.import_module(f"{SCENARIO_PACKAGE}.{module.name}").SCENARIO)
 
 
 def scenario_names() -> list[str]:

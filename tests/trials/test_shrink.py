@@ -135,7 +135,7 @@ def noise(monkeypatch: pytest.MonkeyPatch) -> str:
         Parameter("loud", False, "", "talk more"),
         Parameter("quota", 7, "", "a number that has no minimum", maximum=1000),
     )
-    noise = Scenario("noise", ZK_GROUP, "talks", (), parameters, noisy, lambda _plan: usual())
+    noise = Scenario("noise", ZK_GROUP, "talks", parameters, noisy, lambda _plan: usual())
     monkeypatch.setitem(scenarios._SCENARIOS, "noise", noise)
     return "noise"
 

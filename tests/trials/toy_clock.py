@@ -117,5 +117,5 @@ async def script(lab: AnyLab) -> None:
 
 
 SCENARIO = Scenario(
-    "clocks", SUBJECT, "two clocks", (), tuple(WORLD_PARAMETERS.values()), script, lambda _: usual("clock")
+    "clocks", SUBJECT, "two clocks", tuple(WORLD_PARAMETERS.values()), script, lambda _: usual("clock")
 )

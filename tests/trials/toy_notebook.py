@@ -75,5 +75,5 @@ async def script(lab: AnyLab) -> None:
 
 
 SCENARIO = Scenario(
-    "notebooks", SUBJECT, "two notebooks", (), tuple(WORLD_PARAMETERS.values()), script, lambda _: usual("notebook")
+    "notebooks", SUBJECT, "two notebooks", tuple(WORLD_PARAMETERS.values()), script, lambda _: usual("notebook")
 )

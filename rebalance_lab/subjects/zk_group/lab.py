@@ -41,6 +41,18 @@ class GroupLab(Lab[MemberOptions, MemberState]):
         await self.cluster.prepare(brokers, planned if topics is None else topics, real=real)
         await self.cluster.add_group(self.plan.text("group"))
 
+    async def assemble(
+        self, first: MemberOptions | None = None, others: MemberOptions = AS_PLANNED
+    ) -> list[MemberHandle]:
+        """Begin a trial: write the znodes, start the plan's members, and wait until they are at rest. `first`: how the
+        first member differs from the others; it then starts before them."""
+        await self.prepare()
+        self.phase("joining")
+        members = [] if first is None else [await self.start_member(first)]
+        members += await self.start_members(self.plan.number("members") - len(members), others)
+        await self.rest("joined")
+        return members
+
     async def start_member(self, options: MemberOptions = AS_PLANNED, *, wait: bool = True) -> MemberHandle:
         """Start the next member (m1, m2, …). Wait until its first rebalance has ended, successful or not, or its
         settings were refused. With `wait` false only start it."""
