@@ -116,6 +116,4 @@ async def script(lab: AnyLab) -> None:
     await lab.close()
 
 
-SCENARIO = Scenario(
-    "clocks", SUBJECT, "two clocks", tuple(WORLD_PARAMETERS.values()), script, lambda _: usual("clock")
-)
+SCENARIO = Scenario("clocks", SUBJECT, "two clocks", tuple(WORLD_PARAMETERS.values()), script, lambda _: usual("clock"))
