@@ -1,5 +1,5 @@
-# Every target does its own set-up; the first run needs the network, later ones do not.
-# PYTHON=… names another interpreter (3.11 or newer), STORE=… another place for trials.
+# Every target does its own set-up. Only the first run needs the network.
+# PYTHON=… names another interpreter (3.11 or newer), STORE=… another folder for trials.
 STORE ?= trials
 LAB := .venv/bin/rebalance-lab
 
@@ -7,18 +7,18 @@ LAB := .venv/bin/rebalance-lab
 .PHONY: help demo test mixed coverage mutants images report docs setup pins messages clean
 
 help:
-	@echo "make demo     a group at work and broken in four ways, live and simulated, and the verdicts"
-	@echo "make test     every check: lint, types, rooms, tests of every tier that can run here"
-	@echo "make mixed    groups of ours and real 0.8.2.2 consumers, TIMES=20 in a row; needs Maven"
-	@echo "make coverage branch coverage by the tests of the default and the slow tier; lists what none reached"
-	@echo "make mutants  mutation testing of the checks, MODULES=\"overlaps churn\" for these alone; docs/mutants.md"
-	@echo "make images   the images of --world containers and the compose file; needs a docker engine"
-	@echo "make report   one HTML page of the trials in $(STORE)/"
-	@echo "make docs     the documentation as a site in build/site, to be read from disk"
-	@echo "make setup    only the set-up: .venv, Java, Chromium"
+	@echo "make demo     show a group at work and failing in four ways, live and simulated, with verdicts"
+	@echo "make test     run all checks: lint, types, rooms, and every tier of tests that can run here"
+	@echo "make mixed    run groups of the lab's members and real 0.8.2.2 consumers, TIMES=20 trials; needs Maven"
+	@echo "make coverage measure branch coverage by the default and the slow tier; list what no test reached"
+	@echo "make mutants  run mutation testing of the checks (docs/mutants.md); MODULES=\"overlaps churn\" for only these"
+	@echo "make images   build the images for --world containers and the compose file; needs a docker engine"
+	@echo "make report   write an HTML page of the trials in $(STORE)/"
+	@echo "make docs     build the documentation as a site in build/site, which can be read from disk"
+	@echo "make setup    only install what is needed: .venv, Java, Chromium"
 	@echo "make pins     write constraints.txt from .venv, after a change of dependencies"
 	@echo "make messages write the classes of Kafka's messages from Kafka's jars; needs Maven"
-	@echo "make clean    remove .venv, caches and builds; the trials stay"
+	@echo "make clean    remove .venv, caches and builds, but not the trials"
 
 demo:
 	@./scripts/setup demo

@@ -1,6 +1,6 @@
-"""A fault against your own consumer: its ZooKeeper session ends behind its back, and it works on for a while.
+"""A fault against your own consumer: its ZooKeeper session ends without its knowledge, and it works on for a while.
 
-Two consumers share a topic on a real ZooKeeper, which this script starts (Java 17 is all it needs).
+Two consumers share a topic on a real ZooKeeper, which this script starts. It needs only Java 17.
 """
 
 import time
@@ -13,7 +13,7 @@ told: list[tuple[float, str, str, zkconsumer.Partitions]] = []
 
 
 def consumer(name: str, connect: str) -> zkconsumer.Consumer:
-    """Yours could be here instead: anything that holds a ZooKeeper session, whose id and password you know."""
+    """Put your own here: anything with a ZooKeeper session whose id and password you know."""
     return zkconsumer.Consumer(
         connect,
         "group",

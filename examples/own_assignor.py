@@ -1,7 +1,8 @@
 """Your own assignor in a group: rendezvous hashing beside Kafka's rules, in virtual time.
 
-Four members join one after another and three of them leave again. Kafka 0.8's rules deal anew from a sorted list at
-each change. By rendezvous hashing a partition only moves when its owner has gone, or when the newcomer wins it.
+Four members join one after another, and three of them leave again. Kafka 0.8's rules assign all partitions again from a
+sorted list at each change. With rendezvous hashing a partition moves only if its owner has left, or if the newcomer
+wins it.
 """
 
 import zlib
@@ -11,7 +12,7 @@ from rebalance_lab.assignors import Assignment, AssignmentContext, TopicPartitio
 
 
 def rendezvous(context: AssignmentContext) -> Assignment:
-    """The thread with the highest hash, together with the partition, takes it; a member takes what its threads win."""
+    """The thread whose hash with the partition is highest takes it. A member takes what its threads win."""
     taken = []
     for topic, mine in context.my_threads.items():
         partitions, threads = context.topic(topic)
@@ -31,4 +32,4 @@ for assignor in ("range", "roundrobin", "rendezvous"):
     changes = result.to_pandas("episodes").query("part == 'change'")
     moved = " ".join(f"{each:3}" for each in changes["moved"])
     print(f"{assignor:>10}: {moved}  = {changes['moved'].sum():3}  ({result.status})")
-print("\nUneven shares are the price: hashing balances only on average.")
+print("\nThe price is uneven shares: hashing balances only on average.")

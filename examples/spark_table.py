@@ -1,4 +1,4 @@
-"""A table from Spark: what each scenario asks of ZooKeeper, by SQL over the events of its trials."""
+"""A table from Spark: how many ZooKeeper requests each scenario makes, by SQL over the events of its trials."""
 
 import rebalance_lab
 
@@ -13,7 +13,7 @@ with rebalance_lab.spark() as running:
         SELECT scenario, get_json_object(detail, '$.op') AS operation,
                count(*) DIV count(DISTINCT trial) AS per_trial
         FROM events JOIN trials USING (trial)
-        WHERE kind = 'invoked' AND actor LIKE 'm%'  -- what members asked
+        WHERE kind = 'invoked' AND actor LIKE 'm%'  -- the requests of members
         GROUP BY ALL
         ORDER BY scenario, per_trial DESC
     """).show()

@@ -1,7 +1,7 @@
 """A sweep with a figure: which pauses make a zombie, and how long it works beside its successor. Writes zombie.svg.
 
-A session lasts 2 s here. A pause of up to a third of it does no harm. After a longer one the client may take its
-connection for lost; it then waits for 1 to 2 s before the next one, as ZooKeeper's Java client does.
+The session timeout is 2 s here. A pause of up to a third of it does no harm. After a longer one the client may decide
+that its connection is lost. Then it waits 1 to 2 s before it connects again, as ZooKeeper's Java client does.
 """
 
 import altair

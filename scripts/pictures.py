@@ -1,7 +1,7 @@
-"""Make the pictures of the README and the book from nothing: `python scripts/pictures.py`.
+"""Make the pictures of the README and the book: `python scripts/pictures.py`.
 
-Runs the trials they show, has their pages written, and takes parts of these with Playwright and
-Debian's Chromium, 1,280 pixels wide. Every trial has its seed, so the pictures come out the same.
+The script runs the trials, writes their report pages, and takes screenshots of parts of these with Playwright and
+Debian's Chromium, 1,280 pixels wide. Every trial has a fixed seed, so the pictures are always the same.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ MARGIN = 14
 
 
 def lab(*arguments: object) -> None:
-    """Run the command line. 1 and 2 are verdicts: what a single trial leaves open is no failure."""
+    """Run a command of the lab. The exit codes 1 and 2 are verdicts on its trials and not failures."""
     ended = subprocess.run([LAB, *map(str, arguments)], stdout=subprocess.DEVNULL, check=False)
     if ended.returncode not in {0, 1, 2}:
         raise SystemExit(f"rebalance-lab {' '.join(map(str, arguments))} ended with {ended.returncode}")
 
 
 def write_pages(folder: Path) -> None:
-    """A page for each of the trials, and one for the herds of many sizes."""
+    """Write a page for each of the trials, and one for herds of many sizes."""
     trials = sorted({page for page, *_ in PICTURES.values()} - {"herds"})
     for scenario in trials:
         lab("run", scenario, "--seed", 1, "--store", folder / "trials")
@@ -49,12 +49,12 @@ def write_pages(folder: Path) -> None:
 
 
 def take(page: Page, out: Path, first: str, last: str) -> None:
-    """The page from one element to another."""
+    """Save the part of the page from one element to another."""
     page.wait_for_load_state("load")
     boxes = [page.locator(each).first.bounding_box() for each in (first, last)]
     shown = [box for box in boxes if box is not None]
     if len(shown) < len(boxes):
-        raise SystemExit(f"{page.url} shows no {first} or no {last}")
+        raise SystemExit(f"{page.url} lacks the element {first} or {last}")
     left = max(min(box["x"] for box in shown) - MARGIN, 0)
     top = max(shown[0]["y"] - MARGIN, 0)
     width = max(box["x"] + box["width"] for box in shown) + MARGIN - left

@@ -1,7 +1,7 @@
-"""Write constraints.txt from the environment this runs in: `make pins`.
+"""Write constraints.txt from the environment in which this runs: `make pins`.
 
-Lists every package that the project and its dev extra need, directly or not, with the version
-that is installed. Names and versions only: where they come from is the user's pip's business.
+The file lists every package that the project and its dev extra need, directly or not, with the installed version.
+It has only names and versions; the user's pip settings say where packages come from.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ def canonical(name: str) -> str:
 
 
 def closure(project: str = PROJECT) -> dict[str, str]:
-    """Package -> version, for all that `project[dev]` needs here and is installed.
+    """Package -> version, for every installed package that `project[dev]` needs here.
 
-    Markers are judged by what is installed: a package for another platform is not.
+    A requirement with a marker may be missing: it may be for another platform.
     """
     found: dict[str, str] = {}
     pending = [(project, {"dev"})]
@@ -40,7 +40,7 @@ def closure(project: str = PROJECT) -> dict[str, str]:
                 continue
             package = canonical(match[1])
             try:
-                if package != project:  # which names extras of its own
+                if package != project:  # an extra of the project may require another of its extras
                     found[package] = version(package)
             except PackageNotFoundError:
                 if not marker:

@@ -2,7 +2,7 @@
 
 - `reference/checks.md` and `reference/scenarios.md`: every check and every scenario that is registered.
 - `reference/rebalance_lab.md` and `reference/zkconsumer.md`: every public name; mkdocstrings fills in its docstring.
-- CONTRIBUTING.md and CHANGELOG.md, which stand beside `docs/`.
+- CONTRIBUTING.md and CHANGELOG.md, which are beside `docs/`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # mkdocs is a program of its own and does not look where it is started
+sys.path.insert(0, str(ROOT))  # mkdocs does not search the folder in which it is started
 
 import rebalance_lab  # noqa: E402
 import zkconsumer  # noqa: E402
@@ -28,7 +28,7 @@ from rebalance_lab.trials.scenario import scenario, scenario_names  # noqa: E402
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """mkdocs asks for further files, before it reads the navigation."""
+    """mkdocs calls this to get further files, before it reads the navigation."""
     for path, lines in {
         "reference/checks.md": checks(),
         "reference/scenarios.md": scenarios(),
@@ -42,7 +42,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def from_root(name: str) -> Iterator[str]:
-    """A page of the project's root, with its links as they are in `docs/`."""
+    """A page from the project's root, with links that work in `docs/`."""
     yield (ROOT / name).read_text("utf-8").replace("](docs/", "](")
 
 
@@ -87,7 +87,7 @@ def scenarios() -> Iterator[str]:
         yield from table([each for each in found.parameters if each not in common])
         missing = sorted({each.name for each in common} - {each.name for each in found.parameters})
         if missing:
-            yield from (f"Of the common settings it lacks {', '.join(f'`{each}`' for each in missing)}.", "")
+            yield from (f"It does not have the common settings {', '.join(f'`{each}`' for each in missing)}.", "")
 
 
 def table(parameters: Sequence[Parameter]) -> Iterator[str]:
@@ -150,7 +150,7 @@ def is_type(each: object) -> bool:
 
 
 def home(name: str, of: object) -> str:
-    """The module that defines a public name. The name of a type does not know it, so loaded modules are searched."""
+    """The module that defines a public name. A type alias does not record it, so loaded modules are searched."""
     if not is_type(of):
         return str(of.__module__)
     ours = (each for each in sys.modules.values() if each.__name__.startswith("rebalance_lab."))

@@ -62,7 +62,7 @@ def test_no_image_is_made_without_jars(checkout: Path) -> None:
     done = run(checkout / "scripts" / "images", "zookeeper", PYTHON=str(python), PATH=path)
     assert done.returncode == 1
     assert "no PySpark here" in done.stderr
-    assert "finds no jars of ZooKeeper" in done.stderr
+    assert "found no ZooKeeper jars" in done.stderr
     assert jars(checkout) == ["old.jar"]
     assert not (checkout / "built").exists()
 
