@@ -25,7 +25,7 @@ notification.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 
 from rebalance_lab.checks.bounds import bounds
@@ -59,7 +59,7 @@ def cause(history: History, life: MemberLife, began: Event, change: Event) -> Ca
     triggers = _unspent(history, life, began, change)
     if began.of("by") != _WATCHER or not triggers:
         return Cause.OTHER
-    notices = _of_paths(_notices(history), began.actor, _touched(change))
+    notices = _of_watches(history, began.actor, _touched(change), Kind.WATCH_FIRED, Kind.OK)
     heard = [each.at_us for each in notices if each.n < began.n and _after(each, change)]
     if not heard:
         merged = began.actor not in recorded_singly(history) and _since(history, triggers, change)
@@ -73,7 +73,7 @@ def cause(history: History, life: MemberLife, began: Event, change: Event) -> Ca
 def _watched(history: History, life: MemberLife, change: Event) -> bool:
     """Whether the history shows that a member had set its watch of the znode's parent before the change."""
     _, parent = _touched(change)
-    answers = watch_answers(history).get((life.actor, parent), ())
+    answers = _of_watches(history, life.actor, (parent,), Kind.OK)
     return any(each.of("op") == "children" and (each.zxid or 0) < (change.zxid or 0) for each in answers)
 
 
@@ -86,7 +86,8 @@ def _unspent(history: History, life: MemberLife, began: Event, change: Event) ->
     """The triggers for the paths of a change between the watcher's former rebalance and this one."""
     watched = (one.began.n for one in life.rebalances if one.began.of("by") == _WATCHER)
     former = max((n for n in watched if n < began.n), default=life.started.n)
-    return [each for each in _of_paths(_triggers(history), began.actor, _touched(change)) if former < each.n < began.n]
+    triggers = _of_watches(history, began.actor, _touched(change), Kind.REBALANCE_TRIGGERED)
+    return [each for each in triggers if former < each.n < began.n]
 
 
 def _since(history: History, triggers: Iterable[Event], change: Event) -> bool:
@@ -106,26 +107,22 @@ def _after(notice: Event, change: Event) -> bool:
     return (notice.zxid or 0) >= (change.zxid or 0)
 
 
-def _of_paths(events: Mapping[tuple[str, str], Sequence[Event]], actor: str, paths: Iterable[str]) -> Iterable[Event]:
-    return (event for path in paths for event in events.get((actor, path), ()))
+def _of_watches(history: History, actor: str, paths: Iterable[str], *kinds: Kind) -> list[Event]:
+    """What a member recorded of its watches of some paths: that one fired (WATCH_FIRED), was handled, triggered a
+    rebalance, or was set by a read (OK)."""
+    return [each for kind in kinds for path in paths for each in _by_watch(history).get((kind, actor, path), ())]
 
 
 @once
-def _triggers(history: History) -> dict[tuple[str, str], list[Event]]:
-    return by_path(events_of(history, Kind.REBALANCE_TRIGGERED))
-
-
-@once
-def _notices(history: History) -> dict[tuple[str, str], list[Event]]:
-    """The watches that fired, and the answers to reads that set one."""
-    watches_set = [event for events in watch_answers(history).values() for event in events]
-    return by_path([*events_of(history, Kind.WATCH_FIRED), *watches_set])
+def _by_watch(history: History) -> dict[tuple[Kind, str, str], list[Event]]:
+    """(kind, actor, path) -> its events about the watch of that path."""
+    signals = events_of(history, Kind.WATCH_FIRED, Kind.NOTIFICATION_HANDLED, Kind.REBALANCE_TRIGGERED)
+    watching = {event.id for event in events_of(history, Kind.INVOKED) if event.of("watch") is True}
+    answers = [event for event in events_of(history, Kind.OK) if (event.actor, event.of("of")) in watching]
+    return grouped([*signals, *answers], lambda event: (event.kind, event.actor, str(event.of("path"))))
 
 
 # -- notifications that were merged --------------------------------------------------------------
-
-#: (actor, path)
-_Watch = tuple[str, str]
 
 
 def merged_notification(history: History, change: SpacedChange, life: MemberLife) -> str | None:
@@ -137,7 +134,8 @@ def merged_notification(history: History, change: SpacedChange, life: MemberLife
     tolerance between two clocks.
     """
     for path in change.watched:
-        fired = [event for event in _fired(history).get((life.actor, path), ()) if event.at_us < change.phase.at_us]
+        every = _of_watches(history, life.actor, (path,), Kind.WATCH_FIRED)
+        fired = [event for event in every if event.at_us < change.phase.at_us]
         if fired and not _set_again(history, change, life, path, fired[-1]):
             return f"{life.member} had not set its watch of {path} again"
     return None
@@ -145,30 +143,10 @@ def merged_notification(history: History, change: SpacedChange, life: MemberLife
 
 def _set_again(history: History, change: SpacedChange, life: MemberLife, path: str, fired: Event) -> bool:
     assert change.event is not None
-    key, zxid = (life.actor, path), change.event.zxid or 0
-    if any(event.n > fired.n and (event.zxid or 0) < zxid for event in watch_answers(history).get(key, ())):
-        return True
-    handled = (event for event in _handled(history).get(key, ()) if event.n > fired.n)
-    return any(event.at_us < change.event.at_us - TOLERANCE_US for event in handled)
-
-
-@once
-def _fired(history: History) -> dict[_Watch, list[Event]]:
-    return by_path(events_of(history, Kind.WATCH_FIRED))
-
-
-@once
-def _handled(history: History) -> dict[_Watch, list[Event]]:
-    return by_path(events_of(history, Kind.NOTIFICATION_HANDLED))
-
-
-@once
-def watch_answers(history: History) -> dict[_Watch, list[Event]]:
-    """(actor, path) -> the answers to reads that set a watch."""
-    watching = {event.id for event in events_of(history, Kind.INVOKED) if event.of("watch") is True}
-    answers = events_of(history, Kind.OK)
-    return by_path([event for event in answers if (event.actor, event.of("of")) in watching])
-
-
-def by_path(events: list[Event]) -> dict[_Watch, list[Event]]:
-    return grouped(events, lambda event: (event.actor, str(event.of("path"))))
+    zxid, until_us = change.event.zxid or 0, change.event.at_us - TOLERANCE_US
+    later = _of_watches(history, life.actor, (path,), Kind.OK, Kind.NOTIFICATION_HANDLED)
+    return any(
+        (event.zxid or 0) < zxid if event.kind is Kind.OK else event.at_us < until_us
+        for event in later
+        if event.n > fired.n
+    )

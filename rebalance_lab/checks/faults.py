@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from dataclasses import dataclass
 
@@ -39,9 +40,9 @@ class Fault:
     moved: Event | None
 
     @property
-    def lasting(self) -> bool:
-        """Whether it disturbs the group until it ends."""
-        return not kind_of(self.began).momentary
+    def end_us(self) -> float:
+        """When it ended; infinite if it never did."""
+        return math.inf if self.ended is None else self.ended.at_us
 
     @property
     def why_not_bitten(self) -> str | None:
@@ -59,63 +60,46 @@ class Fault:
 @once
 def faults(history: History) -> list[Fault]:
     """The trial's faults in the order they began."""
-    bit: dict[object, Event] = {}
-    ended: dict[object, Event] = {}
-    began: list[Event] = []
-    closed: list[Event] = []
-    kinds = (Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED, Kind.SESSION_CLOSED)
-    for event in events_of(history, *kinds):
-        match event.kind:
-            case Kind.FAULT_BEGAN:
-                began.append(event)
-            case Kind.FAULT_BIT:
-                bit.setdefault((event.actor, event.of("of")), event)
-            case Kind.FAULT_ENDED:
-                ended.setdefault((event.actor, event.of("of")), event)
-            case Kind.SESSION_CLOSED:
-                closed.append(event)
-    return [_fault(history, event, bit.get(event.id), ended.get(event.id), closed) for event in began]
+    bit, ended = (
+        {(event.actor, event.of("of")): event for event in reversed(events_of(history, kind))}
+        for kind in (Kind.FAULT_BIT, Kind.FAULT_ENDED)
+    )
+    began = events_of(history, Kind.FAULT_BEGAN)
+    return [_fault(history, event, bit.get(event.id), ended.get(event.id)) for event in began]
+
+
+@once
+def lasting_faults(history: History) -> list[Fault]:
+    """The faults that disturb the group until they end."""
+    return [fault for fault in faults(history) if not kind_of(fault.began).momentary]
 
 
 def under_way(history: History, moment: Event) -> bool:
     """Whether a lasting fault has begun and not ended at a moment."""
-    return any(
-        fault.lasting
-        and fault.began.at_us <= moment.at_us
-        and (fault.ended is None or fault.ended.at_us > moment.at_us)
-        for fault in faults(history)
-    )
+    return any(fault.began.at_us <= moment.at_us < fault.end_us for fault in lasting_faults(history))
 
 
 def disturbed_until(history: History, begin_us: int, end_us: int) -> int:
     """When the last lasting fault of a time ended: `begin_us` if there was none, `end_us` if one had not ended by
     then."""
-    ends = [
-        end_us if fault.ended is None else min(fault.ended.at_us, end_us)
-        for fault in faults(history)
-        if fault.lasting and fault.began.at_us <= end_us
-    ]
+    ends = [int(min(fault.end_us, end_us)) for fault in lasting_faults(history) if fault.began.at_us <= end_us]
     return max([begin_us, *ends])
 
 
 def undisturbed(history: History, begin_us: int, end_us: int) -> bool:
     """Whether no lasting fault was under way at any moment of a time."""
-    return all(
-        not fault.lasting or fault.began.at_us > end_us or (fault.ended is not None and fault.ended.at_us < begin_us)
-        for fault in faults(history)
-    )
+    return all(fault.began.at_us > end_us or fault.end_us < begin_us for fault in lasting_faults(history))
 
 
-def _fault(history: History, began: Event, bit: Event | None, ended: Event | None, closed: list[Event]) -> Fault:
+def _fault(history: History, began: Event, bit: Event | None, ended: Event | None) -> Fault:
     must = began.of("must_outlast_session") is True
-    found = None
-    if must:
-        for event in closed:
-            late = ended is not None and event.at_us > ended.at_us + TOLERANCE_US
-            if event.session == began.of("session") and event.at_us >= began.at_us - TOLERANCE_US and not late:
-                found = event
-                break
-    return Fault(began, bit, ended, must, found, _moved(history, began, bit, ended))
+    until_us = math.inf if ended is None else ended.at_us + TOLERANCE_US
+    closed = (
+        event
+        for event in events_of(history, Kind.SESSION_CLOSED)
+        if event.session == began.of("session") and began.at_us - TOLERANCE_US <= event.at_us <= until_us
+    )
+    return Fault(began, bit, ended, must, next(closed, None) if must else None, _moved(history, began, bit, ended))
 
 
 def _moved(history: History, began: Event, bit: Event | None, ended: Event | None) -> Event | None:

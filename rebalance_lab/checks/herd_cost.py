@@ -37,7 +37,10 @@ def judge(history: History) -> Finding:
         first = wrong[0]
         why = f"a {first.change.kind} in a group of {first.change.before} {_wrong(first)}"
         return violated(why, (first.change.phase.id, first.change.rest.id), numbers)
-    return not_violated(history, _clean(judged), numbers, vacuous=_unjudged(history, judged), across_layers=True)
+    why = f"{len(judged)} spaced changes cost what the formulas say"
+    if numbers["conflicted"]:
+        why += f", except {numbers['conflicted']} with conflicts (see conflict_cost)"
+    return not_violated(history, why, numbers, vacuous=_unjudged(history, judged), across_layers=True)
 
 
 def _wrong(comparison: CostComparison) -> str:
@@ -74,14 +77,6 @@ def _unjudged(history: History, judged: Sequence[CostComparison]) -> str | None:
     if reasons:
         doubts.append(f"reads and writes of {len(reasons)} changes are not compared: {reasons[0]}")
     return "; ".join(doubts) or None
-
-
-def _clean(judged: Sequence[CostComparison]) -> str:
-    why = f"{len(judged)} spaced changes cost what the formulas say"
-    conflicted = sum(bool(each.conflicts) for each in judged)
-    if conflicted:
-        why += f", except {conflicted} with conflicts (see conflict_cost)"
-    return why
 
 
 CHECK = Check(

@@ -21,7 +21,7 @@ from rebalance_lab.checks.bounds import bounds
 from rebalance_lab.checks.conflicts import NODE_EXISTS
 from rebalance_lab.checks.faults import TOLERANCE_US, disturbed_until
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import Attempt, MemberLife, Rebalance, member_lives
+from rebalance_lab.checks.members import Attempt, MemberLife, member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.znodes import sessions_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
@@ -65,7 +65,9 @@ def _waits(history: History) -> list[_Wait]:
         own = [one for one in claims.get((life.group, life.member), ()) if _own(one, life, made_by, sessions)]
         for rebalance in life.rebalances:
             for index, attempt in enumerate(rebalance.attempts):
-                wait = _wait(history, life, attempt, _waits_until(rebalance, index), own)
+                following = rebalance.attempts[index + 1 : index + 2]
+                until = following[0].began if following else rebalance.ended
+                wait = _wait(history, life, attempt, until, own)
                 if wait is not None:
                     found.append(wait)
     return found
@@ -78,15 +80,10 @@ def _own(
     return life.actor not in sessions or made_by.get(one.begin) in sessions[life.actor]
 
 
-def _waits_until(rebalance: Rebalance, index: int) -> Event | None:
-    """What ends the wait after an attempt: the next one begins, or the rebalance ends; None if neither does."""
-    following = rebalance.attempts[index + 1 : index + 2]
-    return following[0].began if following else rebalance.ended
-
-
 def _wait(
     history: History, life: MemberLife, attempt: Attempt, until: Event | None, own: Sequence[Interval]
 ) -> _Wait | None:
+    """`until` ends the wait: the next attempt begins, or the rebalance ends; None if neither does."""
     failed = attempt.failed
     if failed is None or attempt.reason == "shutdown":
         return None

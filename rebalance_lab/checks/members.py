@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from rebalance_lab.checks.faults import lasting_faults
 from rebalance_lab.checks.stretches import Stretch
-from rebalance_lab.history.events import Event, EventId, Kind
-from rebalance_lab.history.fault_kinds import kind_of
+from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL
 from rebalance_lab.history.views import events_of, once
@@ -124,7 +124,7 @@ _KINDS = (
     *(Kind.MEMBER_STARTED, Kind.MEMBER_CLOSING, Kind.MEMBER_CLOSED),
     *(Kind.CONNECTED, Kind.DISCONNECTED, Kind.EXPIRED),
     *(Kind.REBALANCE_BEGAN, Kind.REBALANCE_ENDED, Kind.ATTEMPT_BEGAN, Kind.DECIDED, Kind.ATTEMPT_FAILED),
-    *(Kind.FAULT_BEGAN, Kind.FAULT_ENDED),
+    Kind.FAULT_BEGAN,
 )
 
 
@@ -153,21 +153,21 @@ class _LifeBuilder:
     """Builds the lives of members from events."""
 
     def __init__(self, history: History) -> None:
+        self._history = history
         self._end_us = history.events[-1].at_us if history.events else 0
         self._lives: list[MemberLife] = []
         self._by_member: dict[MemberKey, MemberLife] = {}
         self._by_actor: dict[str, list[MemberLife]] = {}
         self._connected: dict[MemberKey, Event] = {}
-        self._faults: dict[tuple[str, object], Event] = {}
 
     def take(self, event: Event) -> None:
         match event.kind:
             case Kind.MEMBER_STARTED:
                 self._start(event)
             case Kind.FAULT_BEGAN:
-                self._fault(event)
-            case Kind.FAULT_ENDED:
-                self._fault_ended(event)
+                for life in self._by_actor.get(str(event.of("target")), []) if event.of("fault") == KILL else ():
+                    life.gone = life.gone or event
+                    self._disconnect(life, event)
             case _:
                 for life in self._about(event):
                     self._of_member(life, event)
@@ -184,23 +184,6 @@ class _LifeBuilder:
         self._lives.append(life)
         self._by_member[life.key] = life
         self._by_actor.setdefault(life.actor, []).append(life)
-
-    def _fault(self, event: Event) -> None:
-        if not kind_of(event).momentary:
-            self._faults[event.id] = event
-        if event.of("fault") == KILL:
-            for life in self._by_actor.get(str(event.of("target")), []):
-                life.gone = life.gone or event
-                self._disconnect(life, event)
-
-    def _fault_ended(self, event: Event) -> None:
-        began = self._faults.pop((event.actor, event.of("of")), None)
-        if began is not None:
-            self._disturb(began, event.at_us, event.id)
-
-    def _disturb(self, began: Event, end_us: int, end: EventId | None) -> None:
-        for life in self._by_actor.get(str(began.of("target")), []):
-            life.disturbed.append(Stretch(began.at_us, end_us, began.id, end))
 
     def _of_member(self, life: MemberLife, event: Event) -> None:
         if life.settled is None and event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "ok":
@@ -235,8 +218,11 @@ class _LifeBuilder:
         for key, begin in self._connected.items():
             stretch = Stretch(begin.at_us, self._end_us, begin.id, None)
             self._by_member[key].connected.append(stretch)
-        for began in self._faults.values():
-            self._disturb(began, self._end_us, None)
+        for fault in lasting_faults(self._history):
+            began, ended = fault.began, fault.ended
+            until_us, until = (self._end_us, None) if ended is None else (ended.at_us, ended.id)
+            for life in self._by_actor.get(str(began.of("target")), []):
+                life.disturbed.append(Stretch(began.at_us, until_us, began.id, until))
         return self._lives
 
 

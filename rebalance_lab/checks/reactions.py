@@ -15,11 +15,10 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.causes import Cause, cause, triggered_since
-from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, faults, under_way
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, lasting_faults, under_way
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import MemberLife, member_lives
 from rebalance_lab.checks.model import Finding
@@ -79,7 +78,10 @@ def reactions(history: History, changes: Iterable[Event], *, group: bool) -> lis
     earlier, the first rest a quiet time after the change at which no fault was under way: then nothing is left that
     would make the member begin. A member must begin only if it was alive, connected and undisturbed until then.
     """
-    begun = {life.key: _begun(history, life) for life in member_lives(history)}
+    begun = {
+        life.key: [one.began for one in life.rebalances if carried_out(history, life, one)]
+        for life in member_lives(history)
+    }
     registered = _registered(history)
     rests = [rest.at_us for rest in rests_of(history) if not under_way(history, rest)]
     found = []
@@ -98,7 +100,8 @@ def _reaction(
     history: History, life: MemberLife, registered: Znode, change: Event, begun: Sequence[Event], deadline_us: int
 ) -> Reaction:
     began, other, unclear = None, None, False
-    for event in _late(begun, change):
+    first = bisect_right(begun, change.at_us - TOLERANCE_US, key=lambda event: event.at_us)
+    for event in begun[first:]:
         if not _follows(history, life, event, change):
             continue
         why = cause(history, life, event, change)
@@ -179,27 +182,12 @@ def _from_us(history: History, life: MemberLife, change: Event) -> int:
     """The beginning of the bound: the change, or the end of the last thing that delayed the member before the bound had
     passed (the history's end if it did not end). Lasting faults delay all members, except faults of one member, which
     disturb only that one. A member's own rebalance delays it on ZkClient's event thread, where notifications wait."""
-    end_us = history.events[-1].at_us
     actors = {each.actor for each in member_lives(history)}
-    delays = [
-        (fault.began, fault.ended)
-        for fault in faults(history)
-        if fault.lasting and fault.began.of("target") not in actors
-    ]
+    delays = [(one.began, one.ended) for one in lasting_faults(history) if one.began.of("target") not in actors]
     delays += [(each.began, each.ended) for each in life.rebalances if each.began.of("by") in _ON_EVENT_THREAD]
-    until_us = change.at_us + bound_us(history)
-    ends = [end_us if ended is None else ended.at_us for began, ended in delays if began.at_us <= until_us]
+    until_us, last = change.at_us + bound_us(history), history.events[-1]
+    ends = [(ended or last).at_us for began, ended in delays if began.at_us <= until_us]
     return max([change.at_us, *ends])
-
-
-def _begun(history: History, life: MemberLife) -> list[Event]:
-    """The REBALANCE_BEGAN of each rebalance that the member carried out."""
-    return [one.began for one in life.rebalances if carried_out(history, life, one)]
-
-
-def _late(begun: Sequence[Event], change: Event) -> Iterable[Event]:
-    """Those that may have begun after the change, by the two clocks."""
-    return islice(begun, bisect_right(begun, change.at_us - TOLERANCE_US, key=lambda event: event.at_us), None)
 
 
 def _follows(history: History, life: MemberLife, began: Event, change: Event) -> bool:

@@ -46,17 +46,11 @@ def carried_out(history: History, life: MemberLife, rebalance: Rebalance) -> boo
     if ended is None:
         return True
     if ended.of("outcome") != "ok":
-        return any(_tried(history, life, each) for each in attempts)
+        return any(each.failed and _asked(history, life, each.began, each.failed) != [] for each in attempts)
     if attempts and found_no_broker(history, attempts[-1], ended):
         return True
     dealt = next((each for each in reversed(attempts) if each.decided is not None), None)
     return dealt is not None and _read(history, life, dealt) and _claimed(history, life, rebalance, dealt)
-
-
-def _tried(history: History, life: MemberLife, attempt: Attempt) -> bool:
-    """Whether an attempt failed after a request."""
-    failed = attempt.failed
-    return failed is not None and _asked(history, life, attempt.began, failed) != []
 
 
 def _read(history: History, life: MemberLife, attempt: Attempt) -> bool:

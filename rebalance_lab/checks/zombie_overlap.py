@@ -105,7 +105,7 @@ def _paused(history: History) -> frozenset[object]:
 
 def _violated(worst: _Beside, numbers: dict[str, int]) -> Finding:
     zombie, first, second = worst.zombie, worst.overlap.first, worst.overlap.second
-    other = second.member if (first.actor, first.member) == zombie.life.key else first.member
+    other = second.member if first.holder == zombie.life.key else first.member
     within = "" if zombie.fault is None else f" ({zombie.fault.of('fault')})"
     why = (
         f"{zombie.life.member} outlived its session {zombie.closed.session}{within}, and went on working beside "
@@ -129,35 +129,27 @@ def _zombies(history: History) -> list[_Zombie]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Claimed:
-    """An owner znode that a member created in another session than the one that ended."""
-
-    connected: Event
-    created: Event
-
-
-def _claims_after(history: History, life: MemberLife, closed: Event) -> list[_Claimed]:
-    """The claims of a member in the sessions in which it was connected after `closed`."""
+def _claims_after(history: History, life: MemberLife, closed: Event) -> list[tuple[Event, Event]]:
+    """The claims of a member in other sessions, in which it was connected after `closed`: CONNECTED and CREATED."""
     connected = {
         event.session: event
         for event in reversed(events_of(history, Kind.CONNECTED))
         if event.actor == life.actor and event.session != closed.session and event.at_us > closed.at_us - TOLERANCE_US
     }
     return [
-        _Claimed(connected[event.session], event)
+        (connected[event.session], event)
         for event in events_of(history, Kind.CREATED)
         if event.session in connected and owner_claim(event) is not None and event.member == life.member
     ]
 
 
-def _backed(owned: Event, life: MemberLife, claims: Sequence[_Claimed]) -> bool:
+def _backed(owned: Event, life: MemberLife, claims: Sequence[tuple[Event, Event]]) -> bool:
     """Whether a member's OWNED is backed by such a claim, and so ends the time in which it is a zombie."""
     return (owned.actor, owned.member) == life.key and any(
-        claim.connected.n < owned.n
-        and claim.created.at_us <= owned.at_us + TOLERANCE_US
-        and owner_claim(claim.created) == owner_claim(owned)
-        for claim in claims
+        connected.n < owned.n
+        and created.at_us <= owned.at_us + TOLERANCE_US
+        and owner_claim(created) == owner_claim(owned)
+        for connected, created in claims
     )
 
 
