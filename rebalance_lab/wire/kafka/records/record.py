@@ -1,0 +1,120 @@
+"""The records in a batch (`DefaultRecord` of Kafka 3.9.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.records.batch import HEADER_BYTES, BatchHeader, InvalidBatch, read_header
+from rebalance_lab.wire.kafka.records.compression import MOST_DECOMPRESSED_BYTES, Undecompressable, decompress
+
+
+class Record(NamedTuple):
+    """One record. `timestamp_ms` is -1 for none; `offset` is the log's, and of no meaning to who builds a batch."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int = -1
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    offset: int = -1
+
+
+def records(data: bytes, at: int = 0, *, most_bytes: int = MOST_DECOMPRESSED_BYTES) -> Iterator[Record]:
+    """The records of the batch at `at`, one by one. The batch must have passed check_batch.
+
+    Raises InvalidBatch where the records are not what the header says, as soon as that shows.
+    """
+    header = read_header(data, at)
+    try:
+        payload = decompress(header.compression, data[at + HEADER_BYTES : at + header.size], most_bytes)
+    except Undecompressable as wrong:
+        raise InvalidBatch(ErrorCode.CORRUPT_MESSAGE, f"records of a batch are {wrong}") from None
+    position = 0
+    for n in range(header.count):
+        try:
+            record, position = _read(payload, position, header)
+        except (_Wrong, IndexError, UnicodeDecodeError) as wrong:
+            reason = "the bytes end here" if isinstance(wrong, IndexError) else wrong
+            raise InvalidBatch(ErrorCode.INVALID_RECORD, f"record {n} of a batch: {reason}") from None
+        yield record
+    if position != len(payload):
+        reason = f"{len(payload) - position} bytes follow the {header.count} records of a batch"
+        raise InvalidBatch(ErrorCode.INVALID_RECORD, reason)
+
+
+def check_records(data: bytes, at: int = 0, *, most_bytes: int = MOST_DECOMPRESSED_BYTES) -> None:
+    """Read all records of a batch that a producer sent. Raises InvalidBatch, also where offsets leave gaps."""
+    expected = read_header(data, at).base_offset
+    for record in records(data, at, most_bytes=most_bytes):
+        if record.offset != expected:
+            reason = f"a record has the offset {record.offset}, {expected} was to come"
+            raise InvalidBatch(ErrorCode.INVALID_RECORD, reason)
+        expected += 1
+
+
+class _Wrong(Exception):
+    """Why a record cannot be read."""
+
+
+def _read(data: bytes, at: int, header: BatchHeader) -> tuple[Record, int]:
+    """A record, and the position after it."""
+    size, at = read_varint(data, at)
+    end = at + size
+    if size < 0 or end > len(data):
+        raise _Wrong(f"a record of {size} bytes, {len(data) - at} are left")
+    delta_ms, at = read_varint(data, at + 1)  # after a byte of attributes, none of which is in use
+    offset_delta, at = read_varint(data, at)
+    key, at = _piece(data, at, end)
+    value, at = _piece(data, at, end)
+    headers, at = _headers(data, at, end)
+    if at != end:
+        raise _Wrong(f"a record that says it has {size} bytes has {size + at - end}")
+    timestamp_ms = header.max_timestamp_ms if header.log_append_time else header.base_timestamp_ms + delta_ms
+    return Record(key, value, timestamp_ms, headers, header.base_offset + offset_delta), at
+
+
+def _piece(data: bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    size, at = read_varint(data, at)
+    if size < 0:
+        if size < -1:
+            raise _Wrong(f"a length of {size}")
+        return None, at
+    if size > end - at:
+        raise _Wrong(f"{size} bytes announced, {end - at} left in the record")
+    return data[at : at + size], at + size
+
+
+def _headers(data: bytes, at: int, end: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    count, at = read_varint(data, at)
+    if not 0 <= count <= end - at:
+        raise _Wrong(f"{count} headers announced, {end - at} bytes left in the record")
+    found = []
+    for _ in range(count):
+        name, at = _piece(data, at, end)
+        if name is None:
+            raise _Wrong("a header without a name")
+        value, at = _piece(data, at, end)
+        found.append((name.decode(), value))
+    return tuple(found), at
+
+
+_LAST_SHIFT = 63
+
+
+def read_varint(data: bytes, at: int) -> tuple[int, int]:
+    """A signed varint in zigzag order, of at most 64 bits."""
+    byte = data[at]
+    at += 1
+    if byte < 0x80:
+        return (byte >> 1) ^ -(byte & 1), at
+    number, shift = byte & 0x7F, 7
+    while True:
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at
+        shift += 7
+        if shift > _LAST_SHIFT:
+            raise _Wrong("a varint of more than ten bytes")
