@@ -94,7 +94,7 @@ are left out. If fewer than {LEAST_SHARE:.0%} of the other trials have a value, 
 
 Real members (`real`) are console consumers of Kafka 0.8.2.2, which subscribe by a white list. They are compared with
 simulated members of the rule set `shipped` that subscribe by the same white list, and so also list and watch
-`/brokers/topics` (`rebalance_lab/subjects/zk_group/console.py`). Real members commit offsets; the lab's do not. These
+`/brokers/topics` (`rebalance_lab/subjects/zk_group/lab.py`). Real members commit offsets; the lab's do not. These
 writes are recorded but do not count as writes (`rebalance_lab/checks/operations.py`); the check `herd_cost` bounds
 them.
 

@@ -36,7 +36,7 @@ class LiveSample:
 
 
 def simulated_plan(live: Plan) -> Plan:
-    """The simulated counterpart of a live plan, with stand-ins for real members (`zk_group.console.stand_in`)."""
+    """The simulated counterpart of a live plan, with stand-ins for real members (`zk_group.lab.stand_in`)."""
     return msgspec.structs.replace(live, world="simulated")
 
 

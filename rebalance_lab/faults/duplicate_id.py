@@ -6,8 +6,7 @@ The proof is that the second has started. What its registration meets, and when,
 from __future__ import annotations
 
 from rebalance_lab.history.fault_kinds import FaultKind
-from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
-from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle, MemberOptions
 from rebalance_lab.trials.injection import Injection
 from rebalance_lab.trials.stage import TrialError
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rebalance_lab.history.fault_kinds import FaultKind
-from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
-from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
+from rebalance_lab.subjects.zk_group.lab import AS_PLANNED, GroupLab, MemberHandle, MemberOptions
 from rebalance_lab.trials.injection import Injection
 
 JOIN = FaultKind(

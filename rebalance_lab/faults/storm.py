@@ -10,8 +10,7 @@ from collections.abc import Sequence
 
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
-from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
+from rebalance_lab.subjects.zk_group.lab import AS_PLANNED, GroupLab, MemberHandle, MemberOptions
 
 
 async def storm(

@@ -17,8 +17,7 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.silence import latest_end_ms, pause_keeps_session, pause_outlives_session
-from rebalance_lab.subjects.zk_group.lab import GroupLab
-from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberOptions
 from rebalance_lab.subjects.zk_group.shares import attempt_ms, retries_end_ms, shares_of
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan

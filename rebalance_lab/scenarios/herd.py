@@ -25,8 +25,7 @@ from rebalance_lab.faults.cluster import add_broker, remove_broker
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.subjects.zk_group.lab import GroupLab
-from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberOptions
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, usual

@@ -19,8 +19,7 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.lag import Lag, lag_possible
-from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
-from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle, MemberOptions
 from rebalance_lab.subjects.zk_group.shares import retries_end_ms, shares_of
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan

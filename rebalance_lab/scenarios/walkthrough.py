@@ -11,8 +11,7 @@ from __future__ import annotations
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.join import join
 from rebalance_lab.faults.leave import leave
-from rebalance_lab.subjects.zk_group.lab import GroupLab
-from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
+from rebalance_lab.subjects.zk_group.lab import AS_PLANNED, GroupLab, MemberOptions
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
 from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, usual

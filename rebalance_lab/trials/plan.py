@@ -28,7 +28,7 @@ WORLDS = ("simulated", "processes", "containers")
 
 #: Whose nodes take part: ours; those of the original program (Kafka 0.8.2.2's own consumers); or both in turn. Then the
 #: first is ours with an odd seed, and real with an even one. In the simulator our nodes stand in for real ones
-#: (`subjects.zk_group.console`). Only `agree` runs such trials, and does not store them: they are no evidence on Kafka.
+#: (`subjects.zk_group.lab`). Only `agree` runs such trials, and does not store them: they are no evidence on Kafka.
 OURS, REAL, MIXED = IMPLEMENTATIONS = ("ours", "real", "mixed")
 
 #: How similar two names must be, from 0 to 1, for one to be suggested for the other.

@@ -9,8 +9,7 @@ from counterfeit import Counterfeit, trial
 
 from rebalance_lab.history.files import History
 from rebalance_lab.scenarios import split_brain
-from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle
-from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberHandle, MemberOptions
 
 _two_joins = split_brain.two_joins
 

@@ -19,8 +19,7 @@ from rebalance_lab.faults.storm import flap, storm
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, Trial
 from rebalance_lab.history.intervals import belief_intervals
-from rebalance_lab.subjects.zk_group.lab import GroupLab
-from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.lab import GroupLab, MemberOptions
 from rebalance_lab.trials.stage import TrialError
 
 

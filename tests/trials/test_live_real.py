@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from rebalance_lab.history.events import Kind
 from rebalance_lab.kernel import Kernel
-from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
+from rebalance_lab.subjects.zk_group.lab import AS_PLANNED, MemberOptions
 from rebalance_lab.subjects.zk_group.real import RealEvents, RealHost, RealMembers
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stage import TrialError

@@ -6,8 +6,7 @@ import pytest
 from lab_stories import of_kind, played
 
 from rebalance_lab.history.events import Kind
-from rebalance_lab.subjects.zk_group.lab import GroupLab
-from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
+from rebalance_lab.subjects.zk_group.lab import AS_PLANNED, GroupLab, MemberOptions
 from rebalance_lab.trials.scenario import make_plan
 from zkconsumer.lab_settings import LabSettings
 

@@ -13,7 +13,7 @@ import pytest
 from rebalance_lab.analysis.results import of_trial
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import read_trial
-from rebalance_lab.subjects.zk_group.options import MemberOptions
+from rebalance_lab.subjects.zk_group.lab import MemberOptions
 from rebalance_lab.subjects.zk_group.real import MembersLists
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP
 from rebalance_lab.trials.api import expectation

@@ -14,8 +14,7 @@ from rebalance_lab.history.files import HistoryError, load
 from rebalance_lab.history.intervals import belief_intervals, effect_intervals
 from rebalance_lab.history.recorder import FileSink, next_number
 from rebalance_lab.roles.spec import Leave
-from rebalance_lab.subjects.zk_group.lab import GroupLab
-from rebalance_lab.subjects.zk_group.options import AS_PLANNED
+from rebalance_lab.subjects.zk_group.lab import AS_PLANNED, GroupLab
 from rebalance_lab.trials import api
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.trials.stages.processes.nodes import HostProcess

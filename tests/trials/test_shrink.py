@@ -14,7 +14,7 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.files import load, seal
 from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP, common_parameters
-from rebalance_lab.trials import api, shrink, targets
+from rebalance_lab.trials import api, shrink
 from rebalance_lab.trials import scenario as scenarios
 from rebalance_lab.trials.plan import Parameter, Plan
 from rebalance_lab.trials.scenario import Scenario, usual
@@ -30,7 +30,7 @@ def shrunk(plan: Plan, store: Path, **options: object) -> Shrunk:
     found = shrink.shrink(folder, store, **options)  # type: ignore[arg-type]
     before, after = load(folder), load(found.result.folder)
     assert (len(before.events), len(after.events)) == found.events
-    assert targets.target_of(before, found.target.check) == found.target
+    assert shrink.target_of(before, found.target.check) == found.target
     assert found.target.shown_by(after, judge(after)), "the smaller trial shows something else"
     assert api.plan_of(found.result.folder).plant == plan.plant
     return found
@@ -205,7 +205,7 @@ def test_another_cause_is_another_finding(tmp_path: Path) -> None:
     """A group without brokers owns nothing, and a trial that never rests says less: neither is
     what a forgotten partition looks like."""
     folder = api.run(api.make_plan("zombie", plant="never-claim-last"), tmp_path).folder
-    target = targets.target_of(load(folder), "unowned_window")
+    target = shrink.target_of(load(folder), "unowned_window")
     for name, settings in (("herd", {"brokers": "0"}), ("zombie", {"rest_timeout_ms": "1"})):
         plan = api.make_plan(name, control=True, settings=settings, plant="never-claim-last")
         other = api.run(plan, tmp_path)

@@ -9,8 +9,7 @@ from rebalance_lab.analysis.agreement.measures import Measured
 from rebalance_lab.cli.agree_samples import measure_simulated, simulated_plan
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.views import events_of
-from rebalance_lab.subjects.zk_group.console import stand_in
-from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
+from rebalance_lab.subjects.zk_group.lab import AS_PLANNED, MemberOptions, stand_in
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stage import TrialError
@@ -109,7 +108,7 @@ def test_the_script_is_that_of_real_members() -> None:
 
 def test_a_failing_trial_of_stand_ins_is_told_with_its_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     """No command runs it: `run --world simulated --members real` is refused."""
-    monkeypatch.setattr("rebalance_lab.subjects.zk_group.options.stand_in", lambda _spec: 1 / 0)
+    monkeypatch.setattr("rebalance_lab.subjects.zk_group.lab.stand_in", lambda _spec: 1 / 0)
     plan = real_plan("leave", seed=7)
     with pytest.raises(ZeroDivisionError) as failed:
         simulate(plan)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from rebalance_lab.trials.record import PACKAGES, source_digest
 from rebalance_lab.trials.stages.containers.stage import image_versions
-from rebalance_lab.trials.versions import PACKAGES, source_digest
 from rebalance_lab.world.containers.engine import LAB_IMAGE, ZOOKEEPER_IMAGE
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.ensemble_node import server_version

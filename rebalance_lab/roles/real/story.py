@@ -21,14 +21,110 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.events import LAYER_OF, Event, EventId, Kind, session_text
 from rebalance_lab.history.recorder import Sink
 from rebalance_lab.roles.real.attempts import Attempt, MembersZxid
-from rebalance_lab.roles.real.fetches import Fetches
 from rebalance_lab.roles.real.packets import Packet, fired, opened, packet
-from rebalance_lab.roles.real.teller import Teller
 from rebalance_lab.wire.warnings import NO_BROKERS
 from rebalance_lab.world.kafka.log_file import LogLine
+
+#: A log's time is cut to the millisecond: what a line tells happened less than this later.
+CUT_US = 999
+
+
+class Teller:
+    """Writes the events of one actor; counts them, and never lets time go back.
+
+    `wall_offset_us`: wall clock minus the history's clock. `at_ms` is set by whoever reads the log,
+    to the epoch ms of the line that is being told.
+    """
+
+    def __init__(self, actor: str, sink: Sink, wall_offset_us: int) -> None:
+        self.actor = actor
+        self.member: str | None = None
+        self.group: str | None = None
+        self.session: int | None = None
+        self.at_ms = 0
+        self.told: list[Event] = []
+        self._sink = sink
+        self._offset_us = wall_offset_us
+        self._n = 0
+        self._last_us = 0
+
+    @property
+    def now_us(self) -> int:
+        """The line's time on the history's clock, as the log cut it."""
+        return self.at_ms * 1000 - self._offset_us
+
+    def tell(
+        self,
+        kind: Kind,
+        detail: dict[str, object] | None = None,
+        *,
+        cause: EventId | None = None,
+        place: tuple[str, int] | None = None,
+        zxid: int | None = None,
+        late: bool = False,
+    ) -> EventId:
+        """Write an event. `place`: (topic, partition). `late`: at the end of the millisecond, for
+        what begins: belief is then never told longer than it was."""
+        at_us = max(self._last_us, self.now_us + (CUT_US if late else 0))
+        self._last_us = at_us
+        event = Event(
+            actor=self.actor,
+            n=self._n,
+            at_us=at_us,
+            layer=LAYER_OF[kind],
+            kind=kind,
+            member=self.member,
+            session=None if self.session is None else session_text(self.session),
+            group=self.group,
+            topic=None if place is None else place[0],
+            partition=None if place is None else place[1],
+            zxid=zxid,
+            cause=cause,
+            detail=detail or None,
+        )
+        self._n += 1
+        self._sink.write(event)
+        self.told.append(event)
+        return event.id
+
+    def take(self) -> list[Event]:
+        """The events told since the last call."""
+        told, self.told = self.told, []
+        return told
+
+
+_FETCH = re.compile(r"\[(\S+)\], Issuing to broker \d+ of fetch request .*?RequestInfo: (.*)$")
+_FETCHER_STOPPING = re.compile(r"\[(\S+)\], Shutting down$")
+_PART = re.compile(r"\[([^\[\],]+),(\d+)\] -> ")
+
+
+class Fetches:
+    """WORKED for each partition of each fetch request, at most two each `work_period_ms`; one with `last` when the
+    fetcher is shut down, which interrupts its request. That one is no fetch: `history.intervals` lets it end a run."""
+
+    def __init__(self, teller: Teller, work_period_ms: int) -> None:
+        self._teller = teller
+        self._period_ms = work_period_ms
+        self._fetched: dict[str, list[tuple[str, int]]] = {}
+        self._told_ms: dict[tuple[str, int], int] = {}
+
+    def read(self, line: LogLine) -> None:
+        """A line of a fetcher."""
+        if (found := _FETCH.match(line.message)) is not None:
+            places = [(topic, int(partition)) for topic, partition in _PART.findall(found[2])]
+            self._fetched[found[1]] = places
+            for place in places:
+                if line.wall_ms - self._told_ms.get(place, -self._period_ms) >= self._period_ms // 2:
+                    self._told_ms[place] = line.wall_ms
+                    self._teller.tell(Kind.WORKED, place=place)
+        elif (found := _FETCHER_STOPPING.match(line.message)) is not None:
+            for place in self._fetched.pop(found[1], ()):
+                self._told_ms.pop(place, None)
+                self._teller.tell(Kind.WORKED, {"last": True}, place=place)
+
 
 _IDENTITY = re.compile(r"^\[(.+?)\], Connecting to zookeeper instance")
 _BEGIN = re.compile(r"begin rebalancing consumer \S+ try #(\d+)$")

@@ -1,15 +1,108 @@
-"""The lab of a consumer group: members, a topic, and the cluster's znodes."""
+"""The lab of a consumer group: how its members are started, and what a script says to it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
 
 from rebalance_lab.history.rest import MemberState
+from rebalance_lab.roles.member import MemberSpec
 from rebalance_lab.subjects.zk_group.cluster import Cluster
-from rebalance_lab.subjects.zk_group.options import AS_PLANNED, MemberOptions
 from rebalance_lab.trials.lab import QUIET_LEAST_MS, Lab, NodeHandle
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.stage import Stage
+from rebalance_lab.trials.stage import NodeOptions, Stage, TrialError
+from zkconsumer.config import ConsumerConfig
+from zkconsumer.lab_settings import NO_LAB_SETTINGS, LabSettings
+
+
+def whitelist_of(spec: MemberSpec) -> str:
+    """The white list of a real member, which has one filter with one stream. A topic's name is such a filter, too.
+    Raises TrialError for any other subscription (kafka.tools.ConsoleConsumer, 0.8.2.2)."""
+    if spec.whitelist is not None and spec.filter_streams == 1:
+        return spec.whitelist
+    if spec.whitelist is None and spec.blacklist is None and list(spec.streams.values()) == [1]:
+        return next(iter(spec.streams))
+    raise TrialError(f"{spec.actor}: a real member (ConsoleConsumer) has one stream, of one topic or white list")
+
+
+def stand_in(spec: MemberSpec) -> MemberSpec:
+    """The member that the simulator starts for a spec: for a real member one of ours, as shipped, with the same white
+    list; otherwise the member itself. Raises TrialError if no real member could subscribe like that."""
+    if not spec.real:
+        return spec
+    return msgspec.structs.replace(spec, real=False, streams={}, whitelist=whitelist_of(spec))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberOptions(NodeOptions):
+    """How one member differs from the plan's settings for all members. None and empty mean: as in the plan.
+
+    - `group`: "" means that the member names no group; the rule set decides what follows (claim Z14).
+    - `streams`: topic -> stream count of a static subscription; or `whitelist`, `blacklist`: a filter, with
+      `filter_streams` streams.
+    - `fetcher_stop_ms`: how long its fetchers take to stop.
+    - `consumer_id`: Kafka's setting consumer.id. `lab`: the lab's own settings.
+    """
+
+    group: str | None = None
+    rules: str | None = None
+    real: bool = False
+    assignor: str | None = None
+    streams: Mapping[str, int] | None = None
+    whitelist: str | None = None
+    blacklist: str | None = None
+    filter_streams: int = 1
+    fetcher_stop_ms: int | None = None
+    consumer_id: str | None = None
+    lab: LabSettings = NO_LAB_SETTINGS
+
+    def __post_init__(self) -> None:
+        given = [each for each in (self.streams, self.whitelist, self.blacklist) if each is not None]
+        if len(given) > 1:
+            raise ValueError("a member subscribes by topics, or by a white list, or by a black list")
+
+    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> MemberSpec:
+        """The start data of the plan's member `actor`. Raises TrialError for what a real member cannot do."""
+        group = plan.text("group") if self.group is None else self.group
+        config = ConsumerConfig(
+            zookeeper_connect=connect,
+            zookeeper_session_timeout_ms=plan.number("session_timeout_ms"),
+            zookeeper_connection_timeout_ms=plan.number("session_timeout_ms"),
+            group_id=group,
+            group_given=group != "",
+            consumer_id=self.consumer_id,
+            rebalance_backoff_ms=plan.number("rebalance_backoff_ms"),
+            rebalance_max_retries=plan.number("rebalance_max_retries"),
+            lab=self.lab,
+        )
+        filtered = self.whitelist is not None or self.blacklist is not None
+        planned = {} if filtered else {plan.text("topic"): plan.number("streams")}
+        stop_ms = plan.number("fetcher_stop_ms") if self.fetcher_stop_ms is None else self.fetcher_stop_ms
+        spec = MemberSpec(
+            actor=actor,
+            host=f"host-{actor}",
+            seed=plan.seed,
+            rules=self.rules or plan.rules,
+            real=self.real or plan.is_real(actor),
+            assignor=self.assignor or plan.text("assignor") or None,
+            config=config,
+            streams=dict(planned if self.streams is None else self.streams),
+            whitelist=self.whitelist,
+            blacklist=self.blacklist,
+            filter_streams=self.filter_streams,
+            work_period_ms=plan.number("work_period_ms"),
+            fetcher_stop_ms=stop_ms,
+            operations=plan.operations,
+            plant=plan.plant,
+            events=events,
+        )
+        return stand_in(spec) if plan.world == "simulated" else spec
+
+
+AS_PLANNED = MemberOptions()
+
 
 __all__ = ["GroupLab", "MemberHandle"]
 

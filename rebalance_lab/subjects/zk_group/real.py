@@ -19,7 +19,7 @@ from rebalance_lab.roles.member import MemberSpec
 from rebalance_lab.roles.real.attempts import MembersZxid
 from rebalance_lab.roles.real.story import Setting, Story
 from rebalance_lab.roles.spec import Command, NodeSpec
-from rebalance_lab.subjects.zk_group.console import whitelist_of
+from rebalance_lab.subjects.zk_group.lab import whitelist_of
 from rebalance_lab.trials.plan import REAL, Plan
 from rebalance_lab.trials.stage import RUNNER_SESSION_TICKS, TrialError
 from rebalance_lab.trials.stages.processes.nodes import END_LIMIT_S

@@ -23,8 +23,7 @@ from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.scenario import play
 from rebalance_lab.trials.stage import LAGGARD, GaveUp, TrialError
-from rebalance_lab.trials.stages.processes.foreign import foreign_stage
-from rebalance_lab.trials.stages.processes.servers import LiveServers
+from rebalance_lab.trials.stages.processes.servers import LiveServers, foreign_stage
 from rebalance_lab.trials.stages.processes.stage import LiveStage
 from rebalance_lab.world.kafka import jars
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble

@@ -28,7 +28,7 @@ from rebalance_lab.world.live.java import EmbeddedServerError
 
 LABEL = "rebalance-lab.session"
 
-#: Of the lab's image: `trials.versions.source_digest` of the lab in it.
+#: Of the lab's image: `trials.record.source_digest` of the lab in it.
 SOURCE_LABEL = "rebalance-lab.source"
 
 #: Variables that name other images than these.

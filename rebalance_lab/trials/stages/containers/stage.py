@@ -14,12 +14,12 @@ import structlog
 from rebalance_lab.kernel import Future
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.record import source_digest
 from rebalance_lab.trials.stage import LAGGARD, NodeOptions
 from rebalance_lab.trials.stages.containers.nodes import ContainerHost, ContainerNode
 from rebalance_lab.trials.stages.containers.servers import ContainerServers
 from rebalance_lab.trials.stages.processes.nodes import EventFile
 from rebalance_lab.trials.stages.processes.stage import FOLLOW_PERIOD_US, LiveStage
-from rebalance_lab.trials.versions import source_digest
 from rebalance_lab.world.containers.engine import LAB_IMAGE, ZOOKEEPER_IMAGE, Engine
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
 from rebalance_lab.world.containers.member import TRIAL_DIR, ProcessContainer

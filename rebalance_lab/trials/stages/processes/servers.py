@@ -1,12 +1,20 @@
-"""The faults' handles on ZooKeeper servers that were started for a trial (`trials.stage.Servers`)."""
+"""The faults' handles on ZooKeeper servers (`trials.stage.Servers`): those started for a trial, and those that are
+not the lab's (`world.live.foreign`), which are left alone."""
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Generic, NoReturn, TypeVar
 
+from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.trials.stages.processes.stage import LiveStage
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.ensemble_base import Ensemble
+from rebalance_lab.world.live.foreign import CONNECT_VARIABLE, ForeignZooKeeper
 
 E = TypeVar("E", bound=Ensemble[Any])
 
@@ -59,3 +67,30 @@ class LiveServers(EnsembleServers[EmbeddedEnsemble]):
     def _shown(self, name: str) -> str:
         server = self._ensemble.servers[name]
         return f"server {name} (pid {server.pid}) is {server.state.value}"
+
+
+class ForeignServers:
+    """The faults' handle on servers that are not the lab's: they are left alone (`trials.stage.Servers`)."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self._names
+
+    async def _refuse(self, *_asked: object, **_named: object) -> NoReturn:
+        raise TrialError(f"the servers are not the lab's ({CONNECT_VARIABLE}): unset it for faults of servers")
+
+    leader = kill = start = pause = resume = lag = last_zxid = _refuse
+
+
+@contextmanager
+def foreign_stage(plan: Plan, folder: Path, live: LiveKernel, zookeeper: ForeignZooKeeper) -> Iterator[LiveStage]:
+    """A stage below a znode of its own, which is deleted at the end. Raises EmbeddedServerError."""
+    zookeeper.prepare(plan.number("session_timeout_ms"))
+    try:
+        servers = ForeignServers(tuple(zookeeper.servers))
+        yield LiveStage(plan, folder, live, zookeeper, servers, log=zookeeper.log(), chroot=zookeeper.chroot)
+    finally:
+        zookeeper.clean()

@@ -20,8 +20,7 @@ from rebalance_lab.trials.plan import Plan, run_command
 from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.scenario import play, scenario
 from rebalance_lab.trials.stage import RUNNER_SESSION_TICKS, GaveUp, NodeOptions, Servers, TrackedSink, prompt_servers
-from rebalance_lab.trials.stages.simulated.nodes import SimulatedNode
-from rebalance_lab.trials.stages.simulated.servers import SimulatedServers
+from rebalance_lab.trials.stages.simulated.handles import SimulatedNode, SimulatedServers
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 from rebalance_lab.world.simulated.settings import (

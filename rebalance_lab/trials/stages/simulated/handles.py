@@ -1,4 +1,4 @@
-"""The faults' handles in the simulator (`trials.stage.ProcessHandle`)."""
+"""The faults' handles in the simulator (`trials.stage.ProcessHandle`, `trials.stage.Servers`)."""
 
 from __future__ import annotations
 
@@ -105,3 +105,43 @@ class SimulatedNode:
 
     def _shown(self) -> str:
         return f"kernel process {self._process.name} is {self._process.state.value}"
+
+
+class SimulatedServers:
+    """The simulated ensemble."""
+
+    def __init__(self, zookeeper: SimulatedZooKeeper, kernel: Kernel) -> None:
+        self.names = zookeeper.servers
+        self._zookeeper = zookeeper
+        self._kernel = kernel
+
+    async def leader(self) -> str:
+        give_up_us = self._kernel.now_us() + LIMIT_US
+        while (leader := self._zookeeper.leader) is None:
+            if self._kernel.now_us() > give_up_us:
+                raise TrialError(f"no server leads after {LIMIT_US} µs: is a majority up?")
+            await self._kernel.sleep(POLL_US)
+        return leader
+
+    async def kill(self, name: str) -> str:
+        self._zookeeper.kill_server(name)
+        return f"simulated server {name} is down"
+
+    async def start(self, name: str) -> str:
+        self._zookeeper.start_server(name)
+        return f"simulated server {name} was started"
+
+    async def pause(self, name: str) -> str:
+        self._zookeeper.pause_server(name)
+        return f"simulated server {name} stands still"
+
+    async def resume(self, name: str) -> str:
+        self._zookeeper.resume_server(name)
+        return f"simulated server {name} goes on"
+
+    async def lag(self, name: str, delay_ms: int) -> str:
+        self._zookeeper.lag(name, delay_ms * 1000)
+        return f"simulated server {name} applies {delay_ms} ms late"
+
+    async def last_zxid(self, name: str) -> int:
+        return self._zookeeper.applied_zxid(name)
