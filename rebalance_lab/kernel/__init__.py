@@ -1,5 +1,5 @@
-"""The one task system of the lab: futures, tasks, scopes, deadlines, locks, mailboxes, random
-streams, processes; two drivers, a heap (virtual time) and asyncio (live)."""
+"""The one task system of the lab: futures, tasks, scopes, deadlines, locks, mailboxes, random streams and processes. It
+has two drivers: a heap (virtual time) and asyncio (live)."""
 
 from rebalance_lab.kernel.errors import (
     Cancelled,

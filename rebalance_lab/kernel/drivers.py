@@ -1,4 +1,4 @@
-"""The two drivers: a heap with virtual time, and asyncio. Everything else is shared."""
+"""The two drivers: a heap with virtual time, and asyncio. They share everything else."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 
 class Driver(Protocol):
-    """What the kernel needs of a world: the time, a call at a time, a call soon. `wakes`: whether
-    calling `wake` does anything."""
+    """What the kernel needs from a world: the time, calls at a given time, and calls as soon as possible. `wakes`:
+    whether `wake` does anything."""
 
     wakes: bool
 
@@ -24,7 +24,7 @@ class Driver(Protocol):
 class HeapDriver:
     """Virtual time: the next event is the one with the smallest (microsecond, sequence).
 
-    `wake` does nothing: whoever runs the heap drains the kernel after each event.
+    `wake` does nothing, because the caller that runs the heap drains the kernel after each event.
     """
 
     wakes = False
@@ -32,7 +32,7 @@ class HeapDriver:
     def __init__(self) -> None:
         self.time_us = 0
         self._sequence = 0
-        #: (due, sequence, function, argument). What can be cancelled is a cell, see `call_at`.
+        #: (due, sequence, function, argument). A call that can be cancelled is a cell, see `call_at`.
         self._heap: list[tuple[int, int, Callable[[Any], object], Any]] = []
 
     def now_us(self) -> int:
@@ -44,7 +44,7 @@ class HeapDriver:
         return cell
 
     def post(self, due_us: int, function: Callable[[Any], object], argument: Any) -> None:
-        """Like `call_at`, for what nobody cancels: `function(argument)` at a time."""
+        """Call `function(argument)` at a time, like `call_at`, but without a way to cancel the call."""
         self._sequence += 1
         heapq.heappush(
             self._heap, (due_us if due_us > self.time_us else self.time_us, self._sequence, function, argument)
@@ -57,7 +57,7 @@ class HeapDriver:
         """Nothing to do: see the class."""
 
     def advance(self, until_us: int) -> bool:
-        """Run the next call not later than `until_us`, with time moved to it; False when there is none."""
+        """Move time to the next call up to `until_us` and run it. Returns False if there is none."""
         heap = self._heap
         while heap:
             call = heapq.heappop(heap)
@@ -84,8 +84,7 @@ def _run_cell(cell: list[Any]) -> None:
 
 
 class AsyncioDriver:
-    """Real time on an asyncio loop. Time is CLOCK_MONOTONIC, comparable between processes of
-    one host."""
+    """Real time on an asyncio loop. The time is CLOCK_MONOTONIC, which processes on one host can compare."""
 
     wakes = True
 
@@ -97,8 +96,8 @@ class AsyncioDriver:
         return time.monotonic_ns() // 1000
 
     def call_at(self, due_us: int, callback: Callable[[], None]) -> asyncio.TimerHandle:
-        # The loop's time is this clock in seconds. Absolute, so that two calls keep their
-        # order however long the machine stalled between them.
+        # The loop's time is this clock in seconds. The time is absolute, so two calls keep their order even if the
+        # machine stalls between them.
         return self.loop.call_at(due_us / 1e6, callback)
 
     def cancel(self, handle: asyncio.TimerHandle) -> None:

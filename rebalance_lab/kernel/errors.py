@@ -1,10 +1,10 @@
-"""What the kernel raises."""
+"""The errors that the kernel raises."""
 
 from __future__ import annotations
 
 
 class CancelRequest:
-    """One wish that a task stop. `origin` is the deadline or scope that made it, if one did."""
+    """A request that a task stop. `origin`: the deadline or scope that made it, if any."""
 
     __slots__ = ("delivered", "origin", "reason")
 
@@ -17,7 +17,7 @@ class CancelRequest:
 class Cancelled(BaseException):
     """Raised inside a task that was asked to stop. Never swallow it; `finally` may await.
 
-    A BaseException, so that `except Exception` in protocol code lets it pass.
+    It is a BaseException, so `except Exception` in protocol code does not catch it.
     """
 
     def __init__(self, request: CancelRequest) -> None:
@@ -30,11 +30,11 @@ class Cancelled(BaseException):
 
 
 class Disposed(BaseException):
-    """Thrown into what still waits when a kernel is closed: its ports are fenced by then."""
+    """Thrown into the tasks that still wait when a kernel is closed. Its ports are fenced by then."""
 
 
 class TaskCancelled(Exception):
-    """Raised where a task is awaited that was cancelled: the waiter itself was not."""
+    """Raised in a task that awaits a cancelled task, and was not cancelled itself."""
 
     def __init__(self, task: str, reason: str) -> None:
         super().__init__(f"task {task} was cancelled: {reason}")
@@ -42,7 +42,7 @@ class TaskCancelled(Exception):
 
 
 class TimedOut(Exception):
-    """A deadline passed before its block ended."""
+    """A deadline passed before the end of its block."""
 
     def __init__(self, timeout_us: int, name: str = "") -> None:
         what = f" for {name}" if name else ""
@@ -51,15 +51,15 @@ class TimedOut(Exception):
 
 
 class Deadlock(Exception):
-    """Nothing is scheduled and tasks wait. The message says who waits for what."""
+    """Tasks wait, but nothing is scheduled. The message lists each task and what it waits for."""
 
 
 class Livelock(Exception):
-    """One instant of virtual time took more steps than any real one would."""
+    """One instant of virtual time took more steps than any healthy program takes."""
 
 
 class MailboxFull(Exception):
-    """A bounded mailbox was put more than its limit."""
+    """More items were put into a bounded mailbox than its limit."""
 
 
 class KernelClosed(Exception):

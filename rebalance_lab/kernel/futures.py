@@ -1,8 +1,8 @@
 """Futures: the only thing a task of the kernel can wait for.
 
-A future is completed once, by `set` or `fail`; later calls are ignored and say so by
-returning False, because a reply and the loss of its connection may arrive together.
-Callbacks run at once, in the order they were added, in the completer's stack.
+A future is completed once, by `set` or `fail`. Later calls have no effect and return False, because a reply and the
+loss of its connection may arrive together. Callbacks run at once, in the order in which they were added, on the stack
+of the call that completes the future.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ T = TypeVar("T")
 
 
 class InvalidState(RuntimeError):
-    """The result of a future was asked for before there was one."""
+    """The result of a future was requested before it was complete."""
 
 
 class Future(Generic[T]):
-    """A value or an error that will be there later.
+    """A value or an error that becomes available later.
 
-    `label` is what a deadlock report prints for a task that waits here; anything with
-    a `str` will do, and it is only turned into text when a report is made.
+    `label`: what a deadlock report prints for a task that waits here. It may be any object with a `str`, and becomes
+    text only when a report is made.
 
-    `cause`: the id of the event that a task which waits here goes on with, when whoever
-    completes it names none. Answers that are counted and not recorded have one.
+    `cause`: the id of the event that counts as the cause of what a waiting task does next, if the call that completes
+    the future names none. Answers that are counted but not recorded have one.
     """
 
     __slots__ = ("__weakref__", "_callbacks", "_error", "_value", "cause", "done", "label")
@@ -35,10 +35,10 @@ class Future(Generic[T]):
         self.cause: tuple[str, int] | None = None
         self._value: T | None = None
         self._error: BaseException | None = None
-        self._callbacks: list[Callable[[Future[T]], None]] | None = None  # most have one or two, for a moment
+        self._callbacks: list[Callable[[Future[T]], None]] | None = None  # most futures have one or two, for a moment
 
     def set(self, value: T) -> bool:
-        """Complete with `value`; False when it was complete already."""
+        """Complete with `value`. Returns False if it was already complete."""
         if self.done:
             return False
         self.done = True
@@ -48,7 +48,7 @@ class Future(Generic[T]):
         return True
 
     def fail(self, error: BaseException) -> bool:
-        """Complete with `error`; False when it was complete already."""
+        """Complete with `error`. Returns False if it was already complete."""
         if self.done:
             return False
         self.done = True
@@ -63,7 +63,7 @@ class Future(Generic[T]):
             callback(self)
 
     def result(self) -> T:
-        """The value, or raises the error. Raises InvalidState while there is neither."""
+        """Return the value or raise the error. Raises InvalidState if there is neither yet."""
         if not self.done:
             raise InvalidState(f"{self.label} has no result yet")
         if self._error is not None:
@@ -72,11 +72,11 @@ class Future(Generic[T]):
 
     @property
     def error(self) -> BaseException | None:
-        """The error it failed with; None while pending and after success."""
+        """The error with which it failed; None while it is pending and after success."""
         return self._error
 
     def on(self, callback: Callable[[Future[T]], None]) -> None:
-        """Call back when complete: at once if it is."""
+        """Call back when complete; at once if it already is."""
         if self.done:
             callback(self)
         elif self._callbacks is None:
@@ -85,7 +85,7 @@ class Future(Generic[T]):
             self._callbacks.append(callback)
 
     def off(self, callback: Callable[[Future[T]], None]) -> None:
-        """Take a callback back; unknown ones are ignored."""
+        """Remove a callback. Unknown ones are ignored."""
         if self._callbacks is not None and callback in self._callbacks:
             self._callbacks.remove(callback)
 

@@ -1,9 +1,9 @@
 """The one task system. Protocol code runs on it in every world; only the driver differs.
 
-Why not asyncio: two task systems drift apart. Under asyncio a reply that arrives in the same
-tick as a cancellation is lost, TaskGroup forgets why it cancelled, and pause and kill do not
-exist. So no protocol coroutine is ever an asyncio task; the live driver only supplies time
-and wake-ups, and adapters only complete the kernel's futures from loop callbacks.
+Why not asyncio: two task systems would drift apart. asyncio loses a reply that arrives in the same tick as a
+cancellation, its TaskGroup does not keep the reason of a cancellation, and it cannot pause or kill. So a protocol
+coroutine is never an asyncio task. The live driver only supplies time and wake-ups, and adapters only complete the
+kernel's futures from callbacks of the loop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rebalance_lab.kernel.timers import Sleep, Timer
 
 T = TypeVar("T")
 
-#: Id of the event that is the reason for what runs now: (actor, n).
+#: The id of the event that caused what runs now: (actor, n).
 Cause = tuple[str, int] | None
 
 #: Steps the live kernel runs before it lets the loop look at its sockets again.
@@ -35,8 +35,8 @@ DRAIN_LIMIT = 512
 class Kernel:
     """Ready tasks, timers, processes. One thread; not thread-safe.
 
-    `chooser` picks which of several ready tasks runs next: None is first come, first served;
-    a RandomStream makes the seed choose (the simulator's default).
+    `chooser` chooses which of several ready tasks runs next. With None it is first come, first served; with a
+    RandomStream, the simulator's default, the seed chooses.
     """
 
     def __init__(self, driver: Driver, chooser: RandomStream | None = None) -> None:
@@ -64,7 +64,7 @@ class Kernel:
 
     @property
     def current(self) -> Task[Any]:
-        """The task that runs now. Raises RuntimeError outside of any."""
+        """The task that is running. Raises RuntimeError if there is none."""
         if self._current is None:
             raise RuntimeError("no task of this kernel is running")
         return self._current
@@ -82,7 +82,7 @@ class Kernel:
         return Process(self, name)
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str, *, process: Process | None = None) -> Task[T]:
-        """Start a task. For scopes and hosts; protocol code spawns in a scope.
+        """Start a task. Only scopes and `host` use this; protocol code spawns tasks in a scope.
 
         Raises KernelClosed after `close`.
         """
@@ -95,8 +95,8 @@ class Kernel:
         return task
 
     def host(self, coroutine: Coroutine[Any, Any, T], name: str, *, process: Process | None = None) -> Task[T]:
-        """Start a root task: when it fails, the failure is kept and the driver's run raises it.
-        Cancelling it is no failure: whoever did knows."""
+        """Start a root task. If it fails, the driver's run raises its error. Cancelling it is not a failure, because
+        the code that cancels it knows about it."""
         task = self.spawn(coroutine, name, process=process)
         task.on(self._root_done)
         return task
@@ -107,7 +107,7 @@ class Kernel:
             self.failed(f"root task {task.name}", task.error)
 
     def failed(self, where: str, error: BaseException) -> None:
-        """Keep a failure that no task can be told of; the driver's run raises it."""
+        """Record a failure that no task can receive. The driver's run raises it."""
         self.failures.append((where, error))
         if self.on_failure is not None:
             self.on_failure()
@@ -120,7 +120,7 @@ class Kernel:
                 self.driver.wake(self.drain)
 
     def drain(self, limit: int = DRAIN_LIMIT) -> None:
-        """Run what is ready, at most `limit` steps; the rest at the next wake-up."""
+        """Run the ready tasks, at most `limit` steps. The rest runs at the next wake-up."""
         ready = self._ready
         steps = 0
         while ready:
@@ -131,7 +131,7 @@ class Kernel:
             self._run(self._next())
 
     def _choose(self) -> Task[Any]:
-        """The seed chooses among what is ready."""
+        """Let the seed choose among the ready tasks."""
         ready = self._ready
         assert self._chooser is not None
         return ready.pop(self._chooser.below(len(ready)) if len(ready) > 1 else 0)  # type: ignore[call-arg]
@@ -163,7 +163,7 @@ class Kernel:
         process: Process | None = None,
         cause: Cause = None,
     ) -> Timer:
-        """Call back at a time, in the given or the current process."""
+        """Call back at a time, in the given process or the current one."""
         if self.closed:
             raise KernelClosed("cannot arm a timer: the kernel is closed")
         self._timers += 1
@@ -176,7 +176,7 @@ class Kernel:
     # -- causes -----------------------------------------------------------------------------
 
     def stimulated(self, cause: Cause, callback: Callable[[], object]) -> None:
-        """Run `callback` with `cause` as the reason for all it wakes."""
+        """Run `callback`, with `cause` as the cause of everything that it wakes."""
         before, self.cause = self.cause, cause
         try:
             callback()
@@ -185,7 +185,7 @@ class Kernel:
 
     @contextmanager
     def stimulus(self, cause: Cause) -> Iterator[None]:
-        """Like `stimulated`, as a block."""
+        """Like `stimulated`, but as a block."""
         before, self.cause = self.cause, cause
         try:
             yield
@@ -213,8 +213,8 @@ class Kernel:
         return Mailbox(name, limit)
 
     async def first(self, *futures: Future[Any]) -> int:
-        """The index of the first future that is done. The others stay as they are: a watch that
-        lost stays armed. Raises ValueError without futures."""
+        """The index of the first future that is done. The others stay as they are, so a watch that is not the first
+        stays set. Raises ValueError without futures."""
         if not futures:
             raise ValueError("first() of nothing would wait for ever")
         for index, future in enumerate(futures):
@@ -240,19 +240,19 @@ class Kernel:
     # -- end --------------------------------------------------------------------------------
 
     def waits(self) -> list[tuple[str, str]]:
-        """Every task, oldest first, and what it waits for, both in words."""
+        """Every task and what it waits for, both as text, oldest task first."""
         return [
             (f"{_whose(task)}{task.name}", "runs now" if task is self._current else _waiting(task))
             for task in self._tasks
         ]
 
     def story(self) -> str:
-        """Every task and what it waits for, a line each."""
+        """Every task and what it waits for, one line for each."""
         return "\n".join(f"  {name}: {waiting}" for name, waiting in self.waits())
 
     def close(self) -> None:
-        """Fence everything, then unwind what still waits: parked tasks of killed processes
-        included. Seal the history first: clean-up code that runs here must not be believed."""
+        """Fence everything, then unwind the tasks that still wait, including parked tasks of killed processes. Seal the
+        history first, because the clean-up code that runs here must not be recorded."""
         self.closed = True
         self._ready.clear()
         for task in list(self._tasks):
@@ -281,7 +281,7 @@ def _label(future: Future[Any] | None) -> str:
 
 
 def _words(label: object) -> str:
-    """A label as text: the parts of a tuple by blanks, of a list by commas."""
+    """A label as text. The parts of a tuple are separated by blanks, those of a list by commas."""
     if isinstance(label, (tuple, list)):
         return (", " if isinstance(label, list) else " ").join(_words(part) for part in label)
     return str(label)

@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class LiveKernel:
-    """A kernel on a loop of its own, in this thread. Close it, or use it as a context."""
+    """A kernel on a loop of its own, in this thread. Close it, or use it as a context manager."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -23,17 +23,17 @@ class LiveKernel:
         self._closers: list[Callable[[], None]] = []
 
     def run(self, coroutine: Coroutine[Any, Any, T], name: str = "main") -> T:
-        """Run `coroutine` to its end and return its result, while other tasks go on.
+        """Run `coroutine` to its end while other tasks go on, and return its result.
 
-        Raises its error, or the first failure of a root task or of a callback of the loop.
-        May be called again.
+        Raises the coroutine's error, or the first failure of a root task or of a callback of the loop. It may be called
+        again.
         """
         main = self.kernel.spawn(coroutine, name)
         waiter = self.loop.create_task(self._until(main))
         try:
             return self.loop.run_until_complete(waiter)
         except (KeyboardInterrupt, SystemExit):
-            waiter.cancel()  # nobody will ask it for the end of the task it waits for
+            waiter.cancel()  # no code will ask it for the end of the task that it waits for
             self.loop.run_until_complete(asyncio.wait([waiter]))
             raise
 
@@ -58,7 +58,7 @@ class LiveKernel:
         return main.result()
 
     def _loop_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        """asyncio only logs what a callback raises; here it ends the run, as on the heap."""
+        """End the run with an error of a callback, as on the heap. asyncio alone would only log it."""
         error = context.get("exception")
         if error is None or self.kernel.on_failure is None:
             loop.default_exception_handler(context)
@@ -66,12 +66,12 @@ class LiveKernel:
             self.kernel.failed(f"the event loop: {context['message']}", error)
 
     def on_close(self, closer: Callable[[], None]) -> None:
-        """Call `closer` when this kernel closes, once nothing of it runs any more: for adapters
-        that hold sockets of the loop."""
+        """Call `closer` when this kernel closes and none of its tasks runs any more. For adapters that hold sockets of
+        the loop."""
         self._closers.append(closer)
 
     def close(self) -> None:
-        """Unwind what still waits and close the loop."""
+        """Unwind the tasks that still wait, and close the loop."""
         self.kernel.close()
         for closer in self._closers:
             closer()

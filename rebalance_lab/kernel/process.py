@@ -1,9 +1,9 @@
 """Processes: what pause and kill act on.
 
-A kernel task belongs to the process it was spawned in, and so do timers and deliveries
-from the network. *Pause* holds all three alike, as SIGSTOP does: what fell due or came in
-meanwhile happens at resume, network before timers, because an event loop that wakes up
-looks at its sockets first. *Kill* is not clean-up: nothing of the process ever runs again.
+Tasks, timers and deliveries from the network belong to the process in which they were created. *Pause* holds all three
+back, as SIGSTOP does. At resume, what has come due or arrived in the meantime happens: the network first, then timers,
+because an event loop that wakes up looks at its sockets first. *Kill* does not clean up: nothing of the process ever
+runs again.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ TRANSITIONS: dict[ProcessState, frozenset[ProcessState]] = {
 
 
 class IllegalTransition(RuntimeError):
-    """A process was asked for a change its state does not allow."""
+    """The state of a process does not allow the requested change."""
 
 
 class Process:
-    """The faults' handle on a part of the kernel's tasks."""
+    """Through this, faults act on a part of the kernel's tasks."""
 
     def __init__(self, kernel: Kernel, name: str) -> None:
         self.name = name
         self.state = ProcessState.RUNNING
-        self.running = True  # as `state` says; asked for at each step of each task
+        self.running = True  # a copy of what `state` says, because each step of each task asks for it
         self._kernel = kernel
         self._held_tasks: list[Task[object]] = []
         self._held_timers: list[Timer] = []
@@ -51,7 +51,7 @@ class Process:
         self._listeners: list[Callable[[ProcessState], None]] = []
 
     def on_change(self, listener: Callable[[ProcessState], None]) -> None:
-        """Tell `listener` each new state, at the moment it begins."""
+        """Call `listener` with each new state at the moment it begins."""
         self._listeners.append(listener)
 
     def pause(self) -> None:
@@ -59,13 +59,12 @@ class Process:
         self._change(ProcessState.PAUSED)
 
     def resume(self) -> None:
-        """Let go on: deliveries, then timers by due time, then tasks. Raises
-        IllegalTransition unless paused."""
+        """Go on with deliveries, then timers by due time, then tasks. Raises IllegalTransition unless paused."""
         self._change(ProcessState.RUNNING)
         deliveries, self._held_deliveries = self._held_deliveries, []
         timers, self._held_timers = self._held_timers, []
         tasks, self._held_tasks = self._held_tasks, []
-        for callback in deliveries:  # by `deliver`: one of them may pause or kill again
+        for callback in deliveries:  # by `deliver`, because one of them may pause or kill again
             self._kernel.stimulated(None, partial(self.deliver, callback))
         for timer in sorted(timers, key=lambda each: (each.due_us, each.sequence)):
             timer.fire()
@@ -73,13 +72,13 @@ class Process:
             self._kernel.ready(task)
 
     def kill(self) -> None:
-        """Stop for ever, running no clean-up. Raises IllegalTransition when killed before."""
+        """Stop for ever, without any clean-up. Raises IllegalTransition if it was killed before."""
         self._change(ProcessState.KILLED)
         self._held_deliveries.clear()
         self._held_timers.clear()
 
     def deliver(self, callback: Callable[[], None]) -> None:
-        """Run `callback` as the arrival of something from outside: now, at resume, or never."""
+        """Run `callback` for something that arrives from outside: now, at resume, or never."""
         if self.running:
             callback()
         elif self.state is ProcessState.PAUSED:

@@ -1,4 +1,4 @@
-"""Random streams: one for each purpose, so that a new draw in one place moves no other."""
+"""Random streams: one for each purpose, so that a new draw in one place does not change the draws in another."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class RandomStream:
-    """Reproducible bits for one (trial seed, actor, purpose), under any PYTHONHASHSEED."""
+    """Reproducible random bits for one (trial seed, actor, purpose), under any PYTHONHASHSEED."""
 
     __slots__ = ("bits",)
 
@@ -19,7 +19,7 @@ class RandomStream:
         self.bits: Callable[[int], int] = random.Random(int.from_bytes(digest, "big")).getrandbits
 
     def below(self, limit: int) -> int:
-        """A number in [0, limit). Raises ValueError when the limit is not positive."""
+        """A random number in [0, limit). Raises ValueError if the limit is not positive."""
         if limit <= 0:
             raise ValueError(f"no number below {limit}")
         width = limit.bit_length()
@@ -29,7 +29,7 @@ class RandomStream:
         return draw
 
     def hex(self, digits: int) -> str:
-        """`digits` lower-case hexadecimal digits."""
+        """`digits` random hexadecimal digits in lower case."""
         return f"{self.bits(4 * digits):0{digits}x}"
 
     def shuffle(self, items: MutableSequence[Any]) -> None:

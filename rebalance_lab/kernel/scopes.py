@@ -1,4 +1,4 @@
-"""Scopes, deadlines and shields: the blocks that bound what tasks do."""
+"""Scopes, deadlines and shields: blocks that limit what tasks do."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ T = TypeVar("T")
 class Scope:
     """`async with tasks.scope(name) as scope: scope.spawn(...)`.
 
-    The exit waits for every child. The first child that fails cancels its siblings and the
-    owner, and its error is raised from the block, plainly. When the block itself ends in an
-    error or is cancelled, the children are cancelled and waited for.
+    The exit waits for every child. If a child fails, its siblings and the owner are cancelled, and the block raises the
+    error of the first child that failed, unwrapped. If the block itself ends in an error or is cancelled, it cancels
+    its children and waits for them.
     """
 
     def __init__(self, kernel: Kernel, name: str) -> None:
@@ -40,7 +40,7 @@ class Scope:
         return self
 
     def spawn(self, coroutine: Coroutine[Any, Any, T], name: str) -> Task[T]:
-        """Start a child. Raises RuntimeError when the scope has ended."""
+        """Start a child. Raises RuntimeError if the scope has ended."""
         if self._closed or self._owner is None:
             coroutine.close()
             raise RuntimeError(f"scope {self.name} is not open; cannot spawn {name}")
@@ -98,7 +98,7 @@ class Scope:
 class Deadline:
     """`async with tasks.timeout(us):` raises TimedOut if the block is still waiting then.
 
-    A block that ends in the same instant has ended: its result is not thrown away.
+    A block that ends at the same instant is in time, and its result is kept.
     """
 
     def __init__(self, kernel: Kernel, timeout_us: int, name: str) -> None:
@@ -127,8 +127,8 @@ class Deadline:
         self._timer.cancel()
         request = self._task.leave(self)
         if request is not None and isinstance(error, Cancelled) and error.request is request:
-            # An outer wish that came while the block ran goes first. One that the task obeyed
-            # before does not: then this block is part of cleaning up, which goes on.
+            # A request from outside that came while the block ran goes first. A request that the task already obeys
+            # does not: then this block is part of cleaning up, which goes on.
             outer = [each for each in self._task.obeyed() if each not in self._obeyed_before]
             if outer:
                 raise Cancelled(outer[0]) from None
@@ -137,9 +137,9 @@ class Deadline:
 
 
 class Shield:
-    """`async with tasks.shield():` holds cancel requests back until the block has ended.
+    """`async with tasks.shield():` delays cancel requests until the block has ended.
 
-    Deadlines and scopes opened inside still work there: only what comes from outside waits.
+    Deadlines and scopes opened inside the block still work: only requests from outside wait.
     """
 
     def __init__(self, kernel: Kernel) -> None:

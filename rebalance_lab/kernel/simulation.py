@@ -14,17 +14,17 @@ from rebalance_lab.kernel.randomness import RandomStream
 
 T = TypeVar("T")
 
-#: More steps and events than this in one microsecond are a loop that never waits for time.
+#: With more steps and events than this in one microsecond, some loop never waits for time.
 INSTANT_STEPS_LIMIT = 5_000_000
 
-#: A simulation that runs longer than this in virtual time has lost its end.
+#: A simulation that runs longer than this in virtual time will not end.
 HORIZON_US = 24 * 3600 * 1_000_000
 
 
 class Simulation:
-    """A kernel on a heap, with the seed choosing among ready tasks.
+    """A kernel on a heap. The seed chooses among ready tasks.
 
-    `invariants` are called after every event and raise when the world is impossible.
+    `invariants` are called after every event, and raise if the world is in an impossible state.
     """
 
     def __init__(self, seed: int | str, *, fifo: bool = False) -> None:
@@ -34,10 +34,10 @@ class Simulation:
         self.invariants: list[Callable[[], None]] = []
 
     def run(self, coroutine: Coroutine[Any, Any, T], name: str = "main", *, until_us: int = HORIZON_US) -> T:
-        """Run `coroutine` to its end and return its result; other tasks stop where they are.
+        """Run `coroutine` to its end and return its result. Other tasks stop where they are.
 
-        Raises Deadlock when nothing is scheduled while it waits (or the horizon is reached),
-        Livelock, or the first failure of a root task.
+        Raises Deadlock if it waits and nothing is scheduled (or the horizon is reached), Livelock, or the first failure
+        of a root task.
         """
         kernel, driver, invariants = self.kernel, self.driver, self.invariants
         main = kernel.spawn(coroutine, name)
@@ -71,8 +71,8 @@ class Simulation:
 
 @contextmanager
 def frozen_gc() -> Iterator[None]:
-    """Keep the collector out of a run: what is alive before it stays alive, and a run's own
-    cycles are few. Passes over everything cost a fifth of a large simulation."""
+    """Keep the garbage collector away from older objects during a run: they stay alive, and a run makes few cycles of
+    its own. Scanning all of them took a fifth of the time of a large simulation."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,5 +1,5 @@
-"""Lock, Flag and Mailbox. All are first come, first served, and cancel-safe: a waiter that
-is cancelled before its turn leaves the queue, one whose turn has come has it."""
+"""Lock, Flag and Mailbox. All are first come, first served, and safe to cancel: a waiter that is cancelled before its
+turn leaves the queue, and a waiter whose turn has come keeps it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class Lock:
-    """`async with lock:` one task at a time. Not reentrant."""
+    """`async with lock:` lets in one task at a time. It is not reentrant."""
 
     def __init__(self, kernel: Kernel, name: str) -> None:
         self.name = name
@@ -51,8 +51,8 @@ class Lock:
 
 
 class Flag:
-    """A boolean that can be waited for (asyncio and threading call it Event; here an event is
-    a line of the history)."""
+    """A boolean that tasks can wait for. (asyncio and threading call it Event, but here an event is a line of the
+    history.)"""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -70,18 +70,19 @@ class Flag:
             self._future = Future(("flag", self.name))
 
     def wait(self) -> Future[None]:
-        """A future that is done when the flag is up; it belongs to this raising only."""
+        """A future that is done when the flag is raised. After the flag is cleared, ask for a new one."""
         return self._future
 
 
 class Mailbox(Generic[T]):
-    """A bounded queue. `put` never waits: more than `limit` items raise MailboxFull, because
-    a queue without a limit hides the reader that stopped."""
+    """A bounded queue. `put` never waits. More than `limit` items raise MailboxFull, because an unlimited queue would
+    hide that its reader has stopped."""
 
     def __init__(self, name: str, limit: int) -> None:
         self.name = name
         self.limit = limit
-        #: Lists: 100,000 sessions have a mailbox each, mostly empty, and an empty deque is not small.
+        #: Lists, because 100,000 sessions have a mailbox each, most of them empty, and an empty deque takes much
+        #: memory.
         self._items: list[T] = []
         self._waiters: list[Future[T]] = []
         self._readable: Future[None] | None = None
@@ -112,11 +113,11 @@ class Mailbox(Generic[T]):
                 self._waiters.remove(waiter)
 
     def take(self) -> T | None:
-        """What `get` would give at once; None when there is nothing. For adapters, which have no task."""
+        """The item that `get` would return at once; None if there is none. For adapters, which have no task."""
         return self._items.pop(0) if self._items else None
 
     def readable(self) -> Future[None]:
-        """A future that is done as soon as there is something to get: for `first`."""
+        """A future that is done as soon as there is something to get. For use with `first`."""
         if self._items:
             ready: Future[None] = Future(("mail in", self.name))
             ready.set(None)

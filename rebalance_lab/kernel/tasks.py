@@ -1,12 +1,12 @@
 """Tasks: coroutines that the kernel runs, and how they are cancelled.
 
-Cancelling is a *request*, and each request is delivered once, as `Cancelled`, at the next
-point where the task waits. So `finally` blocks may await: only a further request,
-by another block, interrupts them. Two rules differ from asyncio on purpose:
+Cancelling is a *request*. Each request is delivered once, as `Cancelled`, at the next point where the task waits. So
+`finally` blocks may await, and only a further request by another block interrupts them. Two rules differ from asyncio
+on purpose:
 
-- What was granted is delivered. A task whose future is complete gets the result, even if it
-  is cancelled before it runs again, and even if the request came first; the request is raised
-  at its next wait. (asyncio drops the reply: a lock, a claim or an item is then lost.)
+- What was granted is delivered. A task whose future is complete gets the result, even if it is cancelled before it runs
+  again, and even if the request came first. The request is raised at its next wait. (asyncio drops the reply, and with
+  it a lock, a claim or an item.)
 - A request keeps its origin and its reason, so that nested deadlines stay distinct.
 """
 
@@ -29,7 +29,7 @@ DISPOSE_LIMIT = 100
 
 
 class Task(Future[T]):
-    """A running coroutine; as a future, its result."""
+    """A running coroutine. As a future, it is the coroutine's result."""
 
     __slots__ = (
         "_cause",
@@ -116,7 +116,7 @@ class Task(Future[T]):
     # -- cancelling -------------------------------------------------------------------------
 
     def cancel(self, reason: str, origin: object = None) -> None:
-        """Ask the task to stop. A second request of one origin adds nothing."""
+        """Ask the task to stop. A second request of the same origin has no effect."""
         if self.done or any(request.origin is origin for request in self._requests):
             return
         request = CancelRequest(origin, reason)
@@ -129,7 +129,7 @@ class Task(Future[T]):
             self.kernel.ready(self)
 
     def _due(self) -> CancelRequest | None:
-        """What the task is told in this step; None when it was granted what it waited for."""
+        """The request that the task gets in this step; None if it was granted what it waited for."""
         granted = self._granted or (self._left is not None and self._left.done)
         return None if granted else self._undelivered()
 
@@ -137,16 +137,17 @@ class Task(Future[T]):
         return next((each for each in self._requests if not each.delivered and self._reaches(each)), None)
 
     def _reaches(self, request: CancelRequest) -> bool:
-        """A shield holds back what comes from outside of it, not from blocks opened inside."""
+        """Whether a request passes the task's shields. A shield delays requests from outside, not from blocks opened
+        inside it."""
         return not self._shields or any(request.origin is block for block in self._shields[-1])
 
     def enter(self, block: object) -> None:
-        """A block that may ask this task to stop begins."""
+        """Note the beginning of a block that may ask this task to stop."""
         if self._shields:
             self._shields[-1].append(block)
 
     def leave(self, block: object) -> CancelRequest | None:
-        """The block has ended: take back its request, and return it if there was one."""
+        """Note the end of the block: withdraw its request, and return it if there was one."""
         if self._shields:
             self._shields[-1].remove(block)
         for index, request in enumerate(self._requests):
@@ -155,8 +156,8 @@ class Task(Future[T]):
         return None
 
     def obeyed(self) -> list[CancelRequest]:
-        """The requests the task is already unwinding for, the oldest first. Blocks that ended
-        have taken theirs back, so each belongs to a block that is still open, or to nobody's."""
+        """The requests for which the task is already unwinding, the oldest first. Blocks that ended have withdrawn
+        theirs, so each belongs to a block that is still open, or to no block."""
         return [request for request in self._requests if request.delivered]
 
     def raise_shield(self) -> None:
@@ -168,7 +169,7 @@ class Task(Future[T]):
     # -- end --------------------------------------------------------------------------------
 
     def dispose(self) -> None:
-        """Unwind a task that will never run again, so that no coroutine is left half-way."""
+        """Unwind a task that will never run again, so that no coroutine is left unfinished."""
         if self.waiting_on is not None:
             self.waiting_on.off(self._wake_callback)
             self.waiting_on = None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Timer:
-    """A call at a time. It belongs to the process that armed it and carries its cause on."""
+    """A call at a given time. It belongs to the process that set it, and passes on its cause."""
 
     __slots__ = ("_callback", "_cause", "_handle", "_kernel", "_process", "due_us", "sequence")
 
@@ -33,11 +33,11 @@ class Timer:
         self._callback: Callable[[], None] | None = callback
         self._process = process
         self._cause = cause
-        #: None once it has fired: what the driver holds leads back here, and would keep both alive.
+        #: None once it has fired. Otherwise this and what the driver holds would refer to each other and stay alive.
         self._handle: Any = kernel.driver.call_at(due_us, self.fire)
 
     def fire(self) -> None:
-        """Called by the driver, and again at resume when the process was paused then."""
+        """The driver calls this, and `resume` calls it again if the process was paused at that time."""
         callback = self._callback
         if callback is None:
             return
@@ -51,7 +51,7 @@ class Timer:
         self._kernel.stimulated(self._cause, callback)
 
     def cancel(self) -> None:
-        """Never call back. Harmless when it fired already."""
+        """Do not call back. It has no effect if the timer has already fired."""
         if self._callback is not None:
             self._callback = None
             if self._handle is not None:
@@ -59,8 +59,8 @@ class Timer:
 
 
 class Sleep(Future[None]):
-    """Done at a time. Its timer is armed only while somebody waits, so that a sleep that
-    was cancelled leaves nothing behind that would keep a simulation alive."""
+    """A future that is done at a given time. Its timer is set only while a task waits, so a cancelled sleep leaves
+    nothing behind that would keep a simulation alive."""
 
     __slots__ = ("_cause", "_due_us", "_kernel", "_process", "_timer")
 
