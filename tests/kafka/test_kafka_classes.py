@@ -1,4 +1,4 @@
-"""The committed messages are those of Kafka's jars, and Kafka's own classes read and write the same bytes."""
+"""Kafka's own classes: they define the committed messages, and read and write the same bytes."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from kafka_samples import sample
+from kafka_samples import sample, sample_record
 
 from rebalance_lab.wire.kafka.apis import APIS
-from rebalance_lab.wire.kafka.codec import codec
+from rebalance_lab.wire.kafka.frames import encode_request, encode_response
+from rebalance_lab.wire.kafka.records import Compression, build_batch, check_produced, records
 from rebalance_lab.world.kafka import jars
 from rebalance_lab.world.live.java import java_command
 
@@ -20,6 +21,13 @@ pytestmark = pytest.mark.kafka
 ROOT = Path(__file__).parents[2]
 WIRE = ROOT / "rebalance_lab" / "wire" / "kafka"
 TIMES = 25
+
+
+def asked(program: str, lines: list[str]) -> list[str]:
+    """What the Java program of this name answers to these lines."""
+    command = [java_command(), "-cp", jars.class_path(jars.Role.BROKER), str(Path(__file__).with_name(program))]
+    done = subprocess.run(command, input="\n".join(lines), stdout=subprocess.PIPE, text=True, check=True, timeout=100)
+    return done.stdout.splitlines()
 
 
 def test_the_committed_modules_are_what_the_generator_writes(tmp_path: Path) -> None:
@@ -31,25 +39,46 @@ def test_the_committed_modules_are_what_the_generator_writes(tmp_path: Path) -> 
     assert len(written) > 20
 
 
-def test_kafkas_classes_read_and_write_the_same_bytes() -> None:
-    lines, wanted = [], []
+def test_kafka_reads_and_writes_the_same_frames() -> None:
+    lines = []
     for key, api in APIS.items():
-        for kind, message in (("request", api.request), ("response", api.response)):
-            for version in range(message.VERSIONS.last + 1):
-                chance = random.Random(f"{message.__name__} {version}")
-                for _ in range(TIMES):
-                    data = codec(message, version).encode(sample(message, version, chance))
-                    lines.append(f"{key:d} {kind} {version} {data.hex()}")
-                    wanted.append(f"{message.__name__} version {version}: {data.hex()}")
-    said = subprocess.run(
-        [java_command(), "-cp", jars.class_path(jars.Role.BROKER), str(Path(__file__).with_name("KafkaMessages.java"))],
-        input="\n".join(lines),
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-        timeout=100,
-    ).stdout.splitlines()
-    wrong = [f"{wanted[int(line.split(' ', 1)[0])]}: {line}" for line in said[:-1]]
-    assert wrong[:5] == []
-    assert said[-1] == f"equal {len(lines)}"
+        for version in range(api.versions.last + 1):
+            chance = random.Random(f"{api.name} {version}")
+            for n in range(TIMES):
+                request, response = sample(api.request, version, chance), sample(api.response, version, chance)
+                client_id = chance.choice(["", "client", "ü" * 100])  # null is read as ""
+                frames = {
+                    "request": encode_request(request, version, correlation_id=n, client_id=client_id),
+                    "response": encode_response(response, version, correlation_id=n),
+                }
+                lines += [f"{key:d} {kind} {version} {frame.hex()}" for kind, frame in frames.items()]
+    *wrong, last = asked("KafkaMessages.java", lines)
+    assert [f"{lines[int(line.split(' ', 1)[0])]}: {line}" for line in wrong[:5]] == []
+    assert last == f"equal {len(lines)}"
     assert len(lines) > 5_000
+
+
+def test_kafka_reads_the_records_and_its_own_are_read() -> None:
+    chance = random.Random(0)
+    built = []
+    for n in range(200):
+        many = [sample_record(chance) for _ in range(chance.randint(1, 30))]
+        producer = (chance.randrange(1 << 40), 3, chance.randrange(1 << 20)) if n % 2 else (-1, -1, -1)
+        batch = build_batch(
+            many,
+            compression=Compression(n % 5),
+            base_offset=chance.randrange(1 << 40),
+            leader_epoch=n,
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            base_sequence=producer[2],
+        )
+        built.append(batch)
+    for ours, answer in zip(built, asked("KafkaRecords.java", [each.hex() for each in built]), strict=True):
+        assert not answer.startswith("wrong"), answer
+        theirs = bytes.fromhex(answer)
+        header, wanted = check_produced(theirs), check_produced(ours)
+        assert list(records(theirs)) == list(records(ours))
+        assert (header.producer_id, header.base_sequence) == (wanted.producer_id, wanted.base_sequence)
+        if header.compression is Compression.NONE:
+            assert theirs == ours

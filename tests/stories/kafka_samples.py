@@ -1,4 +1,4 @@
-"""Random messages of Kafka's protocol, for tests that write and read them."""
+"""Random messages and records of Kafka's protocol, for tests that write and read them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import msgspec
 
 from rebalance_lab.wire.kafka.apis import APIS
 from rebalance_lab.wire.kafka.messages import consumer_protocol, headers, offsets_topic
+from rebalance_lab.wire.kafka.records import Record
 from rebalance_lab.wire.kafka.schema import NUMBERS, STRUCT, Field, Message, fields_of
 
 STORED: tuple[type[Message], ...] = (
@@ -44,6 +45,17 @@ def sample(message: type[msgspec.Struct], version: int, chance: random.Random) -
             for each in fields_of(message)
             if version in each.wire.versions
         }
+    )
+
+
+def sample_record(chance: random.Random) -> Record:
+    """A record of some bytes, of which the value shrinks when it is compressed."""
+    names = chance.choice([(), ("a",), ("a", "ü", "")])
+    return Record(
+        key=chance.choice([None, b"", b"key", chance.randbytes(chance.randrange(300))]),
+        value=chance.choice([None, b"", b"value " * chance.randrange(5_000), chance.randbytes(100)]),
+        timestamp_ms=1_700_000_000_000 + chance.randrange(-1_000, 100_000),
+        headers=tuple((name, chance.choice([None, b"", b"x"])) for name in names),
     )
 
 

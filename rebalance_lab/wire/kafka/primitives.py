@@ -11,9 +11,9 @@ from typing import Any
 
 from rebalance_lab.wire.kafka.schema import NUMBERS
 
-#: How many items the arrays of one message may hold together. Frames have limits of their own; this one
-#: is for hostile ones, whose bytes could become objects of fifty times their size.
-MOST_ITEMS = 1 << 20
+#: How many items the arrays of one message may hold together; short arrays of numbers do not count. It bounds what
+#: hostile bytes become: about 40 MB of objects where items have few bytes, and else up to 15 times the frame.
+MOST_ITEMS = 1 << 18
 
 #: Arrays of at most as many numbers have a Struct ready.
 SHORT = 16

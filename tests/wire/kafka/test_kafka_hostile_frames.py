@@ -16,6 +16,8 @@ from rebalance_lab.wire.kafka.apis import APIS, ApiKey
 from rebalance_lab.wire.kafka.codec import Codec, codec
 from rebalance_lab.wire.kafka.errors import MalformedMessage, UnsupportedVersion
 from rebalance_lab.wire.kafka.frames import decode_request, read_header
+from rebalance_lab.wire.kafka.messages.metadata import MetadataRequest
+from rebalance_lab.wire.kafka.primitives import MOST_ITEMS, uvarint
 
 MESSAGES = list(message_versions())
 REQUESTS = [(key, version) for key, api in APIS.items() for version in range(api.versions.last + 1)]
@@ -118,6 +120,23 @@ def test_announced_lengths_allocate_nothing(size: int) -> None:
     tracemalloc.start()
     try:
         assert not reads_or_refuses(frame)
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_smallest_items_take_bounded_memory() -> None:
+    """Topics of two bytes each, which become objects of a hundred."""
+    found = codec(MetadataRequest, 9)
+    most = uvarint(MOST_ITEMS + 1) + b"\x01\x00" * MOST_ITEMS + bytes(4)
+    more = uvarint(MOST_ITEMS + 2) + b"\x01\x00" * (MOST_ITEMS + 1) + bytes(4)
+    tracemalloc.start()
+    try:
+        assert len(found.decode(most).topics) == MOST_ITEMS
+        assert tracemalloc.get_traced_memory()[1] < 40_000_000
+        tracemalloc.reset_peak()
+        with pytest.raises(MalformedMessage, match=f"more than {MOST_ITEMS} items in one message"):
+            found.decode(more)
         assert tracemalloc.get_traced_memory()[1] < 100_000
     finally:
         tracemalloc.stop()
