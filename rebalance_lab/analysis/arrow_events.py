@@ -23,9 +23,6 @@ _PLAIN = tuple(name for name in Event.__struct_fields__ if name not in ("cause",
 _encode = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(dict[str, object]).decode
 
-_KINDS = {kind.value: kind for kind in Kind}
-_LAYERS = {layer.value: layer for layer in Layer}
-
 
 def event_batches(trial: str, events: Sequence[Event]) -> Iterator[pa.RecordBatch]:
     """A trial's events, in their order, in batches of at most BATCH_ROWS; no batch for no events."""
@@ -58,11 +55,16 @@ def _causes(events: Sequence[Event], kind: pa.StructType) -> pa.StructArray:
 def events_of(table: pa.Table) -> Iterator[Event]:
     """The events of rows of EVENTS, in their order."""
     plain = {name: table.column(name).to_pylist() for name in _PLAIN}
-    kinds = [_KINDS[kind] for kind in plain.pop("kind")]
-    layers = [_LAYERS[layer] for layer in plain.pop("layer")]
+    kinds = _members(Kind, plain.pop("kind"))
+    layers = _members(Layer, plain.pop("layer"))
     details = [None if text is None else _decode(text) for text in table.column("detail").to_pylist()]
     columns: dict[str, Any] = {**plain, "kind": kinds, "layer": layers, "cause": _ids(table), "detail": details}
     return map(Event, *(columns[name] for name in Event.__struct_fields__))
+
+
+def _members(of: type[Kind] | type[Layer], values: list[str]) -> list[Kind | Layer]:
+    members = {value: of(value) for value in set(values)}
+    return [members[value] for value in values]
 
 
 def _ids(table: pa.Table) -> list[object]:

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 from rebalance_lab.analysis.arrow_events import event_batches
 from rebalance_lab.analysis.store import folder_name
 from rebalance_lab.analysis.tables.schemas import EVENTS
-from rebalance_lab.analysis.workers import settle_worker
+from rebalance_lab.analysis.workers import Driver, settle_worker
 from rebalance_lab.history.files import HistoryError, load, trial_folders
 
 FORMAT = "rebalance-history"
@@ -62,6 +62,7 @@ class HistoryReader(DataSourceReader):  # type: ignore[misc]
 
     def __init__(self, store: Path, trials: tuple[str, ...] | None) -> None:
         self.store = store
+        self.driver = Driver.here()
         self.trials = trials
 
     def partitions(self) -> list[InputPartition]:
@@ -76,7 +77,7 @@ class HistoryReader(DataSourceReader):  # type: ignore[misc]
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if partition.value is None:
             return
-        settle_worker()
+        settle_worker(self.driver)
         folder = Path(partition.value)
         try:
             history = load(folder)

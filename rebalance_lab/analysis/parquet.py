@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import ArrayType, StringType, StructType
@@ -32,7 +31,7 @@ from rebalance_lab.analysis.arrow_events import event_batches
 from rebalance_lab.analysis.frames import arrow_schema, rows_of, schema_of, table
 from rebalance_lab.analysis.store import Store, trial_row
 from rebalance_lab.analysis.tables.schemas import EVENTS, HISTORIES, column
-from rebalance_lab.analysis.workers import settle_worker
+from rebalance_lab.analysis.workers import Row, map_rows
 from rebalance_lab.history.files import TRIAL_FILE, HistoryError, digest, load
 
 FOLDER = ".parquet"
@@ -199,11 +198,11 @@ def _write(
     ]
     target = str(folder.resolve())
 
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _write_parts(batches, Path(target))
+    def write(row: Row) -> list[Row]:
+        return write_part(row["trials"], Path(target))
 
-    told = table(spark, rows, _PARTS).repartition(len(parts)).mapInArrow(write, _WRITTEN)
-    return [Entry(**row) for row in rows_of(told)]
+    written = map_rows(table(spark, rows, _PARTS).repartition(len(parts)), _WRITTEN, write)
+    return [Entry(**row) for row in rows_of(written)]
 
 
 def _dealt(sizes: dict[str, int], cores: int) -> list[list[str]]:
@@ -218,18 +217,10 @@ def _dealt(sizes: dict[str, int], cores: int) -> list[list[str]]:
     return [sorted(part) for part in parts]
 
 
-def _write_parts(batches: Iterator[pa.RecordBatch], folder: Path) -> Iterator[pa.RecordBatch]:
-    """In a worker: rows of _PARTS to rows of _WRITTEN."""
-    settle_worker()
-    for batch in batches:
-        for row in batch.to_pylist():
-            yield pa.RecordBatch.from_pylist(write_part(row["trials"], folder), schema=arrow_schema(_WRITTEN))
-
-
-def write_part(trials: Sequence[dict[str, str]], folder: Path) -> list[dict[str, object]]:
+def write_part(trials: Sequence[dict[str, str]], folder: Path) -> list[Row]:
     """Write one part with these trials (rows of trial, folder, looks). Raises HistoryError."""
     name = f"{uuid.uuid4().hex}.parquet"
-    written: list[dict[str, object]] = []
+    written: list[Row] = []
     group = 0
     unfinished = folder / f"{name}.part"
     try:

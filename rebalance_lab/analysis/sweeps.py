@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, BooleanType, StructType
 
-from rebalance_lab.analysis.frames import arrow_schema, rows_of, table
+from rebalance_lab.analysis.frames import rows_of, table
 from rebalance_lab.analysis.tables.schemas import column
-from rebalance_lab.analysis.workers import settle_worker
+from rebalance_lab.analysis.workers import Row, map_rows
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -37,26 +36,19 @@ def run_on_spark(spark: SparkSession, run: Callable[[T], R], given: Iterable[T])
     a function that workers can import, or a `functools.partial` of one. Raises the first error that `run` raised,
     after its wave has ended."""
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle_worker()
-        for batch in batches:
-            for pickled in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pylist([_ran(run, pickled)], schema=arrow_schema(_CAME))
+    def ran(row: Row) -> list[Row]:
+        try:
+            return [{"well": True, "came": pickle.dumps(run(pickle.loads(row["given"])))}]
+        except Exception as error:
+            return [{"well": False, "came": pickle.dumps(error)}]
 
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
     waiting = iter(given)
     while wave := list(islice(waiting, tasks * RUNS_PER_TASK)):
         rows = [{"given": pickle.dumps(each)} for each in wave]
-        told = table(spark, rows, _GIVEN).repartition(min(tasks, len(rows))).mapInArrow(work, _CAME)
-        for row in rows_of(told):
+        given_out = table(spark, rows, _GIVEN).repartition(min(tasks, len(rows)))
+        for row in rows_of(map_rows(given_out, _CAME, ran)):
             came = pickle.loads(row["came"])
             if not row["well"]:
                 raise came
             yield came
-
-
-def _ran(run: Callable[[T], R], pickled: bytes) -> dict[str, object]:
-    try:
-        return {"well": True, "came": pickle.dumps(run(pickle.loads(pickled)))}
-    except Exception as error:
-        return {"well": False, "came": pickle.dumps(error)}

@@ -1,20 +1,73 @@
-"""Set-up of Spark's Python workers."""
+"""What Spark's Python workers do: plain Python called for each row, with what subjects declared in the driver."""
 
 from __future__ import annotations
 
 import gc
 import itertools
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from rebalance_lab.analysis.frames import arrow_schema
+from rebalance_lab.checks import CHECKS, register
+from rebalance_lab.history.intervals import HOLDINGS, register_holdings
+
+Row = dict[str, Any]
 
 _SETTLING_TASKS = 3
 _tasks = itertools.count()
 
 
-def settle_worker() -> None:
-    """Exempt the modules that are loaded now from garbage collection. Call it in a worker, at the start of a task.
+def map_rows(frame: DataFrame, schema: StructType, rows: Callable[[Row], Iterable[Row]]) -> DataFrame:
+    """A DataFrame of what `rows`, called in Spark's workers, returns for each row of `frame`. Fields that `schema` does
+    not have are left out."""
+    driver = Driver.here()
+
+    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        settle_worker(driver)
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield pa.RecordBatch.from_pylist(list(rows(row)), schema=arrow_schema(schema))
+
+    return frame.mapInArrow(work, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """What a worker takes over from the driver: `path`, where modules are imported from; `declared`, pickled: the
+    checks that are not in `rebalance_lab.checks`, and who held what by subject."""
+
+    path: tuple[str, ...]
+    declared: bytes
+
+    @classmethod
+    def here(cls) -> Driver:
+        """What this process declared so far. Functions travel by name, except a script's own, which travel whole."""
+        checks = [check for check in CHECKS.values() if not check.judge.__module__.startswith("rebalance_lab.checks.")]
+        return cls(tuple(sys.path), cloudpickle.dumps((checks, dict(HOLDINGS))))
+
+
+def settle_worker(driver: Driver) -> None:
+    """Declare in this worker what the driver declared, and exempt the modules that are loaded now from garbage
+    collection. Call it at the start of a task.
 
     Spark collects garbage after every task. That would walk all modules each time, which takes longer than reading a
     trial. Libraries load on first use, so it is done in the first few tasks, not only in one; but not in all, because
     then the garbage of tasks would never be freed.
     """
+    sys.path += [place for place in driver.path if place not in sys.path]
+    checks, holdings = pickle.loads(driver.declared)
+    for check in checks:
+        if check.name not in CHECKS:
+            register(check)
+    for subject, held in holdings.items():
+        register_holdings(subject, held)
     if next(_tasks) < _SETTLING_TASKS:
         gc.freeze()

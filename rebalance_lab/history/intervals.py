@@ -194,17 +194,17 @@ def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERI
 
 
 #: Who held what, when, in trials of subjects other than the consumer group, by the subject's name.
-_HOLDINGS: dict[str, Callable[[History], Iterable[Interval]]] = {}
+HOLDINGS: dict[str, Callable[[History], Iterable[Interval]]] = {}
 
 
 def register_holdings(subject: str, holdings: Callable[[History], Iterable[Interval]]) -> None:
     """Say what the intervals of a subject's trials are: the rows of their pictures, and of the table of intervals."""
-    _HOLDINGS[subject] = holdings
+    HOLDINGS[subject] = holdings
 
 
 def ownership_intervals(history: History) -> list[Interval]:
     """All three layers of a trial, by (layer, group, topic, partition, begin, member)."""
-    holdings = _HOLDINGS.get(history.trial.generation)
+    holdings = HOLDINGS.get(history.trial.generation)
     if holdings is not None:
         return sorted(holdings(history), key=sort_key)
     events = history.events

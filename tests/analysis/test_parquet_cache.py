@@ -17,7 +17,7 @@ from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.parquet import FOLDER, Manifest, parquet_of
 from rebalance_lab.analysis.store import read_store
 from rebalance_lab.analysis.tables.schemas import EVENTS, HISTORIES
-from rebalance_lab.analysis.tables.trial_results import PartReader
+from rebalance_lab.analysis.tables.trial_results import stored_events
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History, digest, load, read_trial, seal
 
@@ -28,8 +28,8 @@ def parts(store: Path) -> set[str]:
 
 def told(spark: SparkSession, store: Path) -> dict[str, list[Event]]:
     """The events of each trial, as its row of HISTORIES finds them."""
-    with parquet_of(spark, read_store(store)) as parquet, PartReader() as reader:
-        return {row["trial"]: list(reader.events(row)) for row in rows_of(parquet.histories)}
+    with parquet_of(spark, read_store(store)) as parquet:
+        return {row["trial"]: list(stored_events(row)) for row in rows_of(parquet.histories)}
 
 
 def kept(store: Path) -> dict[str, list[Event]]:
@@ -50,11 +50,10 @@ def test_every_event_comes_back_as_it_was(random_trials: RandomTrials) -> None:
     assert parquet.histories.schema == HISTORIES
     counts = {row["trial"]: row["count"] for row in rows_of(parquet.events.groupBy("trial").count())}
     assert counts == {name: len(each.events) for name, each in random_trials.histories.items() if each.events}
-    with PartReader() as reader:
-        for row in rows_of(parquet.histories):
-            history = random_trials.histories[row["trial"]]
-            assert reader.events(row) == history.events
-            assert (row["events"], row["history_sha256"]) == (len(history.events), digest(history.events))
+    for row in rows_of(parquet.histories):
+        history = random_trials.histories[row["trial"]]
+        assert stored_events(row) == history.events
+        assert (row["events"], row["history_sha256"]) == (len(history.events), digest(history.events))
 
 
 def test_what_has_not_changed_is_not_written_again(spark: SparkSession, store: Path) -> None:

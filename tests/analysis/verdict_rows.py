@@ -61,7 +61,7 @@ def claim(quantifier: str, *readings: Reading, **run: Any) -> Claim:
 def judged(spark: SparkSession, outcomes: list[Row], claims: dict[str, Claim]) -> dict[tuple[str, str], Row]:
     readings, no_costs = readings_table(spark, Ledger(claims)), table(spark, [], HERD_COSTS)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(claim_verdicts_module, "_STATEMENTS", [STATEMENT])
+        patch.setattr(claim_verdicts_module, "_statements", lambda: [STATEMENT])
         frame = claim_verdicts(table(spark, outcomes, OUTCOMES), readings, no_costs)
         assert frame.columns == VERDICTS.fieldNames()
         return {(row["claim"], row["reading"]): row for row in rows_of(frame)}

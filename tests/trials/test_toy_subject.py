@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import toy_clock
 
+from rebalance_lab.analysis.analyse import analyse
 from rebalance_lab.analysis.trialwise.rows import intervals_of
 from rebalance_lab.checks import CHECKS, Outcome, judge
 from rebalance_lab.history import intervals
@@ -23,7 +24,7 @@ from rebalance_lab.trials.stages.simulated.stage import simulate
 @pytest.fixture(autouse=True)
 def _clocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     scenario.scenario_names()  # the lab's own are there before ours
-    registries: list[dict[str, Any]] = [CHECKS, intervals._HOLDINGS, scenario._SCENARIOS]
+    registries: list[dict[str, Any]] = [CHECKS, intervals.HOLDINGS, scenario._SCENARIOS]
     before = [dict(registry) for registry in registries]
     scenario.register(toy_clock.SCENARIO)
     monkeypatch.setenv("PYTHONPATH", str(Path(toy_clock.__file__).parent))  # a node's process imports its role
@@ -60,3 +61,11 @@ def test_its_check_can_say_no() -> None:
     ]
     finding = judge(msgspec.structs.replace(history, events=tuple(forged)))["clock_is_there"]
     assert finding.outcome is Outcome.VIOLATED
+
+
+def test_spark_judges_it_and_finds_who_held_what(tmp_path: Path) -> None:
+    result = api.run(api.make_plan("clocks"), tmp_path)
+    analysis = analyse(tmp_path, intervals_for=[result.trial.id])
+    assert {each.check: each.outcome for each in analysis.outcomes} == {"clock_is_there": Outcome.CLEAN}
+    assert analysis.intervals == intervals_of(load(result.folder))
+    assert {each.member for each in analysis.intervals} == {"c1", "c2"}

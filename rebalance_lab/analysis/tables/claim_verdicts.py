@@ -12,20 +12,19 @@ without proof that it ran live (`trialwise.credentials`) is undecided; such a co
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import reduce
 
-import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the usual name
 from pyspark.sql.types import ArrayType, LongType, StringType, StructType
 
-from rebalance_lab.analysis.frames import arrow_schema, schema_of
+from rebalance_lab.analysis.frames import schema_of
 from rebalance_lab.analysis.ledger import Quantifier
 from rebalance_lab.analysis.results import Verdict
 from rebalance_lab.analysis.tables.fits import trend_fits
 from rebalance_lab.analysis.tables.schemas import column
 from rebalance_lab.analysis.verdicts import verdict_row
+from rebalance_lab.analysis.workers import map_rows
 from rebalance_lab.checks import CHECKS
 
 #: One row per reading: the fields of `results.Verdict`, without its command, and some that only tables need.
@@ -41,9 +40,6 @@ VERDICTS = StructType(
     ]
 )
 
-#: Checks of statements. All others look for anomalies, including checks that this lab no longer has.
-_STATEMENTS = sorted(name for name, check in CHECKS.items() if check.statement)
-
 _OF_TRIAL = (
     *("scenario", "rules", "generation", "seed", "control"),
     *("faults", "bitten", "history_sha256", "unproved"),
@@ -58,17 +54,7 @@ def claim_verdicts(outcomes: DataFrame, readings: DataFrame, costs: DataFrame) -
     histories = _histories(_judged(_trials(outcomes), readings))
     counted = _counts(_distinct(histories), readings).join(trend_fits(histories, readings, costs), "position", "left")
     # Some hundred readings with their counts are left: plain Python decides what they mean.
-    return counted.mapInArrow(_verdicts, VERDICTS)
-
-
-def _verdicts(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a worker: counted readings to rows of VERDICTS."""
-    schema = arrow_schema(VERDICTS)
-    for batch in batches:
-        rows = [verdict_row(row) for row in batch.to_pylist()]
-        yield pa.RecordBatch.from_pylist(
-            [{name: row[name] for name in VERDICTS.fieldNames()} for row in rows], schema=schema
-        )
+    return map_rows(counted, VERDICTS, lambda row: [verdict_row(row)])
 
 
 def _trials(outcomes: DataFrame) -> DataFrame:
@@ -162,7 +148,7 @@ def _trial_role() -> Column:
 
 def _control_role() -> Column:
     """By every check that looks for an anomaly, and the reading's own: nothing may go wrong in a control."""
-    statement = F.array(*map(F.lit, _STATEMENTS)) if _STATEMENTS else F.array().cast("array<string>")
+    statement = F.array(*map(F.lit, _statements()))
     asked = F.map_filter(
         "found", lambda check, _: F.array_contains("checks", check) | ~F.array_contains(statement, check)
     )
@@ -171,6 +157,11 @@ def _control_role() -> Column:
     clean = F.forall(found, lambda outcome: outcome == "clean") & (F.size(found) > 0) & looked_for
     dirty = F.exists(found, lambda outcome: outcome == "violated")
     return F.when(dirty, "dirty").when(clean, "clean").otherwise("unclear")
+
+
+def _statements() -> list[str]:
+    """Checks of statements. All others look for anomalies, including checks that this lab no longer has."""
+    return sorted(name for name, check in CHECKS.items() if check.statement)
 
 
 def _counts(distinct: DataFrame, readings: DataFrame) -> DataFrame:

@@ -6,31 +6,28 @@ each event, transporting the events would take five times as long as judging the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812  # the usual name
 from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, StructType
 
 from rebalance_lab.analysis.arrow_events import events_of
-from rebalance_lab.analysis.frames import arrow_schema, plain_row, schema_of
+from rebalance_lab.analysis.frames import plain_row, schema_of
 from rebalance_lab.analysis.results import MEASURES, Episode, HerdCost, Interval, OfTrial, TrialMeasures, TrialOutcome
 from rebalance_lab.analysis.tables.schemas import HISTORIES, TRIALS, column
 from rebalance_lab.analysis.trialwise.credentials import unproved
 from rebalance_lab.analysis.trialwise.episodes import CHANGE, episodes
 from rebalance_lab.analysis.trialwise.rows import herd_costs_of, intervals_of, outcomes_of
-from rebalance_lab.analysis.workers import settle_worker
+from rebalance_lab.analysis.workers import Row, map_rows
 from rebalance_lab.checks import judge
 from rebalance_lab.checks.faults import faults
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History, HistoryError, Trial
-
-Row = dict[str, Any]
 
 #: One row an interval, an episode, a spaced change, a trial. The fields are those of the classes.
 INTERVALS, EPISODES, HERD_COSTS, TRIAL_MEASURES = map(schema_of, (Interval, Episode, HerdCost, TrialMeasures))
@@ -125,48 +122,31 @@ def _value(name: str, episode: Column) -> Column:
 
 
 def _of_each(histories: DataFrame, schema: StructType, rows_of: Callable[[Row, History], list[Row]]) -> DataFrame:
-    """The rows of each trial, one batch a trial. `rows_of` is called with the row of HISTORIES and the history."""
+    """The rows of each trial. `rows_of` is called with the row of HISTORIES and the history."""
 
-    def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        settle_worker()
-        with PartReader() as parts:
-            for batch in batches:
-                for row in batch.to_pylist():
-                    history = History(msgspec.json.decode(row["document"], type=Trial), parts.events(row))
-                    try:
-                        found = rows_of(row, history)
-                    except HistoryError as error:
-                        raise HistoryError(f"trial {row['trial']}: {error}") from error
-                    yield pa.RecordBatch.from_pylist(found, schema=arrow_schema(schema))
+    def rows(row: Row) -> list[Row]:
+        history = History(msgspec.json.decode(row["document"], type=Trial), stored_events(row))
+        try:
+            return rows_of(row, history)
+        except HistoryError as error:
+            raise HistoryError(f"trial {row['trial']}: {error}") from error
 
-    return histories.mapInArrow(work, schema)
+    return map_rows(histories, schema, rows)
 
 
-class PartReader:
-    """Reads trials from Parquet. One file is open at a time: opening it reads the places of all its row groups, and
-    the trials of a task lie side by side."""
+def stored_events(place: Row) -> tuple[Event, ...]:
+    """The events of a row of HISTORIES, read from Parquet."""
+    if place["groups"] == 0:
+        return ()
+    groups = range(place["first_group"], place["first_group"] + place["groups"])
+    return tuple(events_of(_part(place["part"]).read_row_groups(list(groups), use_threads=False)))
 
-    def __init__(self) -> None:
-        self._stack = ExitStack()
-        self._path = ""
-        self._file: pq.ParquetFile | None = None
 
-    def __enter__(self) -> PartReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    def events(self, place: Row) -> tuple[Event, ...]:
-        """The events of a row of HISTORIES."""
-        if place["groups"] == 0:
-            return ()
-        if self._file is None or self._path != place["part"]:
-            self._stack.close()
-            self._path = place["part"]
-            self._file = self._stack.enter_context(pq.ParquetFile(self._path))
-        groups = range(place["first_group"], place["first_group"] + place["groups"])
-        return tuple(events_of(self._file.read_row_groups(list(groups), use_threads=False)))
+@lru_cache(maxsize=1)
+def _part(path: str) -> pq.ParquetFile:
+    """The last part stays open: to open it is to read the places of all its row groups, and the trials of a task lie
+    side by side."""
+    return pq.ParquetFile(path)
 
 
 def result_row(given: Row, history: History) -> Row:
