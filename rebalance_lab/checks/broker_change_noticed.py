@@ -11,10 +11,9 @@ Witness: the change, and the REBALANCE_BEGAN that was late or for another reason
 from __future__ import annotations
 
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
-from rebalance_lab.checks.phases import judged_period
 from rebalance_lab.checks.reactions import judge_reactions, reactions
-from rebalance_lab.checks.registry_state import membership_changes
-from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.checks.registry_state import came_or_went
+from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
 
 
@@ -27,14 +26,7 @@ def judge(history: History) -> Finding:
 
 
 def _changes(history: History) -> list[Event]:
-    period = judged_period(history)
-    if period is None:
-        return []
-    return [
-        event
-        for event in membership_changes(history)
-        if str(event.of("path")).startswith("/brokers/ids/") and event.kind is not Kind.CHANGED and period.holds(event)
-    ]
+    return [event for event in came_or_went(history) if str(event.of("path")).startswith("/brokers/ids/")]
 
 
 CHECK = Check(

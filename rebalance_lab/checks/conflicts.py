@@ -21,7 +21,7 @@ from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.members import Attempt, MemberLife, member_lives
 from rebalance_lab.checks.spaced_changes import SpacedChange
 from rebalance_lab.checks.znodes import Znode, znodes_of
-from rebalance_lab.history.events import Kind
+from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import actor_by_session, events_of, grouped, once
 
@@ -63,20 +63,21 @@ def _contradicted(history: History, life: MemberLife, attempt: Attempt) -> str |
             _met(history, znode, life, begin_us, end_us) for znode in owners_at(history, life.group, topic, partition)
         ):
             return f"{life.member} reported a conflict over {topic}/{partition}, which no other member owned"
-    creates = refused(history, life, begin_us, end_us)
+    creates = len(refused(history, life, begin_us, end_us))
     if creates < len(lost):
         return f"{life.member} reported {len(lost)} conflicts in one attempt, but ZooKeeper refused {creates} creates"
     return None
 
 
-def refused(history: History, life: MemberLife, begin_us: int, end_us: int) -> int:
-    """How many creates of the member's sessions ZooKeeper refused with NodeExists in this time."""
-    return sum(
-        event.of("code") == NODE_EXISTS
+def refused(history: History, life: MemberLife, begin_us: int, end_us: int) -> list[Event]:
+    """The creates of the member's sessions that ZooKeeper refused with NodeExists in this time."""
+    return [
+        event
+        for event in events_of(history, Kind.FAILED)
+        if event.of("code") == NODE_EXISTS
         and begin_us <= event.at_us <= end_us
         and actor_by_session(history).get(event.session) == life.actor
-        for event in events_of(history, Kind.FAILED)
-    )
+    ]
 
 
 def _met(history: History, znode: Znode, life: MemberLife, begin_us: int, end_us: int) -> bool:

@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.bounds import bounds
-from rebalance_lab.checks.conflicts import NODE_EXISTS
+from rebalance_lab.checks.conflicts import refused
 from rebalance_lab.checks.faults import TOLERANCE_US, disturbed_until
 from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import Attempt, MemberLife, member_lives
@@ -27,7 +27,7 @@ from rebalance_lab.checks.znodes import sessions_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
-from rebalance_lab.history.views import actor_by_session, events_of, grouped, once, owners
+from rebalance_lab.history.views import events_of, grouped, once, owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +99,10 @@ def _held_within(
     history: History, life: MemberLife, attempt: Attempt, failed: Event, own: Sequence[Interval]
 ) -> list[Interval]:
     """What the member owned for too long after ZooKeeper first refused it a claim in an attempt."""
-    refused = next(
-        (
-            event
-            for event in events_of(history, Kind.FAILED)
-            if event.of("code") == NODE_EXISTS
-            and attempt.began.at_us <= event.at_us <= failed.at_us
-            and actor_by_session(history).get(event.session) == life.actor
-        ),
-        None,
-    )
-    if refused is None:
+    creates = refused(history, life, attempt.began.at_us, failed.at_us)
+    if not creates:
         return []
-    until_us = disturbed_until(history, refused.at_us, failed.at_us) + bounds(history).requests_us + TOLERANCE_US
+    until_us = disturbed_until(history, creates[0].at_us, failed.at_us) + bounds(history).requests_us + TOLERANCE_US
     return [one for one in own if one.begin_us <= until_us < min(one.end_us, failed.at_us)]
 
 

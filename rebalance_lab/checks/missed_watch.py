@@ -14,8 +14,8 @@ from __future__ import annotations
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import NO_REST, judged_period
 from rebalance_lab.checks.reactions import judge_reactions, reactions
-from rebalance_lab.checks.registry_state import membership_changes
-from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.checks.registry_state import came_or_went
+from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import once
 
@@ -31,13 +31,7 @@ def judge(history: History) -> Finding:
 @once
 def member_changes(history: History) -> list[Event]:
     """Ids that came or went in the judged period."""
-    period = judged_period(history)
-    if period is None:
-        return []
-    changes = membership_changes(history)
-    return [
-        each for each in changes if each.member is not None and each.kind is not Kind.CHANGED and period.holds(each)
-    ]
+    return [event for event in came_or_went(history) if event.member is not None]
 
 
 CHECK = Check(

@@ -47,7 +47,7 @@ from rebalance_lab.checks.missed_watch import member_changes
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import next_rest
 from rebalance_lab.checks.rebalance_evidence import Excuse, excuse
-from rebalance_lab.checks.znodes import znodes_of
+from rebalance_lab.checks.znodes import sessions_of, znodes_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
@@ -91,12 +91,17 @@ class _AttemptWrites:
     life: MemberLife
     rebalance: Rebalance
     attempt: Attempt
-    keeps: bool
     claim: Event | None = None
     sure: bool = False
     claims: int = 0
     releases: int = 0
     created: set[object] = field(default_factory=set)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether its member keeps the claims of a failed attempt."""
+        lab = self.life.started.of("lab")
+        return isinstance(lab, list) and _KEEP_CLAIMS in lab
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +120,11 @@ def judge(history: History) -> Finding:
     """Measures: `count`, the attempts that broke the order and the claims outside of attempts; `attempts`, those that
     wrote owner znodes; `both`, those that released and claimed; `claims` and `releases` of all attempts (deleting its
     own claim is not a release)."""
-    processes = _processes(history)
-    found = [
-        broken
-        for process in processes.values()
-        for broken in (*process.broken(registry(history)), *process.continued(history))
-    ]
+    by_actor = grouped(member_lives(history), lambda life: life.actor)
+    processes = [_Process(history, actor, lives) for actor, lives in by_actor.items()]
+    found = [one for process in processes for one in (*process.broken(), *process.continued())]
     broken = [one for one in found if one.sure]
-    books = [book for process in processes.values() for book in process.books if book.claims or book.releases]
+    books = [book for process in processes for book in process.books if book.claims or book.releases]
     numbers = {
         "count": len({one.began.id for one in broken}),
         "attempts": len(books),
@@ -142,58 +144,45 @@ def judge(history: History) -> Finding:
     return not_violated(history, why, numbers, vacuous="; ".join(doubts) or None, across_layers=True)
 
 
-def _processes(history: History) -> dict[str, _Process]:
-    """Actor -> its process. The attempts of several lives of an actor follow one another."""
-    found: dict[str, _Process] = {}
-    connected = frozenset(event.session for event in events_of(history, Kind.CONNECTED))
-    for life in member_lives(history):
-        found.setdefault(life.actor, _Process(history, connected)).live(life)
-    for event in events_of(history, Kind.CONNECTED, Kind.OK):
-        if event.actor in found:
-            found[event.actor].take(event)
+@once
+def _replies(history: History) -> dict[str, dict[tuple[int | None, object], int]]:
+    """Actor -> (zxid, path) of each create and delete that was answered with OK -> the n of the answer."""
+    found: dict[str, dict[tuple[int | None, object], int]] = {}
+    for event in events_of(history, Kind.OK):
+        if event.of("op") in ("create", "delete"):
+            found.setdefault(event.actor, {})[event.zxid, event.of("path")] = event.n
     return found
 
 
 class _Process:
-    """The attempts of one process, and the owner znodes of its sessions."""
+    """The attempts of one process, which may have several lives one after another, and the owner znodes of its
+    sessions."""
 
-    def __init__(self, history: History, connected: frozenset[str | None]) -> None:
-        """`connected`: the sessions of all processes."""
-        self.books: list[_AttemptWrites] = []
+    def __init__(self, history: History, actor: str, lives: Sequence[MemberLife]) -> None:
         self._history = history
         self._drifted = clock_drifted(history)
-        self._known = connected
+        self._known = actor_by_session(history)
         self._closed = {event.session: event for event in events_of(history, Kind.SESSION_CLOSED)}
-        self._members: set[str] = set()
-        self._numbers: list[int] = []  # n of each ATTEMPT_BEGAN, or REBALANCE_BEGAN without an attempt
-        self._starts_us: list[int] = []
-        self._sessions: set[str | None] = set()
-        self._replies: dict[tuple[int | None, object], int] = {}
+        self._members = {life.member for life in lives}
+        self._sessions = sessions_of(history).get(actor, set())
+        self._replies = _replies(history).get(actor, {})
+        self.books = [
+            _AttemptWrites(life, rebalance, attempt)
+            for life in lives
+            for rebalance in life.rebalances
+            for attempt in rebalance.attempts or [Attempt(rebalance.began, ended=rebalance.ended)]
+        ]
+        self._numbers = [book.attempt.began.n for book in self.books]
+        self._starts_us = [book.attempt.began.at_us for book in self.books]
 
-    def live(self, life: MemberLife) -> None:
-        self._members.add(life.member)
-        lab = life.started.of("lab")
-        keeps = isinstance(lab, list) and _KEEP_CLAIMS in lab
-        for rebalance in life.rebalances:
-            for attempt in rebalance.attempts or [Attempt(rebalance.began, ended=rebalance.ended)]:
-                self.books.append(_AttemptWrites(life, rebalance, attempt, keeps))
-                self._numbers.append(attempt.began.n)
-                self._starts_us.append(attempt.began.at_us)
-
-    def take(self, event: Event) -> None:
-        if event.kind is Kind.CONNECTED:
-            self._sessions.add(event.session)
-        elif event.of("op") in ("create", "delete"):
-            self._replies[event.zxid, event.of("path")] = event.n
-
-    def broken(self, registry_events: Iterable[Event]) -> list[_Breach]:
+    def broken(self) -> list[_Breach]:
         """Every breach of the order by writes, including those that are not sure."""
         standing: dict[object, _Znode] = {}
         ours: list[_Znode] = []
         found: list[_Breach] = []
-        for event in registry_events:
+        for event in registry(self._history):
             path = event.of("path")
-            if event.partition is None or not _of_owner(path):
+            if event.partition is None or str(path).split("/")[3:4] != ["owners"]:
                 continue
             mine = self._is_mine(event)
             if event.kind is Kind.CREATED:
@@ -210,7 +199,7 @@ class _Process:
                     found += self._released(event, self._span(event))
         return found + [broken for index in range(len(self.books)) for broken in self._ended(index, ours)]
 
-    def continued(self, history: History) -> list[_Breach]:
+    def continued(self) -> list[_Breach]:
         """Attempts that claimed while the process still believed that it owned, or worked on, what it had before."""
         found = []
         for book in self.books:
@@ -219,8 +208,8 @@ class _Process:
                 continue
             reply = self._replies.get((claim.zxid, claim.of("path")))
             for what, held in (
-                ("believed that it owned", _still_believed(history, began, claim, reply)),
-                ("worked on", _still_worked(history, claim, began.actor)),
+                ("believed that it owned", _still_believed(self._history, began, claim, reply)),
+                ("worked on", _still_worked(self._history, claim, began.actor)),
             ):
                 if held is not None:
                     why = f"{_member(book)} claimed {claim.topic}/{claim.partition} while it still {what}"
@@ -345,10 +334,6 @@ class _Process:
         if self._drifted or abs(gone.at_us - ended.at_us) <= TOLERANCE_US:
             return None
         return gone.at_us > ended.at_us
-
-
-def _of_owner(path: object) -> bool:
-    return str(path).split("/")[3:4] == ["owners"]
 
 
 def _member(book: _AttemptWrites) -> str:

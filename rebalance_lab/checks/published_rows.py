@@ -17,13 +17,13 @@ for a missing belief).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.members import living_at
+from rebalance_lab.checks.members import Partition, living_at
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted
 from rebalance_lab.checks.phases import next_rest
 from rebalance_lab.checks.znodes import Reply, znodes_of
@@ -32,12 +32,11 @@ from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval, owner_claim
 from rebalance_lab.history.views import beliefs, effects, events_of
 
-#: The partitions of each member, (topic, partition)s in order.
-Rows = list[list[tuple[str, int]]]
+#: The partitions of each member, in order.
+Rows = list[list[Partition]]
 
-
-#: Member -> its partitions.
-_Shares = dict[str, list[tuple[str, int]]]
+#: Member -> its partitions, in order.
+_Shares = dict[str, list[Partition]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class _Row:
     gave_up: list[str]
 
     def of(self, shares: _Shares) -> Rows:
-        return [sorted(shares.get(member, ())) for member in self.members]
+        return [shares.get(member, []) for member in self.members]
 
     @property
     def strangers(self) -> list[str]:
@@ -74,26 +73,22 @@ class _Row:
         if self.of(self.held) != self.published or self.strangers:
             more = f"; {', '.join(self.strangers)} also owned a partition" if self.strangers else ""
             return f"members owned {_text(self.of(self.held))}; published: {published}{more}"
-        believed = self.of(_shares(self.believed))
+        believed = self.of(_shares((one.member, one.topic, one.partition) for one in self.believed))
         if believed != self.published:
             return f"members believed that they owned {_text(believed)}; published: {published}"
-        surplus = self.surplus
-        if surplus:
-            first = surplus[0]
+        for first in self.outside(self.worked):
             return f"{first.member} worked on {first.topic}/{first.partition}; published: {published}"
         return None
 
-    @property
-    def surplus(self) -> list[Interval]:
-        """Work on partitions outside the member's row."""
+    def outside(self, intervals: Iterable[Interval]) -> list[Interval]:
+        """Those on partitions outside the member's row."""
         rows = dict(zip(self.members, self.published, strict=False))
-        return [run for run in self.worked if (run.topic, run.partition) not in rows.get(run.member, ())]
+        return [one for one in intervals if (one.topic, one.partition) not in rows.get(one.member, ())]
 
     @property
     def witness(self) -> tuple[EventId | None, ...]:
-        rows = dict(zip(self.members, self.published, strict=False))
-        wrong = [one for one in self.believed if (one.topic, one.partition) not in rows.get(one.member, ())]
-        inside = [] if self.of(self.held) != self.published else [one.begin for one in (*wrong, *self.surplus)][:1]
+        wrong = [] if self.of(self.held) != self.published else self.outside((*self.believed, *self.worked))
+        inside = [one.begin for one in wrong[:1]]
         return (self.phase.id, *(event.id for event in self.observed), *inside, self.rest.id)
 
 
@@ -141,29 +136,32 @@ def _row(history: History, phase: Event) -> _Row | None:
         if path.startswith(prefix) and order(phase) < order(event) < order(rest):
             latest[path[len(prefix) :]] = event
     living = living_at(history, phase.group, rest)
-    members = sorted((life.member for life in living), key=_java_order)
+    # Java compares strings by their UTF-16 code units.
+    members = sorted((life.member for life in living), key=lambda name: name.encode("utf-16-be", "surrogatepass"))
     return _Row(
         phase=phase,
         rest=rest,
         observed=list(latest.values()),
         members=members,
-        published=_rows(phase.of("published")),
-        held=_held(history, latest),
-        seen=_owned(latest),
+        published=[sorted(its) for its in msgspec.convert(phase.of("published"), Rows)],
+        held=_shares(_held(history, latest)),
+        seen=_shares(_owned(latest)),
         believed=_at_rest(beliefs(history), phase, rest),
         worked=[run for run in _at_rest(effects(history), phase, rest) if run.member in members],
         gave_up=[life.member for life in living if life.gave_up_by(rest)],
     )
 
 
-def _java_order(text: str) -> bytes:
-    """Java compares strings by their UTF-16 code units."""
-    return text.encode("utf-16-be", "surrogatepass")
-
-
-def _held(history: History, latest: Mapping[str, Event]) -> _Shares:
-    """What the registry held when the observer read."""
+def _shares(claims: Iterable[tuple[str, str, int]]) -> _Shares:
+    """The claims (member, topic, partition) by member."""
     found: _Shares = {}
+    for member, topic, partition in sorted(claims):
+        found.setdefault(member, []).append((topic, partition))
+    return found
+
+
+def _held(history: History, latest: Mapping[str, Event]) -> Iterator[tuple[str, str, int]]:
+    """What the registry held when the observer read."""
     for znode in znodes_of(history)[0]:
         claim = owner_claim(znode.created)
         event = None if claim is None else latest.get(claim[1])
@@ -171,33 +169,19 @@ def _held(history: History, latest: Mapping[str, Event]) -> _Shares:
             continue
         zxid = event.of("owners_zxid")
         if znode.surely_there_at(Reply(event.at_us, zxid if isinstance(zxid, int) else event.zxid)):
-            found.setdefault(znode.member, []).append((claim[1], claim[2]))
-    return {member: sorted(its) for member, its in found.items()}
+            yield znode.member, claim[1], claim[2]
+
+
+def _owned(observed: Mapping[str, Event]) -> Iterator[tuple[str, str, int]]:
+    """What the observer saw. (Owner data are thread ids.)"""
+    for topic, event in observed.items():
+        owners = event.of("owners")
+        for partition, thread in (owners if isinstance(owners, dict) else {}).items():
+            yield str(thread).rpartition("-")[0], topic, int(partition)
 
 
 def _at_rest(intervals: Sequence[Interval], phase: Event, rest: Event) -> list[Interval]:
     return [one for one in intervals if one.group == phase.group and one.begin_us < rest.at_us <= one.end_us]
-
-
-def _shares(intervals: Sequence[Interval]) -> _Shares:
-    found: _Shares = {}
-    for one in intervals:
-        found.setdefault(one.member, []).append((one.topic, one.partition))
-    return found
-
-
-def _owned(observed: Mapping[str, Event]) -> _Shares:
-    """Member -> what the observer saw it own. (Owner data are thread ids.)"""
-    found: _Shares = {}
-    for topic, event in observed.items():
-        owners = event.of("owners")
-        for partition, thread in (owners if isinstance(owners, dict) else {}).items():
-            found.setdefault(str(thread).rpartition("-")[0], []).append((topic, int(partition)))
-    return {member: sorted(its) for member, its in found.items()}
-
-
-def _rows(published: object) -> Rows:
-    return [sorted(its) for its in msgspec.convert(published, Rows)]
 
 
 def _text(rows: Rows) -> str:

@@ -100,7 +100,7 @@ def _claimed(history: History, life: MemberLife, rebalance: Rebalance, attempt: 
             for each in owners_at(history, life.group, *place)
         )
     ]
-    return not missing or refused(history, life, begin_us, end_us) >= len(missing)
+    return not missing or len(refused(history, life, begin_us, end_us)) >= len(missing)
 
 
 # -- rebalances without a release ----------------------------------------------------------------

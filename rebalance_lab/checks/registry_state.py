@@ -74,6 +74,14 @@ def membership_changes(history: History) -> Sequence[Event]:
     return [event for event in registry(history) if event.kind in _CHANGES and _watched(str(event.of("path") or ""))]
 
 
+@once
+def came_or_went(history: History) -> Sequence[Event]:
+    """Ids, brokers and topics that came or went in the judged period."""
+    period = judged_period(history)
+    changes = membership_changes(history) if period is not None else ()
+    return [event for event in changes if event.kind is not Kind.CHANGED and period is not None and period.holds(event)]
+
+
 def unrested(history: History) -> str | None:
     """Why what checks see at rests is not all of it: something changed, and no rest followed until
     the phase `closing`. None where the last rest came last."""

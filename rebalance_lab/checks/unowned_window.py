@@ -58,21 +58,9 @@ class _Window:
     at_rest: bool
     taker: str | None
 
-
-@dataclass(frozen=True, slots=True)
-class _View:
-    """One vantage point: all its windows, and those that were too long."""
-
-    windows: list[_Window]
-    too_long: list[_Window]
-
     @property
-    def longest_us(self) -> int:
-        return max((window.stretch.length_us for window in self.windows), default=0)
-
-    @property
-    def total_us(self) -> int:
-        return sum(window.stretch.length_us for window in self.windows)
+    def length_us(self) -> int:
+        return self.stretch.length_us
 
 
 def judge(history: History) -> Finding:
@@ -82,21 +70,21 @@ def judge(history: History) -> Finding:
     if missing is not None:
         return unknown(history, missing)
     limits = bounds(history)
-    registry = _view(history, Layer.REGISTRY, owners(history))
-    belief = _view(history, Layer.BELIEF, beliefs(history))
+    registry = _windows(history, Layer.REGISTRY, owners(history))
+    belief = _windows(history, Layer.BELIEF, beliefs(history))
+    too_long = [_too_long(history, registry) if not clock_drifted(history) else [], _too_long(history, belief)]
     numbers = {
-        "count": len(registry.too_long) + len(belief.too_long),
-        "longest_us": registry.longest_us,
-        "total_us": registry.total_us,
+        "count": sum(map(len, too_long)),
+        "longest_us": max((window.length_us for window in registry), default=0),
+        "total_us": sum(window.length_us for window in registry),
         "bound_us": limits.rebalance_us,
-        "longest_belief_us": belief.longest_us,
-        "total_belief_us": belief.total_us,
+        "longest_belief_us": max((window.length_us for window in belief), default=0),
+        "total_belief_us": sum(window.length_us for window in belief),
         "belief_bound_us": limits.expiry_us + limits.rebalance_us,
     }
-    for view in (registry, belief):
-        if view.too_long:
-            worst = max(view.too_long, key=lambda window: window.stretch.length_us)
-            return _violated(history, worst, numbers)
+    for found in too_long:
+        if found:
+            return _violated(history, max(found, key=lambda window: window.length_us), numbers)
     why = "no partition was without an owner for longer than the bound"
     return not_violated(history, why, numbers, vacuous=_vacuous(history), across_layers=True)
 
@@ -109,40 +97,24 @@ def _vacuous(history: History) -> str | None:
     stretches = [stretch for its in found.places.values() for stretch in its]
     longest_us = max(stretch.length_us for stretch in stretches)
     bound_us = bounds(history).rebalance_us
-    if longest_us > bound_us + TOLERANCE_US or _rested(history, stretches):
+    # A partition that was due at a rest had an owner then, or its window would be too long. Earlier windows had ended,
+    # and nothing was under way that could cause new ones.
+    rests = events_of(history, Kind.REST_REACHED)
+    rested = any(stretch.begin_us <= rest.at_us <= stretch.end_us for rest in rests for stretch in stretches)
+    if rested or longest_us > bound_us + TOLERANCE_US:
         return None
     return f"the group was alive for only {seconds(longest_us)}; the bound is {seconds(bound_us)}"
 
 
-def _rested(history: History, stretches: Sequence[Stretch]) -> bool:
-    """Whether the group came to rest while a partition was due. The partition had an owner then, or its window would be
-    too long: earlier windows had ended, and nothing was under way that could cause new ones."""
-    rests = events_of(history, Kind.REST_REACHED)
-    return any(stretch.begin_us <= rest.at_us <= stretch.end_us for rest in rests for stretch in stretches)
-
-
-def _rested_in(window: Stretch, rests: Sequence[Event]) -> bool:
-    """Whether the group rested in the window. A window that began within 2 ms of a rest came after it: a rest follows a
-    quiet time."""
-    return any(window.begin_us + TOLERANCE_US < rest.at_us <= window.end_us for rest in rests)
-
-
 def _violated(history: History, window: _Window, numbers: dict[str, int]) -> Finding:
     _, topic, partition = window.place
-    name, length = f"{topic}/{partition}", seconds(window.stretch.length_us)
+    name, length = f"{topic}/{partition}", seconds(window.length_us)
     limit = "the group was at rest in it" if window.at_rest else f"the bound is {seconds(_bound_us(history, window))}"
     if window.layer is Layer.REGISTRY:
         why = f"{name} had no owner in the registry for {length} while a member was alive; {limit}"
     else:
         why = f"no member believed that it owned {name} for {length} while a member was alive; {limit}"
     return violated(why, (window.due.begin, window.stretch.begin, window.stretch.end), numbers)
-
-
-def _view(history: History, layer: Layer, intervals: Iterable[Interval]) -> _View:
-    windows = _windows(history, layer, intervals)
-    if layer is Layer.REGISTRY and clock_drifted(history):
-        return _View(windows, [])
-    return _View(windows, [window for window in windows if window.at_rest or _too_long(history, window)])
 
 
 def _windows(history: History, layer: Layer, intervals: Iterable[Interval]) -> list[_Window]:
@@ -155,23 +127,26 @@ def _windows(history: History, layer: Layer, intervals: Iterable[Interval]) -> l
         takers: dict[EventId | None, str] = {claim.begin: claim.member for claim in claims}
         for stretch in stretches:
             for gap in gaps(covered, stretch):
-                found.append(_Window(layer, place, gap, stretch, _rested_in(gap, rests), takers.get(gap.end)))
+                # A window that began within 2 ms of a rest came after it: a rest follows a quiet time.
+                at_rest = any(gap.begin_us + TOLERANCE_US < rest.at_us <= gap.end_us for rest in rests)
+                found.append(_Window(layer, place, gap, stretch, at_rest, takers.get(gap.end)))
     return found
 
 
 # -- the bound of a window --------------------------------------------------------------------------
 
 
-def _too_long(history: History, window: _Window) -> bool:
-    """Whether a window exceeds its bound. Most are within the bound of the least patient member, which is cheap to
+def _too_long(history: History, windows: Iterable[_Window]) -> list[_Window]:
+    """The windows that exceed their bound. Most are within the bound of the least patient member, which is cheap to
     check."""
-    limit_us = window.stretch.length_us - TOLERANCE_US
-    return limit_us > _least_us(history) and limit_us > _bound_us(history, window)
-
-
-@once
-def _least_us(history: History) -> int:
-    return min(bounds_of(history, frozenset({life.actor})).rebalance_us for life in member_lives(history))
+    lives = member_lives(history)
+    least_us = min((bounds_of(history, frozenset({life.actor})).rebalance_us for life in lives), default=0)
+    return [
+        window
+        for window in windows
+        if window.at_rest
+        or (window.length_us - TOLERANCE_US > least_us and window.length_us - TOLERANCE_US > _bound_us(history, window))
+    ]
 
 
 def _bound_us(history: History, window: _Window) -> int:
