@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rebalance_lab.lint.model import Unreadable, parse
-from rebalance_lab.lint.protocol import async_generator, swallowed_cancel, unstable_identity, world_import
-from rebalance_lab.lint.sets import set_iteration
+from scripts.house_lint.model import Unreadable, parse
+from scripts.house_lint.protocol import async_generator, swallowed_cancel, unstable_identity, world_import
+from scripts.house_lint.sets import set_iteration
 
 ASYNC = "async def work():\n    "
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_lab.lint.__main__ import main
-from rebalance_lab.lint.model import parse
-from rebalance_lab.lint.rooms import ALL_ROOMS, PROTOCOL_ROOMS, lint, problems_of
+from scripts.house_lint.__main__ import main
+from scripts.house_lint.model import parse
+from scripts.house_lint.rooms import ALL_ROOMS, PROTOCOL_ROOMS, lint, problems_of
 
 PROJECT = Path(__file__).parents[2]
 

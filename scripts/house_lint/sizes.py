@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from rebalance_lab.lint.model import Module, Problem
+from scripts.house_lint.model import Module, Problem
 
 #: The first size that is too long, in lines.
 MODULE_LINES_LIMIT = 500

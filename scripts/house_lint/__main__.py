@@ -1,12 +1,12 @@
-"""`python -m rebalance_lab.lint [PATH...]`: exit 0 clean, 1 problems, 2 unreadable."""
+"""`python -m scripts.house_lint [PATH...]`: exit 0 clean, 1 problems, 2 unreadable."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-from rebalance_lab.lint.model import Unreadable
-from rebalance_lab.lint.rooms import files_of, lint
+from scripts.house_lint.model import Unreadable
+from scripts.house_lint.rooms import files_of, lint
 
 
 def main(arguments: list[str]) -> int:

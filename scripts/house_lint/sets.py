@@ -12,7 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from rebalance_lab.lint.model import Module, Problem
+from scripts.house_lint.model import Module, Problem
 
 SET_NAMES = frozenset({"set", "frozenset", "Set", "FrozenSet", "AbstractSet", "MutableSet"})
 SET_METHODS = frozenset({"copy", "union", "intersection", "difference", "symmetric_difference"})

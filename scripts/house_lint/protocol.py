@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from rebalance_lab.lint.model import Module, Problem
+from scripts.house_lint.model import Module, Problem
 
 #: Top-level modules that know a world: time, chance, threads, processes, sockets, servers.
 FORBIDDEN = frozenset(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rebalance_lab.lint.model import Module, Problem, Rule, load
-from rebalance_lab.lint.protocol import async_generator, swallowed_cancel, unstable_identity, world_import
-from rebalance_lab.lint.sets import set_iteration
-from rebalance_lab.lint.sizes import function_size, module_size
+from scripts.house_lint.model import Module, Problem, Rule, load
+from scripts.house_lint.protocol import async_generator, swallowed_cancel, unstable_identity, world_import
+from scripts.house_lint.sets import set_iteration
+from scripts.house_lint.sizes import function_size, module_size
 
 #: Rooms whose code runs in every world, and what of the rest is ours.
 PROTOCOL_ROOMS = (
