@@ -60,8 +60,7 @@ class ZooKeeperEnsemble:
 
     def connect_to(self, server: str) -> str:
         """The connect string of one server."""
-        self._check(server)
-        return self._ensemble.connect_to(server)
+        return self._ensemble.connect_to(self.named(server))
 
     def leader(self) -> str:
         """Who leads, once somebody does. Raises TimeoutError."""
@@ -74,11 +73,12 @@ class ZooKeeperEnsemble:
 
     def serves(self, server: str) -> bool:
         """Whether a server answers, and belongs to a majority."""
-        self._check(server)
-        return self._ensemble.servers[server].standing_now().mode is not None
+        return self._ensemble.servers[self.named(server)].standing_now().mode is not None
 
-    def _check(self, server: str) -> None:
+    def named(self, server: str) -> str:
+        """The name itself. Raises PlanError if no server has it."""
         one_of("server", server, self.servers)
+        return server
 
     def __repr__(self) -> str:
         return f"<ZooKeeperEnsemble {self.world}: {self.connect_string}>"
@@ -91,31 +91,27 @@ class ZooKeeperFaults:
     def __init__(self, ensemble: ZooKeeperEnsemble) -> None:
         self._of = ensemble
         self._ensemble: Any = ensemble._ensemble
+        self._named = ensemble.named
 
     def kill(self, server: str) -> None:
         """SIGKILL. Its clients go to other servers, if their connect string names some."""
-        self._of._check(server)
-        self._ensemble.kill(server)
+        self._ensemble.kill(self._named(server))
 
     def start(self, server: str) -> None:
         """Start one that was killed; it serves on return. Raises TimeoutError."""
-        self._of._check(server)
-        self._ensemble.start_node(server)
+        self._ensemble.start_node(self._named(server))
         wait_until(lambda: self._of.serves(server), f"{server} to serve")
 
     def pause(self, server: str) -> None:
         """It stands still, and its connections stand: a long garbage collection."""
-        self._of._check(server)
-        self._ensemble.pause(server)
+        self._ensemble.pause(self._named(server))
 
     def resume(self, server: str) -> None:
-        self._of._check(server)
-        self._ensemble.resume(server)
+        self._ensemble.resume(self._named(server))
 
     def lag(self, server: str, delay_ms: int) -> None:
         """A follower shows what is so much older, to sessions that live on; 0 ends it."""
-        self._of._check(server)
-        self._ensemble.lag(server, delay_ms)
+        self._ensemble.lag(self._named(server), delay_ms)
 
     def partition(self, server: str) -> None:
         """Cut a server off from its peers: it stops serving when it has noticed. Docker only;
@@ -132,7 +128,7 @@ class ZooKeeperFaults:
         wait_until(lambda: self._of.serves(server), f"{server} to serve")
 
     def _check_cut(self, server: str) -> None:
-        self._of._check(server)
+        self._named(server)
         if self._of.world != DOCKER:
             raise EmbeddedServerError("only docker cuts servers off from each other: --zookeeper-world docker")
 

@@ -13,7 +13,7 @@ from rebalance_lab.subjects.zk_group.fixture import broker_znode
 from rebalance_lab.subjects.zk_group.subject import common_parameters, legal_name
 from rebalance_lab.testing.ensemble import LIMIT_S, POLL_S, ZooKeeperEnsemble
 from rebalance_lab.testing.registry import Registry
-from rebalance_lab.testing.settling import Told, gave_up, in_registry, unsettled
+from rebalance_lab.testing.settling import MemberEvents, gave_up, in_registry, unsettled
 from rebalance_lab.trials.lab import QUIET_LEAST_MS
 from rebalance_lab.trials.plan import PlanError, Settings, one_of, value_text
 from rebalance_lab.trials.scenario import within_ticks
@@ -92,7 +92,7 @@ class ConsumerGroup:
         self.connect_string = zookeeper.connect_string + chroot
         self._folder = folder
         self._processes: dict[str, HostProcess] = {}
-        self._told: dict[str, Told] = {}
+        self._events: dict[str, MemberEvents] = {}
         self._started = 0
         self._touched_us = 0
         self._registry = Registry(zookeeper.connect_string, chroot)
@@ -176,19 +176,19 @@ class ConsumerGroup:
             why = "a member did something while the owners were read"
         return owners, why
 
-    def _looked_at(self) -> tuple[list[Told], list[Told]]:
-        """The members that run, and those that are paused, with all they have told."""
-        running: list[Told] = []
-        paused: list[Told] = []
+    def _looked_at(self) -> tuple[list[MemberEvents], list[MemberEvents]]:
+        """The members that run, and those that are paused, with all that they have recorded."""
+        running: list[MemberEvents] = []
+        paused: list[MemberEvents] = []
         for name, process in self._processes.items():
             process.check()
-            self._told[name].poll()
-            (paused if run_state(process.pid) is RunState.STOPPED else running).append(self._told[name])
+            self._events[name].poll()
+            (paused if run_state(process.pid) is RunState.STOPPED else running).append(self._events[name])
         return running, paused
 
     def _described(self) -> str:
         _, paused = self._looked_at()
-        told, settings = [self._told[name] for name in self._processes], self.settings
+        told, settings = [self._events[name] for name in self._processes], self.settings
         try:
             registered = self._registry.registered(settings.group, _LAST_LOOK_S)
             owners = self._registry.owners(settings.group, settings.topic, _LAST_LOOK_S)
@@ -223,7 +223,7 @@ class ConsumerGroup:
             events=str(self._folder / f"{name}.jsonl"),
         )
         self._processes[name] = HostProcess(name, [spec], self._folder)
-        self._told[name] = Told(name, EventFile(Path(spec.events)))
+        self._events[name] = MemberEvents(name, EventFile(Path(spec.events)))
         self._touched_us = _now_us()
         return name
 
@@ -256,7 +256,7 @@ class ConsumerGroup:
     def _without(self, member: str) -> HostProcess:
         process = self._process(member)
         del self._processes[member]
-        del self._told[member]
+        del self._events[member]
         self._touched_us = _now_us()
         return process
 

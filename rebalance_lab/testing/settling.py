@@ -1,4 +1,4 @@
-"""When a group has settled: read from what its members tell, not from how long nothing was seen."""
+"""When a group has settled: read from what its members record, not from how long nothing was seen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rebalance_lab.trials.stages.processes.nodes import EventFile
 
 
 @dataclass(slots=True)
-class Told:
+class MemberEvents:
     """What a member has written to its event file so far. `poll` reads on.
 
     `consumer`: its id. `dealt_from`: which list of ids its latest attempt dealt from.
@@ -94,8 +94,8 @@ def consumer_of(thread: str) -> str:
 
 
 def unsettled(
-    running: Sequence[Told],
-    paused: Sequence[Told],
+    running: Sequence[MemberEvents],
+    paused: Sequence[MemberEvents],
     registered: Registered,
     owners: Mapping[int, str],
     partitions: int,
@@ -127,7 +127,7 @@ def in_registry(registered: Registered, owners: Mapping[int, str], partitions: i
     return f"ids: {', '.join(registered.ids) or 'none'}; owners: {', '.join(owned) or 'none'}"
 
 
-def gave_up(members: Sequence[Told], paused: Sequence[Told]) -> str:
+def gave_up(members: Sequence[MemberEvents], paused: Sequence[MemberEvents]) -> str:
     """For the same: who gave up, and who stands still."""
     tired = [f"{each.actor} ({each.gave_up} times, {each.attempts} attempts)" for each in members if each.gave_up]
     still = [each.actor for each in paused]

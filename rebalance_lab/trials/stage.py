@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -150,16 +151,23 @@ class Stage(Protocol):
         ...
 
 
-class TrackedSink:
-    """A sink that shows every event to a tracker as it is written, so that a runner never judges rest without its own
-    faults."""
+class ObservedSink:
+    """A sink that passes on every event as soon as it is written."""
 
-    def __init__(self, sink: Sink, tracker: StateTracker[Any], changed: Flag) -> None:
+    def __init__(self, sink: Sink, observe: Callable[[Event], object]) -> None:
         self._sink = sink
-        self._tracker = tracker
-        self._changed = changed
+        self._observe = observe
 
     def write(self, event: Event) -> None:
         self._sink.write(event)
-        if self._tracker.feed(event):
-            self._changed.raise_()
+        self._observe(event)
+
+
+def tracked(sink: Sink, tracker: StateTracker[Any], changed: Flag) -> ObservedSink:
+    """A sink whose events a tracker sees at once, so that a runner never judges rest without its own faults."""
+
+    def observe(event: Event) -> None:
+        if tracker.feed(event):
+            changed.raise_()
+
+    return ObservedSink(sink, observe)

@@ -89,7 +89,7 @@ def test_a_timeout_says_who_is_registered_who_owns_what_and_who_gave_up(
         group.wait_until_settled()
         dead = group.consumer_ids()[0]
         group.kill("m1")
-        told = group._told[group.add_member()]
+        told = group._events[group.add_member()]
         wait_until(lambda: told.poll() and told.gave_up > 0, "m2 to give up")
         with pytest.raises(TimeoutError, match="gave up a rebalance: m2") as raised:
             group.wait_until_settled(timeout_s=0.1)

@@ -21,7 +21,7 @@ from rebalance_lab.subjects.zk_group.subject import ZK_GROUP
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.scenario import make_plan, plants_of, scenario
-from rebalance_lab.trials.stage import GaveUp, TrackedSink
+from rebalance_lab.trials.stage import GaveUp, ObservedSink
 from rebalance_lab.trials.stages.simulated.stage import simulate
 
 FAULTY_SEEDS = range(40)
@@ -186,14 +186,14 @@ def test_a_plant_in_the_history_makes_a_surprise(tmp_path: Path) -> None:
 
 def test_an_event_that_cannot_be_written_ends_the_trial(monkeypatch: pytest.MonkeyPatch) -> None:
     """A member survives any exception in a rebalance; the recorder's must not be one of them."""
-    write = TrackedSink.write
+    write = ObservedSink.write
 
-    def fail_once(sink: TrackedSink, event: Event) -> None:
+    def fail_once(sink: ObservedSink, event: Event) -> None:
         if (event.actor, event.kind) == ("m2", Kind.REBALANCE_BEGAN):
             raise OSError("No space left on device")
         write(sink, event)
 
-    monkeypatch.setattr(TrackedSink, "write", fail_once)
+    monkeypatch.setattr(ObservedSink, "write", fail_once)
     with pytest.raises(RecorderFailed, match="No space left on device"):
         run("zombie")
 

@@ -17,7 +17,7 @@ from rebalance_lab.history.recorder import FileSink
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.roles.member import MemberSpec
 from rebalance_lab.roles.real.attempts import MembersZxid
-from rebalance_lab.roles.real.story import Setting, Story
+from rebalance_lab.roles.real.log_reader import LogReader, Setting
 from rebalance_lab.roles.spec import Command, NodeSpec
 from rebalance_lab.subjects.zk_group.lab import whitelist_of
 from rebalance_lab.trials.plan import REAL, Plan
@@ -97,19 +97,19 @@ class RealEvents:
         self._host = host
         self._file = LogFile(host.log)
         self._sink = FileSink(Path(spec.events))
-        self._story = Story(
+        self._reader = LogReader(
             spec.actor, _setting(spec), self._sink, wall_offset_us=wall_offset_us, members_zxid=members_zxid
         )
-        self._story.host({**identity(), "pid": host.pid}, _wall_ms())
+        self._reader.host({**identity(), "pid": host.pid}, _wall_ms())
 
     def poll(self) -> list[Event]:
         """The events of what was logged since the last call. Once that says that the process stops by
         itself, which it does when its first rebalance has failed, it may end."""
         for line in self._file.poll():
-            self._story.feed(line)
-        if self._story.stopping:
+            self._reader.feed(line)
+        if self._reader.stopping:
             self._host.may_end = True
-        return self._story.take()
+        return self._reader.take()
 
     def close(self) -> None:
         self._sink.close()

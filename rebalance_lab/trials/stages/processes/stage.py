@@ -22,8 +22,8 @@ from rebalance_lab.trials.stage import (
     NodeOptions,
     ProcessHandle,
     Servers,
-    TrackedSink,
     prompt_servers,
+    tracked,
 )
 from rebalance_lab.trials.stages.processes.nodes import EventFile, EventSource, Host, HostProcess, LiveNode
 from rebalance_lab.trials.subject import Outsiders
@@ -89,7 +89,7 @@ class LiveStage:
         self._proxies: list[TcpProxy] = []
         self._registry = RegistryTracker(wall_offset_us=self.wall_offset_us, describe=describe, plant=plan.plant)
         self._own_files = [FileSink(folder / "zookeeper.jsonl"), FileSink(folder / "runner.jsonl")]
-        registry_sink, runner_sink = (TrackedSink(each, self.tracker, self.changed) for each in self._own_files)
+        registry_sink, runner_sink = (tracked(each, self.tracker, self.changed) for each in self._own_files)
         self._registry_sink = registry_sink
         self._files: list[EventSource] = []
         self._outsiders = None if subject.real is None else subject.real.take_part(plan, folder, live.kernel)

@@ -19,7 +19,15 @@ from rebalance_lab.roles.spec import NodeSpec, role_of
 from rebalance_lab.trials.plan import Plan, run_command
 from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.scenario import play, scenario
-from rebalance_lab.trials.stage import RUNNER_SESSION_TICKS, GaveUp, NodeOptions, Servers, TrackedSink, prompt_servers
+from rebalance_lab.trials.stage import (
+    RUNNER_SESSION_TICKS,
+    GaveUp,
+    NodeOptions,
+    ObservedSink,
+    Servers,
+    prompt_servers,
+    tracked,
+)
 from rebalance_lab.trials.stages.simulated.handles import SimulatedNode, SimulatedServers
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
@@ -38,18 +46,6 @@ SIMULATED_BOOT_ID = "simulated"
 OnEvent = Callable[[Kernel, Event], None]
 
 
-class ToldSink:
-    """A sink that reports each event after it is written."""
-
-    def __init__(self, sink: Sink, tell: Callable[[Event], None]) -> None:
-        self._sink = sink
-        self._tell = tell
-
-    def write(self, event: Event) -> None:
-        self._sink.write(event)
-        self._tell(event)
-
-
 class SimulatedStage:
     """One simulated world for one trial (`trials.stage.Stage`)."""
 
@@ -59,9 +55,9 @@ class SimulatedStage:
         self.tracker: StateTracker[Any] = scenario(plan.scenario).subject.tracker()
         self.changed = Flag("trial changed")
         self._memory = MemorySink()
-        self.sink: Sink = TrackedSink(self._memory, self.tracker, self.changed)
+        self.sink: Sink = tracked(self._memory, self.tracker, self.changed)
         if on_event is not None:
-            self.sink = ToldSink(self.sink, partial(on_event, self.kernel))
+            self.sink = ObservedSink(self.sink, partial(on_event, self.kernel))
         names = tuple(f"z{number}" for number in range(1, plan.number("servers") + 1))
         self._world = SimulatedWorld(
             simulation,

@@ -11,7 +11,7 @@ import pytest
 from rebalance_lab.history.events import LAYER_OF, Event, Kind
 from rebalance_lab.history.intervals import belief_intervals, effect_intervals
 from rebalance_lab.history.recorder import MemorySink
-from rebalance_lab.roles.real.story import Setting, Story
+from rebalance_lab.roles.real.log_reader import LogReader, Setting
 from rebalance_lab.world.kafka.log_file import LogFile, LogLine
 
 VECTORS = Path(__file__).parents[1] / "vectors"
@@ -19,18 +19,18 @@ VECTORS = Path(__file__).parents[1] / "vectors"
 OFFSET_US = 1_000_000
 
 
-def story() -> Story:
+def log_reader() -> LogReader:
     setting = Setting("g1", {"rules": "real"}, work_period_ms=50)
-    return Story(
+    return LogReader(
         "m1", setting, MemorySink(), wall_offset_us=OFFSET_US, members_zxid=lambda _group, reached: reached - 1
     )
 
 
 def told(name: str) -> list[Event]:
-    teller = story()
+    reader = log_reader()
     for line in LogFile(VECTORS / name).poll():
-        teller.feed(line)
-    return teller.take()
+        reader.feed(line)
+    return reader.take()
 
 
 def of_kind(events: Sequence[Event], *kinds: Kind) -> list[Event]:
@@ -167,17 +167,17 @@ def test_a_rebalance_that_used_up_its_retries_ends_where_its_caller_logs_that() 
 
 
 def test_a_member_whose_first_rebalance_fails_stops_by_itself() -> None:
-    teller = story()
+    reader = log_reader()
     log = LogFile(VECTORS / "console_consumer_stopped.log").poll()
     at = next(number for number, line in enumerate(log) if "stopping consumer" in line.message)
     for line in log[:at]:
-        teller.feed(line)
-    assert not teller.stopping
-    assert teller.take()[-1].kind is Kind.ATTEMPT_FAILED
+        reader.feed(line)
+    assert not reader.stopping
+    assert reader.take()[-1].kind is Kind.ATTEMPT_FAILED
     for line in log[at:]:
-        teller.feed(line)
-    assert teller.stopping
-    ended, warned, closing, closed = teller.take()
+        reader.feed(line)
+    assert reader.stopping
+    ended, warned, closing, closed = reader.take()
     assert ended.kind is Kind.REBALANCE_ENDED
     assert ended.detail == {"outcome": "failed", "attempts": 2}
     assert warned.of("message") == "Error processing message, stopping consumer: "
@@ -189,23 +189,23 @@ def error(wall_ms: int, message: str, *, thread: str = "main") -> LogLine:
 
 
 def test_a_pause_in_the_last_back_off_ends_no_rebalance() -> None:
-    teller = story()
+    reader = log_reader()
     for line in lines(
         (1000, "Connecting to zookeeper instance at here"),
         (2000, "begin rebalancing consumer g1_c1 try #0"),
         (2100, "end rebalancing consumer g1_c1 try #0"),
         (11_100, "Topic info for path /brokers/topics/t1 changed to x, triggering rebalance"),
     ):
-        teller.feed(line)
-    assert of_kind(teller.take(), Kind.REBALANCE_ENDED) == []
-    teller.feed(error(11_150, "error during syncedRebalance", thread="another"))
-    assert of_kind(teller.take(), Kind.REBALANCE_ENDED) == []
-    teller.feed(error(11_200, "error during syncedRebalance"))
-    (ended,) = of_kind(teller.take(), Kind.REBALANCE_ENDED)
+        reader.feed(line)
+    assert of_kind(reader.take(), Kind.REBALANCE_ENDED) == []
+    reader.feed(error(11_150, "error during syncedRebalance", thread="another"))
+    assert of_kind(reader.take(), Kind.REBALANCE_ENDED) == []
+    reader.feed(error(11_200, "error during syncedRebalance"))
+    (ended,) = of_kind(reader.take(), Kind.REBALANCE_ENDED)
     assert ended.detail == {"outcome": "failed", "attempts": 1}
     assert ended.at_us == 11_200_000 - OFFSET_US
-    teller.feed(error(11_300, "error during syncedRebalance"))
-    assert of_kind(teller.take(), Kind.REBALANCE_ENDED) == []  # once
+    reader.feed(error(11_300, "error during syncedRebalance"))
+    assert of_kind(reader.take(), Kind.REBALANCE_ENDED) == []  # once
 
 
 @pytest.mark.parametrize(
@@ -217,31 +217,31 @@ def test_a_pause_in_the_last_back_off_ends_no_rebalance() -> None:
 )
 def test_who_has_the_lock_next_may_log_first(*, closing: bool, next_line: str, outcome: str, before: Kind) -> None:
     """Between the lock's release and the log of what was thrown another thread may come."""
-    teller = story()
+    reader = log_reader()
     for line in lines(
         (1000, "Connecting to zookeeper instance at here"),
         (2000, "begin rebalancing consumer g1_c1 try #0"),
         (2100, "end rebalancing consumer g1_c1 try #0"),
         *([(2200, "ZKConsumerConnector shutting down")] if closing else []),
     ):
-        teller.feed(line)
-    teller.take()
-    teller.feed(LogLine(2600, "INFO", "another", "ZookeeperConsumerConnector", f"[g1_c1], {next_line}"))
-    ended, following = teller.take()[:2]
+        reader.feed(line)
+    reader.take()
+    reader.feed(LogLine(2600, "INFO", "another", "ZookeeperConsumerConnector", f"[g1_c1], {next_line}"))
+    ended, following = reader.take()[:2]
     assert ended.kind is Kind.REBALANCE_ENDED
     assert ended.of("outcome") == outcome
     assert following.kind is before
-    teller.feed(error(2601, "error during syncedRebalance"))
-    assert of_kind(teller.take(), Kind.REBALANCE_ENDED) == []
+    reader.feed(error(2601, "error during syncedRebalance"))
+    assert of_kind(reader.take(), Kind.REBALANCE_ENDED) == []
 
 
 def test_no_brokers_is_a_rebalance_that_succeeds() -> None:
-    teller = story()
+    reader = log_reader()
     for line in lines(
         (1000, "Connecting to zookeeper instance at here"),
         (2000, "begin rebalancing consumer g1_c1 try #0"),
         (2100, "no brokers found when trying to rebalance."),
         (2200, "end rebalancing consumer g1_c1 try #0"),
     ):
-        teller.feed(line)
-    assert teller.take()[-1].detail == {"outcome": "ok", "attempts": 1}
+        reader.feed(line)
+    assert reader.take()[-1].detail == {"outcome": "ok", "attempts": 1}

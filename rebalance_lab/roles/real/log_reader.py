@@ -5,11 +5,11 @@ What a line of 0.8.2.2's log reports, and when, beside what our members record:
 - *belief*: OWNED where `selected partitions` is logged, after the registry was swapped, at the end of
   the line's millisecond; DISOWNED where `Releasing partition ownership` is, before the first delete is
   sent, or `ZK expired; release old …`, before the registry is cleared, or, in a shutdown, once all
-  connections have stopped. So belief may be told up to a millisecond short, never long.
+  connections have stopped. So belief may be recorded up to a millisecond short, never long.
 - *effect*: a fetch request issued for a partition is work on it; until the fetcher is shut down, which is not a fetch.
-- *operations*: the ZooKeeper client logs replies only: an INVOKED is told with its reply. What was lost with a
-  connection is not told.
-- a trigger is told when its listener is called, a moment before the flag is set.
+- *operations*: the ZooKeeper client logs replies only: an INVOKED is recorded with its reply. What was lost
+  with a connection is not recorded.
+- a trigger is recorded when its listener is called, a moment before the flag is set.
 - a rebalance that used up its retries throws after its last back-off, and ends where its caller logs that; or, at
   the latest, where somebody else is seen to have its lock: the next rebalance, or a shutdown.
 """
@@ -28,15 +28,15 @@ from rebalance_lab.roles.real.packets import Packet, fired, opened, packet
 from rebalance_lab.wire.warnings import NO_BROKERS
 from rebalance_lab.world.kafka.log_file import LogLine
 
-#: A log's time is cut to the millisecond: what a line tells happened less than this later.
+#: A log's time is cut to the millisecond: what a line reports happened less than this later.
 CUT_US = 999
 
 
-class Teller:
+class EventWriter:
     """Writes the events of one actor; counts them, and never lets time go back.
 
     `wall_offset_us`: wall clock minus the history's clock. `at_ms` is set by whoever reads the log,
-    to the epoch ms of the line that is being told.
+    to the epoch ms of the line that is being read.
     """
 
     def __init__(self, actor: str, sink: Sink, wall_offset_us: int) -> None:
@@ -45,7 +45,7 @@ class Teller:
         self.group: str | None = None
         self.session: int | None = None
         self.at_ms = 0
-        self.told: list[Event] = []
+        self._written: list[Event] = []
         self._sink = sink
         self._offset_us = wall_offset_us
         self._n = 0
@@ -56,7 +56,7 @@ class Teller:
         """The line's time on the history's clock, as the log cut it."""
         return self.at_ms * 1000 - self._offset_us
 
-    def tell(
+    def emit(
         self,
         kind: Kind,
         detail: dict[str, object] | None = None,
@@ -67,7 +67,7 @@ class Teller:
         late: bool = False,
     ) -> EventId:
         """Write an event. `place`: (topic, partition). `late`: at the end of the millisecond, for
-        what begins: belief is then never told longer than it was."""
+        what begins: belief is then never recorded longer than it was."""
         at_us = max(self._last_us, self.now_us + (CUT_US if late else 0))
         self._last_us = at_us
         event = Event(
@@ -87,13 +87,13 @@ class Teller:
         )
         self._n += 1
         self._sink.write(event)
-        self.told.append(event)
+        self._written.append(event)
         return event.id
 
     def take(self) -> list[Event]:
-        """The events told since the last call."""
-        told, self.told = self.told, []
-        return told
+        """The events written since the last call."""
+        written, self._written = self._written, []
+        return written
 
 
 _FETCH = re.compile(r"\[(\S+)\], Issuing to broker \d+ of fetch request .*?RequestInfo: (.*)$")
@@ -105,11 +105,11 @@ class Fetches:
     """WORKED for each partition of each fetch request, at most two each `work_period_ms`; one with `last` when the
     fetcher is shut down, which interrupts its request. That one is no fetch: `history.intervals` lets it end a run."""
 
-    def __init__(self, teller: Teller, work_period_ms: int) -> None:
-        self._teller = teller
+    def __init__(self, writer: EventWriter, work_period_ms: int) -> None:
+        self._writer = writer
         self._period_ms = work_period_ms
         self._fetched: dict[str, list[tuple[str, int]]] = {}
-        self._told_ms: dict[tuple[str, int], int] = {}
+        self._reported_ms: dict[tuple[str, int], int] = {}
 
     def read(self, line: LogLine) -> None:
         """A line of a fetcher."""
@@ -117,13 +117,13 @@ class Fetches:
             places = [(topic, int(partition)) for topic, partition in _PART.findall(found[2])]
             self._fetched[found[1]] = places
             for place in places:
-                if line.wall_ms - self._told_ms.get(place, -self._period_ms) >= self._period_ms // 2:
-                    self._told_ms[place] = line.wall_ms
-                    self._teller.tell(Kind.WORKED, place=place)
+                if line.wall_ms - self._reported_ms.get(place, -self._period_ms) >= self._period_ms // 2:
+                    self._reported_ms[place] = line.wall_ms
+                    self._writer.emit(Kind.WORKED, place=place)
         elif (found := _FETCHER_STOPPING.match(line.message)) is not None:
             for place in self._fetched.pop(found[1], ()):
-                self._told_ms.pop(place, None)
-                self._teller.tell(Kind.WORKED, {"last": True}, place=place)
+                self._reported_ms.pop(place, None)
+                self._writer.emit(Kind.WORKED, {"last": True}, place=place)
 
 
 _IDENTITY = re.compile(r"^\[(.+?)\], Connecting to zookeeper instance")
@@ -151,7 +151,7 @@ _BACKOFF_WARNING = "I wrote this conflicted ephemeral node"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the log does not tell. `started`: detail of MEMBER_STARTED."""
+    """What the log does not say. `started`: detail of MEMBER_STARTED."""
 
     group: str
     started: Mapping[str, object]
@@ -167,18 +167,18 @@ class _Call:
     path: str
 
 
-class Story:
+class LogReader:
     """Feed it the lines of one member's log, in order. Its events go to the sink and to `take`."""
 
     def __init__(
         self, actor: str, setting: Setting, sink: Sink, *, wall_offset_us: int, members_zxid: MembersZxid
     ) -> None:
-        self.teller = Teller(actor, sink, wall_offset_us)
+        self.writer = EventWriter(actor, sink, wall_offset_us)
         #: It has logged that it ends by itself: its first rebalance failed.
         self.stopping = False
         self._setting = setting
         self._members_zxid = members_zxid
-        self._fetches = Fetches(self.teller, setting.work_period_ms)
+        self._fetches = Fetches(self.writer, setting.work_period_ms)
         self._calls: deque[_Call] = deque()
         self._new_session = False
         self._attempt: Attempt | None = None
@@ -199,12 +199,12 @@ class Story:
 
     def host(self, identity: Mapping[str, object], wall_ms: int) -> None:
         """The process was started."""
-        self.teller.at_ms = wall_ms
-        self.teller.tell(Kind.HOST_STARTED, dict(identity))
+        self.writer.at_ms = wall_ms
+        self.writer.emit(Kind.HOST_STARTED, dict(identity))
 
     def feed(self, line: LogLine) -> None:
         """Take one line in."""
-        self.teller.at_ms = max(self.teller.at_ms, line.wall_ms)
+        self.writer.at_ms = max(self.writer.at_ms, line.wall_ms)
         if not line.level:
             self._continued(line.message)
             return
@@ -216,12 +216,12 @@ class Story:
                 self._attempt.heard(line.message)
         elif (reader := self._readers.get(line.logger)) is not None:
             reader(line)
-        if (line.level in _TROUBLE or _BACKOFF_WARNING in line.message) and self.teller.member is not None:
-            self.teller.tell(Kind.WARNED, {"message": line.message})
+        if (line.level in _TROUBLE or _BACKOFF_WARNING in line.message) and self.writer.member is not None:
+            self.writer.emit(Kind.WARNED, {"message": line.message})
 
     def take(self) -> list[Event]:
-        """The events told since the last call."""
-        return self.teller.take()
+        """The events written since the last call."""
+        return self.writer.take()
 
     def _trouble(self, line: LogLine) -> None:
         stopping = line.message == _STOPPING
@@ -232,29 +232,29 @@ class Story:
     # -- the ZooKeeper client ---------------------------------------------------------------
 
     def _client(self, line: LogLine) -> None:
-        teller = self.teller
+        writer = self.writer
         if (watch := fired(line.message)) is not None:
-            teller.tell(Kind.WATCH_FIRED, {"path": watch.path, "event": watch.event})
-        elif (told := packet(line.message)) is not None:
-            self._packet(told)
+            writer.emit(Kind.WATCH_FIRED, {"path": watch.path, "event": watch.event})
+        elif (found := packet(line.message)) is not None:
+            self._exchanged(found)
         elif (session := opened(line.message)) is not None:
-            teller.session = session
+            writer.session = session
 
-    def _packet(self, told: Packet) -> None:
-        detail: dict[str, object] = {"op": told.operation, "path": told.path}
-        invoked = self.teller.tell(Kind.INVOKED, {**detail, **({"watch": True} if told.watch else {})})
+    def _exchanged(self, asked: Packet) -> None:
+        detail: dict[str, object] = {"op": asked.operation, "path": asked.path}
+        invoked = self.writer.emit(Kind.INVOKED, {**detail, **({"watch": True} if asked.watch else {})})
         detail["of"] = invoked[1]
-        if told.error is None:
-            self.teller.tell(Kind.OK, detail, cause=invoked, zxid=told.zxid)
+        if asked.error is None:
+            self.writer.emit(Kind.OK, detail, cause=invoked, zxid=asked.zxid)
         else:
-            detail["error"] = told.error
-            self.teller.tell(Kind.FAILED_OP, detail, cause=invoked, zxid=told.zxid)
+            detail["error"] = asked.error
+            self.writer.emit(Kind.FAILED_OP, detail, cause=invoked, zxid=asked.zxid)
         if self._attempt is not None:
-            self._attempt.saw(told)
+            self._attempt.saw(asked)
 
     def _state(self, line: LogLine) -> None:
         if (found := _STATE.match(line.message)) is not None and found[1] in _SESSION_KINDS:
-            self.teller.tell(_SESSION_KINDS[found[1]])
+            self.writer.emit(_SESSION_KINDS[found[1]])
 
     def _listener(self, line: LogLine) -> None:
         """ZkClient's queue is in order: what is delivered is the first that waits."""
@@ -268,13 +268,13 @@ class Story:
             call = self._calls.popleft()
             if call.queued is not None:
                 detail = {"path": call.path, "of": call.queued[1]}
-                self.teller.tell(Kind.NOTIFICATION_HANDLED, detail, cause=call.queued)
+                self.writer.emit(Kind.NOTIFICATION_HANDLED, detail, cause=call.queued)
 
     def _queued(self, what: str) -> None:
         about = _ABOUT.match(what)
         path = "" if about is None else about[1]
         ours = about is not None or what == "New session event"
-        queued = self.teller.tell(Kind.NOTIFICATION_QUEUED, {"path": path, "what": what}) if ours else None
+        queued = self.writer.emit(Kind.NOTIFICATION_QUEUED, {"path": path, "what": what}) if ours else None
         self._calls.append(_Call(queued, path))
 
     def _trigger(self, what: str) -> None:
@@ -282,15 +282,15 @@ class Story:
         path = "" if about is None else about[1]
         detail: dict[str, object] = {"path": path, "coalesced": self._triggered is not None}
         cause = self._calls[0].queued if self._calls else None
-        self._triggered = self.teller.tell(Kind.REBALANCE_TRIGGERED, detail, cause=cause)
+        self._triggered = self.writer.emit(Kind.REBALANCE_TRIGGERED, detail, cause=cause)
 
     # -- the connector ----------------------------------------------------------------------
 
     def _connector(self, line: LogLine) -> None:
         message = line.message
         if (found := _IDENTITY.match(message)) is not None:
-            self.teller.member, self.teller.group = found[1], self._setting.group
-            self.teller.tell(Kind.MEMBER_STARTED, dict(self._setting.started))
+            self.writer.member, self.writer.group = found[1], self._setting.group
+            self.writer.emit(Kind.MEMBER_STARTED, dict(self._setting.started))
         elif (found := _BEGIN.search(message)) is not None:
             self._begin(int(found[1]), line.thread)
         elif (found := _END.search(message)) is not None:
@@ -316,11 +316,11 @@ class Story:
             attempt.succeeded = True
         elif message.endswith("ZKConsumerConnector shutting down"):
             self._closing = True
-            self.teller.tell(Kind.MEMBER_CLOSING)
+            self.writer.emit(Kind.MEMBER_CLOSING)
         elif "ZKConsumerConnector shutdown completed" in message:
             self._disown()
             self._threw()
-            self.teller.tell(Kind.MEMBER_CLOSED)
+            self.writer.emit(Kind.MEMBER_CLOSED)
         elif attempt is not None and ("successfully owned" in message or "waiting for the partition" in message):
             self._decided(attempt)
             attempt.heard(message)
@@ -334,9 +334,9 @@ class Story:
             cause = self._triggered if by == "watcher" else None
             if by == "watcher":
                 self._triggered = None
-            self.teller.tell(Kind.REBALANCE_BEGAN, {"by": by}, cause=cause)
+            self.writer.emit(Kind.REBALANCE_BEGAN, {"by": by}, cause=cause)
         self._attempts = number + 1
-        self.teller.tell(Kind.ATTEMPT_BEGAN, {"attempt": number})
+        self.writer.emit(Kind.ATTEMPT_BEGAN, {"attempt": number})
         self._attempt = Attempt(number, self._setting.group)
 
     def _end(self) -> None:
@@ -347,7 +347,7 @@ class Story:
         if attempt.succeeded:
             self._ended("ok")
         else:
-            self.teller.tell(Kind.ATTEMPT_FAILED, attempt.failure(shutting_down=self._closing))
+            self.writer.emit(Kind.ATTEMPT_FAILED, attempt.failure(shutting_down=self._closing))
 
     def _decided(self, attempt: Attempt) -> None:
         if attempt.decided:
@@ -355,7 +355,7 @@ class Story:
         detail = attempt.decision(self._members_zxid)
         if detail is not None:
             attempt.decided = True
-            self.teller.tell(Kind.DECIDED, detail)
+            self.writer.emit(Kind.DECIDED, detail)
 
     def _threw(self) -> None:
         """The rebalance that went on, if one did, has used up its retries."""
@@ -364,7 +364,7 @@ class Story:
 
     def _ended(self, outcome: str) -> None:
         self._rebalancing = None
-        self.teller.tell(Kind.REBALANCE_ENDED, {"outcome": outcome, "attempts": self._attempts})
+        self.writer.emit(Kind.REBALANCE_ENDED, {"outcome": outcome, "attempts": self._attempts})
 
     def _selected(self, text: str) -> None:
         self._disown()
@@ -374,13 +374,13 @@ class Story:
         for topic, partition, offset in _OWNED.findall(text):
             place = (topic, int(partition))
             self._owned.append(place)
-            detail: dict[str, object] = {"thread": f"{self.teller.member}-0", "offset": int(offset)}
-            self.teller.tell(Kind.OWNED, detail, place=place, late=True)
+            detail: dict[str, object] = {"thread": f"{self.writer.member}-0", "offset": int(offset)}
+            self.writer.emit(Kind.OWNED, detail, place=place, late=True)
 
     def _disown(self) -> None:
         owned, self._owned = self._owned, []
         for place in owned:
-            self.teller.tell(Kind.DISOWNED, place=place)
+            self.writer.emit(Kind.DISOWNED, place=place)
 
     def _manager(self, line: LogLine) -> None:
         if self._closing and line.message.endswith("All connections stopped"):
