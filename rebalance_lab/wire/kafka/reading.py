@@ -124,15 +124,15 @@ class Reader:
             return
         if nullable:
             self._source.line(depth, f"if n == -1: {name} = None", part)
-            self._source.line(depth, "else:")
-            depth += 1
+        self._source.line(depth, f"{'elif' if nullable else 'if'} n == 0: {name} = ()", part)
+        self._source.line(depth, "else:")
         items = f"l_{each.name}"
         smallest = self._source.smallest(kind, each.struct, flexible=flexible)
-        self._source.line(depth, f"check(n, {smallest}, e - p, b)", part)
-        self._source.line(depth, f"{items} = []")
-        self._source.line(depth, "for _ in range(n):")
-        self._item(each, kind, depth + 1, flexible=flexible)
-        self._source.line(depth, f"{name} = tuple({items})", part)
+        self._source.line(depth + 1, f"check(n, {smallest}, e - p, b)", part)
+        self._source.line(depth + 1, f"{items} = []")
+        self._source.line(depth + 1, "for _ in range(n):")
+        self._item(each, kind, depth + 2, flexible=flexible)
+        self._source.line(depth + 1, f"{name} = tuple({items})", part)
 
     def _item(self, each: Field, kind: str, depth: int, *, flexible: bool) -> None:
         items = f"l_{each.name}"

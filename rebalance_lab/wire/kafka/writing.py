@@ -147,7 +147,8 @@ class Writer:
             return
         line(1, "t = []")
         for each in tagged:
-            line(1, f"if x.{each.name} != {self._source.constant(each.default)}:")
+            default = self._source.constant(each.default)
+            line(1, f"if x.{each.name} is not {default} and x.{each.name} != {default}:")
             line(2, "o = []; u = o.append")
             self._field(each, 2, "u")
             self._flush(2, "u")
