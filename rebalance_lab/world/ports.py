@@ -2,7 +2,8 @@
 
 Protocol code receives an `Environment` and uses nothing else: no clock, no thread, no socket
 of its own. Each port has one simulated and one live implementation; one conformance suite
-(tests/world/conformance) holds both to the same behaviour. `world.storage` has the port to a disk.
+(tests/world/conformance) holds both to the same behaviour. `world.network` has the port to a network,
+`world.storage` that to a disk.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import msgspec
 from rebalance_lab.history.events import EventId, Kind, Layer
 from rebalance_lab.kernel import Future, Kernel, Mailbox, RandomStream
 from rebalance_lab.world.errors import ZooKeeperError
+from rebalance_lab.world.network import Network
 from rebalance_lab.world.storage import Storage
 
 T_co = TypeVar("T_co", covariant=True)
@@ -277,6 +279,7 @@ class Environment:
     clock: Clock
     zookeeper: ZooKeeperFactory
     recorder: RecorderPort
+    network: Network
     storage: Storage
     seed: int | str
 

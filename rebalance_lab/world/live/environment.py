@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import socket
 import time
+from functools import partial
 from pathlib import Path
 
 from rebalance_lab.history.recorder import Recorder, Sink
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.world.live.network import LiveNetwork
 from rebalance_lab.world.live.security import NO_SECURITY, Security
 from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.live.storage import LiveStorage
+from rebalance_lab.world.net.listening import record_listening
 from rebalance_lab.world.ports import Environment
 from rebalance_lab.world.zk.recording_factory import ALL, MemberOf, RecordingFactory
 
@@ -61,6 +64,8 @@ def live_environment(
     recorder = Recorder(actor, kernel, sink, next_n=next_n)
     if factory is None:
         factory = live_factory(actor, live, seed)
+    network = LiveNetwork(kernel, live.loop, partial(record_listening, recorder))
+    live.on_close(network.close)
     files = LiveStorage(kernel, live.loop, storage)
     live.on_close(files.close)
     return Environment(
@@ -70,6 +75,7 @@ def live_environment(
         clock=LiveClock(kernel),
         zookeeper=RecordingFactory(factory, recorder, kernel, member_of, operations=operations),
         recorder=recorder,
+        network=network,
         storage=files,
         seed=seed,
     )

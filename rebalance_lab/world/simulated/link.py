@@ -16,7 +16,6 @@ from rebalance_lab.kernel import Kernel, Process, RandomStream
 from rebalance_lab.kernel.drivers import HeapDriver
 from rebalance_lab.world.simulated.settings import NetworkSettings
 from rebalance_lab.world.tcp import RETRY_DATA_US, retried_us
-from rebalance_lab.world.zk.messages import ToClient, ToServer
 
 _LOSS_BITS = 30
 
@@ -25,18 +24,18 @@ Arrive = Callable[[Any], None]
 
 
 class ServerEnd(Protocol):
-    """`name`: the server's."""
+    """`name`: the server's. A ZooKeeper server gets `zk.messages.ToServer`; a process, frames (`world.network`)."""
 
     name: str
 
-    def arrived(self, link: Link, message: ToServer) -> None: ...
+    def arrived(self, link: Link, message: Any) -> None: ...
     def ended(self, link: Link) -> None: ...
 
 
 class ClientEnd(Protocol):
-    """`zk.session.Session`."""
+    """`zk.session.Session`, or the client's end of a connection between processes."""
 
-    def arrived(self, link: Link, message: ToClient) -> None: ...
+    def arrived(self, link: Link, message: Any) -> None: ...
     def ended(self, link: Link) -> None: ...
     def watch_silence(self, link: Link, heard_us: int) -> None: ...
 
@@ -104,7 +103,8 @@ class Link:
     """One connection between a client in `process` and a server. `open`: as `state` says.
 
     `accepted`: the server's operating system took the connection, whatever the server does with it. `sent_us`: the
-    simulated client pings whether or not it has sent something else.
+    simulated client pings whether or not it has sent something else. `slow_us`: how much longer a message takes, to the
+    server and to the client; `slowed`: how many took longer.
     """
 
     sent_us = 0
@@ -120,6 +120,8 @@ class Link:
         "open",
         "process",
         "server",
+        "slow_us",
+        "slowed",
         "state",
     )
 
@@ -135,6 +137,8 @@ class Link:
         self._server_due_us = 0
         self._client_misses: Withheld | None = None
         self._server_misses: Withheld | None = None
+        self.slow_us = (0, 0)
+        self.slowed = 0
 
     @property
     def reaches_server(self) -> bool:
@@ -151,14 +155,14 @@ class Link:
 
     # -- sending ----------------------------------------------------------------------------
 
-    def to_server(self, message: ToServer) -> None:
+    def to_server(self, message: object) -> None:
         if self.open:
             if self._network.lossy and self._network.loses():
                 self.cut()
             else:
                 self._post_to_server(self._at_server, message)
 
-    def to_client(self, message: ToClient) -> None:
+    def to_client(self, message: object) -> None:
         if self.open:
             if self._network.lossy and self._network.loses():
                 self.cut()
@@ -169,21 +173,30 @@ class Link:
         if self._server_misses is not None:
             self._server_misses.add(self._network.now_us(), arrive, message)
         else:
-            self._server_due_us = self._network.send(arrive, message, self._server_due_us)
+            sent_us = self._later_us(self.slow_us[0])
+            self._server_due_us = self._network.send(arrive, message, self._server_due_us, sent_us)
 
     def _post_to_client(self, arrive: Arrive, message: Any) -> None:
         if self._client_misses is not None:
             self._client_misses.add(self._network.now_us(), arrive, message)
         else:
-            self._client_due_us = self._network.send(arrive, message, self._client_due_us)
+            sent_us = self._later_us(self.slow_us[1])
+            self._client_due_us = self._network.send(arrive, message, self._client_due_us, sent_us)
+
+    def _later_us(self, slow_us: int) -> int:
+        """When a message counts as sent; 0: now."""
+        if not slow_us:
+            return 0
+        self.slowed += 1
+        return self._network.now_us() + slow_us
 
     # -- arriving ---------------------------------------------------------------------------
 
-    def _at_server(self, message: ToServer) -> None:
+    def _at_server(self, message: object) -> None:
         if self.open or self.state is LinkState.LEFT_BY_CLIENT:
             self.server.arrived(self, message)
 
-    def _at_client(self, message: ToClient) -> None:
+    def _at_client(self, message: object) -> None:
         if self.open or self.state is LinkState.LEFT_BY_SERVER:
             if self.process.running:
                 self._client.arrived(self, message)
@@ -205,14 +218,24 @@ class Link:
         if to_client and self._client_misses is None:
             self._client_misses = Withheld()
 
-    def resume(self) -> None:
-        """What was withheld arrives when TCP tries again, in order, and all that follows it."""
-        at_server, self._server_misses = self._server_misses, None
-        at_client, self._client_misses = self._client_misses, None
-        if at_server is not None:
+    @property
+    def withheld(self) -> bool:
+        """Whether what is sent some way does not arrive now."""
+        return self._server_misses is not None or self._client_misses is not None
+
+    def resume(self, *, to_server: bool = True, to_client: bool = True) -> int:
+        """What was withheld these ways arrives when TCP tries again, in order, and all that follows it. Returns how
+        many messages that were."""
+        count = 0
+        if to_server and self._server_misses is not None:
+            at_server, self._server_misses = self._server_misses, None
             self._server_due_us = self._send_again(at_server, self._server_due_us)
-        if at_client is not None:
+            count += len(at_server.arrivals)
+        if to_client and self._client_misses is not None:
+            at_client, self._client_misses = self._client_misses, None
             self._client_due_us = self._send_again(at_client, self._client_due_us)
+            count += len(at_client.arrivals)
+        return count
 
     def _send_again(self, misses: Withheld, due_us: int) -> int:
         """When the last of it arrives; `due_us`: when the last before it did."""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from rebalance_lab.history.recorder import Recorder, Sink
-from rebalance_lab.kernel import Kernel, Process
+from rebalance_lab.kernel import Kernel, Process, RandomStream
 from rebalance_lab.kernel.simulation import Simulation
+from rebalance_lab.world.net.listening import record_listening
 from rebalance_lab.world.ports import Environment, life_seed
 from rebalance_lab.world.simulated.disk import SimulatedDisk
+from rebalance_lab.world.simulated.network import SimulatedNetwork, carries_bytes
 from rebalance_lab.world.simulated.old_lists import OldLists
 from rebalance_lab.world.simulated.settings import NetworkSettings, ServerBug, ServerSettings, wall_ms
 from rebalance_lab.world.simulated.storage import SimulatedStorage
@@ -57,6 +60,12 @@ class SimulatedWorld:
             plant=plant if plant in tuple(ServerBug) else None,
             servers=servers,
         )
+        self.network = SimulatedNetwork(
+            simulation.kernel,
+            network or NetworkSettings(),
+            RandomStream(seed, "network", "links"),
+            through_bytes=carries_bytes(seed),
+        )
         self._seed = seed
         self._sink = sink
         self._operations = operations
@@ -96,6 +105,7 @@ class SimulatedWorld:
                 operations=self._operations,
             ),
             recorder=recorder,
+            network=self.network.port(process, host, partial(record_listening, recorder)),
             storage=SimulatedStorage(self.kernel, process, self.disk(actor)),
             seed=life_seed(self._seed, recorder.next_n),
         )
