@@ -1,8 +1,7 @@
-"""Comparing two histories: the first event that they do not share.
+"""Comparing two histories: the first event in which they differ.
 
-A rolling hash over every `BLOCK` events stands for all events up to there, so that two runs
-agree on a prefix exactly as long as their hashes do: the first that differs is found by halving,
-and only one block is compared event by event.
+A rolling hash after every `BLOCK` events covers all events up to that point. So a binary search over the hashes finds
+the first block that differs, and only that block is compared event by event.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from dataclasses import dataclass
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import canonical
 
-#: Events between two rolling hashes.
+#: The number of events between two rolling hashes.
 BLOCK = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """`index`: how many events both histories begin with; the next one differs. A side that has
-    ended there is None."""
+    """`index`: the number of events that both histories have in common; the next one differs. A side is None if its
+    history has ended there."""
 
     index: int
     left: Event | None
@@ -30,7 +29,7 @@ class Difference:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The fields in which the two events differ; none where a side has ended."""
+        """The fields in which the two events differ; none if one history has ended."""
         left, right = self.left, self.right
         if left is None or right is None:
             return ()
@@ -49,7 +48,7 @@ def rolling_hashes(events: Sequence[Event], block: int = BLOCK) -> list[bytes]:
 
 
 def first_difference(left: Sequence[Event], right: Sequence[Event], block: int = BLOCK) -> Difference | None:
-    """Where two histories part; None when they are the same."""
+    """The first difference of two histories; None if they are the same."""
     ours, theirs = rolling_hashes(left, block), rolling_hashes(right, block)
     blocks = range(min(len(ours), len(theirs)))
     differing = bisect_left(blocks, True, key=lambda number: ours[number] != theirs[number])

@@ -1,8 +1,8 @@
 """Events: the lines of a history.
 
-A trial writes events and nothing else; every verdict is computed from them later. The three
-layers that every anomaly lies between are *belief* (what a member thinks it owns), *registry*
-(what ZooKeeper or a coordinator says) and *effect* (what was really worked on).
+A trial writes only events; every verdict is computed from them later. There are three layers: *belief* (what a member
+thinks it owns), *registry* (what ZooKeeper or a coordinator says) and *effect* (the work that was really done). Every
+anomaly is a difference between two of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
     # belief: the member's in-memory registry
     OWNED = "owned"  # from here the member believes it owns topic/partition
-    DISOWNED = "disowned"  # it does so no longer; emitted before the release is sent
+    DISOWNED = "disowned"  # from here it does not; emitted before the release is sent
 
     # registry: from the server's transaction log; detail: path, and data where it has some
     SESSION_OPENED = "session-opened"  # detail: timeout_ms
@@ -53,8 +53,8 @@ class Kind(StrEnum):
     # op: ZooKeeper operations, in pairs; detail: op, path, `of` (n of the invocation), `watch` where a read sets one
     INVOKED = "invoked"
     OK = "ok"
-    FAILED_OP = "fail"  # definite: it was not done; detail: error
-    INFO = "info"  # unknown: it may have been done; detail: error
+    FAILED_OP = "fail"  # it was certainly not done; detail: error
+    INFO = "info"  # it may have been done; detail: error
     WATCH_FIRED = "watch-fired"  # detail: path, event
     OPERATIONS = "operations"  # with --ops counts, instead of each; detail: since_us, counts (op -> n), failed, unknown
 
@@ -73,7 +73,7 @@ class Kind(StrEnum):
     REBALANCE_TRIGGERED = "rebalance-triggered"
     REBALANCE_BEGAN = "rebalance-began"
     ATTEMPT_BEGAN = "attempt-began"
-    DECIDED = "decided"  # the member has read its view and dealt; detail: members, view, wants, members_zxid if known
+    DECIDED = "decided"  # the member has read its view and decided; detail: members, view, wants, members_zxid if known
     ATTEMPT_FAILED = "attempt-failed"  # detail: why, reason (conflict, error, shutdown), conflicts (as wants)
     REBALANCE_ENDED = "rebalance-ended"  # detail: outcome (ok, failed, shutdown)
     WARNED = "warned"  # what Kafka would have logged; detail: message
@@ -85,7 +85,7 @@ class Kind(StrEnum):
     # (partition -> the session that holds it) and owners_zxid, of the reply that these two came with
     OBSERVED = "observed"
     REST_REACHED = "rest-reached"  # detail: phase
-    REST_MISSED = "rest-missed"  # the bound passed first: outcomes are unknown; detail: phase, why[, gave_up, at_rest]
+    REST_MISSED = "rest-missed"  # no rest in time: outcomes are unknown; detail: phase, why[, gave_up, at_rest]
     TRIAL_ENDED = "trial-ended"
 
     @classmethod
@@ -119,8 +119,8 @@ LAYER_OF: dict[Kind, Layer] = {
 
 
 def new_kind(value: str, layer: Layer) -> Kind:
-    """A further kind, of one layer: for a subject that has events of its own. A process that reads a history must have
-    added the kinds in it. Raises ValueError if there is such a kind already."""
+    """Add a kind of one layer, for a subject with events of its own. A process that reads a history must have added the
+    kinds in it. Raises ValueError if the kind already exists."""
     if value in _ADDED or value in Kind._value2member_map_:
         raise ValueError(f"there is a kind of event {value} already; choose another name")
     kind = str.__new__(Kind, value)
@@ -137,7 +137,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # histo
     - `at_us`: virtual time, or CLOCK_MONOTONIC of the host.
     - `member`: consumer id (`<group>_<host>-<ms>-<hex>`), where the event is about a member.
     - `session`: ZooKeeper session id, as text `0x…` (64 bits do not fit JSON readers).
-    - `zxid`: of the transaction or reply; `cause`: id of the event that led here.
+    - `zxid`: of the transaction or reply; `cause`: id of the event that caused this one.
     """
 
     actor: str
@@ -167,7 +167,7 @@ class Event(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):  # histo
 
 @lru_cache(maxsize=1 << 14)  # almost every event names one
 def session_text(session_id: int) -> str:
-    """A session id as histories, logs and ZooKeeper's own tools write it."""
+    """A session id in the form that histories, logs and ZooKeeper's own tools use."""
     return f"{session_id & 0xFFFFFFFFFFFFFFFF:#x}"
 
 
@@ -180,12 +180,12 @@ _decoder = msgspec.json.Decoder(Event)
 
 
 def encode(event: Event) -> bytes:
-    """One JSON line, without its line feed; the same bytes for the same event everywhere."""
+    """The event as one JSON line without its line feed. The same event gives the same bytes everywhere."""
     return _encoder.encode(event)
 
 
 def encode_lines(events: Iterable[Event]) -> bytes:
-    """Their lines, each with its line feed."""
+    """The events as lines, each with its line feed."""
     return _encoder.encode_lines(events)
 
 

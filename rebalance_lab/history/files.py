@@ -1,6 +1,6 @@
 """A trial on disk: a folder with `trial.json` and one JSON-lines file for each process.
 
-`trial.json` is written last, in one rename: a folder without it is a trial that was cut off.
+`trial.json` is written last, in one rename. A folder without it is a trial that was interrupted.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rebalance_lab.history.events import Event, decode, encode_lines, order
 SCHEMA_VERSION = 2
 TRIAL_FILE = "trial.json"
 
-#: The field of `trial.json` that covers all its others. It is the file's, not the trial's.
+#: The field of `trial.json` that covers all others. It belongs to the file, not to the trial.
 SEAL_FIELD = "trial_sha256"
 
 
@@ -32,18 +32,19 @@ MAX_SEED = 2**63 - 1
 
 
 class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
-    """What a trial was: all that is needed to run it again, and to judge it.
+    """The description of a trial: all that is needed to run it again and to judge it.
 
     - `id`: the folder's name. `world`: simulated | processes. `generation`: zk.
     - `control`: the scenario without its fault. `parameters`: every setting of the scenario.
     - `rules`: the rule set that its nodes followed. `implementation`: whose nodes took part: ours | real | mixed.
       Schema 1 had both in `rules`: described | shipped | real | mixed.
-    - `plant`: name of the planted bug, None in earnest.
-    - `boot_ids`: boot and time namespace of each clock the processes read; more than one makes the trial unknown.
+    - `plant`: name of the planted bug; None if there is none.
+    - `boot_ids`: boot id and time namespace of each clock that the processes read. More than one makes the trial
+      unknown.
     - `wall_offset_us`: wall clock minus `at_us` as the runner measured it, in microseconds;
-      `wall_drift_us`: the same measured again at the end, minus it (0 when simulated).
+      `wall_drift_us`: the same measured again at the end, minus the first (0 if simulated).
     - `versions`: of the lab, Python, libraries; live: ZooKeeper; in containers: the images' ids.
-    - `started_wall_ms`: epoch ms (0 when simulated).
+    - `started_wall_ms`: epoch ms (0 if simulated).
     - `history_sha256`: `digest` of its events; empty if they were not sealed.
     """
 
@@ -72,15 +73,15 @@ class Trial(msgspec.Struct, frozen=True, omit_defaults=False):
 
     @property
     def variant(self) -> str:
-        """What tables and pictures compare trials by, under the name `rules`: the rule set, or real | mixed if not all
-        nodes were ours."""
+        """The value by which tables and pictures compare trials, under the name `rules`: the rule set, or real | mixed
+        if not all nodes were the lab's."""
         return self.rules if self.implementation == "ours" else self.implementation
 
 
 class History(msgspec.Struct, frozen=True, dict=True):
     """A trial and its events, merged by (at_us, actor, n).
 
-    `__dict__` is not part of it: `history.views` caches there what it derives from the events.
+    `__dict__` is not part of it: `history.views` uses it as a cache for what it derives from the events.
     """
 
     trial: Trial
@@ -93,7 +94,7 @@ def merge(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def canonical(events: Iterable[Event]) -> bytes:
-    """The events as JSON lines, in the order given: what files hold and what is hashed."""
+    """The events as JSON lines, in the given order. Files contain this, and the hash covers it."""
     return encode_lines(events)
 
 
@@ -103,8 +104,8 @@ def digest(events: Iterable[Event]) -> str:
 
 
 def seal(folder: Path, trial: Trial) -> None:
-    """Write `trial.json` by rename: from here the trial is complete. `trial_sha256` in it covers
-    its other fields, as `history_sha256` covers the events."""
+    """Write `trial.json` by rename, which completes the trial. Its field `trial_sha256` covers its other fields, as
+    `history_sha256` covers the events."""
     fields = msgspec.to_builtins(trial)
     fields[SEAL_FIELD] = _fields_digest(fields)
     part = folder / (TRIAL_FILE + ".part")
@@ -118,7 +119,8 @@ def _fields_digest(fields: dict[str, object]) -> str:
 
 
 def read_trial(folder: Path) -> Trial:
-    """The trial of a folder. Raises HistoryError, also when a field is not what was sealed, or none was."""
+    """The trial in a folder. Raises HistoryError, also if a field differs from what was sealed, or if there is no
+    seal."""
     path = folder / TRIAL_FILE
     try:
         fields = msgspec.json.decode(path.read_bytes())
@@ -143,14 +145,14 @@ def read_trial(folder: Path) -> Trial:
 
 
 def read_events(path: Path) -> Iterator[Event]:
-    """The events of one file. A last line cut off by kill -9 is left out; any other broken
-    line raises HistoryError."""
+    """The events of one file. A last line that kill -9 cut off is left out. Any other broken line raises
+    HistoryError."""
     data = path.read_bytes()
     lines = data.split(b"\n")
     for number, line in enumerate(lines, 1):
         if not line:
             continue
-        if number == len(lines):  # no line feed behind it: the writer died in this write
+        if number == len(lines):  # it has no line feed: the writer died during this write
             return
         try:
             yield decode(line)
@@ -159,7 +161,7 @@ def read_events(path: Path) -> Iterator[Event]:
 
 
 def load(folder: Path) -> History:
-    """A whole trial. Raises HistoryError, also when its events are not those that were sealed."""
+    """A whole trial. Raises HistoryError, also if its events differ from those that were sealed."""
     trial = read_trial(folder)
     files = sorted(folder.glob("*.jsonl"))
     history = History(trial, merge(event for file in files for event in read_events(file)))
@@ -172,14 +174,14 @@ def load(folder: Path) -> History:
 
 
 def replay_command(folder: Path | str) -> str:
-    """What a person types to run a stored trial again."""
+    """The command that runs a stored trial again."""
     return f"rebalance-lab replay {shlex.quote(str(folder))}"
 
 
 def trial_folders(store: Path) -> list[Path]:
-    """The sealed trials of a store, by name; the store itself when it is one trial.
+    """The folders of the sealed trials in a store, by name. If the store is itself a trial, only this folder.
 
-    A folder whose name begins with a dot is not a trial: a runner ended by kill -9 leaves such an incomplete one.
+    A folder whose name begins with a dot is not a trial; a runner that was killed leaves incomplete ones.
     """
     if (store / TRIAL_FILE).is_file():
         return [store]

@@ -1,23 +1,21 @@
-"""Ownership intervals: which member had which partition from when to when, by the events of each layer.
+"""Ownership intervals: which member had which partition, and from when to when, by the events of each layer.
 
 Each layer has its own rule (O1, O1e, O2 and O3 depend on them):
 
-- *belief*: from OWNED to DISOWNED of the same member and partition; to the member's
-  MEMBER_CLOSED; or to the FAULT_BEGAN of a kill of its actor. A pause ends no belief.
+- *belief*: from OWNED to DISOWNED of the same member and partition, to the member's MEMBER_CLOSED, or to the
+  FAULT_BEGAN of a kill of its actor. A pause does not end a belief.
 - *registry*: from CREATED to DELETED of an owner znode (a registry event that names topic,
   partition and member), in zxid order. CHANGED to another member ends one interval and begins
   the next.
-- *effect*: a run of WORKED reports of one member on one partition, neighbours at most two
-  work periods apart, from the first report to the last; a single report is a run of length 0. The
-  period is the one that the member reported with its MEMBER_STARTED, or the trial's parameter if it
-  reported none. A report at a stop (detail `last`) ends its run and never begins one: without a report
-  at most two periods before it, the fetchers stopped and had done nothing.
-  DISOWNED and then OWNED of the partition, with no report between, cut a run: a fetcher whose queue
-  is full reports nothing at its stop, so the member may have stopped and started its fetchers again.
-  FAULT_BEGAN of a kill or pause of its actor and FAULT_ENDED of a pause cut a run, however
-  short the pause was.
+- *effect*: a run of WORKED reports of one member on one partition, from the first report to the last. Neighbours are at
+  most two work periods apart, and a single report is a run of length 0. The period is the one that the member reported
+  with its MEMBER_STARTED, or the trial's parameter if it reported none. A report at a stop (detail `last`) ends its run
+  and never begins one: without a report in the two periods before it, the fetchers had done nothing. DISOWNED and then
+  OWNED of the partition, with no report in between, cut a run: a fetcher whose queue is full reports nothing at its
+  stop, so the member may have stopped and started its fetchers. FAULT_BEGAN of a kill or pause of its actor and
+  FAULT_ENDED of a pause also cut a run, however short the pause was.
 
-Two processes may use one member's name (the same `consumer.id` twice): the actor that recorded them, `Interval.actor`,
+Two processes may use the same member name (the same `consumer.id`). The actor that recorded them, `Interval.actor`,
 separates their belief and effect.
 
 What an actor recorded after the FAULT_BEGAN of its kill, until it was started again, does not count: the runner writes
@@ -38,16 +36,16 @@ KILL = "kill"
 RESTART = "restart"
 PAUSE = "pause"
 
-#: Period of WORKED reports where a trial's parameters do not say.
+#: Period of WORKED reports if the trial's parameters do not give it.
 WORK_PERIOD_MS = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A stretch in which `layer` says that `member` has topic/partition. Times in µs.
+    """A time in which `member` has topic/partition according to `layer`. Times are in µs.
 
-    `begin`, `end`: ids of the events that bound it; `end` is None, and `end_us` the time of
-    the history's last event, where the history ends first.
+    `begin`, `end`: ids of the events that bound it. If the history ends first, `end` is None, and `end_us` is the time
+    of its last event.
     """
 
     layer: Layer
@@ -62,7 +60,7 @@ class Interval:
 
     @property
     def place(self) -> tuple[str, str, int]:
-        """(group, topic, partition): what can have only one owner."""
+        """(group, topic, partition): these can have only one owner."""
         return (self.group, self.topic, self.partition)
 
     @property
@@ -89,8 +87,8 @@ _EFFECT_KINDS = frozenset(
 
 
 def of_kinds(events: Iterable[Event], kinds: frozenset[Kind]) -> list[Event]:
-    """The events of these kinds, in their order. Most of a history is reports and operations:
-    to look at the few others only makes a check several times faster."""
+    """The events of these kinds, in their order. Most events of a history are reports and operations, so looking only
+    at the few others makes a check several times faster."""
     return [event for event in events if event.kind in kinds]
 
 
@@ -112,7 +110,7 @@ def belief_intervals(events: Sequence[Event]) -> list[Interval]:
     """Belief intervals of a history's events (in merge order). Raises HistoryError for an
     OWNED or DISOWNED without member, topic or partition.
 
-    OWNED of what the member has already, and DISOWNED of what it has not, change nothing.
+    OWNED of what the member already has, and DISOWNED of what it does not have, change nothing.
     """
     book = _Book(Layer.BELIEF)
     killed: set[str] = set()
@@ -148,8 +146,8 @@ def owner_claim(event: Event) -> _Claim | None:
 
 
 def registry_intervals(events: Sequence[Event]) -> list[Interval]:
-    """Registry intervals. `end_us` is never before `begin_us`, even where the server's wall
-    clock stepped back: zxid decides the order, time only the length."""
+    """Registry intervals. `end_us` is never before `begin_us`, even if the server's wall clock stepped back: the zxid
+    decides the order, and the time only the length."""
     book = _Book(Layer.REGISTRY)
     for event in registry_order(events):
         claim = owner_claim(event)
@@ -166,9 +164,8 @@ def registry_intervals(events: Sequence[Event]) -> list[Interval]:
 
 
 def effect_intervals(events: Iterable[Event], *, work_period_ms: int = WORK_PERIOD_MS) -> list[Interval]:
-    """Effect runs of a history's events (in merge order). `work_period_ms`: of members that did not
-    report theirs. Raises HistoryError for a WORKED, OWNED or DISOWNED without member, topic
-    or partition."""
+    """Effect runs of a history's events (in merge order). `work_period_ms`: for members that did not report theirs.
+    Raises HistoryError for a WORKED, OWNED or DISOWNED without member, topic or partition."""
     runs = _Runs(work_period_ms)
     killed: set[str] = set()
     for event in of_kinds(events, _EFFECT_KINDS):
@@ -198,12 +195,13 @@ HOLDINGS: dict[str, Callable[[History], Iterable[Interval]]] = {}
 
 
 def register_holdings(subject: str, holdings: Callable[[History], Iterable[Interval]]) -> None:
-    """Say what the intervals of a subject's trials are: the rows of their pictures, and of the table of intervals."""
+    """Register the function that computes the intervals of a subject's trials: the rows of their pictures and of the
+    table of intervals."""
     HOLDINGS[subject] = holdings
 
 
 def ownership_intervals(history: History) -> list[Interval]:
-    """All three layers of a trial, by (layer, group, topic, partition, begin, member)."""
+    """The intervals of all three layers of a trial, sorted by (layer, group, topic, partition, begin, member)."""
     holdings = HOLDINGS.get(history.trial.generation)
     if holdings is not None:
         return sorted(holdings(history), key=sort_key)
@@ -258,7 +256,7 @@ def _interval(layer: Layer, claim: _Claim, begin: Event, end: Event | None, end_
 
 
 class _Book:
-    """Builds the intervals of one layer. The registry records its events, whichever member they are about."""
+    """Builds the intervals of one layer. In the layer registry, the registry records the events of all members."""
 
     def __init__(self, layer: Layer) -> None:
         self._layer = layer
@@ -277,17 +275,17 @@ class _Book:
             self._done.append(_interval(self._layer, key[0], begin, event, event.at_us))
 
     def close_others(self, claim: _Claim, event: Event) -> None:
-        """End what other members have of the claim's partition."""
+        """End the intervals of other members for the claim's partition."""
         for other in [other for other in self._open if other[0][:3] == claim[:3] and other[0] != claim]:
             self._close(other, event)
 
     def close_member(self, event: Event) -> None:
-        """End all that the event's member has."""
+        """End all intervals of the event's member."""
         for key in [key for key in self._open if key[0][3] == event.member and key[1] == event.actor]:
             self._close(key, event)
 
     def close_actor(self, actor: str, event: Event) -> None:
-        """End all that was begun by `actor`."""
+        """End all intervals that `actor` began."""
         for key in [key for key in self._open if key[1] == actor]:
             self._close(key, event)
 
@@ -322,7 +320,7 @@ class _Runs:
         run = self._open.get(key)
         if not event.of("last"):
             self._open[key] = (event if run is None else run[0], event)
-        elif run is not None:  # it stopped: what comes soon after is another run
+        elif run is not None:  # it stopped: a report soon after begins another run
             self._open[key] = (run[0], event)
             self._cut(key)
 

@@ -1,7 +1,7 @@
-"""Recorders: who writes the events.
+"""Recorders, which write the events.
 
-One write per event to a file opened O_APPEND: kill -9 loses nothing that was written, and a
-recorder that stalls delays nobody else.
+There is one write for each event, to a file opened with O_APPEND. So kill -9 loses nothing that was written, and a
+recorder that stalls does not delay others.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from rebalance_lab.kernel import Kernel
 
 
 class RecorderFailed(BaseException):
-    """An event could not be written. A BaseException, as members survive any exception in a
-    rebalance, faithfully: a history with a hole would be worse than none, so the run must end."""
+    """An event could not be written. The run must end, because a history with a gap would be worse than none. So this
+    is a BaseException: members, as in Kafka, survive any Exception in a rebalance."""
 
 
 class Sink(Protocol):
@@ -29,7 +29,7 @@ class Sink(Protocol):
 
 
 class MemorySink:
-    """Events in a list: the simulator's, and tests'."""
+    """Events in a list, for the simulator and for tests."""
 
     def __init__(self) -> None:
         self.events: list[Event] = []
@@ -39,7 +39,7 @@ class MemorySink:
 class FileSink:
     """Events in a JSON-lines file, one write each.
 
-    Raises OSError when the file cannot be opened, and when a write fails or is cut short.
+    Raises OSError if the file cannot be opened, or if a write fails or is incomplete.
     """
 
     def __init__(self, path: Path) -> None:
@@ -57,8 +57,8 @@ class FileSink:
 
 def next_number(path: Path) -> int:
     """The number of the next event in an actor's file: one more than its last, 0 without a file. An actor that is
-    started again goes on counting. A last line that was cut off is removed first, as no reader takes it and the next
-    event must not join it. Raises HistoryError for a file whose last whole line is not an event."""
+    started again goes on counting. A last line that was cut off is removed first, because readers ignore it and the
+    next event must not be appended to it. Raises HistoryError for a file whose last whole line is not an event."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -76,7 +76,7 @@ def next_number(path: Path) -> int:
 class Recorder:
     """One actor's recorder (the port `world.ports.RecorderPort`). `next_n`: the number of the next event.
 
-    After its kernel is closed nothing more is written: clean-up that runs then is not history.
+    After its kernel is closed it writes nothing: clean-up that runs then does not belong to the history.
     """
 
     def __init__(self, actor: str, kernel: Kernel, sink: Sink, *, next_n: int = 0) -> None:

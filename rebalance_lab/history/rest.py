@@ -1,12 +1,12 @@
 """Rest: when nodes have nothing more to do.
 
-Rest is read from the events, in the same way in every world. Nodes of any kind rest when all that live are connected,
-their sessions are open at the server, no dead node's session is still open, and none of this has changed for a while
-(`NodeTracker`). A consumer group rests when moreover no rebalance runs or is triggered, no notification waits, and no
-owner, broker or topic has changed for two back-offs (`RestTracker`). No fault has begun or ended in that time either:
-in a live trial its effects are read a moment later.
+Rest is derived from the events, in the same way in every world. Nodes of any kind are at rest when all living nodes are
+connected, their sessions are open at the server, no session of a dead node is open, and none of this has changed for a
+while (`NodeTracker`). A consumer group is at rest if, in addition, no rebalance runs or is triggered, no notification
+waits, and no owner, broker or topic has changed for two back-offs (`RestTracker`). Nor may a fault have begun or ended
+in that time, because in a live trial its effects are read a moment later.
 
-The runner feeds a tracker while the trial runs. The checks feed another with the history, and compare
+The runner feeds a tracker while the trial runs. The checks feed another one with the history, and compare the two
 (`checks.disturbances`).
 """
 
@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 from rebalance_lab.history.events import Event, Kind, Layer
 
-#: Kinds of events that bear on the rest of nodes of any kind.
+#: The kinds of events that affect the rest of nodes of any kind.
 BEARING = frozenset(
     {
         Kind.CONNECTED,
@@ -31,7 +31,7 @@ BEARING = frozenset(
     }
 )
 
-#: Kinds that bear on the rest of a group. Most events of a history are of other kinds.
+#: The kinds that affect the rest of a group. Most events of a history are of other kinds.
 BEARING_ON_GROUP = BEARING | {
     Kind.MEMBER_STARTED,
     Kind.MEMBER_REFUSED,
@@ -80,9 +80,9 @@ S = TypeVar("S", bound=NodeState)
 
 @dataclass(slots=True)
 class StateTracker(Generic[S]):
-    """What a runner needs to know of the nodes of a trial, whatever they are: it processes every event.
+    """What a runner needs to know of the nodes of a trial, of any kind. It processes every event.
 
-    `nodes`: the state of each actor's present life. `former`: earlier lives of actors that were started again.
+    `nodes`: the state of each actor's current life. `former`: earlier lives of actors that were started again.
     `closed_sessions`: the SESSION_CLOSED of each session.
     """
 
@@ -146,7 +146,7 @@ class StateTracker(Generic[S]):
 
 
 class NodeTracker(StateTracker[NodeState]):
-    """Rest of nodes of which nothing is known but their sessions. A life begins with its first connection."""
+    """Rest of nodes of which only the sessions are known. A life begins with its first connection."""
 
     def feed(self, event: Event) -> bool:
         """Process an event. True if it bears on rest."""
@@ -210,7 +210,7 @@ class RestTracker(StateTracker[MemberState]):
         return True
 
     def _registered(self, event: Event) -> None:
-        """Live, the registry's event of a registration may be read before the member's own file."""
+        """In a live trial, the registry's event of a registration may be read before the member's own file."""
         self._registrations[event.member or ""] = event
         for state in self.nodes.values():
             if state.member == event.member:

@@ -1,11 +1,10 @@
-"""Registry truth: ZooKeeper's transactions, and the events they become.
+"""The registry's history: ZooKeeper's transactions, and the events they become.
 
-The source is the server's own transaction log, or the simulated server's tap; both give the
-same `Transaction`s. Reading it puts no load on the server and shows every change: an observer
-with watches sees two quick changes as one. One thing is not in every log: which ephemeral znodes
-went with a session. ZooKeeper lists them from 3.6 on (CloseSessionTxn). Where the list is missing
-the tracker names the znodes that the session created and that nobody deleted, and marks these
-events `sampled`: they are an inference, and no check may take them as evidence.
+The source is the server's own transaction log, or the records of the simulated server; both give the same
+`Transaction`s. Reading the log puts no load on the server and shows every change, whereas an observer with watches sees
+two quick changes as one. One thing is not in every log: which ephemeral znodes went with a session. ZooKeeper lists
+them since 3.6 (CloseSessionTxn). If the list is missing, the tracker names the znodes that the session had created and
+that were not deleted, and marks these events `sampled`: they are inferred, and no check may use them as evidence.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ class RecorderBug(PlantedBug):
 
 
 class TransactionKind(Enum):
-    """ZooKeeper's transaction types; the values are its opcodes. A refused write is logged too:
-    it takes a zxid. OTHER: one that changes no znode which the history is about (setACL, reconfig, or a
-    write outside the subtree that is recorded); it has a zxid and nothing more."""
+    """ZooKeeper's transaction types; the values are its opcodes. A refused write is logged too, because it takes a
+    zxid. OTHER: a transaction that changes no znode of the history (setACL, reconfig, or a write outside the recorded
+    subtree); it has only a zxid."""
 
     SESSION_OPENED = -10
     SESSION_CLOSED = -11
@@ -47,7 +46,7 @@ _WITHOUT_EVENTS = frozenset({TransactionKind.CHECK, TransactionKind.OTHER})
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One record (a multi gives one for each of its operations, all with its zxid).
+    """One record. A multi gives one for each of its operations, all with the same zxid.
 
     `wall_ms` is the server's clock; `session_id` and `cxid` are those of the request.
     `timeout_ms` belongs to SESSION_OPENED, `code` to ERROR; `data` to CREATE and SET; `removed` to
@@ -70,7 +69,7 @@ class Transaction:
 
 
 class PathFacts(NamedTuple):
-    """What a path and its payload say, in the history's words."""
+    """What a path and its payload mean, in the fields of events."""
 
     group: str | None = None
     topic: str | None = None
@@ -79,7 +78,7 @@ class PathFacts(NamedTuple):
 
 
 class Facts(Protocol):
-    """The shape of PathFacts, for codecs that know no history (`wire.describe`)."""
+    """The fields of PathFacts, for codecs that do not know `history` (`wire.describe`)."""
 
     @property
     def group(self) -> str | None: ...
@@ -95,20 +94,19 @@ Describe = Callable[[str, bytes], Facts]
 
 
 class ImpossibleTransaction(Exception):
-    """Transactions that no ZooKeeper could have logged: a hole in the log, or a broken tap."""
+    """Transactions that no ZooKeeper could have logged: the log has a gap, or the recording is broken."""
 
 
 class RegistryTracker:
     """Turns transactions into registry events, one by one, in zxid order.
 
     A closed session yields SESSION_CLOSED, and then a DELETED with the same zxid for each path that
-    the log lists: no more and no fewer, in the log's order. SESSION_CLOSED has `sampled: false` then.
-    Without a list it has `sampled: true`, and so has each DELETED that follows; these come from the
-    tracker's own account of who created what, by path. `describe` comes from `wire`: the history
-    itself knows no payloads.
+    the log lists: no more and no fewer, in the log's order. SESSION_CLOSED then has `sampled: false`. Without a list it
+    has `sampled: true`, and so does each DELETED that follows; these come from the tracker's own record of which
+    session created what, by path. `describe` comes from `wire`, because `history` does not know payloads.
 
-    A transaction of which there is nothing to record takes a zxid and yields no event. So that its zxid
-    does not look like a lost record, the next event has in its detail `passed`, how many such there were.
+    A transaction with nothing to record takes a zxid but yields no event. So that it does not look like a lost record,
+    the next event counts such transactions in its detail `passed`.
     """
 
     def __init__(self, *, wall_offset_us: int, describe: Describe, plant: str | None = None) -> None:
@@ -165,11 +163,11 @@ class RegistryTracker:
         return self._kept([self._gone(txn, txn.path, {})])
 
     def _gone(self, txn: Transaction, path: str, detail: dict[str, object]) -> Event:
-        """The DELETED of one path; of a znode from before the first transaction only the path is known."""
+        """The DELETED of one path. For a znode from before the first transaction, only the path is known."""
         owner, facts = self._nodes.pop(path, (0, self._describe(path, b"")))
         found: dict[str, object] = {"path": path, **detail}
         if owner and owner != txn.session_id:
-            found["owner"] = session_text(owner)  # the znode of another session
+            found["owner"] = session_text(owner)  # the znode belongs to another session
         return self._event(txn, Kind.DELETED, facts, found)
 
     def _refused(self, txn: Transaction) -> list[Event]:

@@ -80,19 +80,19 @@ def events_of(history: History, *kinds: Kind) -> list[Event]:
 
 @once
 def _chosen(_history: History) -> dict[tuple[Kind, ...], list[Event]]:
-    """The results of `events_of` so far: some checks ask again for each change of a group."""
+    """The results of `events_of` so far, because some checks ask again for each change of a group."""
     return {}
 
 
 def gave_up(history: History) -> str | None:
-    """What the runner waited for when it gave the trial up; None if it played the scenario to its end."""
+    """What the runner was waiting for when it gave up the trial; None if it ran the scenario to its end."""
     missed = events_of(history, Kind.REST_MISSED)
     return str(missed[-1].of("why")) if missed and missed[-1].of("gave_up") is True else None
 
 
 @once
 def closing_phase(history: History) -> Event | None:
-    """The PHASE in which the trial begins to take its group down. Nothing after it is an anomaly."""
+    """The PHASE in which the trial begins to shut down its group. Nothing after it is an anomaly."""
     return next((event for event in events_of(history, Kind.PHASE) if event.of("name") == CLOSING), None)
 
 
@@ -128,5 +128,5 @@ def owners_by_place(history: History) -> Mapping[tuple[str, str, int], Sequence[
 
 @once
 def effects(history: History) -> Sequence[Interval]:
-    """`intervals.effect_intervals`, with the trial's period for members that reported none."""
+    """`intervals.effect_intervals`, with the trial's work period for members that reported none."""
     return effect_intervals(history.events, work_period_ms=work_period_ms(history.trial))

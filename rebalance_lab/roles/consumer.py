@@ -1,6 +1,6 @@
 """A consumer that a program starts in its own process, on a real ZooKeeper: `zkconsumer.Consumer`.
 
-It stands here and not in `zkconsumer` because it knows a world: it opens sockets and runs in a thread.
+It is here and not in `zkconsumer` because it knows a world: it opens sockets and runs in a thread.
 """
 
 from __future__ import annotations
@@ -44,37 +44,38 @@ _WORK_PERIOD_MS = 1000
 #: A waiting thread looks for signals at least this often.
 _SIGNALS_S = 0.5
 
-#: So long may the thread take to drop its session; longer if a call-back does not return.
+#: The time that the thread may take to drop its session. It takes longer if a call-back does not return.
 _DROP_S = 2.0
 
 _log = logging.getLogger("zkconsumer")
 
 
 class NotLeft(TimeoutError):
-    """A consumer did not leave in time. Its session was dropped; it ends by its timeout."""
+    """A consumer did not leave in time. Its connection was dropped, so its session will end by its timeout."""
 
 
 class Consumer:
-    """A consumer of Kafka 0.8, as `ZookeeperConsumerConnector` of 0.8.2.2 is one. It has no brokers to read messages
-    from: it registers, takes part in every rebalance, and says which partitions are its own.
+    """A consumer of Kafka 0.8, like `ZookeeperConsumerConnector` of 0.8.2.2. It reads no messages, because it has no
+    brokers: it registers, takes part in every rebalance, and reports which partitions it owns.
 
         with Consumer("127.0.0.1:2181", "group", ["topic"], on_owned=print, on_lost=print) as consumer:
             consumer.wait()  # Ctrl-C leaves
 
     - `zookeeper`: a connect string, `host:port,host:port/chroot`. `group`: the consumer group.
-    - `topics`: names, or name -> number of streams; or instead of it `whitelist` or `blacklist`: a Java regex, with
-      `streams` streams for all topics that match.
+    - `topics`: names, or name -> number of streams. Instead, `whitelist` or `blacklist` may be given: a Java regex,
+      with `streams` streams for all topics that match.
     - `rules`: `shipped` (Kafka 0.8.2.2) or `described` (the articles). `assignor`: a name of
-      `rebalance_lab.assignors.ASSIGNORS`; left out, the settings decide.
-    - `config`: settings of Kafka's consumer by their own names; numbers and booleans may be Python's.
+      `rebalance_lab.assignors.ASSIGNORS`; by default the settings decide.
+    - `config`: settings of Kafka's consumer under their own names; numbers and booleans may be Python's.
     - `security`: a file with authentication, ACLs and TLS (docs/containers.md).
-    - `on_owned`, `on_lost`: called with topic -> partitions. A consumer of 0.8 gives up all that it owns in each
-      rebalance and takes its share anew. `on_lost` returns before the consumer gives anything up; after the end of a
-      session it comes late: others may own the partitions already.
+    - `on_owned`, `on_lost`: called with topic -> partitions. In each rebalance a consumer of 0.8 gives up all that it
+      owns and then takes its new share. It gives partitions up only after `on_lost` has returned. After the end of a
+      session `on_lost` comes late: others may already own the partitions.
     - `on_event`: called with each event of its history, before these two.
 
-    Call-backs run in the consumer's thread. While one runs the consumer does nothing else and its session sends no
-    pings, so be quick. A call-back that raises ends the consumer; `wait` and `close` raise its error.
+    Call-backs run in the consumer's thread. While one runs, the consumer does nothing else and its session sends no
+    pings, so a call-back must be quick. If a call-back raises an error, the consumer ends, and `wait` and `close` raise
+    this error.
     """
 
     def __init__(
@@ -136,10 +137,10 @@ class Consumer:
     # -- life -------------------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Join the group. On return the session is open and the first rebalance is about to begin. To be called once.
+        """Join the group. On return the session is open and the first rebalance is about to begin. Call this once.
 
-        Raises ZkTimeoutException when no server answers within zookeeper.connection.timeout.ms, BadConnectString,
-        and for settings what `zkconsumer.config`, `rebalance_lab.assignors` and the filters raise.
+        Raises ZkTimeoutException if no server answers within zookeeper.connection.timeout.ms, BadConnectString, and for
+        invalid settings the errors of `zkconsumer.config`, `rebalance_lab.assignors` and the filters.
         """
         self._thread.start()
         try:
@@ -152,11 +153,11 @@ class Consumer:
         return self
 
     def close(self, timeout_s: float | None = 30.0) -> None:
-        """Leave the group. On return the consumer is not registered any more and owns nothing. As in 0.8.2 it
-        first waits for the end of a rebalance that is under way. None: without end.
+        """Leave the group. On return the consumer is no longer registered and owns nothing. As in 0.8.2 it first waits
+        for the end of a rebalance that is running. `timeout_s=None` waits without limit.
 
-        Raises NotLeft when that takes longer than `timeout_s`, for example because ZooKeeper is gone, and the error
-        of a consumer that had failed.
+        Raises NotLeft if that takes longer than `timeout_s`, for example because ZooKeeper is gone. Raises the error of
+        a consumer that has failed.
         """
         if not self._thread.is_alive():
             self._raise()
@@ -171,14 +172,14 @@ class Consumer:
         self._raise()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until the consumer has ended; without a timeout that takes `close` in another thread, or an
-        error, which is raised. True if it has ended."""
+        """Wait until the consumer has ended, because another thread called `close` or because it failed; then its error
+        is raised. Returns whether it has ended, which is False only after a timeout."""
         ended = self._until(lambda: self._ended, timeout_s)
         self._raise()
         return ended
 
     def wait_for(self, condition: Callable[[Partitions], object], timeout_s: float = 30.0) -> Partitions:
-        """Wait until a condition holds of what the consumer owns: `consumer.wait_for(bool)` until it owns something.
+        """Wait until what the consumer owns meets a condition: `consumer.wait_for(bool)` waits until it owns something.
         Returns what it owns. Raises TimeoutError, and the error of a consumer that has failed."""
         seen: Partitions = {}
 
@@ -209,13 +210,13 @@ class Consumer:
 
     @property
     def owned(self) -> Partitions:
-        """What the consumer believes it owns."""
+        """The partitions that the consumer believes it owns."""
         return _by_topic(self._owned)
 
     @property
     def client_id(self) -> tuple[int, bytes] | None:
-        """Its session's id and password, as `KazooClient.client_id`; None while it is not connected. Whoever has
-        them can end the session behind its back."""
+        """Its session's id and password, like `KazooClient.client_id`; None while it is not connected. With them
+        another client can end the session."""
         sessions = () if self._factory is None else self._factory.sessions
         known = [session.credentials for session in sessions if session.credentials is not None]
         return (known[-1].session_id, known[-1].password) if known else None
@@ -241,7 +242,7 @@ class Consumer:
                 self._changed.notify_all()
 
     def _soon(self, call: Callable[[], object]) -> None:
-        """Call something in the thread of the consumer; nothing if that has ended."""
+        """Call something in the consumer's thread. Does nothing if that has ended."""
         try:
             if self._live is not None:
                 self._live.loop.call_soon_threadsafe(call)
@@ -267,7 +268,7 @@ class Consumer:
     # -- what it records (`history.recorder.Sink`) ------------------------------------------
 
     def write(self, event: Event) -> None:
-        """Take an event of the consumer's history: it calls back and wakes those that wait."""
+        """Process an event of the consumer's history: run the call-backs and wake the waiting threads."""
         self._call(self._on_event, event)
         match event.kind:
             case Kind.MEMBER_STARTED:
@@ -282,7 +283,8 @@ class Consumer:
                 self._gave_up()
 
     def _took(self, partition: TopicPartition) -> None:
-        """All that a rebalance takes is recorded in one instant; it is reported at once, right after."""
+        """A rebalance records all partitions that it takes at one instant. They are reported together, right after
+        it."""
         if not self._taken and self._live is not None:
             self._live.loop.call_soon(self._report_taken)
         self._taken[partition] = None
@@ -295,7 +297,7 @@ class Consumer:
             self._call(self._on_owned, _by_topic(taken))
 
     def _gave_up(self) -> None:
-        """The first of the partitions that a member gives up: it always gives up all of them, in one instant."""
+        """Called for the first partition that a member gives up. It always gives up all of them, at one instant."""
         self._report_taken()
         lost, self._owned = self._owned, {}
         if lost:
@@ -303,7 +305,7 @@ class Consumer:
             self._call(self._on_lost, _by_topic(lost))
 
     def _call(self, call_back: Callable[[T], object] | None, told: T) -> None:
-        """An error of a call-back must not pass for one of the recorder."""
+        """Run a call-back. Its error must not look like an error of the recorder."""
         try:
             if call_back is not None:
                 call_back(told)

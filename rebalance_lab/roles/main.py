@@ -1,9 +1,9 @@
 """The main of nodes' processes: `python -m rebalance_lab.roles.main SPEC-FILE`.
 
-One process holds one node or several: the file lists those it starts with, and commands on standard input
-(`roles.spec.Command`, a JSON object a line) start more, let one leave, or end a session. The process ends with its last
-node. SIGTERM and SIGINT ask all for a clean leave. SIGUSR1 writes every task and what it waits for to stderr. The
-process dies with its parent, also when that is killed.
+A process runs one or more nodes. The file lists those with which it starts. Commands on standard input
+(`roles.spec.Command`, one JSON object per line) start more, let one leave, or end a session. The process ends with its
+last node. SIGTERM and SIGINT make all nodes leave cleanly. SIGUSR1 writes every task and what it waits for to stderr.
+The process dies with its parent, even if that is killed.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def live_node(
 
 
 class CommandLines:
-    """Standard input, a command a line, read on the loop."""
+    """The commands on standard input, one per line, read on the loop."""
 
     def __init__(self, live: LiveKernel, obey: Callable[[Command], None]) -> None:
         self._live = live
@@ -70,7 +70,7 @@ class CommandLines:
 
     def _readable(self) -> None:
         data = os.read(STDIN, _READ_BYTES)
-        if not data:  # whoever started us wants nothing more
+        if not data:  # the process that started this one will send no more commands
             self._live.loop.remove_reader(STDIN)
             return
         *lines, self._rest = (self._rest + data).split(b"\n")
@@ -129,7 +129,7 @@ class NodeProcess:
 
 
 def main(arguments: list[str]) -> int:
-    """Run nodes to their end. Returns the exit code."""
+    """Run the nodes until all have ended. Returns the exit code."""
     if len(arguments) != 1:
         print("usage: python -m rebalance_lab.roles.main SPEC-FILE", file=sys.stderr)
         return 2

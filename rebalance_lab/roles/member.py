@@ -18,9 +18,9 @@ from zkconsumer.subscription import BlackList, Static, Subscription, WhiteList
 class MemberSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     """Start data of a member.
 
-    `config`: consumer settings, not yet accepted by the rule set. `streams`: topic -> stream count; or `whitelist` or
-    `blacklist`: a filter, with `filter_streams` streams. `assignor`: the assignor to use in place of the rule set's.
-    `real`: a consumer of Kafka's own is started with it, none of ours.
+    `config`: consumer settings, which the rule set has not checked yet. `streams`: topic -> stream count; or
+    `whitelist` or `blacklist`: a filter, with `filter_streams` streams. `assignor`: the assignor to use instead of the
+    rule set's. `real`: whether this starts a real Kafka consumer instead of one of the lab's members.
     """
 
     rules: str
@@ -36,7 +36,7 @@ class MemberSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
 
 
 def build_member(environment: Environment, spec: MemberSpec) -> Member:
-    """A member that has not started. Raises what its configuration raises (`zkconsumer.config`)."""
+    """Build a member, but do not start it. Raises the errors of its configuration (`zkconsumer.config`)."""
     rules = rule_set(spec.rules)
     return Member(
         environment,
@@ -49,8 +49,8 @@ def build_member(environment: Environment, spec: MemberSpec) -> Member:
 
 
 async def run_member(environment: Environment, spec: MemberSpec, closing: Flag) -> None:
-    """A member's whole life. Settings that Kafka refuses are a result, and so is an id that another session holds
-    (with check.session.of.own.node): both are recorded. Every other error is raised."""
+    """Run a member's whole life. If Kafka refuses its settings, or another session holds its id (with
+    check.session.of.own.node), this is a result and is recorded. Every other error is raised."""
     try:
         member = build_member(environment, spec)
         await member.run(subscription_of(spec), closing)

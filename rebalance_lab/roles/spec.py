@@ -1,5 +1,5 @@
-"""Start data of nodes, and commands to their processes: JSON objects, one in the start file for each node, and one a
-line on the process's standard input while it runs."""
+"""Start data of nodes, and commands to their processes. Both are JSON objects: one for each node in the start file, and
+one per line on the process's standard input while it runs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ ROLE = "role"
 
 
 class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, tag_field=ROLE):
-    """What every node is started with. A role adds its own settings in a subclass, whose tag is the role's module.
+    """The start data of every node. A role adds its own settings in a subclass, whose tag is the role's module.
 
     `actor`: its name in the trial. `host`: the host name that it reports. `events`: path of the JSON-lines file that it
     appends its events to. `operations`: whether each ZooKeeper operation is recorded there, or only the number of each
     kind. `security`: path of a file with authentication, ACLs and TLS (`world.live.security`). `storage`: path of the
-    folder that it keeps its files in; None: beside its events.
+    folder for its files; None: next to its events.
     """
 
     actor: str
@@ -39,14 +39,14 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, tag_field=ROLE):
 
     @property
     def files(self) -> Path:
-        """The folder that the node keeps its files in."""
+        """The folder for the node's files."""
         return Path(self.storage if self.storage is not None else f"{self.events.removesuffix('.jsonl')}.files")
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What a node can be. `name`: in one word. `run`: a node's whole life, in any world, until it has ended after
-    `closing` was raised."""
+    """What a node can be. `name`: one word for it. `run`: runs a node's whole life, in any world; it ends after
+    `closing` is raised."""
 
     name: str
     spec: type[NodeSpec]
@@ -72,20 +72,20 @@ def decode_spec(data: bytes | msgspec.Raw) -> NodeSpec:
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):
-    """A further node starts in this process. `node`: its start data."""
+    """Start another node in this process. `node`: its start data."""
 
     node: msgspec.Raw
 
 
 class Leave(msgspec.Struct, frozen=True, tag="leave"):
-    """The node `actor` shuts down cleanly."""
+    """Let the node `actor` shut down cleanly."""
 
     actor: str
 
 
 class Expire(msgspec.Struct, frozen=True, tag="expire"):
-    """The ZooKeeper session of `actor` is closed without its knowledge: a second connection presents the session's id
-    and password, and closes it."""
+    """End the ZooKeeper session of `actor` without its knowledge: a second connection presents the session's id and
+    password, and closes it."""
 
     actor: str
 

@@ -1,4 +1,4 @@
-"""One attempt of a real member's rebalance, as it goes: what it saw, what it wants, why it fails."""
+"""One attempt of a real member's rebalance, as it proceeds: what it read, what it wants, and why it fails."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rebalance_lab.wire.view_digest import view_digest
 #: (group, zxid a server had reached) -> zxid of the latest change of the group's members until then.
 MembersZxid = Callable[[str, int], int]
 
-#: 0.8.2's assignors log what they deal from, each in its own words.
+#: The assignors of 0.8.2 log their input, each in its own words.
 _RANGE = re.compile(r"Consumer \S+ rebalancing the following partitions: \w+\((.*?)\) for topic (\S+) with consumers: ")
 _ROUND_ROBIN = re.compile(r"Consumer \S+ rebalancing the following partitions for topic (\S+): \w+\((.*?)\)")
 _CLAIMED = re.compile(r"waiting for the partition ownership to be deleted: (\d+)")
@@ -23,10 +23,10 @@ _PATH_PARTS = 6
 
 @dataclass(slots=True)
 class Attempt:
-    """`released`: it has given up what it had, and reads what it will deal from. `registrations`: whose
-    registrations it has read since: its own (AssignmentContext.myTopicThreadIds), then one by one those of
-    the list of members that it deals from (ZkUtils.getConsumersPerTopic). `lists`: the lists of members that
-    came between its own and the next, its own list and any that a listener asked for meanwhile."""
+    """`released`: it has given up what it had, and now reads what it will decide from. `registrations`: the members
+    whose registrations it has read since: first its own (AssignmentContext.myTopicThreadIds), then one by one those of
+    the list of members from which it decides (ZkUtils.getConsumersPerTopic). `lists`: the lists of members that came
+    between its own registration and the next: its own list, and any that a listener read in the meantime."""
 
     number: int
     group: str
@@ -42,8 +42,8 @@ class Attempt:
     error: str | None = None
 
     def saw(self, packet: Packet) -> None:
-        """A reply came while it ran. The log names no thread: the client's event thread asks for the
-        members' list as well (ZkClient reads it for a listener), but never for registrations."""
+        """Process a reply that came while the attempt ran. The log names no thread. The client's event thread also
+        reads the list of members (ZkClient does so for a listener), but never registrations."""
         parent, _, name = packet.path.rpartition("/")
         ids = members_path(self.group)
         if packet.path == ids and packet.operation == "children":
@@ -60,7 +60,7 @@ class Attempt:
             self.refused = place if refused else self.refused
 
     def heard(self, message: str) -> None:
-        """A line of an assignor or of the claim."""
+        """Process a line of an assignor or of the claim."""
         if (found := _RANGE.search(message)) is not None:
             self.topics[found[2]] = _numbers(found[1])
         elif (found := _ROUND_ROBIN.search(message)) is not None:
@@ -69,8 +69,8 @@ class Attempt:
             self.conflicts.append(self.refused)
 
     def decision(self, members_zxid: MembersZxid) -> dict[str, object] | None:
-        """Detail of DECIDED, as `zkconsumer.rebalance` records it; None where it never came so far.
-        Without `members_zxid` where the log does not show which list it dealt from."""
+        """The detail of DECIDED, as `zkconsumer.rebalance` records it; None if the attempt did not get that far. It has
+        no `members_zxid` if the log does not show from which list the member decided."""
         members = tuple(sorted(set(self.registrations[1:])))
         if not members or not self.topics:
             return None
@@ -84,7 +84,7 @@ class Attempt:
         }
 
     def failure(self, *, shutting_down: bool) -> dict[str, object]:
-        """Detail of ATTEMPT_FAILED."""
+        """The detail of ATTEMPT_FAILED."""
         reason = "error" if self.error else "conflict" if self.conflicts else "shutdown" if shutting_down else "error"
         names = ", ".join(f"{topic}/{partition}" for topic, partition in self.conflicts)
         why = self.error or (f"owned by others: {names}" if names else "the log does not tell")

@@ -1,17 +1,18 @@
-"""The story of one real member: its log4j lines as events, in the words of our own members.
+"""The history of one real member: turns its log4j lines into events like those of the lab's members.
 
-What a line of 0.8.2.2's log reports, and when, beside what our members record:
+When events are recorded, compared with the lab's members:
 
-- *belief*: OWNED where `selected partitions` is logged, after the registry was swapped, at the end of
-  the line's millisecond; DISOWNED where `Releasing partition ownership` is, before the first delete is
-  sent, or `ZK expired; release old …`, before the registry is cleared, or, in a shutdown, once all
-  connections have stopped. So belief may be recorded up to a millisecond short, never long.
-- *effect*: a fetch request issued for a partition is work on it; until the fetcher is shut down, which is not a fetch.
-- *operations*: the ZooKeeper client logs replies only: an INVOKED is recorded with its reply. What was lost
-  with a connection is not recorded.
+- *belief*: OWNED when `selected partitions` is logged, after the member's record was swapped, at the end of the line's
+  millisecond. DISOWNED when `Releasing partition ownership` is logged, before the first delete is sent; or `ZK expired;
+  release old …`, before the member's record is cleared; or, in a shutdown, when all connections have stopped. So a
+  recorded belief may be up to a millisecond too short, never too long.
+- *effect*: a fetch request for a partition is work on it. The shutdown of the fetcher ends the work, and is not a
+  fetch.
+- *operations*: the ZooKeeper client logs only replies, so an INVOKED is recorded with its reply. Requests that were
+  lost with a connection are not recorded.
 - a trigger is recorded when its listener is called, a moment before the flag is set.
-- a rebalance that used up its retries throws after its last back-off, and ends where its caller logs that; or, at
-  the latest, where somebody else is seen to have its lock: the next rebalance, or a shutdown.
+- a rebalance that used up its retries throws after its last back-off. It ends when its caller logs the exception, or at
+  the latest when the next rebalance or a shutdown is seen to have the lock.
 """
 
 from __future__ import annotations
@@ -28,15 +29,15 @@ from rebalance_lab.roles.real.packets import Packet, fired, opened, packet
 from rebalance_lab.wire.warnings import NO_BROKERS
 from rebalance_lab.world.kafka.log_file import LogLine
 
-#: A log's time is cut to the millisecond: what a line reports happened less than this later.
+#: The log's times are whole milliseconds: an event happened up to this much later.
 CUT_US = 999
 
 
 class EventWriter:
-    """Writes the events of one actor; counts them, and never lets time go back.
+    """Writes and counts the events of one actor, and never lets their time go back.
 
-    `wall_offset_us`: wall clock minus the history's clock. `at_ms` is set by whoever reads the log,
-    to the epoch ms of the line that is being read.
+    `wall_offset_us`: wall clock minus the history's clock. The reader of the log sets `at_ms` to the epoch ms of the
+    current line.
     """
 
     def __init__(self, actor: str, sink: Sink, wall_offset_us: int) -> None:
@@ -53,7 +54,7 @@ class EventWriter:
 
     @property
     def now_us(self) -> int:
-        """The line's time on the history's clock, as the log cut it."""
+        """The time of the line on the history's clock, in the log's whole milliseconds."""
         return self.at_ms * 1000 - self._offset_us
 
     def emit(
@@ -66,8 +67,8 @@ class EventWriter:
         zxid: int | None = None,
         late: bool = False,
     ) -> EventId:
-        """Write an event. `place`: (topic, partition). `late`: at the end of the millisecond, for
-        what begins: belief is then never recorded longer than it was."""
+        """Write an event. `place`: (topic, partition). `late`: use the end of the millisecond, for beliefs that begin,
+        so that no recorded belief is too long."""
         at_us = max(self._last_us, self.now_us + (CUT_US if late else 0))
         self._last_us = at_us
         event = Event(
@@ -102,8 +103,9 @@ _PART = re.compile(r"\[([^\[\],]+),(\d+)\] -> ")
 
 
 class Fetches:
-    """WORKED for each partition of each fetch request, at most two each `work_period_ms`; one with `last` when the
-    fetcher is shut down, which interrupts its request. That one is no fetch: `history.intervals` lets it end a run."""
+    """Records WORKED for each partition of each fetch request, at most two in each `work_period_ms`, and one with
+    `last` when the fetcher is shut down, which interrupts its request. The latter is not a fetch: for
+    `history.intervals` it only ends a run."""
 
     def __init__(self, writer: EventWriter, work_period_ms: int) -> None:
         self._writer = writer
@@ -112,7 +114,7 @@ class Fetches:
         self._reported_ms: dict[tuple[str, int], int] = {}
 
     def read(self, line: LogLine) -> None:
-        """A line of a fetcher."""
+        """Process a line of a fetcher."""
         if (found := _FETCH.match(line.message)) is not None:
             places = [(topic, int(partition)) for topic, partition in _PART.findall(found[2])]
             self._fetched[found[1]] = places
@@ -151,7 +153,7 @@ _BACKOFF_WARNING = "I wrote this conflicted ephemeral node"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What the log does not say. `started`: detail of MEMBER_STARTED."""
+    """What the log does not contain. `started`: the detail of MEMBER_STARTED."""
 
     group: str
     started: Mapping[str, object]
@@ -160,8 +162,8 @@ class Setting:
 
 @dataclass(slots=True)
 class _Call:
-    """A listener call on ZkClient's queue. `queued`: its event, None for one that ours do not have
-    (state changes are no calls there)."""
+    """A listener call on ZkClient's queue. `queued`: its event; None for a call that the lab's members do not have
+    (there, state changes are not calls)."""
 
     queued: EventId | None
     path: str
@@ -174,7 +176,7 @@ class LogReader:
         self, actor: str, setting: Setting, sink: Sink, *, wall_offset_us: int, members_zxid: MembersZxid
     ) -> None:
         self.writer = EventWriter(actor, sink, wall_offset_us)
-        #: It has logged that it ends by itself: its first rebalance failed.
+        #: Whether it has logged that it ends by itself, because its first rebalance failed.
         self.stopping = False
         self._setting = setting
         self._members_zxid = members_zxid
@@ -198,12 +200,12 @@ class LogReader:
         }
 
     def host(self, identity: Mapping[str, object], wall_ms: int) -> None:
-        """The process was started."""
+        """Record that the process was started."""
         self.writer.at_ms = wall_ms
         self.writer.emit(Kind.HOST_STARTED, dict(identity))
 
     def feed(self, line: LogLine) -> None:
-        """Take one line in."""
+        """Process one line."""
         self.writer.at_ms = max(self.writer.at_ms, line.wall_ms)
         if not line.level:
             self._continued(line.message)
@@ -257,7 +259,7 @@ class LogReader:
             self.writer.emit(_SESSION_KINDS[found[1]])
 
     def _listener(self, line: LogLine) -> None:
-        """ZkClient's queue is in order: what is delivered is the first that waits."""
+        """Process a delivery. ZkClient's queue is in order, so it is the first call that waits."""
         if (found := _QUEUED.match(line.message)) is not None:
             self._queued(found[1])
         elif (found := _DELIVERING.match(line.message)) is not None:
@@ -358,7 +360,7 @@ class LogReader:
             self.writer.emit(Kind.DECIDED, detail)
 
     def _threw(self) -> None:
-        """The rebalance that went on, if one did, has used up its retries."""
+        """Record that the running rebalance, if any, has used up its retries."""
         if self._rebalancing is not None:
             self._ended("shutdown" if self._closing else "failed")
 
@@ -387,7 +389,7 @@ class LogReader:
             self._disown()
 
     def _continued(self, message: str) -> None:
-        """The first further line of an exception names it."""
+        """Process a further line of an exception. The first one names it."""
         if self._expects_error and self._attempt is not None:
             self._attempt.error = message.strip()
         self._expects_error = False

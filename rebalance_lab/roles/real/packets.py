@@ -8,7 +8,7 @@ from dataclasses import dataclass
 #: ZooKeeper's opcodes, and what the lab calls the operations.
 OPERATIONS = {1: "create", 2: "delete", 3: "exists", 4: "get", 5: "set", 8: "children", 12: "children", -11: "close"}
 
-#: Error codes a consumer meets, and the lab's names for them (`world.errors`).
+#: Error codes that a consumer can get, and the lab's names for them (`world.errors`).
 ERRORS = {
     -4: "ConnectionLoss",
     -101: "NoNode",
@@ -38,9 +38,8 @@ _WATCH_EVENTS = {
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """One request and its reply. `error`: the lab's name of it, None where it was done; a read of
-    `exists` that found nothing was done. `zxid`: the server's latest when it replied. `names`: the
-    children that a list gave."""
+    """One request and its reply. `error`: the lab's name of the error; None if the request succeeded, which includes an
+    `exists` that found nothing. `zxid`: the server's latest when it replied. `names`: the children in a list."""
 
     session: int
     operation: str
@@ -61,13 +60,13 @@ class Fired:
 
 
 def opened(message: str) -> int | None:
-    """The session id of a line that says that a connection was made, else None."""
+    """The session id of a line that reports a new connection, else None."""
     found = _OPENED.match(message)
     return None if found is None else int(found[1], 16)
 
 
 def fired(message: str) -> Fired | None:
-    """The watch of a line that tells of one, else None (also for session events)."""
+    """The watch of a line that reports one, else None (also for session events)."""
     found = _FIRED.match(message)
     if found is None or found[1] not in _WATCH_EVENTS:
         return None
@@ -75,7 +74,7 @@ def fired(message: str) -> Fired | None:
 
 
 def packet(message: str) -> Packet | None:
-    """The packet of a line that tells of one, else None (also for pings and watches set again)."""
+    """The packet of a line that reports one, else None (also for pings and watches that are set again)."""
     found = _REPLY.match(message)
     if found is None or int(found[3]) not in OPERATIONS:
         return None
