@@ -13,6 +13,7 @@ from scripts.house_lint.sizes import function_size, module_size
 #: Rooms whose code runs in every world, and what of the rest is ours.
 PROTOCOL_ROOMS = (
     "rebalance_lab/assignors",
+    "rebalance_lab/broker",
     "rebalance_lab/faults",
     "rebalance_lab/scenarios",
     "rebalance_lab/zkclient",

@@ -33,6 +33,7 @@ from rebalance_lab.wire.kafka.records import (
     read_header,
     record_bytes,
     records,
+    stamp,
 )
 
 #: kafka-python compresses by libraries of its own that are not installed here.
@@ -326,3 +327,13 @@ def test_gzip_is_what_other_programs_read() -> None:
 def test_a_header_says_all_of_its_fields() -> None:
     assert isinstance(read_header(BATCH), BatchHeader)
     assert read_header(memoryview(bytearray(BATCH))) == read_header(b"xx" + BATCH, 2)
+
+
+def test_a_stamp_gives_all_records_the_time_of_their_append():
+    batch = bytearray(build_batch(RECORDS, compression=Compression.GZIP, producer_id=5, base_sequence=2))
+    stamp(batch, 0, append_time_ms=1_800_000_000_000)
+    header = check_batch(bytes(batch))
+    assert header.log_append_time
+    assert header.compression is Compression.GZIP
+    assert [record.timestamp_ms for record in records(bytes(batch))] == [1_800_000_000_000] * len(RECORDS)
+    assert AiokafkaBatch(batch).validate_crc()

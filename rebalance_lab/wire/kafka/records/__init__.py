@@ -13,6 +13,7 @@ from rebalance_lab.wire.kafka.records.batch import (
     check_produced,
     place,
     read_header,
+    stamp,
 )
 from rebalance_lab.wire.kafka.records.build import build_batch, record_bytes
 from rebalance_lab.wire.kafka.records.compression import MOST_DECOMPRESSED_BYTES, Compression
@@ -34,4 +35,5 @@ __all__ = [
     "read_header",
     "record_bytes",
     "records",
+    "stamp",
 ]

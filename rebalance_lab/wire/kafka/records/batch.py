@@ -25,6 +25,12 @@ _BASE_OFFSET = Struct(">q")
 _LEADER_EPOCH = Struct(">i")
 _LEADER_EPOCH_AT = 12
 _MAGIC_AT = 16
+_ATTRIBUTES = Struct(">h")
+_ATTRIBUTES_AT = 21
+_TIMESTAMP = Struct(">q")
+_MAX_TIMESTAMP_AT = 35
+_CHECKSUM = Struct(">I")
+_CHECKSUM_AT = 17
 
 _COMPRESSION = 0x07
 _LOG_APPEND_TIME = 0x08
@@ -174,3 +180,12 @@ def place(batch: bytearray, at: int, *, base_offset: int, leader_epoch: int) -> 
     """Give the batch at `at` its place in a log. Its checksum does not cover this, and stays right."""
     _BASE_OFFSET.pack_into(batch, at, base_offset)
     _LEADER_EPOCH.pack_into(batch, at + _LEADER_EPOCH_AT, leader_epoch)
+
+
+def stamp(batch: bytearray, at: int, *, append_time_ms: int) -> None:
+    """Give all records of the batch at `at` the time of their append, and the batch the checksum that goes with it."""
+    header = read_header(batch, at)
+    _ATTRIBUTES.pack_into(batch, at + _ATTRIBUTES_AT, header.attributes | _LOG_APPEND_TIME)
+    _TIMESTAMP.pack_into(batch, at + _MAX_TIMESTAMP_AT, append_time_ms)
+    checksum = google_crc32c.value(bytes(batch[at + CHECKED_FROM : at + header.size]))
+    _CHECKSUM.pack_into(batch, at + _CHECKSUM_AT, checksum)
