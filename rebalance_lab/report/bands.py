@@ -69,7 +69,7 @@ def bands_of(scene: Scene, scale: Scale, prefix: str) -> tuple[tuple[Band, ...],
     """The bands within the scale, and the number of lines that their labels need. Labels never overlap."""
     drafts = (*_faults(scene), *_sessions(scene), *_closing(scene))
     inside = [each for each in drafts if scale.holds(each.begin_us, each.end_us)]
-    labels = _labels(inside, scale)
+    labels = _labels(inside, scale, scene.words.node)
     free_from: list[float] = []  # for each line of labels: the x from which it is free
     bands = []
     for number, draft in enumerate(sorted(inside, key=_in_time)):
@@ -90,7 +90,7 @@ def _in_time(draft: Band) -> tuple[int, str]:
     return draft.begin_us, draft.kind
 
 
-def _labels(drafts: list[Band], scale: Scale) -> dict[tuple[tuple[EventId, ...], str], str]:
+def _labels(drafts: list[Band], scale: Scale, node: str) -> dict[tuple[tuple[EventId, ...], str], str]:
     """The label of each draft. Changes of one kind that are close together share the label of the first."""
     labels = {(draft.events, draft.label): draft.label for draft in drafts}
     runs: list[list[Band]] = []
@@ -104,7 +104,7 @@ def _labels(drafts: list[Band], scale: Scale) -> dict[tuple[tuple[EventId, ...],
     for run in runs:
         if len(run) > 1:
             names = [draft.target for draft in run]
-            who = ", ".join(names) if len(names) <= NAMED else f"{len(names)} members"
+            who = ", ".join(names) if len(names) <= NAMED else f"{len(names)} {node}s"
             labels |= {(draft.events, draft.label): "" for draft in run}
             labels[run[0].events, run[0].label] = f"{who} {run[0].many}"
     return labels
@@ -160,7 +160,7 @@ def _closing(scene: Scene) -> list[Band]:
     if scene.closing_us >= scene.end_us:
         return []
     title = (
-        f"From {exact_moment(scene.closing_us)} s all members leave cleanly. "
-        "Partitions without an owner are not an anomaly from here on"
+        f"From {exact_moment(scene.closing_us)} s all {scene.words.node}s leave cleanly. "
+        f"{scene.words.place.capitalize()}s without an owner are not an anomaly from here on"
     )
     return [Band("closing", scene.closing_us, scene.end_us, "end: all leave", title, ())]

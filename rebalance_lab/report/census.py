@@ -114,7 +114,7 @@ def census_of(scene: Scene, prefix: str, focus: Focus) -> Census | None:
         ticks=ticks_of(scale),
         window=None if whole else scale.stretch(focus.begin_us, focus.end_us, 2),
         summary=(
-            f"All {count(len(scene.rows), 'partition')} and {count(len(scene.people), 'member')} "
+            f"All {count(len(scene.rows), scene.words.place)} and {count(len(scene.people), scene.words.node)} "
             f"over {seconds(scene.end_us)}."
         ),
     )
@@ -144,7 +144,7 @@ def _strip(scene: Scene, scale: Scale, layer: Layer, place: int) -> Strip:
         several=_area(heights, tops, scale),
         most_several=worst,
         title=(
-            f"{layer.value}: of {count(total, 'partition')}, at worst {worst:,} with several owners at once "
+            f"{layer.value}: of {count(total, scene.words.place)}, at worst {worst:,} with several owners at once "
             f"and {max(nobody, default=0):,.0f} with none"
         ),
     )
@@ -222,7 +222,9 @@ def _picture(scene: Scene, scale: Scale, y: float) -> Picture:
     labels = tuple(
         ((person.index + 0.5) * height / number, person.name) for person in scene.people if person.index % every == 0
     )
-    title = "A line for each member: the darker, the more partitions it believes it owns"
+    words = scene.words
+    believes = words.have[Layer.BELIEF].one
+    title = f"A line for each {words.node}: the darker, the more {words.place}s it {believes}"
     return Picture(y, height, data_uri(rows), labels, title)
 
 

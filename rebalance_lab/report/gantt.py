@@ -17,7 +17,7 @@ from rebalance_lab.report.bands import Band, Scale, bands_of
 from rebalance_lab.report.focus import Focus
 from rebalance_lab.report.palette import Paint, paint
 from rebalance_lab.report.scene import Person, Scene
-from rebalance_lab.report.spans import HAVE, LAYERS, Gap, Overlap, Row, row_of
+from rebalance_lab.report.spans import LAYERS, Gap, Overlap, Row, row_of
 from rebalance_lab.report.text import count, exact_moment, listed, seconds
 
 WIDTH = 1160
@@ -195,6 +195,7 @@ def _boxes(
     boxes: dict[tuple[Row, Layer], list[Box]] = {}
     numbers = counter()
     places = {person.member: person.index for person in scene.people}
+    have = scene.words.have
 
     def add(
         kind: str, row: Row, item: Gap | Span | Overlap, members: tuple[str, ...], colour: Paint | None, title: str
@@ -220,17 +221,17 @@ def _boxes(
         return row_of(item) in rows and scale.holds(item.begin_us, item.end_us)
 
     for gap in filter(drawn, scene.gaps):
-        add("unowned", gap.row, gap, (), None, f"{HAVE[gap.layer].none} {gap.row} for {seconds(gap.length_us)}")
+        add("unowned", gap.row, gap, (), None, f"{have[gap.layer].none} {gap.row} for {seconds(gap.length_us)}")
     for span in filter(drawn, scene.spans):
         row = row_of(span)
-        title = f"{scene.name(span.member)} {HAVE[span.layer].one} {row} ({span.member})"
+        title = f"{scene.name(span.member)} {have[span.layer].one} {row} ({span.member})"
         box_id = add("held", row, span, (span.member,), paint(places[span.member]), title)
         anchors.setdefault(span.begin, box_id)
         if span.end is not None:
             anchors.setdefault(span.end, box_id)
     for overlap in filter(drawn, scene.overlaps):
         names = listed([scene.name(member) for member in overlap.members])
-        title = f"Overlap of {seconds(overlap.length_us)}: {names} {HAVE[overlap.layer].several} {overlap.row}"
+        title = f"Overlap of {seconds(overlap.length_us)}: {names} {have[overlap.layer].several} {overlap.row}"
         add("overlap", overlap.row, overlap, overlap.members, None, title)
     return boxes
 
@@ -256,6 +257,6 @@ def _summary(scene: Scene, focus: Focus) -> str:
     longest = f"longest overlaps: {', '.join(told)}" if told else "no overlap in any layer"
     drawn = f", of which {len(focus.rows)} are drawn here" if focus.left_out else ""
     return (
-        f"Ownership of {count(len(scene.rows), 'partition')} by {count(len(scene.people), 'member')} "
+        f"Ownership of {count(len(scene.rows), scene.words.place)} by {count(len(scene.people), scene.words.node)} "
         f"over {seconds(scene.end_us)}{drawn}; {longest}."
     )

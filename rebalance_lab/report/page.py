@@ -13,6 +13,7 @@ from rebalance_lab.history.files import History, Trial, replay_command
 from rebalance_lab.report import text
 from rebalance_lab.report.findings import status_of, surprises_of, tally
 from rebalance_lab.report.focus import BOXES
+from rebalance_lab.report.glossary import terms_of
 from rebalance_lab.report.palette import textured
 from rebalance_lab.report.selection import Choice, by_status, choose
 from rebalance_lab.report.story import WORLDS, about
@@ -99,6 +100,7 @@ def render(
             surprises=surprises_of(analysis, lambda trial: _replay(trial, analysis.verdicts, where.folders)),
             places=places,
             pages=where.pages,
+            words=terms_of(dict.fromkeys(trial.generation for trial in analysis.trials)),
             sections=sections,
             scripts=scripts() if sections else None,
             specs=specs_json({f"chart-{chart.id}": chart.spec for each in sections for chart in each.charts}),

@@ -17,6 +17,7 @@ from rebalance_lab.history.files import History, Trial
 from rebalance_lab.history.intervals import PAUSE
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.history.views import CLOSING
+from rebalance_lab.report.glossary import Words, words_of
 from rebalance_lab.report.spans import Gap, Overlap, Row, gaps_of, overlaps_of, row_of, spans_of
 
 
@@ -86,6 +87,11 @@ class Scene:
     owners: Mapping[Row, tuple[Span, ...]]
     overlaps: tuple[Overlap, ...]
     gaps: tuple[Gap, ...]
+
+    @property
+    def words(self) -> Words:
+        """The words of the trial's subject."""
+        return words_of(self.trial.generation)
 
     def since_start(self, event: Event) -> int:
         return event.at_us - self.origin_us

@@ -20,24 +20,6 @@ from rebalance_lab.history.intervals import sort_key
 LAYERS = (Layer.BELIEF, Layer.REGISTRY, Layer.EFFECT)
 
 
-class Have(NamedTuple):
-    """The words for: one member has a partition, several have it, none has it."""
-
-    one: str
-    several: str
-    none: str
-
-
-#: By layer.
-HAVE = {
-    Layer.BELIEF: Have("believes it owns", "believe they own", "no member believes it owns"),
-    Layer.EFFECT: Have("works on", "work on", "no member works on"),
-    Layer.REGISTRY: Have(
-        "is the owner in the registry of", "are owners in the registry of", "the registry has no owner of"
-    ),
-}
-
-
 class Row(NamedTuple):
     """A partition in a group."""
 

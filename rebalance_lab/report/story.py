@@ -13,21 +13,14 @@ from rebalance_lab.history.files import Trial
 from rebalance_lab.history.intervals import PAUSE
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.report.findings import is_statement
+from rebalance_lab.report.glossary import words_of
 from rebalance_lab.report.scene import Fault, Scene, SessionEnd
-from rebalance_lab.report.spans import HAVE, Overlap, Row, row_of
+from rebalance_lab.report.spans import Overlap, Row, row_of
 from rebalance_lab.report.text import count, listed, members_named, moment, partitions_named, seconds, shortened
 from rebalance_lab.trials.api import scenario
 from rebalance_lab.trials.plan import PlanError
 
 WORLDS = {"simulated": "simulated ZooKeeper", "processes": "real ZooKeeper", "containers": "ZooKeeper in containers"}
-
-#: Rule sets, and whose consumers take part.
-RULES = {
-    "described": "rules described",
-    "shipped": "rules shipped",
-    "real": "members: Kafka 0.8.2.2's own consumers",
-    "mixed": "members: ours and Kafka 0.8.2.2's own in turn",
-}
 
 #: Up to so many faults are described one by one; more are counted by kind.
 TOLD_SINGLY = 3
@@ -60,6 +53,11 @@ def about(trial: Trial) -> str:
     return f"{does[:1].upper()}{does[1:]}"
 
 
+def rules_in_words(trial: Trial) -> str:
+    """Which rules the trial's nodes follow, and whose they are."""
+    return words_of(trial.generation).rules.get(trial.variant, trial.variant)
+
+
 def _cast(scene: Scene) -> str:
     """Which members share how many partitions on which ZooKeeper, before members that join later."""
     rested_us = next((scene.since_start(each) for each in scene.events if each.kind is Kind.REST_REACHED), scene.end_us)
@@ -81,7 +79,7 @@ def _cast(scene: Scene) -> str:
 def _what(scene: Scene) -> str:
     topics = {row.topic for row in scene.rows}
     of_topics = f" of {len(topics)} topics" if len(topics) > 1 else ""
-    return f"{count(len(scene.rows), 'partition')}{of_topics}"
+    return f"{count(len(scene.rows), scene.words.place)}{of_topics}"
 
 
 def _deeds(scene: Scene) -> str:
@@ -231,13 +229,13 @@ def _doubles(scene: Scene) -> str:
     """How long two members had the same partition in each layer; else how long one had no owner."""
     told: list[str] = []
     former = ""
-    for layer, have in HAVE.items():
+    for layer, have in scene.words.have.items():
         overlap = scene.longest(layer)
         if overlap is None:
             continue
         alike = [each for each in scene.overlaps if each.layer is layer]
         several = len({each.members for each in alike}) > 1
-        who = "two members" if several else listed([scene.name(member) for member in overlap.members])
+        who = f"two {scene.words.node}s" if several else listed([scene.name(member) for member in overlap.members])
         waking = _waking(scene, overlap) if told else ""
         rows = partitions_named(each.row for each in alike)
         length = f"for up to {seconds(overlap.length_us)}"
@@ -246,7 +244,7 @@ def _doubles(scene: Scene) -> str:
         former = who
     if told:
         return _starting("; ".join(told) + ".")
-    return "Two members never have the same partition at the same time" + _nobody(scene)
+    return f"Two {scene.words.node}s never have the same {scene.words.place} at the same time" + _nobody(scene)
 
 
 def _waking(scene: Scene, overlap: Overlap) -> str:
@@ -264,27 +262,29 @@ def _nobody(scene: Scene) -> str:
         max((gap.length_us for gap in scene.gaps if gap.layer is layer and gap.begin_us >= first_us), default=0)
         for layer in (Layer.REGISTRY, Layer.EFFECT)
     )
+    place, have_none = scene.words.place, scene.words.have[Layer.EFFECT].none
     if not registry_us and not effect_us:
-        return "; every partition has an owner all the time."
+        return f"; every {place} has an owner all the time."
     if not registry_us:
-        return f"; at worst no member works on a partition for {seconds(effect_us)}."
-    idle = f", and no member works on it for {seconds(effect_us)}" if effect_us > 2 * registry_us else ""
-    return f"; at worst a partition has no owner for {seconds(registry_us)}{idle}."
+        return f"; at worst {have_none} a {place} for {seconds(effect_us)}."
+    idle = f", and {have_none} it for {seconds(effect_us)}" if effect_us > 2 * registry_us else ""
+    return f"; at worst a {place} has no owner for {seconds(registry_us)}{idle}."
 
 
 def _rest(scene: Scene) -> str:
     """When the victim learned of its expiry, and when the group was at rest again."""
     missed = next((event for event in scene.events if event.kind is Kind.REST_MISSED), None)
     if missed is not None:
-        return f"The group does not come to rest: {shortened(scene.plainly(str(missed.of('why'))), LETTERS)}."
+        why = shortened(scene.plainly(str(missed.of("why"))), LETTERS)
+        return f"{scene.words.whole.capitalize()} does not come to rest: {why}."
     # Rest and faults are the runner's: its own count orders even those of one instant.
     last = max((event.n for event in scene.events if event.layer is Layer.FAULT), default=-1)
     rested = (event for event in scene.events if event.kind is Kind.REST_REACHED and event.n > last)
     rest = next(rested, None)
     if rest is None:
-        return "The history does not show the group at rest."
+        return f"The history does not show {scene.words.whole} at rest."
     again = "is at rest again" if scene.faults else "is at rest"
-    return _starting(f"{_learning(scene)}the group {again} at {moment(scene.since_start(rest))}.")
+    return _starting(f"{_learning(scene)}{scene.words.whole} {again} at {moment(scene.since_start(rest))}.")
 
 
 def _learning(scene: Scene) -> str:
@@ -293,7 +293,7 @@ def _learning(scene: Scene) -> str:
     if expired is None:
         return ""
     learns = f"{expired.actor} learns at {moment(scene.since_start(expired))}"
-    return f"{learns} that its session is gone, and gives up its partitions; "
+    return f"{learns} that its session is gone, and gives up its {scene.words.place}s; "
 
 
 def _starting(sentence: str) -> str:

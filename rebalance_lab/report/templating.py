@@ -9,8 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from rebalance_lab.report import glossary, text
 from rebalance_lab.report.cards import meaning
 from rebalance_lab.report.findings import badge
-from rebalance_lab.report.glossary import WORDS
-from rebalance_lab.report.story import RULES, WORLDS
+from rebalance_lab.report.story import WORLDS, rules_in_words
 
 
 @cache
@@ -34,6 +33,7 @@ def environment() -> Environment:
         statement_of=glossary.statement,
         meaning_of=meaning,
         badge=badge,
+        rules_of=rules_in_words,
     )
-    found.globals.update(worlds=WORLDS, rules=RULES, words=WORDS, panels=glossary.CHANGES, either=dict(WORDS)["either"])
+    found.globals.update(worlds=WORLDS, either=glossary.terms_of([])["either"])
     return found

@@ -18,7 +18,7 @@ from rebalance_lab.history.files import History
 from rebalance_lab.report.scene import Scene, build_scene
 from rebalance_lab.report.spacetime.arrows import Link, links_of
 from rebalance_lab.report.spacetime.beats import Beat, beat_of
-from rebalance_lab.report.spans import HAVE, row_of
+from rebalance_lab.report.spans import row_of
 
 Record = dict[str, object]
 
@@ -75,7 +75,9 @@ def _spans(scene: Scene, tracks: _Tracks) -> Iterator[Record]:
         if span.layer is Layer.REGISTRY:
             yield _slice(name, span.begin_us, span.end_us, tracks.place("zookeeper", f"owner of {row}"))
         else:
-            yield _slice(str(row), span.begin_us, span.end_us, tracks.place(name, f"{HAVE[span.layer].one} {row}"))
+            yield _slice(
+                str(row), span.begin_us, span.end_us, tracks.place(name, f"{scene.words.have[span.layer].one} {row}")
+            )
 
 
 def _rebalances(scene: Scene, tracks: _Tracks) -> Iterator[Record]:

@@ -18,10 +18,11 @@ from rebalance_lab.report.census import Census, census_of
 from rebalance_lab.report.findings import Finding, carded, findings_of, status_of
 from rebalance_lab.report.focus import BOXES, focus_on
 from rebalance_lab.report.gantt import Gantt, draw
+from rebalance_lab.report.glossary import terms_of
 from rebalance_lab.report.palette import textured
 from rebalance_lab.report.scene import Scene, build_scene
 from rebalance_lab.report.spacetime import SpaceTime, draw_spacetime, subject_of
-from rebalance_lab.report.story import RULES, WORLDS, about, tell
+from rebalance_lab.report.story import WORLDS, about, rules_in_words, tell
 from rebalance_lab.report.templating import environment
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.trials.scenario import plan_like
@@ -133,7 +134,7 @@ def render_trial(history: History, folder: Path, *, home: str | None = None) -> 
     """
     trial = history.trial
     shown = _shown(history, folder, brief=False)
-    where = f"{WORLDS.get(trial.world, trial.world)}, {RULES.get(trial.variant, trial.variant)}"
+    where = f"{WORLDS.get(trial.world, trial.world)}, {rules_in_words(trial)}"
     return (
         environment()
         .get_template("trial_page.html.j2")
@@ -142,6 +143,7 @@ def render_trial(history: History, folder: Path, *, home: str | None = None) -> 
             about=f"{about(trial)}. On a {where}.",
             status=status_of((*shown.findings, *shown.statements)),
             home=home,
+            words=terms_of([trial.generation]),
             textures=textured(),
         )
     )

@@ -107,6 +107,12 @@ def scenario(name: str) -> Scenario:
     return _SCENARIOS[name]
 
 
+def subject_named(name: str) -> Subject | None:
+    """The subject of that name; None if no scenario has it."""
+    _load()
+    return next((each.subject for each in _SCENARIOS.values() if each.subject.name == name), None)
+
+
 def plants_of(subject: Subject) -> tuple[PlantedBug, ...]:
     """The bugs that trials of a subject may plant: its own, and those of the faults."""
     _load()

@@ -74,6 +74,7 @@ class Subject:
     - `plants`: the bugs that its trials may plant, beside those of the faults.
     - `checks`: those of its checks that `rebalance_lab.checks` does not hold.
     - `holdings`: who held what, and when: the rows of its trials' pictures. None: the partitions that members own.
+    - `words`: the file of its words in reports (`report/words.toml` explains it); None: those of any subject.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Subject:
     plants: tuple[type[PlantedBug], ...] = ()
     checks: tuple[Check, ...] = ()
     holdings: Callable[[History], Iterable[Interval]] | None = None
+    words: Path | None = None
 
     def rules_with(self, implementation: str, rules: str | None) -> str:
         """The rule set of a plan that names one or none. Raises PlanError for what this subject does not have."""

@@ -15,9 +15,10 @@ from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import TOGETHER
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.report import glossary, render, shown_trials
+from rebalance_lab.report import render, shown_trials
 from rebalance_lab.report.bands import Scale, bands_of
 from rebalance_lab.report.gantt import draw
+from rebalance_lab.report.glossary import words_of
 from rebalance_lab.report.palette import paint
 from rebalance_lab.report.scene import Scene, build_scene
 from rebalance_lab.report.selection import choose
@@ -259,7 +260,7 @@ class TestWords:
         witnessed = {each for outcome in zombie_case().analysis.outcomes for each in outcome.witness}
         shown = [event for event in history.events if event.id in witnessed or event.layer is Layer.FAULT]
         assert len(shown) > 5
-        assert all(glossary.alone(event) != glossary.alone(ODD) for event in shown)
+        assert all(words_of("zk").alone(event) != words_of("zk").alone(ODD) for event in shown)
 
     @pytest.mark.parametrize(
         ("length_us", "text"),

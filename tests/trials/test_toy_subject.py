@@ -17,6 +17,7 @@ from rebalance_lab.history import intervals
 from rebalance_lab.history.files import load
 from rebalance_lab.report.gantt import draw
 from rebalance_lab.report.scene import build_scene
+from rebalance_lab.report.trial_page import render_trial
 from rebalance_lab.trials import api, scenario
 from rebalance_lab.trials.stages.simulated.stage import simulate
 
@@ -52,6 +53,23 @@ def test_who_held_what_is_a_row_of_the_picture(result: api.TrialResult) -> None:
     holders = [box.members for lane in picture.lines[0].lanes for box in lane.boxes if box.kind == "held"]
     assert len(holders) >= 2  # the pause or the kill passed the clock on
     assert set(holders) == {("c1",), ("c2",)}
+
+
+def test_reports_use_its_words(tmp_path: Path) -> None:
+    history, _ = simulate(api.make_plan("clocks"))
+    scene = build_scene(history, intervals_of(history))
+    held = next(event for event in history.events if event.kind is toy_clock.HELD)
+    assert scene.words.deed(held, "c1") == "c1 believes it holds the clock"
+    page = render_trial(history, tmp_path)
+    for words in (
+        "share 1 hand",
+        "the pair is at rest again",
+        "A node that wants to hold",
+        "no clock believes it holds",
+    ):
+        assert words in page
+    for words in ("no member", "partitions", "the group"):
+        assert words not in page
 
 
 def test_its_check_can_say_no() -> None:

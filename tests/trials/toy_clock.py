@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from rebalance_lab.checks import Check, Finding, Outcome
 from rebalance_lab.faults.kill import kill
@@ -97,7 +98,8 @@ def judge(history: History) -> Finding:
 
 
 CHECK = Check("clock_is_there", (Layer.BELIEF, Layer.REGISTRY), "A node held no clock.", (), judge, ("clock",))
-SUBJECT = Subject(name="clock", rules=("plain",), lab=Lab, checks=(CHECK,), holdings=held)
+WORDS = Path(__file__).with_suffix(".toml")
+SUBJECT = Subject(name="clock", rules=("plain",), lab=Lab, checks=(CHECK,), holdings=held, words=WORDS)
 
 
 async def script(lab: AnyLab) -> None:

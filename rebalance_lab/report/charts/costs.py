@@ -10,8 +10,9 @@ from typing import Any
 import altair
 
 from rebalance_lab.analysis.results import Analysis, Fit, HerdCost
-from rebalance_lab.report import glossary
+from rebalance_lab.checks.model import ZK
 from rebalance_lab.report.charts.chart import Chart, Record, colours, data, finished, world_name, world_shape
+from rebalance_lab.report.glossary import words_of
 
 #: Points of one kind of change, at most; of more, every nth is shown, and the caption says so.
 POINTS = 300
@@ -89,7 +90,7 @@ def cost_records(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) ->
     left_out = 0
     drawn = 1 if cost.log else 0  # the least that can be
     for (change, world, rules), alike in sorted(kinds.items()):
-        kind = {"change": glossary.CHANGES.get(change, change), "world": world, "rules": rules}
+        kind = {"change": words_of(ZK).changes.get(change, change), "world": world, "rules": rules}
         stride = -(-len(alike) // POINTS)
         left_out += len(alike) - len(alike[::stride])
         for each in alike[::stride]:
@@ -164,7 +165,7 @@ def _cost_chart(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) -> 
     panels = (
         altair.layer(*_layers(records, rules, cost))
         .properties(width=400, height=210 if cost.log else 150)
-        .facet(facet=altair.Facet("change:N", title=None, sort=list(glossary.CHANGES.values())), columns=2)
+        .facet(facet=altair.Facet("change:N", title=None, sort=list(words_of(ZK).changes.values())), columns=2)
         .resolve_axis(x="independent")
     )
     dashes = "; dashes: a fitted power of C, with its 95 % interval" if any("label" in each for each in records) else ""

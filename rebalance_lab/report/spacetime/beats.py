@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.fault_kinds import kind_of
 from rebalance_lab.history.views import CLOSING
-from rebalance_lab.report import glossary
 from rebalance_lab.report.scene import Scene
 from rebalance_lab.report.spans import Row, row_of
 from rebalance_lab.report.text import count, exact_moment, listed, partition_ranges, partitions_named
@@ -61,31 +60,14 @@ class _Word:
     subject: str = ""
 
 
-#: Kinds whose words depend on nothing else.
-_PLAIN = {
-    Kind.OWNED: _Word("belief", "owns", 3),
-    Kind.DISOWNED: _Word("belief", "gives up", 3),
-    Kind.WORKED: _Word("work", "works on", UNWANTED),
-    Kind.MEMBER_STARTED: _Word("life", "starts", 2),
-    Kind.MEMBER_CLOSING: _Word("life", "shuts down", 2),
-    Kind.MEMBER_CLOSED: _Word("life", "has closed", 3),
-    Kind.CONNECTED: _Word("session", "connected", 2),
-    Kind.DISCONNECTED: _Word("session", "connection lost", 2),
-    Kind.EXPIRED: _Word("session", "learns: expired", 1),
-    Kind.REBALANCE_BEGAN: _Word("rebalance", "rebalances", 3),
-    Kind.REST_REACHED: _Word("life", "at rest", 4),
-    Kind.REST_MISSED: _Word("failure", "no rest", 1),
-    Kind.FAULT_BIT: _Word("fault", "proof", UNWANTED),
-}
-
-
 _DEEDS = {Kind.CREATED: "created", Kind.DELETED: "deleted"}
 _SESSION_VERBS = {Kind.SESSION_OPENED: ("session opens:", 2), Kind.SESSION_CLOSED: ("session ends:", 1)}
 
 
 def beat_of(scene: Scene, event: Event, witness: bool, crowd: Collection[str] = ()) -> Beat | None:
     """The beat of one event, None for what no diagram shows. `crowd`: members without a lane."""
-    word = _PLAIN.get(event.kind) or _word(scene, event, crowd)
+    mark = scene.words.of(event.kind).mark
+    word = _word(scene, event, crowd) if mark is None else _Word(*mark)
     if word is None or (word.weight >= UNWANTED and not witness):
         if not witness:
             return None
@@ -280,10 +262,10 @@ def title(scene: Scene, beat: Beat) -> str:
     when = exact_moment(beat.at_us) + (f" to {exact_moment(beat.last_us)}" if beat.last_us > beat.at_us else "")
     if len(beat.events) == 1:
         event = beat.events[0]
-        told = glossary.deed(event, _name(scene, event))
-        return f"{when} s, {event.actor}: {told} (event {event.n}). {glossary.alone(event)}"
+        told = scene.words.deed(event, _name(scene, event))
+        return f"{when} s, {event.actor}: {told} (event {event.n}). {scene.words.alone(event)}"
     actors = sorted({event.actor for event in beat.events}, key=lambda name: (len(name), name))
-    first = glossary.deed(beat.events[0], _name(scene, beat.events[0]))
+    first = scene.words.deed(beat.events[0], _name(scene, beat.events[0]))
     rows = partitions_named(set(beat.rows))
     about = f": {beat.verb.replace(ROWS, rows) if ROWS in beat.verb else f'{beat.verb} {rows}'}"
     about = about if beat.rows else f": {first}"

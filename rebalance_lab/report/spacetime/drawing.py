@@ -13,7 +13,7 @@ from rebalance_lab.report.spacetime.arrows import Link
 from rebalance_lab.report.spacetime.beats import CROWD, Beat, label, title
 from rebalance_lab.report.spacetime.choice import REGISTRY, RUNNER, Choice, Subject, choose_beats
 from rebalance_lab.report.spacetime.timeline import HEAD, Timeline, lay_out
-from rebalance_lab.report.spans import HAVE, row_of
+from rebalance_lab.report.spans import row_of
 from rebalance_lab.report.text import count, exact_moment, listed, seconds
 
 WIDTH = 1160
@@ -210,7 +210,7 @@ def _stripes(
             continue
         name = scene.name(span.member)
         length = f"{exact_moment(span.begin_us)} to {exact_moment(span.end_us)} s"
-        text = f"{name} {HAVE[span.layer].one} {subject.row}, {length}"
+        text = f"{name} {scene.words.have[span.layer].one} {subject.row}, {length}"
         colour = paint(places[span.member])
         stripes += _stripe(kinds[span.layer], lane, timeline, span.begin_us, span.end_us, text, colour)
     return stripes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 from rebalance_lab.assignors import ASSIGNORS, BUILT_IN
 from rebalance_lab.checks.model import ZK
@@ -101,4 +102,5 @@ ZK_GROUP = Subject(
     demands=_demands,
     real=RealNodes("shipped", {"fetcher_stop_ms": "0"}, RealMembers),  # on Java 17 an interrupt ends a fetch
     plants=(Plant, RecorderBug, ServerBug),
+    words=Path(__file__).with_name("words.toml"),
 )
