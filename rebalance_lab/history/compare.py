@@ -1,21 +1,12 @@
-"""Comparing two histories: the first event in which they differ.
-
-A rolling hash after every `BLOCK` events covers all events up to that point. So a binary search over the hashes finds
-the first block that differs, and only that block is compared event by event.
-"""
+"""Comparing two histories: the first event in which they differ."""
 
 from __future__ import annotations
 
-import hashlib
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 
-from rebalance_lab.history.events import Event
-from rebalance_lab.history.files import canonical
-
-#: The number of events between two rolling hashes.
-BLOCK = 1_000
+from rebalance_lab.history.events import Event, encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,25 +27,9 @@ class Difference:
         return tuple(name for name in Event.__struct_fields__ if getattr(left, name) != getattr(right, name))
 
 
-def rolling_hashes(events: Sequence[Event], block: int = BLOCK) -> list[bytes]:
-    """SHA-256 of all events up to the end of each block of `block` events (in the order given);
-    the last block may be shorter."""
-    rolling = hashlib.sha256()
-    found = []
-    for begin in range(0, len(events), block):
-        rolling.update(canonical(events[begin : begin + block]))
-        found.append(rolling.copy().digest())
-    return found
-
-
-def first_difference(left: Sequence[Event], right: Sequence[Event], block: int = BLOCK) -> Difference | None:
-    """The first difference of two histories; None if they are the same."""
-    ours, theirs = rolling_hashes(left, block), rolling_hashes(right, block)
-    blocks = range(min(len(ours), len(theirs)))
-    differing = bisect_left(blocks, True, key=lambda number: ours[number] != theirs[number])
-    for index in range(differing * block, max(len(left), len(right))):
-        mine = left[index] if index < len(left) else None
-        other = right[index] if index < len(right) else None
-        if mine != other:
+def first_difference(left: Sequence[Event], right: Sequence[Event]) -> Difference | None:
+    """The first event in which two histories differ, as their files would; None when they are the same."""
+    for index, (mine, other) in enumerate(zip_longest(left, right)):
+        if mine is None or other is None or encode(mine) != encode(other):
             return Difference(index, mine, other)
     return None

@@ -97,24 +97,14 @@ class Kind(StrEnum):
 _ADDED: dict[object, Kind] = {}
 
 
-_BELIEF = {Kind.OWNED, Kind.DISOWNED}
-_REGISTRY = {Kind.SESSION_OPENED, Kind.SESSION_CLOSED, Kind.CREATED, Kind.CHANGED, Kind.DELETED, Kind.FAILED}
-_EFFECT = {Kind.WORKED}
-_FAULT = {Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED}
+_REGISTRY = (Kind.SESSION_OPENED, Kind.SESSION_CLOSED, Kind.CREATED, Kind.CHANGED, Kind.DELETED, Kind.FAILED)
 
 LAYER_OF: dict[Kind, Layer] = {
-    kind: (
-        Layer.BELIEF
-        if kind in _BELIEF
-        else Layer.REGISTRY
-        if kind in _REGISTRY
-        else Layer.EFFECT
-        if kind in _EFFECT
-        else Layer.FAULT
-        if kind in _FAULT
-        else Layer.OP
-    )
-    for kind in Kind
+    **dict.fromkeys(Kind, Layer.OP),
+    **dict.fromkeys((Kind.OWNED, Kind.DISOWNED), Layer.BELIEF),
+    **dict.fromkeys(_REGISTRY, Layer.REGISTRY),
+    Kind.WORKED: Layer.EFFECT,
+    **dict.fromkeys((Kind.FAULT_BEGAN, Kind.FAULT_BIT, Kind.FAULT_ENDED), Layer.FAULT),
 }
 
 

@@ -10,7 +10,6 @@ from counterfeit import trial
 from rebalance_lab.history.files import History
 from rebalance_lab.history.transactions import TransactionKind
 from rebalance_lab.world.simulated.authority import Authority
-from rebalance_lab.world.simulated.settings import wall_ms
 
 
 def one_by_one(seed: int, which: Callable[[str], bool]) -> History:
@@ -22,7 +21,7 @@ def one_by_one(seed: int, which: Callable[[str], bool]) -> History:
         gone = [path for path in sorted(server.tree.ephemerals.get(session.id, ())) if which(path)]
         for path in gone:
             server.tree.remove(path, server.zxid + 1)
-            deleted = server._record(session.id, cxid, TransactionKind.DELETE, wall_ms(server._now_us()), path=path)
+            deleted = server._record(session.id, cxid, TransactionKind.DELETE, path=path)
             server._log((deleted,))
         return gone + end(server, session, cxid)
 

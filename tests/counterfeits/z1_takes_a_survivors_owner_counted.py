@@ -10,7 +10,6 @@ from counterfeit_counted import counted
 from rebalance_lab.history.files import History
 from rebalance_lab.history.transactions import TransactionKind
 from rebalance_lab.world.simulated.authority import Authority
-from rebalance_lab.world.simulated.settings import wall_ms
 
 
 def takes(seed: int) -> History:
@@ -28,8 +27,7 @@ def takes(seed: int) -> History:
             path = others[-1]
             taken.append(path)
             server.tree.remove(path, server.zxid + 1)
-            wall = wall_ms(server._now_us())
-            server._log((server._record(owners[path], cxid, TransactionKind.DELETE, wall, path=path),))
+            server._log((server._record(owners[path], cxid, TransactionKind.DELETE, path=path),))
             return [path, *end(server, session, cxid)]
         return end(server, session, cxid)
 

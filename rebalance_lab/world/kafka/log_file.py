@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import calendar
 from dataclasses import dataclass
-from functools import lru_cache
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rebalance_lab.world.process.growing_file import GrowingFile
@@ -12,6 +11,8 @@ from rebalance_lab.world.process.growing_file import GrowingFile
 #: yyyy-MM-dd HH:mm:ss,SSS
 _TIME_LENGTH = 23
 _FIELDS = 5
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +51,5 @@ class LogFile:
 
 
 def _wall_ms(text: str) -> int:
-    return _second(text[:19]) * 1000 + int(text[20:])
-
-
-@lru_cache(maxsize=64)
-def _second(text: str) -> int:
-    """Epoch seconds of `yyyy-MM-dd HH:mm:ss`, UTC."""
-    date, _, clock = text.partition(" ")
-    year, month, day = (int(each) for each in date.split("-"))
-    hour, minute, second = (int(each) for each in clock.split(":"))
-    return calendar.timegm((year, month, day, hour, minute, second))
+    """Epoch ms of `yyyy-MM-dd HH:mm:ss,SSS`, UTC."""
+    return (datetime.fromisoformat(text).replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)

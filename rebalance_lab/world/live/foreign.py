@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import socket
-import struct
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from rebalance_lab.history.transactions import Transaction, TransactionKind
 from rebalance_lab.world.live import codec
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.java import EmbeddedServerError
+from rebalance_lab.world.live.takeover import read_frame
 from rebalance_lab.world.zk.connect_string import BadConnectString, Server, parse
 from rebalance_lab.world.zk.messages import Connect, Operation, Request
 
@@ -112,7 +112,7 @@ class ForeignZooKeeper:
             for server in self.servers.values():
                 try:
                     return _granted_by(server, asked_ms)
-                except (OSError, struct.error) as error:
+                except OSError as error:
                     why = error
                 if not told and time.monotonic() >= began + TOLD_AFTER_S:
                     told = True
@@ -146,12 +146,10 @@ class _Client(KazooClient):  # type: ignore[misc]  # kazoo has no types
 
 def _granted_by(server: Server, asked_ms: int) -> int:
     """Open a session and close it. Raises OSError if no server listens there, or if it does not serve."""
-    with socket.create_connection((server.host, server.port), timeout=_TIMEOUT_S) as connection:
+    address = (server.host, server.port)
+    with socket.create_connection(address, timeout=_TIMEOUT_S) as connection, connection.makefile("rb") as incoming:
         connection.sendall(codec.encode_connect(Connect(0, asked_ms, 0)))
-        answer = connection.makefile("rb")
-        with answer:
-            (length,) = struct.unpack(">i", answer.read(4))
-            frame = answer.read(length)
+        frame = read_frame(incoming)
         connection.sendall(codec.encode(Request(1, Operation.CLOSE, "/")))
     return codec.read_connected(frame, 0, len(frame)).timeout_ms
 

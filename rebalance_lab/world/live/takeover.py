@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import struct
 from dataclasses import dataclass
+from typing import BinaryIO
 
 from rebalance_lab.world.live import codec
+from rebalance_lab.world.live.codec import FRAME_LENGTH_BYTES
 from rebalance_lab.world.zk.messages import Connect, Operation, Request
 
 TIMEOUT_S = 5.0
-
-_FRAME_LENGTH = struct.Struct(">i")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,30 +42,26 @@ def close_session(loop: asyncio.AbstractEventLoop, credentials: Credentials) -> 
 
 def end_session(credentials: Credentials) -> None:
     """Close the session on a second connection, and wait for the answer. Raises TakeoverFailed, OSError."""
-    with socket.create_connection((credentials.host, credentials.port), timeout=TIMEOUT_S) as connection:
+    server = (credentials.host, credentials.port)
+    with socket.create_connection(server, timeout=TIMEOUT_S) as connection, connection.makefile("rb") as incoming:
         connect = Connect(credentials.session_id, credentials.timeout_ms, 0, credentials.password)
         connection.sendall(codec.encode_connect(connect))
-        frame = _receive(connection)
+        frame = read_frame(incoming)
         connected = codec.read_connected(frame, 0, len(frame))
         if connected.session_id != credentials.session_id or connected.timeout_ms <= 0:
             raise TakeoverFailed(
                 f"session {credentials.session_id:#x} had ended before it could be closed from outside"
             )
         connection.sendall(codec.encode(Request(1, Operation.CLOSE, "/")))
-        _receive(connection)
+        read_frame(incoming)
 
 
-def _receive(connection: socket.socket) -> bytes:
-    (length,) = _FRAME_LENGTH.unpack(_exactly(connection, _FRAME_LENGTH.size))
-    return _exactly(connection, length)
-
-
-def _exactly(connection: socket.socket, size: int) -> bytes:
-    parts = []
-    while size:
-        part = connection.recv(size)
-        if not part:
-            raise TakeoverFailed("the server closed the second connection")
-        parts.append(part)
-        size -= len(part)
-    return b"".join(parts)
+def read_frame(incoming: BinaryIO) -> bytes:
+    """The next frame of a connection, without its length. Raises ConnectionError if the connection ends before."""
+    header = incoming.read(FRAME_LENGTH_BYTES)
+    if len(header) == FRAME_LENGTH_BYTES:
+        length = codec.unpack_length(header, 0)[0]
+        frame = incoming.read(length)
+        if len(frame) == length:
+            return frame
+    raise ConnectionError("the server closed the connection")

@@ -67,10 +67,7 @@ class Authority:
     def open(self, asked_timeout_ms: int, server: int) -> ServerSession:
         """A new session, opened at the server of this number."""
         session = self.sessions.open(asked_timeout_ms, server)
-        record = self._record(
-            session.id, 0, TransactionKind.SESSION_OPENED, wall_ms(self._now_us()), timeout_ms=session.timeout_ms
-        )
-        self._log((record,))
+        self._log((self._record(session.id, 0, TransactionKind.SESSION_OPENED, timeout_ms=session.timeout_ms),))
         return session
 
     def end(self, session: ServerSession, cxid: int) -> list[str]:
@@ -78,9 +75,7 @@ class Authority:
         the order in which the tree removed them; the log lists these."""
         self.sessions.drop(session)
         paths = self.tree.close(session.id, self.zxid + 1)
-        at_ms = wall_ms(self._now_us())
-        record = self._record(session.id, cxid, TransactionKind.SESSION_CLOSED, at_ms, removed=tuple(paths))
-        self._log((record,))
+        self._log((self._record(session.id, cxid, TransactionKind.SESSION_CLOSED, removed=tuple(paths)),))
         self.audit.ended(session)
         return paths
 
@@ -125,12 +120,8 @@ class Authority:
         self, session: ServerSession, request: Request, value: Value, code: int, codes: Sequence[int] = ()
     ) -> Outcome:
         """`codes`: those of the records, where there is not just the one."""
-        at_ms = wall_ms(self._now_us())
         records = tuple(
-            [
-                self._record(session.id, request.xid, TransactionKind.ERROR, at_ms, code=each)
-                for each in codes or (code,)
-            ]
+            [self._record(session.id, request.xid, TransactionKind.ERROR, code=each) for each in codes or (code,)]
         )
         self._log(records)
         return Outcome(records, value, code)
@@ -141,10 +132,8 @@ class Authority:
         owner = session.id if asked.ephemeral else 0
         at_ms = wall_ms(self._now_us())
         path = self.tree.create(asked.path, asked.data, owner, asked.sequence, self.zxid + 1, at_ms)
-        record = self._record(
-            session.id, cxid, TransactionKind.CREATE, at_ms, path=path, data=asked.data, ephemeral=asked.ephemeral
-        )
-        return record, path
+        fields = {"path": path, "data": asked.data, "ephemeral": asked.ephemeral}
+        return self._record(session.id, cxid, TransactionKind.CREATE, **fields), path
 
     def _oust_owner(self, path: str) -> None:
         node = self.tree.nodes.get(path)
@@ -154,41 +143,22 @@ class Authority:
     def _set(self, session: ServerSession, cxid: int, asked: Set | Request) -> tuple[Transaction, Stat]:
         at_ms = wall_ms(self._now_us())
         node = self.tree.set(asked.path, asked.data, asked.version, self.zxid + 1, at_ms)
-        record = self._record(
-            session.id, cxid, TransactionKind.SET, at_ms, path=asked.path, data=asked.data, version=node.version
-        )
-        return record, node.stat()
+        fields = {"path": asked.path, "data": asked.data, "version": node.version}
+        return self._record(session.id, cxid, TransactionKind.SET, **fields), node.stat()
 
     def _delete(self, session: ServerSession, cxid: int, asked: Delete | Request) -> tuple[Transaction, None]:
         self.tree.delete(asked.path, asked.version, self.zxid + 1)
-        return self._record(session.id, cxid, TransactionKind.DELETE, wall_ms(self._now_us()), path=asked.path), None
+        return self._record(session.id, cxid, TransactionKind.DELETE, path=asked.path), None
 
     def _check(self, session: ServerSession, cxid: int, asked: Check) -> tuple[Transaction, None]:
         version = self.tree.check(asked.path, asked.version).version
-        at_ms = wall_ms(self._now_us())
-        return self._record(session.id, cxid, TransactionKind.CHECK, at_ms, path=asked.path, version=version), None
+        return self._record(session.id, cxid, TransactionKind.CHECK, path=asked.path, version=version), None
 
     # -- the log ----------------------------------------------------------------------------
 
-    def _record(
-        self,
-        session_id: int,
-        cxid: int,
-        kind: TransactionKind,
-        at_ms: int,
-        *,
-        path: str = "",
-        data: bytes = b"",
-        ephemeral: bool = False,
-        version: int = -1,
-        timeout_ms: int = 0,
-        code: int = 0,
-        removed: tuple[str, ...] | None = None,
-    ) -> Transaction:
-        """What will be logged under the next zxid."""
-        return Transaction(
-            self.zxid + 1, session_id, cxid, at_ms, kind, path, data, ephemeral, version, timeout_ms, code, removed
-        )
+    def _record(self, session_id: int, cxid: int, kind: TransactionKind, **fields: Any) -> Transaction:
+        """What will be logged under the next zxid. `fields`: those of a Transaction that belong to the kind."""
+        return Transaction(self.zxid + 1, session_id, cxid, wall_ms(self._now_us()), kind, **fields)
 
     def _log(self, records: tuple[Transaction, ...]) -> None:
         """Take the next zxid, and log what happens under it: nothing, for a multi of nothing."""

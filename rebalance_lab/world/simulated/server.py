@@ -1,8 +1,8 @@
 """A simulated server: its connections, its watches, and the znodes as it has applied them.
 
-Reads are served from what it has applied; writes are decided elsewhere (`ensemble`). When a
-write was applied here its watches fire, and then its client is answered, in this order. A
-reader's answer therefore follows, on its connection, every watch that an earlier change fired.
+It answers reads from the writes that it has applied. The leader decides writes (`ensemble`). When a server applies a
+write, it first fires the watches and then answers the client. So the answer to a read follows, on its connection,
+every watch event of an earlier change.
 """
 
 from __future__ import annotations
@@ -331,38 +331,25 @@ class Server:
     def _write(self, link: Link, session: ServerSession, request: Request) -> None:
         self._ensemble.write(self, link, session, request)
 
-    def _get(self, link: Link, session: ServerSession, request: Request) -> None:
-        node = self.tree.nodes.get(request.path)
-        if node is None:
-            self.answer(link, session, request, None, NoNode.code)
-            return
-        if request.watch:
-            self.watches.data.add(request.path, link)
-        self.answer(link, session, request, node.node())
-
-    def _children(self, link: Link, session: ServerSession, request: Request) -> None:
-        node = self.tree.nodes.get(request.path)
-        if node is None:
-            self.answer(link, session, request, None, NoNode.code)
-            return
-        if request.watch:
-            self.watches.child.add(request.path, link)
-        self.answer(link, session, request, node.children())
-
-    def _exists(self, link: Link, session: ServerSession, request: Request) -> None:
-        if "\0" in request.path:  # of the reads, this one alone looks
+    def _read(self, link: Link, session: ServerSession, request: Request) -> None:
+        operation = request.operation
+        exists = operation is Operation.EXISTS
+        if exists and "\0" in request.path:  # the other reads do not check their path
             self.answer(link, session, request, None, BadArguments.code)
             return
-        if request.watch:  # armed on a missing znode too
-            self.watches.data.add(request.path, link)
         node = self.tree.nodes.get(request.path)
+        if request.watch and (exists or node is not None):  # exists sets one on a missing znode too
+            table = self.watches.child if operation is Operation.CHILDREN else self.watches.data
+            table.add(request.path, link)
         if node is None:
             self.answer(link, session, request, None, NoNode.code)
-            return
-        self.answer(link, session, request, node.stat())
+        elif exists:
+            self.answer(link, session, request, node.stat())
+        else:
+            self.answer(link, session, request, node.node() if operation is Operation.GET else node.children())
 
     def _multi_read(self, link: Link, session: ServerSession, request: Request) -> None:
-        """Each read for itself: one that fails does not concern the others."""
+        """Each read has its own result: one that fails does not affect the others."""
         found: list[Found] = []
         for read in request.reads:
             node = self.tree.nodes.get(read.path)
@@ -378,14 +365,8 @@ class Server:
         self.answer(link, session, request, None)
 
     _HANDLERS: ClassVar = {
-        Operation.CREATE: _write,
-        Operation.SET: _write,
-        Operation.DELETE: _write,
-        Operation.MULTI: _write,
-        Operation.CLOSE: _write,
-        Operation.GET: _get,
-        Operation.CHILDREN: _children,
-        Operation.EXISTS: _exists,
+        **dict.fromkeys(WRITES, _write),
+        **dict.fromkeys((Operation.GET, Operation.CHILDREN, Operation.EXISTS), _read),
         Operation.MULTI_READ: _multi_read,
         Operation.SET_WATCHES: _set_watches,
     }

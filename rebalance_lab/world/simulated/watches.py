@@ -83,28 +83,24 @@ class Watches:
 
     def rearm(self, tree: Tree, link: Link, asked: Rearm) -> None:
         """SetWatches: fire at once what changed since the client's last zxid, arm the rest."""
-        since = asked.relative_zxid
+
+        def restore(path: str, fired: WatchKind | None, table: WatchTable) -> None:
+            if fired is None:
+                table.add(path, link)
+            else:
+                link.to_client(Fired(fired, path))
+
+        since, nodes = asked.relative_zxid, tree.nodes
         for path in asked.data:
-            node = tree.nodes.get(path)
-            if node is None:
-                link.to_client(Fired(WatchKind.DELETED, path))
-            elif node.mzxid > since:
-                link.to_client(Fired(WatchKind.CHANGED, path))
-            else:
-                self.data.add(path, link)
+            node = nodes.get(path)
+            changed = WatchKind.DELETED if node is None else WatchKind.CHANGED if node.mzxid > since else None
+            restore(path, changed, self.data)
         for path in asked.exist:
-            if path in tree.nodes:
-                link.to_client(Fired(WatchKind.CREATED, path))
-            else:
-                self.data.add(path, link)
+            restore(path, WatchKind.CREATED if path in nodes else None, self.data)
         for path in asked.child:
-            node = tree.nodes.get(path)
-            if node is None:
-                link.to_client(Fired(WatchKind.DELETED, path))
-            elif node.pzxid > since:
-                link.to_client(Fired(WatchKind.CHILD, path))
-            else:
-                self.child.add(path, link)
+            node = nodes.get(path)
+            changed = WatchKind.DELETED if node is None else WatchKind.CHILD if node.pzxid > since else None
+            restore(path, changed, self.child)
 
     def drop(self, link: Link) -> None:
         self.data.drop(link)
