@@ -1,7 +1,7 @@
-"""Whether worlds agree: what was measured in one, beside another, as distributions (no Spark).
+"""Whether two worlds agree: compares what was measured in them, as distributions (without Spark).
 
 - `measures`: the table of what is compared, and how it is read from a history.
-- `causes`: the table of what a difference may be explained by, declared beforehand.
+- `causes`: the table of causes that may explain a difference, declared beforehand.
 - `statistics`: two samples and a band around one of them.
-- `verdicts`: what is said of each measure.
+- `verdicts`: the verdict of each measure.
 """

@@ -1,10 +1,9 @@
-"""What a difference between live and simulated trials may be explained by: declared here, before any
-trial, with its sign and its largest size. What goes beyond it is not explained.
+"""The causes that may explain a difference between live and simulated trials. Each is declared here, before any trial,
+with its sign and its largest size. A larger difference is not explained.
 
-The simulator counts the way between a member and the server (parameters `latency_min_us` and
-`latency_max_us`, which stand for the live network) and nothing else: no processor, no disk, no garbage
-collection, but for the time in which a process starts (`start_min_us`, `start_max_us`). So live times are longer,
-and by how much depends on what was done in them.
+The simulator includes only the time between a member and the server (parameters `latency_min_us` and `latency_max_us`,
+which stand for the live network) and the time in which a process starts (`start_min_us`, `start_max_us`). It has no
+processor, disk or garbage collection. So live times are longer, and how much longer depends on what was done in them.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from rebalance_lab.analysis.agreement.statistics import TOLERATED, Band
 
 
 class Live(StrEnum):
-    """What is compared with the simulator: our members as processes, or real 0.8.2.2 consumers."""
+    """What is compared with the simulator: the lab's members as processes, or real 0.8.2.2 consumers."""
 
     PROCESSES = "processes"
     REAL = "real"
@@ -27,11 +26,11 @@ class Live(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much a cause may move a value, at most: a sum of what it has once, and for each of what the
-    simulated trials did in the time that is measured. `attempt_percent`: the share of
-    attempts of which each moves a count by one. They do so by chance, so a count may move by the number that three
-    trials of four stay within (binomial); the verdict tolerates the fourth. `ticks`: of the server, once.
-    `finder_rounds`: of a leader finder, 1 + B reads each, for each member that left in the step in which it started."""
+    """The most by which a cause may change a value: the sum of a fixed part and of parts for each thing that the
+    simulated trials did in the time that is measured. `attempt_percent`: the share of attempts that each change a count
+    by one. This happens by chance, so the count may change by a number that three trials of four do not exceed
+    (binomial); the verdict tolerates the fourth. `ticks`: of the server, once. `finder_rounds`: rounds of a leader
+    finder, 1 + B reads each, for each member that left in the step in which it started."""
 
     once_us: int = 0
     operation_us: int = 0
@@ -42,7 +41,8 @@ class Size:
     finder_rounds: int = 0
 
     def of(self, work: Work, parameters: Mapping[str, object]) -> int:
-        """In µs, of a partition-time for one partition; of a count, its number."""
+        """The size for a measure: in µs for a time (for one partition if it is a partition-time), or a number for a
+        count."""
         return (
             self.once_us
             + 1000 * self.ticks * number(parameters, "tick_ms")
@@ -56,10 +56,10 @@ class Size:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """`families`: the measures that it may move. `later`, `earlier`: by how much live values may be
-    above and below simulated ones. `live`: where it is at work. `repeats`: it moves the values of those
-    trials alone in which more attempts failed than in the median simulated one, for each of these by a
-    back-off, and counts of requests by what an attempt asks."""
+    """`families`: the measures that it may change. `later`, `earlier`: by how much live values may be above and below
+    simulated ones. `live`: for which members it holds. `repeats`: it changes only the values of trials in which more
+    attempts failed than in the median simulated trial: times by a back-off for each such attempt, and counts of
+    requests by those of an attempt."""
 
     name: str
     why: str
@@ -153,16 +153,16 @@ CAUSES: tuple[Cause, ...] = (
     ),
 )
 
-#: Measures that one cause more may move, which has no size. Where operations take longer, more changes come
-#: between two reads of a list and melt into one notification and one rebalance. How many depends on the schedule, so
-#: it is simulated: with a latency that makes the average operation as long as the average live one.
+#: Measures that one more cause may change, which has no fixed size. If operations take longer, more changes come
+#: between two reads of a list and cause only one notification and one rebalance. How many depends on the schedule, so
+#: it is simulated, with a latency that makes the average operation as long as the average live one.
 SLOWED = frozenset({Family.COUNT, Family.ATTEMPTS, Family.REQUESTS})
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """The causes that are at work on a measure, and how far they move it together: `band` in every
-    trial, and `attempt` more for each failed attempt that a live trial had beyond the usual."""
+    """The causes that apply to a measure, and how far they change it together: by `band` in every trial, and by
+    `attempt` more for each failed attempt that a live trial had in addition to those of the median simulated trial."""
 
     causes: tuple[Cause, ...]
     band: Band
@@ -178,9 +178,9 @@ def explained(
     *,
     repeated: bool = False,
 ) -> Explained:
-    """What may explain a difference of `measure`. `parameters`: the trials'; `work`: what the simulated
-    trials did in the time that it measures; `repeated`: more attempts failed in some live trial than in the
-    median simulated one. The band has no margin in it yet."""
+    """What may explain a difference of `measure`. `parameters`: those of the trials; `work`: what the simulated trials
+    did in the time that it measures; `repeated`: whether more attempts failed in some live trial than in the median
+    simulated one. The band does not include the margin yet."""
     at_work = tuple(cause for cause in causes if measure.family in cause.families and live in cause.live)
     moving = tuple(cause for cause in at_work if cause.repeats or _moves(cause, work, parameters))
     found = tuple(cause for cause in moving if repeated or not cause.repeats)
@@ -197,7 +197,8 @@ def _moves(cause: Cause, work: Work, parameters: Mapping[str, object]) -> bool:
 
 
 def _upper_quartile(attempts: int, share: float) -> int:
-    """The number of attempts that three trials of four stay within, if each is one of `share` by chance."""
+    """The number of attempts that three trials of four do not exceed, if each attempt counts with probability
+    `share`."""
     below = 0.0
     for within in range(attempts + 1):
         below += comb(attempts, within) * share**within * (1 - share) ** (attempts - within)
@@ -207,7 +208,7 @@ def _upper_quartile(attempts: int, share: float) -> int:
 
 
 def _of_an_attempt(measure: Measure, work: Work, parameters: Mapping[str, object]) -> int:
-    """What one failed attempt more adds to a value, at most."""
+    """The most that one more failed attempt adds to a value."""
     match measure.key:
         case "changes.reads":
             return ceil(work.reads / max(1, work.attempts))

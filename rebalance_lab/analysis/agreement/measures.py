@@ -1,9 +1,9 @@
 """What is compared between worlds: the table of measures, and their values in one trial.
 
 Values come from the checks' findings, from the rebalance episodes of the trial's changes (the part
-between its first rest and its closing), and from its faults. A trial that shows nothing has no values:
-its fault did not bite, its group missed a rest, or, live, the machine was too busy (`left_out`). Nor has
-a measure of a check that is unknown in that trial.
+between its first rest and its closing), and from its faults. A trial has no values if its fault had no effect, if its
+group missed a rest, or, live, if the machine was too busy (`left_out`). A measure has no value if its check is unknown
+in that trial.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from rebalance_lab.history.views import CLOSING, events_of
 
 
 class Unit(StrEnum):
-    """Of a measure's values: microseconds, partition-microseconds, a number of something, or 1 for a
-    trial of a kind and 0 for another."""
+    """The unit of a measure's values: microseconds, partition-microseconds, a count, or a flag (1 if the trial has some
+    property, else 0)."""
 
     TIME = "us"
     PARTITION_TIME = "partition-us"
@@ -38,7 +38,7 @@ class Unit(StrEnum):
 
 
 class Family(StrEnum):
-    """What a measure is about: causes of a difference are declared for families."""
+    """What a measure is about. Causes of a difference are declared for families."""
 
     SETTLING = "settling"
     SESSION_END = "session end"
@@ -64,7 +64,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """`key`: its name in JSON, unique. `name`: for people. `step`: of a measure of one step (`Step`)."""
+    """`key`: its unique name in JSON. `name`: its name in texts. `step`: the step of a measure of one step (`Step`)."""
 
     key: str
     name: str
@@ -86,8 +86,8 @@ def _source(key: str) -> Source:
     return Source.CHANGES if key.startswith("changes.") else Source.FINDING
 
 
-#: What every trial has, in the order in which people read it. Measures of steps and of sessions
-#: (`settled`, `session_end`) come before these: how many there are depends on the scenario.
+#: The measures that every trial has, in the order of presentation. Measures of steps and of sessions (`settled`,
+#: `session_end`), whose number depends on the scenario, come before these.
 MEASURES: tuple[Measure, ...] = (
     _count("belief_overlap.count", "belief overlaps"),
     _time("belief_overlap.longest_us", "belief overlap, longest", Family.OVERLAP),
@@ -119,10 +119,10 @@ MEASURES: tuple[Measure, ...] = (
     _count("changes.moved", "partitions moved"),
 )
 
-#: The margin of a time, as a share of a tick (100 ms of the default 500). The server ends sessions at
-#: multiples of a tick, and a back-off lasts as long as one: a fifth of it decides nothing, and is two of
-#: the periods in which members report their work. Counts and shares have no margin: the share of trials
-#: that may lie beyond it (`statistics.TOLERATED`) is all that is granted to them.
+#: The margin of a time, as a share of a tick (100 ms of the default 500). The server ends sessions at multiples of a
+#: tick, and a back-off lasts one tick, so a fifth of a tick does not matter. It is also two of the periods in which
+#: members report their work. Counts and shares have no margin; only the share of trials that may lie beyond
+#: (`statistics.TOLERATED`) is allowed for them.
 MARGIN_TICKS = 0.2
 
 
@@ -135,7 +135,7 @@ def margin(measure: Measure, parameters: Mapping[str, object]) -> int:
 
 
 def number(parameters: Mapping[str, object], name: str) -> int:
-    """A parameter that is a whole number in every scenario."""
+    """The value of a parameter that is a whole number in every scenario."""
     value = parameters[name]
     assert isinstance(value, int), f"parameter {name} is a whole number in every scenario"
     return value
@@ -146,14 +146,14 @@ LEFT_OUT = Measure("left_out", "trials left out", Unit.SHARE, Family.LEFT_OUT, S
 
 
 def settled(step: str) -> Measure:
-    """How long the group was unsettled in a step: from the first thing that happened to the last
-    before rest, summed over the step's episodes."""
+    """How long the group was unsettled in a step: from the first event of an episode to the last before rest, summed
+    over the step's episodes."""
     return Measure(f"settled.{step}", f"settling: {step}", Unit.TIME, Family.SETTLING, Source.SETTLED, step)
 
 
 def session_end(fault: str, number: int, family: Family = Family.SESSION_END) -> Measure:
-    """From a fault's beginning to the end of its victim's session. `number`: which fault of its name. `family`:
-    LATER_SESSION_END where the server timed out the session, and another one before the fault."""
+    """From a fault's beginning to the end of its victim's session. `number`: which of the faults with its name.
+    `family`: LATER_SESSION_END if the session timed out, and another session had timed out before the fault."""
     nth = f" {number}" if number > 1 else ""
     key, name = f"session.{fault}{nth}", f"session ends after {fault}{nth}"
     return Measure(key, name, Unit.TIME, family, Source.SESSION)
@@ -161,8 +161,8 @@ def session_end(fault: str, number: int, family: Family = Family.SESSION_END) ->
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What the group's members did in a step, all together. `failed`: of the `attempts`, those that failed.
-    `starts`: of members; `short_stays`: of these members, those that left in the same step."""
+    """What all members of the group did in a step. `failed`: how many of the `attempts` failed. `starts`: the members
+    that started; `short_stays`: those of them that left in the same step."""
 
     reads: int = 0
     writes: int = 0
@@ -178,8 +178,8 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One trial's values. `left_out`: why it has none; None where it has. `work`: by step. `failed`: the
-    attempts that failed before the closing, those before the first rest with them. `operation_us`: how long the
+    """One trial's values. `left_out`: why it has none; None if it has some. `work`: by step. `failed`: the attempts
+    that failed before the closing, including those before the first rest. `operation_us`: how long the
     average operation of a member took between the first rest and the closing, if operations are recorded one by one."""
 
     left_out: str | None
@@ -189,8 +189,8 @@ class Measured:
     operation_us: int | None = None
 
     def failed_in(self, measure: Measure) -> int:
-        """The failed attempts in the time that a measure measures: in its step, in all changes, or in the
-        whole trial, as checks do."""
+        """The failed attempts in the time that a measure covers: in its step, in all changes, or, as for checks, in the
+        whole trial."""
         if measure.step is not None:
             return self.work.get(measure.step, Work()).failed
         if measure.source is Source.CHANGES:
@@ -199,7 +199,7 @@ class Measured:
 
 
 def measured(history: History, findings: Mapping[str, Finding]) -> Measured:
-    """The values of a trial, with what the checks say of it."""
+    """The values of a trial with these findings."""
     why = _why_left_out(history)
     if why is not None:
         return Measured(why)
@@ -227,13 +227,13 @@ def _why_left_out(history: History) -> str | None:
 
 
 def _steps(history: History, changes: Sequence[Episode]) -> dict[str, list[Episode]]:
-    """The episodes of each step, in the steps' order. A step goes from one rest to the next and is named
-    by its first phase: what the runner did to the group. Steps of one name are one."""
+    """The episodes of each step, in the order of the steps. A step goes from one rest to the next and has the name of
+    its first phase, which says what the runner did to the group. Steps with the same name count as one."""
     rests = [rest.at_us for rest in rests_of(history)]
     names = _step_names(history, rests)
     found: dict[str, list[Episode]] = {name: [] for name in names.values()}
     for each in changes:
-        # The registry's times may be early by the tolerance: its first event may seem to be before the rest.
+        # The registry's times may be too early by the tolerance, so its first event may seem to be before the rest.
         number = bisect_right(rests, each.begin_us + TOLERANCE_US)
         if number in names:
             found[names[number]].append(each)
@@ -251,7 +251,7 @@ def _step_names(history: History, rests: Sequence[int]) -> dict[int, str]:
 
 
 def _stays(history: History) -> dict[str, tuple[int, int]]:
-    """How many members started in each step, and how many of these left in it."""
+    """How many members started in each step, and how many of these left in the same step."""
     rests = [rest.at_us for rest in rests_of(history)]
     names = _step_names(history, rests)
     closings = events_of(history, Kind.MEMBER_CLOSING)
@@ -274,7 +274,7 @@ def _work(found: Sequence[Episode], starts: int, short_stays: int) -> Work:
 
 
 def _operation_us(history: History) -> int | None:
-    """The mean over the members' operations between the first rest and the closing."""
+    """The mean duration of the members' operations between the first rest and the closing."""
     rests = rests_of(history)
     singly = recorded_singly(history) & {started.actor for started in events_of(history, Kind.MEMBER_STARTED)}
     if not rests or not singly:
@@ -293,7 +293,7 @@ def _operation_us(history: History) -> int | None:
 
 
 def _of_sessions(history: History) -> dict[Measure, int]:
-    """Of each fault whose victim's session ended before the group was taken down."""
+    """The values for each fault whose victim's session ended before the group was shut down."""
     end_us, _ = closing_us(history)
     closed = events_of(history, Kind.SESSION_CLOSED)
     ended = {event.session: event.at_us for event in closed if event.at_us < end_us - TOLERANCE_US}

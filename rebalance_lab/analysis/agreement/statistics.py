@@ -9,15 +9,15 @@ simulated one by moving each value by `low` to `high`:
 
 Both are shares of trials (Strassen's theorem: `above` is the least share of live trials that lie above
 the band, however live and simulated trials are paired). For a band of width 0 they are the one-sided
-statistics of Kolmogorov and Smirnov. They need no assumption about the shape, and see a difference of
-spread, or of how often something happens, as well as one of location.
+statistics of Kolmogorov and Smirnov. They need no assumption about the shape, and detect a difference in spread, or in
+how often something happens, as well as one in location.
 
-Two questions are asked of a band, and neither is the negation of the other:
+There are two questions about a band, and neither is the negation of the other:
 
-- *Does it hold?* `at_most` is an upper confidence bound of the share beyond. The band holds where it is
-  at most TOLERATED. That must be so at every x, so each x is tested at its own level (intersection-union
-  test): the bound at x is that of a difference of two shares, from Clopper's and Pearson's limits of each
-  (MOVER). Few trials give a high bound: they never show that a band holds.
+- *Does it hold?* `at_most` is an upper confidence bound of the share beyond. The band holds if it is at most TOLERATED.
+  That must be so at every x, so each x is tested at its own level (intersection-union test): the bound at x is that of
+  a difference of two shares, from Clopper's and Pearson's limits of each (MOVER). With few trials the bound is high, so
+  they never show that a band holds.
 - *Is it broken?* `p_value` is that of the two one-sided tests of Kolmogorov and Smirnov, the smaller one
   doubled. It is exact for up to about 100 live trials against 1,000 simulated ones, where scipy changes to the
   asymptotic distribution, and errs to the safe side with ties.
@@ -34,21 +34,21 @@ from numpy.typing import NDArray
 #: The share of trials that may lie beyond a band. 30 live trials bound a share that is 0 to 16 percentage
 #: points (Clopper and Pearson, 15 of 30 on either side of a value), and the sampling error of the rest comes on
 #: top: two samples of one distribution with a wide spread agree in 40 to 80 % of cases with 30 live trials, and
-#: in 99 % with 100. A smaller share would ask for more live trials than anybody runs.
+#: in 99 % with 100. A smaller share would need more live trials than are practical.
 TOLERATED = 0.25
 
-#: Of the upper bound of the share beyond, one-sided; and of the interval of the difference of medians.
+#: The confidence of the one-sided upper bound of the share beyond, and of the interval of the difference of medians.
 CONFIDENCE = 0.95
 
 #: With fewer trials than this in a sample no band can be shown to hold, even if none lies beyond it:
 #: 1 - (1 - CONFIDENCE)^(1/n) is above TOLERATED.
 LEAST_TRIALS = 11
 
-#: Samples drawn for the interval of the difference of medians. The generator is seeded: same samples,
-#: same interval.
+#: The number of samples drawn for the interval of the difference of medians. The generator is seeded, so the same
+#: samples give the same interval.
 RESAMPLES = 999
 
-#: What is shown of each sample.
+#: The quantiles that are shown of each sample.
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 Values = NDArray[np.int64]
@@ -68,7 +68,8 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Beyond:
-    """The share of live trials beyond a band: as found, its upper bound, and the p-value of there being any."""
+    """The share of live trials beyond a band: as found, its upper bound, and the p-value of the hypothesis that it is
+    zero."""
 
     share: float
     at_most: float
@@ -107,8 +108,8 @@ def quantiles(sample: Values) -> tuple[float, ...]:
 
 
 def beyond(live: Values, simulated: Values, band: Band, excused: Values | None = None) -> Beyond:
-    """How much of `live` lies beyond the band around `simulated`. `excused`: the live values, less what each
-    trial may be later by for a reason of its own."""
+    """How much of `live` lies beyond the band around `simulated`. `excused`: the live values, minus the delay that each
+    trial may have for a reason of its own."""
     above = _one_side(live if excused is None else excused, simulated + band.high)
     # Mirrored, "below" is "above".
     below = _one_side(np.sort(-live), np.sort(-(simulated + band.low)))
@@ -140,7 +141,7 @@ def _one_side(live: Values, limit: Values) -> Beyond:
 
 
 def _clopper_pearson_low(count: NDArray[np.int64], number: int) -> NDArray[np.float64]:
-    """The lower limit, one-sided, of the share of which `count` of `number` were seen."""
+    """The one-sided lower limit of a share, if `count` of `number` were seen."""
     from scipy.special import betaincinv  # noqa: PLC0415 - as above
 
     low: NDArray[np.float64] = betaincinv(np.maximum(count, 1), number - count + 1, 1 - CONFIDENCE)
@@ -160,13 +161,13 @@ def effect(live: Values, simulated: Values) -> Effect:
 
 
 def _median(sample: Values, axis: int | None = None) -> NDArray[np.float64]:
-    """Each a value that was measured: there is no half of a count."""
+    """The medians. Each is a value that was measured, because half a count makes no sense."""
     return np.asarray(np.quantile(sample, 0.5, axis=axis, method="inverted_cdf"))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values, corrected for their number (Holm): none is lower than what the chance of at least
-    one false alarm among all of them is."""
+    """The p-values, corrected for their number (Holm). If those below a level count as alarms, the chance of at least
+    one false alarm is at most this level."""
     corrected = [0.0] * len(p_values)
     reached = 0.0
     for nth, index in enumerate(sorted(range(len(p_values)), key=lambda index: p_values[index])):

@@ -1,4 +1,4 @@
-"""What is said of each measure: do live trials agree with simulated ones?"""
+"""The verdict of each measure: do live trials agree with simulated ones?"""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from rebalance_lab.analysis.agreement.statistics import (
 #: The chance of at least one false *differs* among all measures of one comparison.
 SIGNIFICANT = 0.05
 
-#: The share of a world's trials, of those that are not left out, that must have a value of a measure. What the
-#: others would show is not known: a check may be unknown just where the worlds differ.
+#: The share of a world's trials (without those left out) that must have a value of a measure. It is not known what the
+#: others would show: a check may be unknown exactly where the worlds differ.
 LEAST_SHARE = 0.9
 
 
 class Agreement(StrEnum):
     """The verdict of one measure.
 
-    - AGREES: it is shown that no more than the tolerated share of live trials lies beyond the margin.
-    - EXPLAINED: that is not shown, but it is for the margin and what the declared causes explain.
-    - DIFFERS: live trials lie beyond the margin and all that the causes explain, and by more than chance.
-    - UNDECIDED: none of these is shown; there are too few trials to tell, or too many without a value.
+    - AGREES: the samples show that no more than the tolerated share of live trials lies beyond the margin.
+    - EXPLAINED: they do not show this, but they show it for the margin plus what the declared causes explain.
+    - DIFFERS: more live trials lie beyond the margin plus what the causes explain than chance allows.
+    - UNDECIDED: the samples show none of these; there are too few trials, or too many without a value.
     """
 
     AGREES = "agrees"
@@ -46,8 +46,8 @@ class Agreement(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The values of one world, sorted; `quantiles`: as `statistics.QUANTILES`, empty without values.
-    `trials`: those that could have a value."""
+    """The sorted values of one world. `quantiles`: as in `statistics.QUANTILES`, empty without values. `trials`: the
+    number of trials that could have a value."""
 
     values: Values | None
     quantiles: tuple[float, ...]
@@ -67,12 +67,12 @@ class Sample:
 class Compared:
     """One measure in two worlds.
 
-    `margin`: the difference that is none, in the measure's unit. `explained`: the causes at work, and
-    how far they reach beyond the margin. `repeated`: the live trials in which more attempts failed than in
-    the median simulated one. `plain`: what lies beyond the margin; `beyond`: what lies beyond
-    the margin and the causes. Both and `effect` are None where one world has no value. `p_value`: of
-    `beyond`, corrected for the number of measures. `slowed`: the same measure beside simulated trials with operations
-    as slow as live ones, where that decides (`beside_slowed`).
+    `margin`: the difference that does not count, in the measure's unit. `explained`: the causes that apply, and how far
+    they reach beyond the margin. `repeated`: the live trials in which more attempts failed than in
+    the median simulated one. `plain`: what lies beyond the margin; `beyond`: what lies beyond the margin and the
+    causes. Both and `effect` are None if one world has no value. `p_value`: of
+    `beyond`, corrected for the number of measures. `slowed`: the same measure compared with simulated trials whose
+    operations are as slow as live ones, if that decides (`beside_slowed`).
     """
 
     measure: Measure
@@ -111,8 +111,8 @@ def compare(
     parameters: Mapping[str, object],
     causes: Sequence[Cause] = CAUSES,
 ) -> tuple[Compared, ...]:
-    """Every measure that one of the worlds has, in the order of people's reading: steps and sessions,
-    the table, and the share of trials left out. `parameters`: those of the trials."""
+    """Compare every measure that one of the worlds has, in the order of presentation: steps and sessions, the table,
+    and the share of trials left out. `parameters`: those of the trials."""
     work = _work(simulated)
     rows = []
     for measure in _measures(live, simulated):
@@ -125,13 +125,14 @@ def compare(
 
 
 def asks_for_slowed(rows: Iterable[Compared]) -> bool:
-    """Whether a measure differs that slow operations may move (`causes.SLOWED`)."""
+    """Whether some measure differs that slow operations may change (`causes.SLOWED`)."""
     return any(row.verdict is Agreement.DIFFERS and row.measure.family in SLOWED for row in rows)
 
 
 def beside_slowed(rows: Sequence[Compared], slowed: Sequence[Compared]) -> tuple[Compared, ...]:
-    """The rows, where all that slow operations may move have the verdict beside simulated trials with operations as
-    slow as live ones: one simulator must fit all of them. `slowed`: the rows of that comparison."""
+    """The rows, in which all measures that slow operations may change get the verdict of the comparison with simulated
+    trials whose operations are as slow as live ones. All of them get it, because one simulator must fit them all.
+    `slowed`: the rows of that comparison."""
     verdicts = {row.measure: row for row in slowed if row.measure.family in SLOWED}
     return tuple(_slowed(row, verdicts[row.measure]) if row.measure in verdicts else row for row in rows)
 
@@ -142,7 +143,7 @@ def _slowed(row: Compared, slowed: Compared) -> Compared:
 
 
 def overall(rows: Iterable[Compared]) -> Agreement:
-    """The verdict of a whole comparison: its worst."""
+    """The verdict of a whole comparison: the worst of its rows."""
     verdicts = {row.verdict for row in rows}
     worst = (Agreement.DIFFERS, Agreement.UNDECIDED, Agreement.EXPLAINED)
     return next((verdict for verdict in worst if verdict in verdicts), Agreement.AGREES)
@@ -167,8 +168,8 @@ def _work(simulated: Sequence[Measured]) -> dict[str, Work]:
 
 
 def _work_of(measure: Measure, work: Mapping[str, Work]) -> Work:
-    """What was done in the time that a measure measures: in its step, in all of them where it is a
-    sum, in the largest where it is a length."""
+    """What was done in the time that a measure covers: in its step; in all steps if it is a sum; in the largest step if
+    it is a length."""
     if measure.step is not None:
         return work.get(measure.step, Work())
     if measure.source is Source.CHANGES:
@@ -177,8 +178,8 @@ def _work_of(measure: Measure, work: Mapping[str, Work]) -> Work:
 
 
 def _failed_more(measure: Measure, live: Sequence[Measured], simulated: Sequence[Measured]) -> list[int]:
-    """Of each live trial that has the measure, how many more attempts failed in the time that it measures
-    than in the median simulated trial."""
+    """For each live trial that has the measure: how many more attempts failed in the time that it covers than in the
+    median simulated trial."""
     usual = median_low([trial.failed_in(measure) for trial in _having(measure, simulated)] or [0])
     return [max(0, trial.failed_in(measure) - usual) for trial in _having(measure, live)]
 
@@ -227,7 +228,7 @@ def _widened(margin_: int, band: Band) -> Band:
 
 
 def _judged(row: Compared) -> Compared:
-    """The row with its verdict, once its p-value is corrected."""
+    """The row with its verdict, from its corrected p-value."""
     assert row.plain is not None and row.beyond is not None
     whole = row.live.whole and row.simulated.whole
     if whole and row.plain.holds:
