@@ -17,7 +17,7 @@ from collections import Counter
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.roles.member import MemberSpec, run_member
-from rebalance_lab.subjects.zk_group.fixture import ensure_path, write_fixture
+from rebalance_lab.subjects.zk_group.cluster import ensure_path, write_fixture
 from rebalance_lab.world.ports import SessionEventKind, ZooKeeper
 from rebalance_lab.world.simulated.settings import SIMULATED_CONNECT
 from rebalance_lab.world.simulated.world import SimulatedWorld

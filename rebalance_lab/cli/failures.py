@@ -9,7 +9,7 @@ from tempfile import TemporaryFile
 
 from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.history.files import HistoryError
-from rebalance_lab.subjects.zk_group.fixture import FixtureConflict
+from rebalance_lab.subjects.zk_group.cluster import FixtureConflict
 from rebalance_lab.trials.lab import TrialError
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.world.errors import ZooKeeperError

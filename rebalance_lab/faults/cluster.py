@@ -10,7 +10,7 @@ from dataclasses import replace
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.subjects.zk_group.lab import GroupLab
-from rebalance_lab.trials.injection import Injection
+from rebalance_lab.trials.lab import Injection
 
 
 def _topic_kind(kind: FaultKind, event: Event) -> FaultKind:

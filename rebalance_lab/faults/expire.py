@@ -7,8 +7,7 @@ the session's end in the registry.
 from __future__ import annotations
 
 from rebalance_lab.history.fault_kinds import FaultKind
-from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import AnyLab, AnyNode
+from rebalance_lab.trials.lab import AnyLab, AnyNode, Injection
 
 EXPIRY = FaultKind(
     name="expire",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.subjects.zk_group.lab import AS_PLANNED, GroupLab, MemberHandle, MemberOptions
-from rebalance_lab.trials.injection import Injection
+from rebalance_lab.trials.lab import Injection
 
 JOIN = FaultKind(
     name="join",

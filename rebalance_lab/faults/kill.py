@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.history.intervals import KILL
-from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import AnyLab, AnyNode
+from rebalance_lab.trials.lab import AnyLab, AnyNode, Injection
 
 KILLED = FaultKind(
     name=KILL,

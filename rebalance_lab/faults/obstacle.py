@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.subjects.zk_group.lab import GroupLab
-from rebalance_lab.trials.injection import Injection
+from rebalance_lab.trials.lab import Injection
 
 OBSTACLE = FaultKind(
     name="obstacle",

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Protocol, runtime_checkable
 
 from rebalance_lab.history.fault_kinds import FaultKind
-from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import AnyLab
+from rebalance_lab.trials.lab import AnyLab, Injection
 from rebalance_lab.trials.stage import TrialError
 
 PARTITION = FaultKind(

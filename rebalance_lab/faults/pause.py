@@ -12,8 +12,7 @@ from __future__ import annotations
 from rebalance_lab.faults.silence import latest_end_ms
 from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.history.intervals import PAUSE
-from rebalance_lab.trials.injection import FaultBug, Injection
-from rebalance_lab.trials.lab import AnyLab, AnyNode
+from rebalance_lab.trials.lab import AnyLab, AnyNode, FaultBug, Injection
 
 PAUSED = FaultKind(
     name=PAUSE,

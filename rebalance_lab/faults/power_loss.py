@@ -9,8 +9,7 @@ fault has no effect.
 from __future__ import annotations
 
 from rebalance_lab.history.fault_kinds import FaultKind
-from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import AnyLab, AnyNode
+from rebalance_lab.trials.lab import AnyLab, AnyNode, Injection
 
 POWER_LOSS = FaultKind(
     name="power-loss",

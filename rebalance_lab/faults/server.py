@@ -8,8 +8,7 @@ was seen dead, or stopped.
 from __future__ import annotations
 
 from rebalance_lab.history.fault_kinds import FaultKind
-from rebalance_lab.trials.injection import Injection
-from rebalance_lab.trials.lab import AnyLab
+from rebalance_lab.trials.lab import AnyLab, Injection
 
 OUTAGE = FaultKind(
     name="server-kill",

@@ -1,4 +1,4 @@
-"""The lab in which a scenario plays: it starts nodes, waits for rest, and closes.
+"""The lab in which a scenario plays: it starts nodes, injects faults, waits for rest, and closes.
 
 A scenario's script is a coroutine on the runner's kernel. It is the same in every world. Worlds differ in their
 `Stage`: simulated processes on the same kernel, or OS processes and servers. Subjects differ in their lab: each adds
@@ -11,13 +11,25 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.fault_kinds import FaultKind
+from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.history.rest import NodeState, StateTracker
 from rebalance_lab.kernel import Kernel, TimedOut
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import GaveUp, NodeOptions, ProcessHandle, Servers, Stage, TrialError
 from rebalance_lab.world.ports import SessionEventKind
 
-__all__ = ["AnyLab", "AnyNode", "Lab", "NodeHandle", "ProcessHandle", "Stage", "TrialError"]
+__all__ = [
+    "AnyLab",
+    "AnyNode",
+    "FaultBug",
+    "Injection",
+    "Lab",
+    "NodeHandle",
+    "ProcessHandle",
+    "Stage",
+    "TrialError",
+]
 
 #: A node's start includes its process, its session and its first work with all retries.
 START_LIMIT_MS = 60_000
@@ -233,3 +245,52 @@ class _Bound:
             await self._deadline.__aexit__(kind, error, None)
         except TimedOut as late:
             raise GaveUp(f"{self._what} did not come: {late}; {self._tracker.busy() or 'all rest'}") from late
+
+
+class FaultBug(PlantedBug):
+    """The planted bugs of a fault: a subclass, in the file of the fault."""
+
+
+class Injection:
+    """One fault under way. `target`: an actor (m1, z1, or the group's name for a storm).
+
+    Creating it records FAULT_BEGAN. Detail: fault, target, session of the victim, planned_ms, must_outlast_session,
+    and what the fault adds.
+    """
+
+    def __init__(
+        self,
+        lab: AnyLab,
+        fault: FaultKind,
+        target: str | AnyNode,
+        *,
+        planned_ms: int = 0,
+        must_outlast_session: bool = False,
+        **detail: object,
+    ) -> None:
+        self._recorder = lab.recorder
+        victim = target.state if isinstance(target, NodeHandle) and target.started else None
+        actor = target.actor if isinstance(target, NodeHandle) else target
+        self._fault: dict[str, object] = {"fault": fault.name, "target": actor}
+        self.session = victim.session if victim is not None else None
+        _, self._began = self._recorder.emit(
+            Layer.FAULT,
+            Kind.FAULT_BEGAN,
+            member=victim.member if victim is not None else None,
+            detail={
+                **self._fault,
+                "session": self.session,
+                "planned_ms": planned_ms,
+                "must_outlast_session": must_outlast_session,
+                **detail,
+            },
+        )
+
+    def bit(self, proof: str, **more: object) -> None:
+        """The fault has taken effect, as `proof` shows. `more`: further details of the event."""
+        detail = {**self._fault, "of": self._began, "proof": proof, **more}
+        self._recorder.emit(Layer.FAULT, Kind.FAULT_BIT, detail=detail)
+
+    def ended(self) -> None:
+        """The fault is over: healed, or done."""
+        self._recorder.emit(Layer.FAULT, Kind.FAULT_ENDED, detail={**self._fault, "of": self._began})

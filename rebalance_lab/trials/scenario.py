@@ -13,7 +13,7 @@ from rebalance_lab.checks import checks_of
 from rebalance_lab.checks.model import ZK, Outcome
 from rebalance_lab.history.files import MAX_SEED, Trial
 from rebalance_lab.history.planted import PlantedBug
-from rebalance_lab.trials.injection import FaultBug
+from rebalance_lab.trials.lab import FaultBug
 from rebalance_lab.trials.plan import (
     OURS,
     SERVERS,

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from rebalance_lab.history.events import Event, Kind, Layer, encode_lines
+from rebalance_lab.testing.group import MemberEvents, gave_up, in_registry, unsettled
 from rebalance_lab.testing.registry import Registered
-from rebalance_lab.testing.settling import MemberEvents, gave_up, in_registry, unsettled
 from rebalance_lab.trials.stages.processes.nodes import EventFile
 
 ZXID = 7

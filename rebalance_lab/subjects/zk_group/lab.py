@@ -104,8 +104,6 @@ class MemberOptions(NodeOptions):
 AS_PLANNED = MemberOptions()
 
 
-__all__ = ["GroupLab", "MemberHandle"]
-
 MemberHandle = NodeHandle[MemberOptions, MemberState]
 
 

@@ -6,7 +6,7 @@ import random
 
 from rebalance_lab.kernel import TimedOut
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.subjects.zk_group.fixture import write_fixture
+from rebalance_lab.subjects.zk_group.cluster import write_fixture
 from rebalance_lab.world.live.environment import live_factory
 from rebalance_lab.world.ports import SessionEventKind
 from rebalance_lab.zkclient import ZkTimeoutException

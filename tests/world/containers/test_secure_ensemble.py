@@ -15,7 +15,7 @@ from kazoo.security import make_digest_acl
 
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.subjects.zk_group.fixture import broker_znode
+from rebalance_lab.subjects.zk_group.cluster import broker_znode
 from rebalance_lab.wire.paths import broker_path, topic_path
 from rebalance_lab.wire.payloads import topic_payload
 from rebalance_lab.world import errors
