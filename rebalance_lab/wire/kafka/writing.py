@@ -148,7 +148,7 @@ class Writer:
         line(1, "t = []")
         for each in tagged:
             default = self._source.constant(each.default)
-            line(1, f"if x.{each.name} is not {default} and x.{each.name} != {default}:")
+            line(1, f"if x.{each.name} is not {default} and x.{each.name} != {default}:", Part(each.name))
             line(2, "o = []; u = o.append")
             self._field(each, 2, "u")
             self._flush(2, "u")

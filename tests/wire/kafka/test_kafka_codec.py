@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from kafka_samples import message_versions, sample
@@ -180,6 +180,7 @@ def request(*partitions: LeaderAndIsrPartitionState, **changed: Any) -> LeaderAn
          "live_leaders[0].host_name", "'NoneType' object has no attribute 'encode'"),
         (MetadataRequest(topics=(MetadataRequestTopic(name="t", topic_id=b"x"),)), 10, "topics[0].topic_id",
          "1 bytes; a uuid has 16"),
+        (FetchResponse(responses=(cast(Any, request()),)), 12, "responses[0].topic", "'LeaderAndIsrRequest' object"),
         (MetadataRequest(topics=None), 0, "topics", "object of type 'NoneType'"),
         (CreateTopicsRequest(topics=(), timeout_ms=1, validate_only=True), 0, "validate_only", "this version"),
     ],

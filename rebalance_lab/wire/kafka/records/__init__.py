@@ -15,7 +15,7 @@ from rebalance_lab.wire.kafka.records.batch import (
     read_header,
     stamp,
 )
-from rebalance_lab.wire.kafka.records.build import build_batch, record_bytes
+from rebalance_lab.wire.kafka.records.build import build_batch
 from rebalance_lab.wire.kafka.records.compression import MOST_DECOMPRESSED_BYTES, Compression
 from rebalance_lab.wire.kafka.records.record import Record, check_records, records
 
@@ -33,7 +33,6 @@ __all__ = [
     "check_records",
     "place",
     "read_header",
-    "record_bytes",
     "records",
     "stamp",
 ]

@@ -41,11 +41,6 @@ def build_batch(
     return head + checked
 
 
-def record_bytes(record: Record, n: int, first_ms: int) -> int:
-    """The size of a record as the `n`-th of a batch that begins at `first_ms`, before compression."""
-    return len(_record(record, n, first_ms))
-
-
 def _record(record: Record, n: int, first_ms: int) -> bytes:
     pieces = [b"\x00", varint(record.timestamp_ms - first_ms), varint(n)]
     for piece in (record.key, record.value):
