@@ -11,8 +11,7 @@ OWNED to the third event.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.overlaps import longest, measures, overlaps
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Layer

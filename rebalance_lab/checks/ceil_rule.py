@@ -18,9 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import living_at
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.phases import next_rest
 from rebalance_lab.checks.registry_state import RegistryState, registration_of, state_at, topics_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from rebalance_lab.checks.faults import clock_drifted
-from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.phases import NO_REST, JudgedPeriod, judged_period
 from rebalance_lab.checks.registry_state import Place, RegistryState, membership_changes, states_at_rests, unrested
 from rebalance_lab.checks.znodes import Znode, znodes_of

@@ -17,9 +17,8 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.decisions import Decision, decisions_in, recorded_decisions, view_doubts
 from rebalance_lab.checks.faults import TOLERANCE_US
-from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import Partition
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.phases import NO_REST, judged_period
 from rebalance_lab.checks.registry_state import partitions_of, topic_changes
 from rebalance_lab.history.events import EventId, Layer

@@ -41,9 +41,8 @@ from rebalance_lab.checks.decisions import (
     view_doubts,
 )
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
-from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import Partition, member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.phases import NO_REST, judged_period
 from rebalance_lab.checks.registry_state import membership_changes
 from rebalance_lab.history.events import Event, EventId, Kind, Layer

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
 
-from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.overlaps import Overlap, longest, measures, overlaps, reports_in, worked_for_a_period
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import EventId, Kind, Layer

@@ -17,8 +17,7 @@ from collections.abc import Sequence
 
 from rebalance_lab.checks.change_costs import OPERATIONS, ROUNDS, CostComparison, cost_comparisons
 from rebalance_lab.checks.faults import clock_drifted
-from rebalance_lab.checks.findings import not_violated, violated
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.spaced_changes import announced
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History

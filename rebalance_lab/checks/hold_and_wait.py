@@ -16,9 +16,8 @@ from itertools import pairwise
 
 from rebalance_lab.checks.conflicts import met
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
-from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import Attempt, MemberLife, Partition, member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History

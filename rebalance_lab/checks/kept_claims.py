@@ -20,9 +20,8 @@ from dataclasses import dataclass
 from rebalance_lab.checks.bounds import bounds
 from rebalance_lab.checks.conflicts import refused
 from rebalance_lab.checks.faults import TOLERANCE_US, disturbed_until
-from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import Attempt, MemberLife, member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.znodes import sessions_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History

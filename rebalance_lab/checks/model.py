@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from rebalance_lab.checks.completeness import unknown_causes
 from rebalance_lab.history.events import EventId, Layer
 from rebalance_lab.history.files import History
 
@@ -79,3 +80,32 @@ class Check:
     def applies(self, history: History) -> bool:
         """Whether the history has what the check looks at."""
         return bool(self.looks_at(history))
+
+
+def violated(why: str, witness: tuple[EventId | None, ...], measures: dict[str, int]) -> Finding:
+    """A violation. The witness keeps its order, with each id once and without None (the history's end)."""
+    ids = tuple(dict.fromkeys(event for event in witness if event is not None))
+    return Finding(Outcome.VIOLATED, why, ids, measures)
+
+
+def not_violated(
+    history: History,
+    why: str,
+    measures: dict[str, int],
+    *,
+    vacuous: str | None = None,
+    across_layers: bool = False,
+) -> Finding:
+    """Clean, or unknown with every cause. `vacuous`: why the check had nothing to look at;
+    `across_layers`: see `unknown_causes`."""
+    causes = unknown_causes(history, across_layers=across_layers)
+    if vacuous is not None:
+        causes.append(vacuous)
+    if causes:
+        return Finding(Outcome.UNKNOWN, "; ".join(causes), (), measures)
+    return Finding(Outcome.CLEAN, why, (), measures)
+
+
+def unknown(history: History, cause: str) -> Finding:
+    """Unknown for this cause and all others, for checks that can measure nothing."""
+    return Finding(Outcome.UNKNOWN, "; ".join([*unknown_causes(history), cause]))

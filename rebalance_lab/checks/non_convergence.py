@@ -29,9 +29,8 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import TOLERANCE_US, under_way
-from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import Rebalance, member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.phases import closing_us, rests_of
 from rebalance_lab.checks.registry_state import membership_changes
 from rebalance_lab.history.durations import seconds

@@ -15,9 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import clock_drifted
-from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.registry_state import (
     Place,
     Registered,

@@ -41,10 +41,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
-from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import Attempt, MemberLife, Rebalance, member_lives
 from rebalance_lab.checks.missed_watch import member_changes
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.phases import next_rest
 from rebalance_lab.checks.rebalance_evidence import Excuse, excuse
 from rebalance_lab.checks.znodes import sessions_of, znodes_of

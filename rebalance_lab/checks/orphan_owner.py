@@ -19,9 +19,8 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
-from rebalance_lab.checks.findings import not_violated, unknown, violated
 from rebalance_lab.checks.members import member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, unknown, violated
 from rebalance_lab.checks.phases import closing_us, rests_of
 from rebalance_lab.checks.stretches import Stretch, gaps, parts, union
 from rebalance_lab.checks.znodes import Znode, znodes_of

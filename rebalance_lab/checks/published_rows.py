@@ -22,9 +22,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import Partition, living_at
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.phases import next_rest
 from rebalance_lab.checks.znodes import Reply, znodes_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer, order

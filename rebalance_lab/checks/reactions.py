@@ -19,9 +19,8 @@ from dataclasses import dataclass
 from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.causes import Cause, cause, triggered_since
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, lasting_faults, under_way
-from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import MemberLife, member_lives
-from rebalance_lab.checks.model import Finding
+from rebalance_lab.checks.model import Finding, not_violated, violated
 from rebalance_lab.checks.operations import recorded_singly
 from rebalance_lab.checks.phases import closing_us, rests_of
 from rebalance_lab.checks.rebalance_evidence import carried_out

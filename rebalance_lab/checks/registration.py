@@ -41,9 +41,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from rebalance_lab.checks.deletions import doubtful, late_deletions, unasked
 from rebalance_lab.checks.faults import clock_drifted
-from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import MemberLife, member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.observer import disagreements, unseen_crashes, unseen_ends
 from rebalance_lab.checks.phases import rests_of
 from rebalance_lab.checks.znodes import Kill, Violation, Znode, idle_crashes, kills, sessions_of, znodes_of

@@ -21,9 +21,8 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.conflicts import met
 from rebalance_lab.checks.faults import clock_drifted
-from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.omission import Breach, seen_at_rests
 from rebalance_lab.checks.phases import judged_period
 from rebalance_lab.checks.registry_state import Place, unrested

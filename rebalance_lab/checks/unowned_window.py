@@ -33,9 +33,8 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.bounds import bounds, bounds_of, lacking
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
-from rebalance_lab.checks.findings import not_violated, unknown, violated
 from rebalance_lab.checks.members import MemberLife, Rebalance, member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, unknown, violated
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.checks.registry_state import Place, Registered, partitions_of, topic_changes, topics_of
 from rebalance_lab.checks.stretches import Stretch, gaps, parts, union

@@ -25,9 +25,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, faults
-from rebalance_lab.checks.findings import not_violated, violated
 from rebalance_lab.checks.members import MemberLife, member_lives
-from rebalance_lab.checks.model import ZK, Check, Finding, Planted
+from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.overlaps import Overlap, overlaps, worked_for_a_period
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, Layer

@@ -10,8 +10,9 @@ from group_story import GroupStory
 from history_story import Story
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome, judge
+from rebalance_lab.checks.completeness import unknown_causes
 from rebalance_lab.checks.faults import Fault, faults
-from rebalance_lab.checks.findings import unknown, unknown_causes
+from rebalance_lab.checks.model import unknown
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 

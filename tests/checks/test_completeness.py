@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from history_story import Story
 
-from rebalance_lab.checks.findings import lost_transactions, strangers
+from rebalance_lab.checks.completeness import lost_transactions, strangers
 from rebalance_lab.history.events import Kind
 
 

@@ -16,8 +16,8 @@ from effect_overlap_other_period import false as other_period
 from non_convergence_registers_anew import false as registers_anew
 
 from rebalance_lab.checks import CHECKS, Outcome, judge
+from rebalance_lab.checks.completeness import unknown_causes
 from rebalance_lab.checks.disturbances import doubted
-from rebalance_lab.checks.findings import unknown_causes
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.wire.paths import BROKER_IDS

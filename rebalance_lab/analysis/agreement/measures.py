@@ -16,9 +16,9 @@ from statistics import mean
 
 from rebalance_lab.analysis.results import Episode
 from rebalance_lab.analysis.trialwise.episodes import CHANGE, episodes
+from rebalance_lab.checks.completeness import unknown_causes
 from rebalance_lab.checks.disturbances import disturbance
 from rebalance_lab.checks.faults import TOLERANCE_US, faults
-from rebalance_lab.checks.findings import unknown_causes
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.checks.operations import recorded_singly
 from rebalance_lab.checks.phases import closing_us, rests_of

@@ -1,4 +1,4 @@
-"""How checks make findings, and why a history without a violation may prove no absence.
+"""Why a history without a violation may prove no absence.
 
 A check that found nothing is *clean* only if the history could have shown something. The causes listed here turn clean
 into unknown; a violation that was seen stays a violation. One cause is an incomplete history: an actor's own events are
@@ -13,8 +13,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from rebalance_lab.checks.faults import clock_drifted, events_by_actor, faults
-from rebalance_lab.checks.model import Finding, Outcome
-from rebalance_lab.history.events import Event, EventId, Kind
+from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.fault_kinds import kind_of
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import actor_by_session, events_of, gave_up, once, registry
@@ -70,35 +69,6 @@ def _not_whole(actor: str, ns: list[int]) -> str | None:
         if n < expected:
             return f"{actor}'s event {n} was recorded more than once"
     return None
-
-
-def violated(why: str, witness: tuple[EventId | None, ...], measures: dict[str, int]) -> Finding:
-    """A violation. The witness keeps its order, with each id once and without None (the history's end)."""
-    ids = tuple(dict.fromkeys(event for event in witness if event is not None))
-    return Finding(Outcome.VIOLATED, why, ids, measures)
-
-
-def not_violated(
-    history: History,
-    why: str,
-    measures: dict[str, int],
-    *,
-    vacuous: str | None = None,
-    across_layers: bool = False,
-) -> Finding:
-    """Clean, or unknown with every cause. `vacuous`: why the check had nothing to look at;
-    `across_layers`: see `unknown_causes`."""
-    causes = unknown_causes(history, across_layers=across_layers)
-    if vacuous is not None:
-        causes.append(vacuous)
-    if causes:
-        return Finding(Outcome.UNKNOWN, "; ".join(causes), (), measures)
-    return Finding(Outcome.CLEAN, why, (), measures)
-
-
-def unknown(history: History, cause: str) -> Finding:
-    """Unknown for this cause and all others, for checks that can measure nothing."""
-    return Finding(Outcome.UNKNOWN, "; ".join([*unknown_causes(history), cause]))
 
 
 # -- incomplete histories ------------------------------------------------------------------------
