@@ -20,11 +20,11 @@ from dataclasses import dataclass
 
 from rebalance_lab.checks.members import living_at
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.phases import next_rest
+from rebalance_lab.checks.phases import published_rests
 from rebalance_lab.checks.registry_state import RegistryState, registration_of, state_at, topics_of
-from rebalance_lab.history.events import Event, EventId, Kind, Layer
+from rebalance_lab.history.events import Event, EventId, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.views import events_of, once
+from rebalance_lab.history.views import once
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,9 @@ def judge(history: History) -> Finding:
 @once
 def _topics(history: History) -> list[_Topic]:
     found: list[_Topic] = []
-    for phase in events_of(history, Kind.PHASE):
-        rest = next_rest(history, phase) if phase.of("published") is not None else None
-        if rest is not None:
-            gave_up = [life.member for life in living_at(history, phase.group, rest) if life.gave_up_by(rest)]
-            found += _told_apart(phase, rest, state_at(history, rest), gave_up)
+    for phase, rest in published_rests(history):
+        gave_up = [life.member for life in living_at(history, phase.group, rest) if life.gave_up_by(rest)]
+        found += _told_apart(phase, rest, state_at(history, rest), gave_up)
     return found
 
 
@@ -98,15 +96,10 @@ def _told_apart(phase: Event, rest: Event, state: RegistryState, gave_up: Sequen
     found = []
     for topic, threads in sorted(consumers.items()):
         partitions = state.topics[topic][1]
-        if _differ(len(partitions), len(threads)):
+        if len(partitions) >= len(threads) and 1 <= len(partitions) % len(threads) <= len(threads) - 2:
             owners = [(each, state.owners.get((group, topic, each))) for each in partitions]
             found.append(_Topic(phase, rest, topic, [member for _, member in sorted(threads)], owners, gave_up))
     return found
-
-
-def _differ(partitions: int, consumers: int) -> bool:
-    """Whether the rule and range give different results."""
-    return partitions >= consumers and 1 <= partitions % consumers <= consumers - 2
 
 
 CHECK = Check(

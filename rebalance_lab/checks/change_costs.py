@@ -29,7 +29,14 @@ from rebalance_lab.checks.causes import Cause, cause, merged_notification
 from rebalance_lab.checks.conflicts import Conflict, conflicts_of
 from rebalance_lab.checks.members import MemberKey, MemberLife
 from rebalance_lab.checks.operations import most_commits
-from rebalance_lab.checks.registry_state import RegistryState, Timeline, registration_of, state_at, topics_of
+from rebalance_lab.checks.registry_state import (
+    RegistryState,
+    Timeline,
+    has_filter,
+    registration_of,
+    state_at,
+    topics_of,
+)
 from rebalance_lab.checks.spaced_changes import Cost, SpacedChange, cost, spaced_changes, uncountable
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
@@ -111,7 +118,8 @@ class CostComparison:
         differs from what the failed attempts account for."""
         if self.incomparable:
             return []
-        found = self._wrong_commits()
+        commits, most = self.cost.commits, self.expected.commits
+        found = [f"{commits} writes of offsets (at most {most} expected)"] if commits > most else []
         if self.conflicts:
             added, accounted = (self.added_reads, self.added_writes), (self.accounted_reads, self.accounted_writes)
             rows = zip(OPERATIONS, added, accounted, strict=True)
@@ -119,11 +127,6 @@ class CostComparison:
             return [f"{more} {name} above the formula ({due} accounted for)" for name, more, due in odd] + found
         pairs = [(name, getattr(self.cost, name), getattr(self.expected, name)) for name in OPERATIONS]
         return [f"{actual} {name} ({due} expected)" for name, actual, due in pairs if actual != due] + found
-
-    def _wrong_commits(self) -> list[str]:
-        """How many writes of offsets exceed what commits account for, in words."""
-        commits, most = self.cost.commits, self.expected.commits
-        return [f"{commits} writes of offsets (at most {most} expected)"] if commits > most else []
 
     def measures(self) -> dict[str, int]:
         """Of this change, each by its name: `join_1_reads`, `join_1_expected_reads`, …"""
@@ -273,13 +276,8 @@ def _group(history: History, change: SpacedChange, state: RegistryState) -> _Gro
         if event is not None and actors.get(event.session) == life.actor:
             named = [*state.topics, *_named(event)]  # a topic that is subscribed to is read even if it does not exist
             topics = topics_of(event, dict.fromkeys(named))
-            members[life.key] = _Member(life, _filters(event), topics, owns[life.member])
-    return _Group(members, len(ids), sum(_filters(event) for event in ids.values()), state)
-
-
-def _filters(registered: Event) -> bool:
-    registration = registration_of(registered)
-    return registration is not None and registration.wildcard
+            members[life.key] = _Member(life, has_filter(event), topics, owns[life.member])
+    return _Group(members, len(ids), sum(has_filter(event) for event in ids.values()), state)
 
 
 def _named(registered: Event) -> list[str]:
@@ -299,7 +297,8 @@ def _concerned(
     event = change.event
     assert event is not None
     if change.kind == "broker":
-        watching = frozenset(key for key, each in both.items() if _watches_brokers(history, each.life))
+        idle = _found_no_broker(history)
+        watching = frozenset(key for key, each in both.items() if _described(each.life) or key in idle)
         return watching, watching
     if change.kind == "topic":
         topic = str(event.topic)
@@ -307,10 +306,6 @@ def _concerned(
         listing = frozenset(key for key, each in both.items() if each.filters) if event.kind is Kind.CREATED else ()
         return reading.union(listing), reading
     return frozenset(both), frozenset(after.members)
-
-
-def _watches_brokers(history: History, life: MemberLife) -> bool:
-    return _described(life) or life.key in _found_no_broker(history)
 
 
 def _described(life: MemberLife) -> bool:
@@ -344,7 +339,9 @@ def _not_as_kafka(
 ) -> str | None:
     """Why the formulas do not cover these rebalances."""
     members = after.members
-    cured = next((each.life for each in members.values() if _other_requests(each.life)), None)
+    # With settings of the lab a member may send other requests than Kafka's. With `multi.read` it makes the same reads
+    # in fewer requests, and each part counts as a read.
+    cured = next((each.life for each in members.values() if set(_lab_settings(each.life)) - {"multi.read"}), None)
     if len(rebalancing) < len(members):
         return f"only {len(rebalancing)} of {len(members)} members rebalance"
     if cured is not None:
@@ -355,11 +352,9 @@ def _not_as_kafka(
     return "several members race for the parents of the first owner znodes" if races else None
 
 
-def _other_requests(life: MemberLife) -> bool:
-    """Whether a member has settings of the lab with which it may send other requests than Kafka's. (With `multi.read`
-    it makes the same reads in fewer requests, and each part counts as a read.)"""
+def _lab_settings(life: MemberLife) -> Sequence[str]:
     settings = life.started.of("lab")
-    return isinstance(settings, list | tuple) and any(name != "multi.read" for name in settings)
+    return settings if isinstance(settings, list | tuple) else ()
 
 
 def _attempt(member: _Member, group: _Group) -> int:

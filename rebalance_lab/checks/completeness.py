@@ -56,8 +56,8 @@ def _incomplete(history: History) -> list[str]:
     if not history.trial.control and not events_of(history, Kind.FAULT_BEGAN):
         causes.append("it is not a control, but no fault began")
     if history.trial.control:
-        began = [event for event in events_of(history, Kind.FAULT_BEGAN) if not kind_of(event).in_controls]
-        causes.extend(f"it is a control, but a fault began: {event.of('fault')}" for event in began[:1])
+        harms = [event for event in events_of(history, Kind.FAULT_BEGAN) if not kind_of(event).in_controls]
+        causes += [f"it is a control, but a fault began: {event.of('fault')}" for event in harms[:1]]
     return causes
 
 

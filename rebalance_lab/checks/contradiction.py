@@ -13,7 +13,6 @@ Witness: the two DECIDED; if a partition was left out, the DECIDED of all member
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rebalance_lab.checks.decisions import Decision, decisions_in, recorded_decisions, view_doubts
 from rebalance_lab.checks.faults import TOLERANCE_US
@@ -25,11 +24,8 @@ from rebalance_lab.history.events import EventId, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import grouped
 
-
-@dataclass(frozen=True, slots=True)
-class _Contradiction:
-    why: str
-    witness: tuple[EventId, ...]
+#: Why decisions do not fit together, and the witness.
+_Contradiction = tuple[str, tuple[EventId, ...]]
 
 
 def judge(history: History) -> Finding:
@@ -40,7 +36,7 @@ def judge(history: History) -> Finding:
     found = [odd for same in by_view.values() if (odd := _odd(history, same)) is not None]
     numbers = {"count": len(found), "views": len(by_view)}
     if found:
-        return violated(found[0].why, found[0].witness, numbers)
+        return violated(*found[0], numbers)
     why = "members that decided from the same view computed assignments that fit together"
     return not_violated(history, why, numbers, vacuous=NO_REST if period is None else view_doubts(history, period))
 
@@ -58,7 +54,7 @@ def _both_want(same: Sequence[Decision]) -> _Contradiction | None:
             if other.member != decision.member:
                 why = f"{other.member} and {decision.member} decided from the same view, and both want "
                 why += f"{wanted[0]}/{wanted[1]}"
-                return _Contradiction(why, (other.decided.id, decision.decided.id))
+                return why, (other.decided.id, decision.decided.id)
     return None
 
 
@@ -73,7 +69,7 @@ def _left_out(history: History, same: Sequence[Decision]) -> _Contradiction | No
         return None
     topic, partition = left[0]
     why = f"all {len(same)} members decided from the same view, and none of them wants {topic}/{partition}"
-    return _Contradiction(why, tuple(decision.decided.id for decision in same))
+    return why, tuple(decision.decided.id for decision in same)
 
 
 def _partitions(history: History, same: Sequence[Decision]) -> Sequence[Partition]:

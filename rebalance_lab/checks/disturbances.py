@@ -43,20 +43,18 @@ def disturbance(history: History) -> Event | None:
     for event in events_of(history, Kind.DISCONNECTED, Kind.EXPIRED, Kind.SESSION_CLOSED):
         closed = event.kind is Kind.SESSION_CLOSED
         actor = actor_by_session(history).get(event.session) if closed else event.actor
-        if actor not in members or event.at_us >= end_us or _meant(history, event, actor, members):
+        if actor not in members or event.at_us >= end_us:
+            continue
+        if any(_explains(history, fault, event, actor, members) for fault in faults(history)):
             continue
         if not (closed and any(one.actor == actor and one.at_us <= event.at_us + TOLERANCE_US for one in leaving)):
             return event
     return None
 
 
-def _meant(history: History, event: Event, actor: str, members: set[str]) -> bool:
-    """Whether a fault of the trial may have caused the loss: a fault of `actor`, or of the servers, until the first
-    REST_REACHED after its end, in any phase."""
-    return any(_explains(history, fault, event, actor, members) for fault in faults(history))
-
-
 def _explains(history: History, fault: Fault, event: Event, actor: str, members: set[str]) -> bool:
+    """Whether a fault may have caused the loss: a fault of `actor`, or of the servers, until the first REST_REACHED
+    after its end, in any phase."""
     target = fault.began.of("target")
     tolerance_us = TOLERANCE_US if event.kind is Kind.SESSION_CLOSED else 0  # by the server's clock
     of_another = target in members and target != actor
@@ -71,9 +69,10 @@ def doubted(history: History, findings: Mapping[str, Finding]) -> dict[str, Find
     """The findings, by name: all unknown if something disturbed the trial, or if the history contradicts itself
     (`incoherence`)."""
     doubt = _loss(history) or incoherence(history)
-    if doubt is None:
-        return dict(findings)
-    return {name: _doubted(finding, doubt) for name, finding in findings.items()}
+    return {
+        name: finding if doubt is None or finding.outcome is Outcome.UNKNOWN else _doubted(finding, doubt)
+        for name, finding in findings.items()
+    }
 
 
 def _loss(history: History) -> str | None:
@@ -89,8 +88,6 @@ def _loss(history: History) -> str | None:
 
 
 def _doubted(finding: Finding, doubt: str) -> Finding:
-    if finding.outcome is Outcome.UNKNOWN:
-        return finding
     why = doubt if finding.outcome is Outcome.CLEAN else f"{finding.why}; but {doubt}"
     return Finding(Outcome.UNKNOWN, why, finding.witness, finding.measures)
 

@@ -12,8 +12,6 @@ instant (one, if it reported at that very instant).
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
-
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.overlaps import Overlap, longest, measures, overlaps, reports_in, worked_for_a_period
 from rebalance_lab.history.durations import seconds
@@ -26,8 +24,11 @@ def judge(history: History) -> Finding:
     """Measures: `count`, `longest_us`, `total_us` (see `overlaps.measures`)."""
     intervals = effects(history)
     stops = {event.id for event in events_of(history, Kind.WORKED) if event.of("last") is True}
-    every = [one for one in overlaps(intervals, closed=True) if not _hands_over(one, stops)]
-    judged = [(one, _doubt(history, one)) for one in every]
+    judged = [
+        (one, _doubt(history, one))
+        for one in overlaps(intervals, closed=True)
+        if one.first.end not in stops or one.first.end_us != one.second.begin_us  # else it had stopped by then
+    ]
     found = [one for one, doubt in judged if doubt is None]
     numbers = measures(found)
     if not found:
@@ -41,11 +42,6 @@ def judge(history: History) -> Finding:
         _witness(history, worst),
         numbers,
     )
-
-
-def _hands_over(overlap: Overlap, stops: AbstractSet[EventId]) -> bool:
-    """Whether the first run had stopped when the second began."""
-    return overlap.first.end in stops and overlap.first.end_us == overlap.second.begin_us
 
 
 def _doubt(history: History, overlap: Overlap) -> str | None:

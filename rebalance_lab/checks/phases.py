@@ -60,6 +60,17 @@ def next_rest(history: History, moment: Event) -> Event | None:
     return ends[index] if index < len(ends) and ends[index].kind is Kind.REST_REACHED else None
 
 
+def published_phases(history: History) -> list[Event]:
+    """Each PHASE that says what is published of ownership at its end."""
+    return [event for event in events_of(history, Kind.PHASE) if event.of("published") is not None]
+
+
+def published_rests(history: History) -> list[tuple[Event, Event]]:
+    """Those that came to rest, with the rest."""
+    phases = published_phases(history)
+    return [(phase, rest) for phase in phases if (rest := next_rest(history, phase)) is not None]
+
+
 @once
 def closing_us(history: History) -> tuple[int, EventId | None]:
     """When the group begins to be taken down, and the event of it; if there is none, the history's last moment and

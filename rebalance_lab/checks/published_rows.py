@@ -24,7 +24,7 @@ import msgspec
 
 from rebalance_lab.checks.members import Partition, living_at
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.phases import next_rest
+from rebalance_lab.checks.phases import published_phases, published_rests
 from rebalance_lab.checks.znodes import Reply, znodes_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer, order
 from rebalance_lab.history.files import History
@@ -93,7 +93,7 @@ class _Row:
 
 def judge(history: History) -> Finding:
     """Measures: `rows` compared, `count` of those that differ."""
-    every = [row for phase in _phases(history) if (row := _row(history, phase)) is not None]
+    every = [_row(history, phase, rest) for phase, rest in published_rests(history)]
     rows = [row for row in every if row.observed and not row.gave_up]
     wrong = [(row, why) for row in rows if (why := row.wrong) is not None]
     numbers = {"count": len(wrong), "rows": len(rows)}
@@ -119,15 +119,7 @@ def judge(history: History) -> Finding:
     return not_violated(history, why, numbers, vacuous="; ".join(doubts) or None)
 
 
-def _phases(history: History) -> list[Event]:
-    return [event for event in events_of(history, Kind.PHASE) if event.of("published") is not None]
-
-
-def _row(history: History, phase: Event) -> _Row | None:
-    """None if no rest ended the phase."""
-    rest = next_rest(history, phase)
-    if rest is None:
-        return None
+def _row(history: History, phase: Event, rest: Event) -> _Row:
     latest: dict[str, Event] = {}
     prefix = f"/consumers/{phase.group}/owners/"
     for event in events_of(history, Kind.OBSERVED):
@@ -196,5 +188,5 @@ CHECK = Check(
     plants=(Planted("never-claim-last", "walkthrough"),),
     judge=judge,
     applies_to=(ZK,),
-    looks_at=_phases,
+    looks_at=published_phases,
 )

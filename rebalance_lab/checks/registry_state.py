@@ -165,6 +165,12 @@ def registration_of(registered: Event) -> Registration | None:
         return None
 
 
+def has_filter(registered: Event) -> bool:
+    """Whether an id's CREATED or CHANGED wrote a registration with a topic filter."""
+    registration = registration_of(registered)
+    return registration is not None and registration.wildcard
+
+
 def topics_of(registered: Event, existing: Iterable[str]) -> list[str] | None:
     """Those of the existing topics that a registered member subscribes to, as Kafka 0.8.2 reads its registration
     (`wire.registration`); a filter leaves out internal topics.

@@ -27,7 +27,7 @@ from rebalance_lab.checks.bounds import bounds, lacking
 from rebalance_lab.checks.faults import undisturbed
 from rebalance_lab.checks.members import MemberLife, member_lives
 from rebalance_lab.checks.model import ZK, Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.registry_state import registration_of
+from rebalance_lab.checks.registry_state import has_filter
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of, once
@@ -90,8 +90,7 @@ def _excused(history: History, life: MemberLife, steps: Sequence[_Step]) -> bool
 
 def _answered_us(history: History, steps: Sequence[_Step]) -> int:
     """When the last step before the rebalance was answered."""
-    before = _events(steps)[-2]
-    return _answers(history)[before.id].at_us
+    return _answers(history)[_events(steps)[-2].id].at_us
 
 
 def _events(steps: Sequence[_Step]) -> list[Event]:
@@ -146,11 +145,10 @@ def _before(history: History, life: MemberLife, first: Event, deed: str) -> list
 @once
 def _registered_filters(history: History) -> set[tuple[str, str]]:
     """(group, member) of each id that was registered with a filter."""
-    registered = [event for event in events_of(history, Kind.CREATED, Kind.CHANGED) if event.partition is None]
     return {
         (event.group or "", event.member)
-        for event in registered
-        if event.member is not None and (registration := registration_of(event)) is not None and registration.wildcard
+        for event in events_of(history, Kind.CREATED, Kind.CHANGED)
+        if event.member is not None and event.partition is None and has_filter(event)
     }
 
 
@@ -159,13 +157,10 @@ def _deeds(history: History) -> dict[tuple[str, str], list[Event]]:
     """(actor, `create PATH` or `watch PATH`) -> its requests that were answered with OK; a watch is one of children."""
     found: dict[tuple[str, str], list[Event]] = {}
     for event in events_of(history, Kind.INVOKED):
-        operation, path = event.of("op"), event.of("path")
-        if event.id not in _answers(history):
-            continue
-        if operation == "children" and event.of("watch") is True:
-            found.setdefault((event.actor, f"watch {path}"), []).append(event)
-        elif operation == "create":
-            found.setdefault((event.actor, f"create {path}"), []).append(event)
+        watch = event.of("op") == "children" and event.of("watch") is True
+        if event.id in _answers(history) and (watch or event.of("op") == "create"):
+            deed = f"{'watch' if watch else 'create'} {event.of('path')}"
+            found.setdefault((event.actor, deed), []).append(event)
     return found
 
 
