@@ -16,7 +16,7 @@ from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.live.storage import LiveStorage
 from rebalance_lab.world.net.listening import record_listening
 from rebalance_lab.world.ports import Environment
-from rebalance_lab.world.zk.recording_factory import ALL, MemberOf, RecordingFactory
+from rebalance_lab.world.zk.recording import ALL, MemberOf, RecordingFactory
 
 
 class LiveClock:
@@ -57,7 +57,7 @@ def live_environment(
     """An environment on a live kernel, its sessions recorded to `sink`.
 
     `host`: the name that goes into consumer ids; left out, the machine's. `operations`: `all` or
-    `counts` (`world.zk.recording_factory`). `factory`: from `live_factory`, if the caller needs it.
+    `counts` (`world.zk.recording`). `factory`: from `live_factory`, if the caller needs it.
     `storage`: the folder of the actor's files, made when it is first needed; None: it can keep none.
     """
     kernel = live.kernel

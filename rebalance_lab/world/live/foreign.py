@@ -14,10 +14,10 @@ import structlog
 from kazoo.client import KazooClient
 
 from rebalance_lab.history.transactions import Transaction, TransactionKind
-from rebalance_lab.world.live import codec
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.takeover import read_frame
+from rebalance_lab.world.zk import codec
 from rebalance_lab.world.zk.connect_string import BadConnectString, Server, parse
 from rebalance_lab.world.zk.messages import Connect, Operation, Request
 

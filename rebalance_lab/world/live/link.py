@@ -15,9 +15,9 @@ import structlog
 from rebalance_lab.history.events import session_text
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.world import errors
-from rebalance_lab.world.live import codec
-from rebalance_lab.world.live.codec import FRAME_LENGTH_BYTES, FRAME_LIMIT_BYTES, PING_FRAME, ProtocolViolation
 from rebalance_lab.world.live.security import NO_SECURITY, XID_AUTH, Security
+from rebalance_lab.world.zk import codec
+from rebalance_lab.world.zk.codec import FRAME_LENGTH_BYTES, FRAME_LIMIT_BYTES, PING_FRAME, ProtocolViolation
 from rebalance_lab.world.zk.connect_string import Server
 from rebalance_lab.world.zk.messages import Answer, AuthRefused, Connect, Refusal, Request, ToClient, ToServer
 

@@ -10,10 +10,10 @@ from functools import partial
 
 from rebalance_lab.kernel import Future
 from rebalance_lab.kernel.drivers import AsyncioDriver
-from rebalance_lab.world.live.codec import FRAME_LENGTH_BYTES, unpack_length
 from rebalance_lab.world.live.proxy_connection import Connection
 from rebalance_lab.world.live.reserved_port import HOST
 from rebalance_lab.world.tcp import RETRY_SYN_US, retried_us
+from rebalance_lab.world.zk.codec import FRAME_LENGTH_BYTES, unpack_length
 
 _BACKLOG = 1024
 

@@ -7,8 +7,8 @@ import socket
 from typing import Protocol
 
 from rebalance_lab.kernel.drivers import AsyncioDriver
-from rebalance_lab.world.live.codec import FRAME_LENGTH_BYTES, REPLY_HEADER_BYTES, unpack_length, unpack_reply_header
 from rebalance_lab.world.tcp import RETRY_DATA_US, retried_us
+from rebalance_lab.world.zk.codec import FRAME_LENGTH_BYTES, REPLY_HEADER_BYTES, unpack_length, unpack_reply_header
 
 
 class Carrier(Protocol):

@@ -11,16 +11,15 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from rebalance_lab.kernel import Kernel, RandomStream
-from rebalance_lab.world.live import codec
 from rebalance_lab.world.live.link import Link
 from rebalance_lab.world.live.security import NO_SECURITY, Security
 from rebalance_lab.world.live.takeover import Credentials
 from rebalance_lab.world.ports import ReadOperation, SessionState
+from rebalance_lab.world.zk import codec
 from rebalance_lab.world.zk.connect_string import Server, parse
 from rebalance_lab.world.zk.messages import Connect, Connected, Request
 from rebalance_lab.world.zk.server_list import JAVA_WAITS, ConnectWaits, ServerList
 from rebalance_lab.world.zk.session import Session
-from rebalance_lab.world.zk.sizes import REQUEST_LIMIT_BYTES
 from rebalance_lab.world.zk.transport import Connection
 
 
@@ -62,7 +61,7 @@ class LiveZooKeeperFactory:
         random: RandomStream,
         *,
         waits: ConnectWaits = JAVA_WAITS,
-        request_limit_bytes: int = REQUEST_LIMIT_BYTES,
+        request_limit_bytes: int = codec.REQUEST_LIMIT_BYTES,
         security: Security = NO_SECURITY,
     ) -> None:
         self.kernel = kernel
@@ -105,7 +104,7 @@ class LiveZooKeeperFactory:
         return link
 
     def request_bytes(self, request: Request) -> int:
-        return len(codec.encode(request, self._security.acls)) - codec.FRAME_LENGTH_BYTES
+        return codec.request_bytes(request, self._security.acls)
 
     def in_requests(self, reads: Sequence[ReadOperation], prefix: str) -> Iterable[Sequence[ReadOperation]]:
         return codec.in_requests(reads, prefix)

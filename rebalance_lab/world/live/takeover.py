@@ -12,8 +12,8 @@ import socket
 from dataclasses import dataclass
 from typing import BinaryIO
 
-from rebalance_lab.world.live import codec
-from rebalance_lab.world.live.codec import FRAME_LENGTH_BYTES
+from rebalance_lab.world.zk import codec
+from rebalance_lab.world.zk.codec import FRAME_LENGTH_BYTES
 from rebalance_lab.world.zk.messages import Connect, Operation, Request
 
 TIMEOUT_S = 5.0

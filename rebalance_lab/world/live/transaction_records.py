@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from kazoo.protocol import serialization as wire
 
@@ -33,152 +33,135 @@ class _Origin(NamedTuple):
     wall_ms: int
 
 
+class _Reader:
+    """Reads the fields of a record in their order. Raises struct.error when the record ends too early."""
+
+    __slots__ = ("_offset", "_record")
+
+    def __init__(self, record: bytes, offset: int = 0) -> None:
+        self._record = record
+        self._offset = offset
+
+    @property
+    def left(self) -> int:
+        """The number of bytes that were not read yet."""
+        return len(self._record) - self._offset
+
+    def take(self, layout: struct.Struct) -> tuple[Any, ...]:
+        values = layout.unpack_from(self._record, self._offset)
+        self._offset += layout.size
+        return values
+
+    def number(self) -> int:
+        return int(self.take(wire.int_struct)[0])
+
+    def raw(self, length: int | None = None) -> bytes:
+        """So many bytes; without `length` a buffer, which begins with its length (-1 for null)."""
+        size = max(0, self.number() if length is None else length)
+        if size > self.left:
+            raise struct.error(f"{size} bytes promised, {self.left} left")
+        begin, self._offset = self._offset, self._offset + size
+        return self._record[begin : self._offset]
+
+    def text(self) -> str:
+        return self.raw().decode("utf-8")
+
+    def skip_acl(self) -> None:
+        for _ in range(self.number()):
+            self.number()  # permissions
+            self.raw()  # scheme
+            self.raw()  # id
+
+
 def transactions_of(record: bytes, where: str) -> tuple[int, tuple[Transaction, ...]]:
     """The zxid of one record, and its transactions: one, or those of a multi.
 
     Raises TransactionLogError: an unknown type, or a record that is too short for its type.
     """
+    reader = _Reader(record)
     try:
-        session_id, cxid, zxid, wall_ms, kind = _HEADER.unpack_from(record)
-        return zxid, tuple(_operations(_Origin(zxid, session_id, cxid, wall_ms), kind, record, _HEADER.size, where))
+        session_id, cxid, zxid, wall_ms, kind = reader.take(_HEADER)
+        return zxid, tuple(_operations(_Origin(zxid, session_id, cxid, wall_ms), kind, reader, where))
     except (struct.error, UnicodeDecodeError) as error:
         raise TransactionLogError(f"{where}: a record of {len(record)} bytes that cannot be read: {error}") from error
 
 
-def _operations(origin: _Origin, kind: int, record: bytes, offset: int, where: str) -> list[Transaction]:
-    if kind == _MULTI:
-        return _multi(origin, record, offset, where)
-    if kind in _IGNORED:
+def _operations(origin: _Origin, code: int, reader: _Reader, where: str) -> list[Transaction]:
+    if code == _MULTI:
+        return _multi(origin, reader, where)
+    if code in _IGNORED:
         return [Transaction(*origin, TransactionKind.OTHER)]
-    reader = _READERS.get(kind)
-    if reader is None:
+    if code not in _TYPES:
         raise TransactionLogError(
-            f"{where}: transaction {origin.zxid:#x} has type {kind}, which this lab does not know:"
+            f"{where}: transaction {origin.zxid:#x} has type {code}, which this lab does not know:"
             " its history would have a hole"
         )
-    return [reader(origin, record, offset)]
+    kind, fields = _TYPES[code]
+    return [Transaction(*origin, kind, **fields(reader))]
 
 
-def _multi(origin: _Origin, record: bytes, offset: int, where: str) -> list[Transaction]:
-    """A multi is all or nothing, but the log of one that failed still names the operations
-    before the failure: each of those becomes an ERROR with code 0 (undone), as in DataTree."""
-    (count,) = wire.int_struct.unpack_from(record, offset)
-    offset += wire.int_struct.size
+def _multi(origin: _Origin, reader: _Reader, where: str) -> list[Transaction]:
+    """A multi is all or nothing, but the log of one that failed still names the operations before the failure. Each of
+    those becomes an ERROR with code 0, as it was undone (DataTree.processTxn)."""
     found: list[Transaction] = []
-    for _ in range(count):
-        kind, length = _OPERATION_HEADER.unpack_from(record, offset)
-        offset += _OPERATION_HEADER.size
-        found.extend(_operations(origin, kind, record[: offset + length], offset, where))
-        offset += length
+    for _ in range(reader.number()):
+        code, length = reader.take(_OPERATION_HEADER)
+        found.extend(_operations(origin, code, _Reader(reader.raw(length)), where))
     if any(each.kind is TransactionKind.ERROR for each in found):
         undone = Transaction(*origin, TransactionKind.ERROR)
         return [each if each.kind is TransactionKind.ERROR else undone for each in found]
     return found
 
 
-def _text(record: bytes, offset: int) -> tuple[str, int]:
-    raw, offset = _bytes(record, offset)
-    return raw.decode("utf-8"), offset
+def _create(reader: _Reader) -> dict[str, Any]:
+    path, data = reader.text(), reader.raw()
+    reader.skip_acl()
+    return {"path": path, "data": data, "ephemeral": bool(reader.take(wire.bool_struct)[0])}
 
 
-def _bytes(record: bytes, offset: int) -> tuple[bytes, int]:
-    (length,) = wire.int_struct.unpack_from(record, offset)
-    offset += wire.int_struct.size
-    if length <= 0:  # -1 is null
-        return b"", offset
-    if offset + length > len(record):
-        raise struct.error(f"{length} bytes promised, {len(record) - offset} left")
-    return record[offset : offset + length], offset + length
+def _create_lasting(reader: _Reader) -> dict[str, Any]:
+    """Containers and znodes with a time to live are never ephemeral, and have no flag for it."""
+    return {"path": reader.text(), "data": reader.raw()}
 
 
-def _after_acl(record: bytes, offset: int) -> int:
-    (count,) = wire.int_struct.unpack_from(record, offset)
-    offset += wire.int_struct.size
-    for _ in range(count):
-        offset += wire.int_struct.size  # permissions
-        _, offset = _bytes(record, offset)  # scheme
-        _, offset = _bytes(record, offset)  # id
-    return offset
+def _delete(reader: _Reader) -> dict[str, Any]:
+    return {"path": reader.text()}
 
 
-def _create(origin: _Origin, record: bytes, offset: int) -> Transaction:
-    path, offset = _text(record, offset)
-    data, offset = _bytes(record, offset)
-    (ephemeral,) = wire.bool_struct.unpack_from(record, _after_acl(record, offset))
-    return Transaction(*origin, TransactionKind.CREATE, path=path, data=data, ephemeral=bool(ephemeral))
+def _removed(reader: _Reader) -> dict[str, Any]:
+    """The paths of a CloseSessionTxn (PrepRequestProcessor of ZooKeeper 3.6 to 3.9). `removed` is None if the record
+    has none, because the server is older or has `zookeeper.closeSessionTxn.enabled=false`.
 
-
-def _create_lasting(origin: _Origin, record: bytes, offset: int) -> Transaction:
-    """Containers and znodes with a time to live: never ephemeral, no flag for it."""
-    path, offset = _text(record, offset)
-    data, _ = _bytes(record, offset)
-    return Transaction(*origin, TransactionKind.CREATE, path=path, data=data)
-
-
-def _delete(origin: _Origin, record: bytes, offset: int) -> Transaction:
-    return Transaction(*origin, TransactionKind.DELETE, path=_text(record, offset)[0])
-
-
-def _set(origin: _Origin, record: bytes, offset: int) -> Transaction:
-    path, offset = _text(record, offset)
-    data, offset = _bytes(record, offset)
-    (version,) = wire.int_struct.unpack_from(record, offset)
-    return Transaction(*origin, TransactionKind.SET, path=path, data=data, version=version)
-
-
-def _check(origin: _Origin, record: bytes, offset: int) -> Transaction:
-    path, offset = _text(record, offset)
-    (logged,) = wire.int_struct.unpack_from(record, offset)
-    return Transaction(*origin, TransactionKind.CHECK, path=path, version=logged - 1)  # the log holds one more
-
-
-def _error(origin: _Origin, record: bytes, offset: int) -> Transaction:
-    (code,) = wire.int_struct.unpack_from(record, offset)
-    return Transaction(*origin, TransactionKind.ERROR, code=code)
-
-
-def _session_opened(origin: _Origin, record: bytes, offset: int) -> Transaction:
-    (timeout_ms,) = wire.int_struct.unpack_from(record, offset)
-    return Transaction(*origin, TransactionKind.SESSION_OPENED, timeout_ms=timeout_ms)
-
-
-def _session_closed(origin: _Origin, record: bytes, offset: int) -> Transaction:
-    return Transaction(*origin, TransactionKind.SESSION_CLOSED, removed=_removed(record, offset))
-
-
-def _removed(record: bytes, offset: int) -> tuple[str, ...] | None:
-    """The paths of a CloseSessionTxn (PrepRequestProcessor of ZooKeeper 3.6 to 3.9); None where the
-    record holds none: the server is older, or has `zookeeper.closeSessionTxn.enabled=false`.
-
-    A record without the list may still have a digest. It is as long as a list of one path of four
-    bytes, and begins with its version, 2 (DigestCalculator), where the list would say 1.
+    A record without the list may still have a digest. It is as long as a list of one path of four bytes, and begins
+    with its version, 2 (DigestCalculator), where the list would say 1.
     """
-    left = len(record) - offset
-    if left == 0:
-        return None
-    (count,) = wire.int_struct.unpack_from(record, offset)
-    if left == _DIGEST.size and count == _DIGEST_VERSION:
-        return None
-    offset += wire.int_struct.size
-    paths: list[str] = []
-    for _ in range(count):
-        path, offset = _text(record, offset)
-        paths.append(path)
-    if len(record) - offset not in (0, _DIGEST.size):
-        raise struct.error(f"{len(record) - offset} bytes behind the {count} paths of a session's end")
-    return None if count < 0 else tuple(paths)  # -1 is jute's null
+    size = reader.left
+    if size == 0:
+        return {}
+    count = reader.number()
+    if size == _DIGEST.size and count == _DIGEST_VERSION:
+        return {}
+    paths = tuple([reader.text() for _ in range(count)])
+    if reader.left not in (0, _DIGEST.size):
+        raise struct.error(f"{reader.left} bytes behind the {count} paths of a session's end")
+    return {} if count < 0 else {"removed": paths}  # -1 is jute's null
 
 
-_READERS: dict[int, Callable[[_Origin, bytes, int], Transaction]] = {
-    TransactionKind.SESSION_OPENED.value: _session_opened,
-    TransactionKind.SESSION_CLOSED.value: _session_closed,
-    TransactionKind.ERROR.value: _error,
-    TransactionKind.CREATE.value: _create,
-    15: _create,  # create2, which also answers with the Stat
-    19: _create_lasting,  # createContainer
-    21: _create_lasting,  # createTTL
-    TransactionKind.DELETE.value: _delete,
-    20: _delete,  # deleteContainer
-    TransactionKind.SET.value: _set,
-    TransactionKind.CHECK.value: _check,
+#: Type in the log -> kind, and what reads its fields.
+_TYPES: dict[int, tuple[TransactionKind, Callable[[_Reader], dict[str, Any]]]] = {
+    -10: (TransactionKind.SESSION_OPENED, lambda reader: {"timeout_ms": reader.number()}),
+    -11: (TransactionKind.SESSION_CLOSED, _removed),
+    -1: (TransactionKind.ERROR, lambda reader: {"code": reader.number()}),
+    1: (TransactionKind.CREATE, _create),
+    15: (TransactionKind.CREATE, _create),  # create2, which also answers with the Stat
+    19: (TransactionKind.CREATE, _create_lasting),  # createContainer
+    21: (TransactionKind.CREATE, _create_lasting),  # createTTL
+    2: (TransactionKind.DELETE, _delete),
+    20: (TransactionKind.DELETE, _delete),  # deleteContainer
+    5: (
+        TransactionKind.SET,
+        lambda reader: {"path": reader.text(), "data": reader.raw(), "version": reader.number()},
+    ),
+    # The log holds the version plus one.
+    13: (TransactionKind.CHECK, lambda reader: {"path": reader.text(), "version": reader.number() - 1}),
 }

@@ -12,11 +12,11 @@ from rebalance_lab.world.simulated.server import Server
 from rebalance_lab.world.simulated.session import SimulatedSession
 from rebalance_lab.world.simulated.settings import SIMULATED_HOST
 from rebalance_lab.world.tcp import RETRY_SYN_US, retried_us
+from rebalance_lab.world.zk.codec import REQUEST_LIMIT_BYTES, request_bytes
 from rebalance_lab.world.zk.connect_string import parse
 from rebalance_lab.world.zk.messages import Connect
 from rebalance_lab.world.zk.server_list import ServerList
 from rebalance_lab.world.zk.session import Session
-from rebalance_lab.world.zk.sizes import REQUEST_LIMIT_BYTES, request_bytes
 
 
 class Endpoint:
@@ -110,7 +110,7 @@ class Endpoint:
         return self._waits.below(limit_us)
 
     def in_requests(self, reads: Sequence[ReadOperation], _prefix: str) -> tuple[Sequence[ReadOperation]]:
-        """One request, however many reads; a real session sends several (`live.codec.in_requests`)."""
+        """One request, however many reads; a real session sends several (`zk.codec.in_requests`)."""
         return (reads,)
 
     def forget(self, session: Session[ServerEnd]) -> None:

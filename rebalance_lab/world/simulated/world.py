@@ -16,7 +16,7 @@ from rebalance_lab.world.simulated.old_lists import OldLists
 from rebalance_lab.world.simulated.settings import NetworkSettings, ServerBug, ServerSettings, wall_ms
 from rebalance_lab.world.simulated.storage import SimulatedStorage
 from rebalance_lab.world.simulated.zookeeper import SimulatedZooKeeper
-from rebalance_lab.world.zk.recording_factory import ALL, RecordingFactory
+from rebalance_lab.world.zk.recording import ALL, RecordingFactory
 
 
 class SimulatedClock:
@@ -34,7 +34,7 @@ class SimulatedWorld:
 
     `servers`: the names of its servers, one or several.
     `plant`: the trial's planted bug; those of others than the server have no effect here.
-    `operations`: `all` or `counts`, what is recorded of each session's (`world.zk.recording_factory`).
+    `operations`: `all` or `counts`, what is recorded of each session's (`world.zk.recording`).
     Put `zookeeper.check` among the simulation's invariants.
     """
 

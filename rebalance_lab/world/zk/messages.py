@@ -1,6 +1,6 @@
 """The messages between a ZooKeeper client and a server: what ZooKeeper's client protocol says, without its bytes.
 
-The simulated network carries these objects, frozen and never copied; `live.codec` turns them into frames and back.
+The simulated network carries these objects, frozen and never copied; `zk.codec` turns them into frames and back.
 They are msgspec structs, which are made several times faster than frozen dataclasses: each operation of a trial makes
 some. They cannot hold a reference cycle, so Python's garbage collector need not look at them (`gc=False`).
 """

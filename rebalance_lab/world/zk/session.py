@@ -53,8 +53,8 @@ EVENTS_LIMIT = 10_000
 #: Requests without an answer, sent or waiting for a connection.
 REQUESTS_LIMIT = 200_000
 
-#: What a request has beside its path and its fields, at most.
-_HEADER_BYTES = 64
+#: What each operation of a request has beside its path and its data, at most: headers, ACLs, flags, version.
+_FIXED_BYTES = 256
 
 #: The most bytes that a character of a path takes (UTF-8).
 _CHARACTER_BYTES = 4
@@ -87,7 +87,6 @@ class Session(Operations, Generic[ServerT]):
         "_password",
         "_pending",
         "_refusal",
-        "_short_path",
         "_timer",
         "_transport",
         "_watches",
@@ -116,8 +115,6 @@ class Session(Operations, Generic[ServerT]):
         self.events: Mailbox[SessionEvent] = Mailbox(f"session events of {transport.name}", EVENTS_LIMIT)
         self._transport = transport
         self._chroot = chroot
-        #: Characters of a path that cannot make a request too long by itself, whatever they are.
-        self._short_path = (transport.request_limit_bytes - _HEADER_BYTES) // _CHARACTER_BYTES - len(chroot.prefix)
         self._asked_timeout_ms = session_timeout_ms
         self._password = b""
         self._zxid = 0
@@ -171,8 +168,9 @@ class Session(Operations, Generic[ServerT]):
         else:
             xid = self._xid % XID_LIMIT + 1
             request = Request(xid, operation, self._chroot.to_server(path), watch, **fields)
-            if (fields or len(path) > self._short_path) and operation is not _MULTI_READ:
-                length, limit = transport.request_bytes(request), transport.request_limit_bytes
+            limit = transport.request_limit_bytes
+            if operation is not _MULTI_READ and most_bytes(request) > limit:
+                length = transport.request_bytes(request)
                 if length > limit:
                     what = f"{operation.name.lower()} of {length} bytes (the server takes {limit})"
                     future.fail(errors.RequestTooLarge(what, path, session_id=self.session_id))
@@ -392,3 +390,11 @@ class Session(Operations, Generic[ServerT]):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {session_text(self.session_id)}: {self.state.value}>"
+
+
+def most_bytes(request: Request) -> int:
+    """A bound of the length of a request, which is cheaper than to encode it."""
+    most = _FIXED_BYTES
+    for part in request.writes or (request,):
+        most += _FIXED_BYTES + _CHARACTER_BYTES * len(part.path) + len(getattr(part, "data", b""))
+    return most

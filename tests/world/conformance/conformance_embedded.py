@@ -15,7 +15,6 @@ from rebalance_lab.history.transactions import Transaction
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
-from rebalance_lab.world.live import codec
 from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.ensemble_base import Ensemble
@@ -25,6 +24,7 @@ from rebalance_lab.world.live.session import LiveSession, LiveZooKeeperFactory
 from rebalance_lab.world.live.transaction_log import TransactionLog
 from rebalance_lab.world.ports import ZooKeeper
 from rebalance_lab.world.process.states import RunState
+from rebalance_lab.world.zk import codec
 from rebalance_lab.world.zk.connect_string import parse
 from rebalance_lab.world.zk.messages import Connect, Operation, Request
 from rebalance_lab.world.zk.server_list import ConnectWaits

@@ -14,7 +14,7 @@ from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.world.ports import ZooKeeper
 from rebalance_lab.world.simulated.settings import ServerSettings
 from rebalance_lab.world.simulated.zookeeper import SimulatedZooKeeper
-from rebalance_lab.world.zk.recording_factory import RecordingFactory
+from rebalance_lab.world.zk.recording import RecordingFactory
 
 
 class SimulatedHarness(Harness):

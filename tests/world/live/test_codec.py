@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from kazoo.protocol import serialization as wire
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from rebalance_lab.world.live import codec
-from rebalance_lab.world.live.codec import ProtocolViolation
 from rebalance_lab.world.ports import Children, Node, Stat
+from rebalance_lab.world.zk import codec
+from rebalance_lab.world.zk.codec import ProtocolViolation
 from rebalance_lab.world.zk.messages import SET_WATCHES_XID, Connect, Connected, Operation, Rearm, Request
 
 STAT = Stat(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)

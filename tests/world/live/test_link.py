@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.kernel.drivers import AsyncioDriver
-from rebalance_lab.world.live.codec import FRAME_LIMIT_BYTES, PING_FRAME
 from rebalance_lab.world.live.link import Link, LinkState
 from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.ports import SessionState, WatchKind
+from rebalance_lab.world.zk.codec import FRAME_LIMIT_BYTES, PING_FRAME
 from rebalance_lab.world.zk.connect_string import Server
 from rebalance_lab.world.zk.messages import HEARTBEAT, Connect, Connected, Fired, ToClient
 

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kazoo.protocol import serialization as wire
-from kazoo.security import OPEN_ACL_UNSAFE
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
-from rebalance_lab.world.live import codec
-from rebalance_lab.world.live.codec import ProtocolViolation
 from rebalance_lab.world.ports import (
     Check,
     ChildrenRead,
@@ -25,7 +23,10 @@ from rebalance_lab.world.ports import (
     Stat,
     WriteOperation,
 )
+from rebalance_lab.world.zk import codec
+from rebalance_lab.world.zk.codec import ProtocolViolation
 from rebalance_lab.world.zk.messages import Operation, Refusal, Request
+from rebalance_lab.world.zk.session import most_bytes
 
 STAT = Stat(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)
 STAT_BYTES = struct.pack("!qqqqiiiqiiq", *range(1, 12))
@@ -176,3 +177,17 @@ def test_the_chroot_counts_in_a_request_of_reads() -> None:
 def test_requests_have_a_thousand_reads_at_most(count: int, expected: list[int]) -> None:
     requests = codec.in_requests([GetRead("/a")] * count)
     assert [len(each) for each in requests] == expected
+
+
+def test_the_bound_of_a_session_is_never_below_the_length_of_a_request() -> None:
+    path, data, acls = "/é\uffef" * 9, b"xy", CREATOR_ALL_ACL + READ_ACL_UNSAFE
+    writes = (Create(path, data, ephemeral=True), Set(path, data), Delete(path), Check(path, 1))
+    for request in (
+        Request(1, Operation.CREATE, path, data=data),
+        Request(1, Operation.SET, path, data=data),
+        Request(1, Operation.DELETE, path),
+        Request(1, Operation.EXISTS, path, True),
+        Request(1, Operation.MULTI, path, writes=writes * 9),
+        Request(1, Operation.MULTI, path),
+    ):
+        assert most_bytes(request) >= codec.request_bytes(request, acls)

@@ -31,8 +31,8 @@ from rebalance_lab.world.ports import (
     WatchKind,
     WriteOperation,
 )
+from rebalance_lab.world.zk.codec import REQUEST_LIMIT_BYTES, request_bytes
 from rebalance_lab.world.zk.messages import Operation, Request
-from rebalance_lab.world.zk.sizes import REQUEST_LIMIT_BYTES, request_bytes
 
 
 def test_a_multi_is_one_transaction_of_several_records() -> None:

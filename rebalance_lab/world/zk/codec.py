@@ -35,6 +35,9 @@ from rebalance_lab.world.ports import (
 )
 from rebalance_lab.world.zk.messages import Connect, Connected, Fired, Operation, Rearm, Refusal, Request, Value
 
+#: `jute.maxbuffer` as ZooKeeper has it by default: the longest request, without the length of its frame.
+REQUEST_LIMIT_BYTES = 0xFFFFF
+
 XID_WATCH_EVENT = -1
 XID_PING = -2
 
@@ -93,6 +96,11 @@ def encode(request: Request, acls: list[Any] = OPEN_ACL_UNSAFE) -> bytes:
     body = _body(request, acls)
     opcode = wire.GetChildren2.type if request.operation is Operation.CHILDREN else int(request.operation)
     return _request_header.pack(len(body) + _REQUEST_HEADER_BYTES, request.xid, opcode) + body
+
+
+def request_bytes(request: Request, acls: list[Any] = OPEN_ACL_UNSAFE) -> int:
+    """The length of a request, without the length of its frame."""
+    return len(encode(request, acls)) - FRAME_LENGTH_BYTES
 
 
 def encode_connect(message: Connect) -> bytes:
