@@ -47,8 +47,8 @@ def encode(value: object) -> str:
 
 
 def escaped(text: str) -> str:
-    """A string as 0.8.2 escapes it where it does (the regex of a wildcard, nothing else): quote,
-    backslash and slash, and control characters up to U+009F."""
+    """A string with quotes, backslashes, slashes and control characters up to U+009F escaped, as in 0.8.2. Kafka 0.8.2
+    escapes only the regex of a wildcard."""
     return "".join(_SHORT.get(letter) or _escaped(letter) for letter in text)
 
 

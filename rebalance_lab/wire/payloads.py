@@ -41,8 +41,8 @@ def read_broker(broker_id: int, data: bytes) -> Broker:
 
 
 def topic_payload(replicas: Mapping[int, Sequence[int]]) -> bytes:
-    """`/brokers/topics/<topic>` for partition -> broker ids of its replicas, partitions
-    ascending. Kafka's own order is that of a hash map: readers must be order-blind."""
+    """The data of `/brokers/topics/<topic>` for partition -> broker ids of its replicas, sorted by partition. Kafka
+    writes them in the order of a hash map, so readers must not depend on the order."""
     return encode({"version": 1, "partitions": {str(each): replicas[each] for each in sorted(replicas)}}).encode()
 
 

@@ -13,7 +13,7 @@ RETRY_LIMIT_US = 120_000_000
 
 
 def retried_us(lost_us: int, healed_us: int, first_us: int) -> int:
-    """When TCP sends what was lost at `lost_us` again for the first time after the network healed. `first_us`:
+    """The time at which TCP first repeats, after the network has healed, what was lost at `lost_us`. `first_us`:
     `RETRY_DATA_US` or `RETRY_SYN_US`. All times in µs of one clock."""
     due_us, wait_us = lost_us + first_us, first_us
     while due_us < healed_us:  # ends: the waits grow to two minutes

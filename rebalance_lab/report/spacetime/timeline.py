@@ -24,8 +24,8 @@ ROUNDS = 12
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """`times`: each moment once; `heights`: of its first and its last beat. `ys`: of each beat, in
-    the beats' order. `pauses`: (y of the middle, µs) of what is cut."""
+    """`times`: each moment once; `heights`: the y of its first and of its last beat. `ys`: the y of each beat, in the
+    order of the beats. `pauses`: (y of the middle, µs) of each time that is cut out."""
 
     times: tuple[int, ...]
     heights: tuple[tuple[float, float], ...]

@@ -141,8 +141,7 @@ class Engine:
         return named
 
     def image_facts(self, ours: str) -> tuple[str, str]:
-        """The id of the image to use, and what its label SOURCE_LABEL says; empty: it has none. Raises
-        ContainersError."""
+        """The id of the image to use, and its label SOURCE_LABEL; empty if it has none. Raises ContainersError."""
         named = self.image(ours)
         with told(f"cannot look at the image {named}"):
             found = self.client.images.get(named)

@@ -35,7 +35,7 @@ class LogFile:
         self._last: LogLine | None = None
 
     def poll(self) -> list[LogLine]:
-        """What was written since the last call; a line that is not complete yet waits."""
+        """The lines that were completed since the last call."""
         return [line for text in self._file.lines() if (line := self._line(text)) is not None]
 
     def _line(self, data: bytes) -> LogLine | None:

@@ -38,7 +38,8 @@ class SyncedLengths:
         self.note(inode, 0)
 
     def found(self, inode: int, length: int) -> None:
-        """An old file is opened. If the record does not know it, it came from elsewhere, and counts as synced."""
+        """Note that an existing file is opened. If the record does not have it, another program wrote it, and it counts
+        as synced."""
         self._slots.setdefault(inode, len(self._slots))
         self.note(inode, min(self._synced.get(inode, length), length))
 

@@ -15,11 +15,11 @@ Call = Callable[[], None]
 
 
 class Channel:
-    """One way between two servers. `delay_us` draws how long the next message takes.
+    """One direction between two servers. `delay_us` draws the delay of the next message.
 
-    What the leader commits may lag: it waits at the receiver, in order, while all else passes it.
-    A message is void when its receiver has lost its leader meanwhile; a receiver that is paused
-    reads it when it goes on.
+    Commits of the leader may lag: they wait at the receiver, in order, while other messages overtake them. If the
+    receiver has lost its leader meanwhile, a message is dropped. A paused receiver reads it when it goes
+    on.
     """
 
     def __init__(self, kernel: Kernel, receiver: Server, delay_us: Callable[[], int]) -> None:

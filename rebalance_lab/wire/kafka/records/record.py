@@ -68,7 +68,7 @@ _NOT_SHORT = 0x81
 
 
 def _read(data: bytes, at: int) -> tuple[int, int, bytes | None, bytes | None, tuple[Header, ...], int]:
-    """(offset and time since those of the batch, key, value, headers, position after the record).
+    """Returns (offset and time relative to those of the batch, key, value, headers, position after the record).
 
     Numbers below 64 are read in place: calls would take half of the time.
     """
