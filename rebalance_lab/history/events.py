@@ -61,6 +61,9 @@ class Kind(StrEnum):
     # op: a member's life
     HOST_STARTED = "host-started"  # the OS process; detail: pid, boot_id, time_namespace
     LISTENING = "listening"  # the node takes connections; detail: host, port
+    # connections to a peer are cut, slow, or as before; detail: peer, number, and what the state before did:
+    # held_bytes, slowed_bytes, hung (connection attempts)
+    LINK_SET = "link-set"
     MEMBER_STARTED = "member-started"  # detail: host, rules, assignor, its settings; group_given where it named none
     MEMBER_REFUSED = "member-refused"  # its settings or its id were refused; detail: error, group_given
     MEMBER_CLOSING = "member-closing"

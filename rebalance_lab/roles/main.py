@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import assert_never
 
@@ -21,11 +22,13 @@ from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.recorder import FileSink, Sink, next_number
 from rebalance_lab.kernel import Flag, Future, Task
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, Start, decode_spec, role_of
+from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, SetLink, Start, decode_spec, role_of
 from rebalance_lab.world.live.environment import live_environment, live_factory
+from rebalance_lab.world.live.network import LinkState, LiveNetwork
 from rebalance_lab.world.live.security import NO_SECURITY, read_security
 from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.live.takeover import close_session
+from rebalance_lab.world.network import parse_address
 from rebalance_lab.world.ports import Environment, life_seed
 from rebalance_lab.world.process.clocks import identity
 
@@ -86,6 +89,7 @@ class NodeProcess:
         self._live = live
         self._closing: dict[str, Flag] = {}
         self._factories: dict[str, LiveZooKeeperFactory] = {}
+        self._environments: dict[str, Environment] = {}
 
     def start(self, spec: NodeSpec) -> None:
         """Start a node."""
@@ -95,6 +99,7 @@ class NodeProcess:
         factory, environment = live_node(self._live, spec, sink, next_n=next_n)
         environment.recorder.emit(Layer.OP, Kind.HOST_STARTED, detail=identity())
         self._factories[spec.actor] = factory
+        self._environments[spec.actor] = environment
         self._closing[spec.actor] = kernel.flag(f"close {spec.actor}")
         role = role_of(spec)
         run = role.run(environment, spec, self._closing[spec.actor])
@@ -103,7 +108,7 @@ class NodeProcess:
 
     def _left(self, actor: str, sink: FileSink) -> None:
         sink.close()
-        del self._closing[actor]
+        del self._closing[actor], self._environments[actor]
         if not self._closing:
             self.ended.set(None)
 
@@ -121,8 +126,20 @@ class NodeProcess:
                 for session in self._factories[command.actor].sessions:
                     if session.credentials is not None:
                         close_session(self._live.loop, session.credentials)
+            case SetLink():
+                if command.actor in self._environments:  # else it has left
+                    self._set_link(command, self._environments[command.actor])
             case _:
                 assert_never(command)
+
+    def _set_link(self, command: SetLink, environment: Environment) -> None:
+        assert isinstance(environment.network, LiveNetwork), "as live_environment makes it"
+        state = LinkState(
+            command.silent_to, command.silent_from, command.slow_to_ms * 1000, command.slow_from_ms * 1000
+        )
+        counts = environment.network.set_link(map(parse_address, command.addresses), state)
+        detail: dict[str, object] = {"peer": command.peer, "number": command.number, **asdict(counts)}
+        environment.recorder.emit(Layer.OP, Kind.LINK_SET, detail=detail)
 
     async def wait(self) -> None:
         await self.ended

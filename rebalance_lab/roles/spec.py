@@ -4,7 +4,7 @@ one per line on the process's standard input while it runs."""
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -90,4 +90,23 @@ class Expire(msgspec.Struct, frozen=True, tag="expire"):
     actor: str
 
 
-Command = Start | Leave | Expire
+class SetLink(msgspec.Struct, frozen=True, kw_only=True, tag="set-link"):
+    """From now the connections of `actor` to its peer lose what goes to it (`silent_to`) and what comes from it
+    (`silent_from`), or take longer, until the next such command. `addresses`: where the peer listens. The process
+    answers with a LINK_SET of this `number`."""
+
+    actor: str
+    peer: str
+    silent_to: bool
+    silent_from: bool
+    slow_to_ms: int
+    slow_from_ms: int
+    number: int = 0
+    addresses: tuple[str, ...] = ()
+
+    def numbered(self, number: int, addresses: Iterable[str]) -> SetLink:
+        """The same, to be sent."""
+        return msgspec.structs.replace(self, number=number, addresses=tuple(addresses))
+
+
+Command = Start | Leave | Expire | SetLink

@@ -16,7 +16,7 @@ from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.history.rest import NodeState, StateTracker
 from rebalance_lab.kernel import Kernel, TimedOut
 from rebalance_lab.trials.plan import Plan
-from rebalance_lab.trials.stage import GaveUp, NodeOptions, ProcessHandle, Servers, Stage, TrialError
+from rebalance_lab.trials.stage import GaveUp, Links, NodeOptions, ProcessHandle, Servers, Stage, TrialError
 from rebalance_lab.world.ports import SessionEventKind
 
 __all__ = [
@@ -89,6 +89,11 @@ class Lab(Generic[O, S]):
     def servers(self) -> Servers:
         """The ZooKeeper servers: the faults' handle."""
         return self._stage.servers
+
+    @property
+    def links(self) -> Links:
+        """The connections between nodes: the faults' handle."""
+        return self._stage.links
 
     # -- what subjects say of theirs ----------------------------------------------------------
 

@@ -126,6 +126,18 @@ class Servers(Protocol):
         ...
 
 
+class Links(Protocol):
+    """The faults' handle on the connections between nodes."""
+
+    async def set(
+        self, one: str, other: str, *, silent: tuple[bool, bool] = (False, False), slow_ms: tuple[int, int] = (0, 0)
+    ) -> str:
+        """From now what the node `one` sends to the node `other`, and the other way, is lost without notice, or takes
+        so much longer; what was lost is sent again when TCP would send it, as soon as its way is open. Returns what
+        became of messages since the last call, "" if nothing. Raises TrialError."""
+        ...
+
+
 class Stage(Protocol):
     """What a world supplies. `changed` is raised whenever an event comes that matters for rest."""
 
@@ -137,6 +149,8 @@ class Stage(Protocol):
     def tracker(self) -> StateTracker[Any]: ...
     @property
     def changed(self) -> Flag: ...
+    @property
+    def links(self) -> Links: ...
     @property
     def zookeeper(self) -> ZooKeeper: ...
     @property

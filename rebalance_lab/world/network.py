@@ -40,6 +40,12 @@ class Address:
         return f"{self.host}:{self.port}"
 
 
+def parse_address(text: str) -> Address:
+    """The address that `host:port` names. Raises ValueError."""
+    host, _, port = text.rpartition(":")
+    return Address(host, int(port))
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """`frame_bytes`: the longest frame that is sent or read, without its length (Kafka's socket.request.max.bytes).

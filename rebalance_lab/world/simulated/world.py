@@ -19,6 +19,11 @@ from rebalance_lab.world.simulated.zookeeper import SimulatedZooKeeper
 from rebalance_lab.world.zk.recording import ALL, RecordingFactory
 
 
+def host_of(actor: str) -> str:
+    """The host that an actor runs on."""
+    return f"host-{actor}"
+
+
 class SimulatedClock:
     """The port `world.ports.Clock` in virtual time; all actors share it."""
 
@@ -87,7 +92,7 @@ class SimulatedWorld:
 
         `member_of`: the consumer id that operations are recorded under, once there is one.
         """
-        host = f"host-{actor}"
+        host = host_of(actor)
         former = self._recorders.get(actor)
         recorder = Recorder(actor, self.kernel, self._sink, next_n=0 if former is None else former.next_n)
         self._recorders[actor] = recorder

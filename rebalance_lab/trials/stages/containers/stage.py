@@ -84,6 +84,7 @@ class ContainerStage(LiveStage):
         else:
             host.start(spec)
         self._files.append(EventFile(self.folder / events))
+        self.links.add(actor, host)
         return ContainerNode(actor, host, self._in_thread, self._power_of(actor, self.folder / spec.files.name))
 
     def _container(self, name: str, command: list[str]) -> ProcessContainer:

@@ -25,6 +25,7 @@ from rebalance_lab.trials.stage import (
     prompt_servers,
     tracked,
 )
+from rebalance_lab.trials.stages.processes.links import LiveLinks
 from rebalance_lab.trials.stages.processes.nodes import EventFile, EventSource, Host, HostProcess, LiveNode
 from rebalance_lab.trials.subject import Outsiders
 from rebalance_lab.wire.describe import describe
@@ -92,6 +93,7 @@ class LiveStage:
         registry_sink, runner_sink = (tracked(each, self.tracker, self.changed) for each in self._own_files)
         self._registry_sink = registry_sink
         self._files: list[EventSource] = []
+        self.links = LiveLinks(live.kernel)
         self._outsiders = None if subject.real is None else subject.real.take_part(plan, folder, live.kernel)
         runner = live_environment("runner", live, runner_sink, plan.seed, operations=plan.operations)
         self.recorder: RecorderPort = runner.recorder
@@ -140,6 +142,7 @@ class LiveStage:
     def _seen(self, event: Event) -> bool:
         if event.kind is Kind.HOST_STARTED:
             self.boot_ids.add(clock_of(event.detail or {}))
+        self.links.seen(event)
         return self.tracker.feed(event)
 
     def start(self, actor: str, options: NodeOptions) -> ProcessHandle:
@@ -152,6 +155,7 @@ class LiveStage:
         spec = options.spec(self.plan, actor, connect=connect, events=str(events.resolve()))
         outsider = None if self._outsiders is None else self._start_outsider(self._outsiders, spec)
         host = outsider or self._start_ours(spec, options.shares_process)
+        self.links.add(actor, host)
         return LiveNode(actor, host, self.kernel, proxies, self._power_of(actor, spec.files))
 
     def _power_of(self, actor: str, files: Path) -> Callable[[], PowerLoss]:

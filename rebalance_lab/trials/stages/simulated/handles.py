@@ -10,6 +10,8 @@ from rebalance_lab.kernel import Flag, Kernel, Process, ProcessState
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.power_loss import PowerLoss
 from rebalance_lab.world.simulated.disk import SimulatedDisk
+from rebalance_lab.world.simulated.network import SimulatedNetwork
+from rebalance_lab.world.simulated.world import host_of
 from rebalance_lab.world.simulated.zookeeper import NoSuchSession, SimulatedZooKeeper
 
 #: The time between two looks at a condition of the simulated servers, in virtual time.
@@ -105,6 +107,20 @@ class SimulatedNode:
 
     def _shown(self) -> str:
         return f"kernel process {self._process.name} is {self._process.state.value}"
+
+
+class SimulatedLinks:
+    """The connections between simulated nodes (`trials.stage.Links`)."""
+
+    def __init__(self, network: SimulatedNetwork) -> None:
+        self._network = network
+
+    async def set(
+        self, one: str, other: str, *, silent: tuple[bool, bool] = (False, False), slow_ms: tuple[int, int] = (0, 0)
+    ) -> str:
+        there_ms, back_ms = slow_ms
+        slow_us = (there_ms * 1000, back_ms * 1000)
+        return self._network.set_link(host_of(one), host_of(other), silent=silent, slow_us=slow_us)
 
 
 class SimulatedServers:

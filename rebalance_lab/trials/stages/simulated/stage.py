@@ -22,13 +22,14 @@ from rebalance_lab.trials.scenario import play, scenario
 from rebalance_lab.trials.stage import (
     RUNNER_SESSION_TICKS,
     GaveUp,
+    Links,
     NodeOptions,
     ObservedSink,
     Servers,
     prompt_servers,
     tracked,
 )
-from rebalance_lab.trials.stages.simulated.handles import SimulatedNode, SimulatedServers
+from rebalance_lab.trials.stages.simulated.handles import SimulatedLinks, SimulatedNode, SimulatedServers
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 from rebalance_lab.world.simulated.settings import (
@@ -72,6 +73,7 @@ class SimulatedStage:
         #: When each process with nodes is or was ready, by its name and its life's seed.
         self._ready: dict[tuple[str, int | str], int] = {}
         self.servers: Servers = SimulatedServers(self._world.zookeeper, self.kernel)
+        self.links: Links = SimulatedLinks(self._world.network)
         self._registry = RegistryTracker(wall_offset_us=SIMULATED_EPOCH_MS * 1000, describe=describe, plant=plan.plant)
         self._world.zookeeper.on_transaction(self._transaction)
         simulation.invariants.append(self._world.zookeeper.check)
