@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from enum import EnumType
 from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
 
@@ -26,18 +27,14 @@ from rebalance_lab.history.events import EventId
 
 T = TypeVar("T")
 
-#: Of a field's type: Spark's, and whether the column may be null.
-_TYPES: dict[Any, tuple[DataType, bool]] = {
-    str: (StringType(), False),
-    int: (LongType(), False),
-    float: (DoubleType(), False),
-    bool: (BooleanType(), False),
-    str | None: (StringType(), True),
-    int | None: (LongType(), True),
-    float | None: (DoubleType(), True),
-    EventId: (EVENT_ID, False),
-    EventId | None: (EVENT_ID, True),
-    tuple[tuple[str, str], ...]: (MapType(StringType(), StringType(), False), False),
+#: Spark's type of a field's. Enums are their values.
+_TYPES: dict[Any, DataType] = {
+    str: StringType(),
+    int: LongType(),
+    float: DoubleType(),
+    bool: BooleanType(),
+    EventId: EVENT_ID,
+    tuple[tuple[str, str], ...]: MapType(StringType(), StringType(), False),
 }
 
 
@@ -57,10 +54,13 @@ def schema_of(rows: type) -> StructType:
 
 
 def _type(hint: Any) -> tuple[DataType, bool]:
+    """Spark's type, and whether the column may be null."""
+    if type(None) in get_args(hint):  # of `kind | None`
+        return _type(get_args(hint)[0])[0], True
     if hint in _TYPES:
-        return _TYPES[hint]
-    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
-        return schema_of(hint), False
+        return _TYPES[hint], False
+    if isinstance(hint, type):
+        return (schema_of(hint) if dataclasses.is_dataclass(hint) else _TYPES[str]), False
     item, _ = get_args(hint)  # of tuple[item, ...]
     return ArrayType(_type(item)[0], False), False
 
@@ -102,6 +102,8 @@ def _object(value: Any, hint: Any) -> Any:
         return None
     if hint in (EventId, EventId | None, tuple[str, str]):
         return tuple(value.values())
+    if isinstance(hint, EnumType):
+        return hint(value)
     if isinstance(value, list):
         item, _ = get_args(hint)  # of tuple[item, ...]
         return tuple(_object(each, item) for each in value)

@@ -107,7 +107,8 @@ class Trend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     without_conflicts: bool = False
 
 
-class Condition(msgspec.Struct, frozen=True):
+@dataclass(frozen=True, slots=True)
+class Condition:
     """A condition on a trial's parameters. Either `bound` (a number or a parameter) or `text`
     (compared as JSON writes it, without quotes) is given."""
 

@@ -1,5 +1,5 @@
-"""The causes that may explain a difference between live and simulated trials. Each is declared here, before any trial,
-with its sign and its largest size. A larger difference is not explained.
+"""The causes that may explain a difference between live and simulated trials. Each is declared in `causes.toml`, before any
+trial, with its sign and its largest size. A larger difference is not explained.
 
 The simulator includes only the time between a member and the server (parameters `latency_min_us` and `latency_max_us`,
 which stand for the live network) and the time in which a process starts (`start_min_us`, `start_max_us`). It has no
@@ -12,6 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from math import ceil, comb
+from pathlib import Path
+
+import msgspec
 
 from rebalance_lab.analysis.agreement.measures import Family, Measure, Unit, Work, number
 from rebalance_lab.analysis.agreement.statistics import TOLERATED, Band
@@ -24,8 +27,7 @@ class Live(StrEnum):
     REAL = "real"
 
 
-@dataclass(frozen=True, slots=True)
-class Size:
+class Size(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The most by which a cause may change a value: the sum of a fixed part and of parts for each thing that the
     simulated trials did in the time that is measured. `attempt_percent`: the share of attempts that each change a count
     by one. This happens by chance, so the count may change by a number that three trials of four do not exceed
@@ -54,8 +56,7 @@ class Size:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`families`: the measures that it may change. `later`, `earlier`: by how much live values may be above and below
     simulated ones. `live`: for which members it holds. `repeats`: it changes only the values of trials in which more
     attempts failed than in the median simulated trial: times by a back-off for each such attempt, and counts of
@@ -70,88 +71,10 @@ class Cause:
     repeats: bool = False
 
 
-_WORKING = frozenset({Family.SETTLING, Family.UNOWNED, Family.REACTION})
-_TIMES = _WORKING | {Family.OVERLAP, Family.SESSION_END, Family.LATER_SESSION_END}
-
-CAUSES: tuple[Cause, ...] = (
-    Cause(
-        "interpreter",
-        "Members are Python processes that share the machine's cores with each other, the server and the runner. In "
-        "the median of 461 live trials the average read took 0.7 ms longer than a simulated one.",
-        _WORKING,
-        later=Size(operation_us=700),
-        live=frozenset({Live.PROCESSES}),
-    ),
-    Cause(
-        "failed attempt",
-        "Members wait for a core, and so do not run at once: one that gives up its partitions late makes another's "
-        "attempt fail, which is repeated after a back-off. This explains only the trials in which it was seen. How "
-        "often it is seen is compared too, and explained only as far as the next cause goes.",
-        frozenset({Family.SETTLING, Family.UNOWNED, Family.REQUESTS}),
-        repeats=True,
-    ),
-    Cause(
-        "scheduling",
-        "For the same reason more attempts fail live, each on another's claim, and are made again: in 216 earlier live "
-        "trials 2.8 % of 2,805 attempts, by scenario up to 5 %, where simulated ones had none.",
-        frozenset({Family.ATTEMPTS}),
-        later=Size(attempt_percent=5),
-    ),
-    Cause(
-        "process start",
-        "A simulated process starts in 0.25 to 0.55 s, as a live one does on an idle machine: in the median of 108 "
-        "live starts in 0.37 s. Beside other trials 95 % took up to 0.67 s, 0.12 s above the simulated longest.",
-        frozenset({Family.SETTLING}),
-        later=Size(start_us=120_000),
-        live=frozenset({Live.PROCESSES}),
-    ),
-    Cause(
-        "command",
-        "The runner learns what a live process did, and the process what it is to do, some milliseconds later; in "
-        "the simulator both learn at once. So a live member that leaves as soon as it has joined first ends the round "
-        "of its leader finder, 1 + B reads, in which a simulated one is interrupted.",
-        frozenset({Family.REQUESTS}),
-        later=Size(finder_rounds=1),
-    ),
-    Cause(
-        "tick",
-        "The server ends sessions at multiples of its tick. Where one end follows another in a trial, what lies "
-        "between them is rounded up to a number of ticks, so a small difference, as in the start of a process, may "
-        "move the second end by a whole tick. A first end is not bound to another, and has no such excuse.",
-        frozenset({Family.LATER_SESSION_END}),
-        later=Size(ticks=1),
-        earlier=Size(ticks=1),
-    ),
-    Cause(
-        "disk",
-        "The server replies to a write when its transaction log is on disk (fsync), one write after another. In the "
-        "median of the same trials the average write took 4 ms longer than the average read.",
-        _WORKING,
-        later=Size(write_us=4_000),
-    ),
-    Cause(
-        "JVM of the server",
-        "The server's JVM is seconds old: compiling and collecting stop it for up to 100 ms.",
-        _TIMES,
-        later=Size(once_us=100_000),
-    ),
-    Cause(
-        "JVM of the members",
-        "A real member's JVM is as young, and logs each operation at DEBUG: up to 5 ms an operation.",
-        _WORKING,
-        later=Size(operation_us=5_000),
-        live=frozenset({Live.REAL}),
-    ),
-    Cause(
-        "fetches",
-        "A real member's effect is what it fetches: a request waits up to 100 ms at the broker, and the fetcher is "
-        "stopped before the partition is given up. Ours report work every 50 ms.",
-        frozenset({Family.OVERLAP}),
-        later=Size(once_us=200_000),
-        earlier=Size(once_us=200_000),
-        live=frozenset({Live.REAL}),
-    ),
-)
+#: All declared causes: `causes.toml`.
+CAUSES: tuple[Cause, ...] = msgspec.toml.decode(
+    Path(__file__).with_suffix(".toml").read_bytes(), type=dict[str, tuple[Cause, ...]]
+)["cause"]
 
 #: Measures that one more cause may change, which has no fixed size. If operations take longer, more changes come
 #: between two reads of a list and cause only one notification and one rebalance. How many depends on the schedule, so

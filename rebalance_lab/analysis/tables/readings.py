@@ -2,62 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import ArrayType, BooleanType, DoubleType, LongType, StringType, StructType
 
-from rebalance_lab.analysis.frames import table
+from rebalance_lab.analysis.frames import plain_row, schema_of, table
 from rebalance_lab.analysis.ledger import Claim, Condition, Ledger, Reading, Run, minimum_of, quantifier_of, run_of
-from rebalance_lab.analysis.tables.schemas import column
 
-_CONDITION = StructType(
-    [
-        column("parameter", StringType()),
-        column("operator", StringType()),
-        column("bound", StringType(), null=True),
-        column("text", StringType(), null=True),
-    ]
-)
 
-#: `low` and `high`: the ends of what the estimate should lie between.
-_TREND = StructType(
-    [
-        column("measure", StringType(), null=True),
-        column("against", StringType(), null=True),
-        column("model", StringType(), null=True),
-        column("change", StringType(), null=True),
-        column("without_conflicts", BooleanType(), null=True),
-        column("low", DoubleType(), null=True),
-        column("high", DoubleType(), null=True),
-        column("sizes", LongType(), null=True),
-    ]
-)
+@dataclass(frozen=True, slots=True)
+class TrendRow:
+    """A `Trend`; all None where there is none. `low` and `high`: the ends of what the estimate should lie between."""
 
-#: One row per reading of the ledger. Without `scenario` it is not run, for the reason `waits_for`; without
-#: `trend.measure` it is not a trend. `quantifier`, `checks`: how the reading is judged; if it is expected not to apply,
-#: they are `always` and the checks of its premise.
-READINGS = StructType(
-    [
-        column("position", LongType()),
-        column("claim", StringType()),
-        column("reading", StringType()),
-        column("statement", StringType()),
-        column("quantifier", StringType()),
-        column("expected", StringType()),
-        column("by_construction", BooleanType()),
-        column("waits_for", StringType(), null=True),
-        column("scenario", StringType(), null=True),
-        column("rules", StringType(), null=True),
-        column("generation", StringType(), null=True),
-        column("checks", ArrayType(StringType(), False)),
-        column("conditions", ArrayType(_CONDITION, False)),
-        column("needs_fault", BooleanType()),
-        column("minimum_live", LongType()),
-        column("minimum_simulated", LongType()),
-        column("refute_live", LongType()),
-        column("refute_simulated", LongType()),
-        column("trend", _TREND, null=True),
-    ]
-)
+    measure: str | None = None
+    against: str | None = None
+    model: str | None = None
+    change: str | None = None
+    without_conflicts: bool | None = None
+    low: float | None = None
+    high: float | None = None
+    sizes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingRow:
+    """A reading of the ledger. Without `scenario` it is not run, for the reason `waits_for`; without `trend.measure` it
+    is not a trend. `quantifier`, `checks`: how the reading is judged; if it is expected not to apply, they are `always`
+    and the checks of its premise."""
+
+    position: int
+    claim: str
+    reading: str
+    statement: str
+    quantifier: str
+    expected: str
+    by_construction: bool
+    waits_for: str | None
+    scenario: str | None
+    rules: str | None
+    generation: str | None
+    checks: tuple[str, ...]
+    conditions: tuple[Condition, ...]
+    needs_fault: bool
+    minimum_live: int
+    minimum_simulated: int
+    refute_live: int
+    refute_simulated: int
+    trend: TrendRow
+
+
+#: One row per reading of the ledger.
+READINGS = schema_of(ReadingRow)
 
 
 def readings_table(spark: SparkSession, ledger: Ledger) -> DataFrame:
@@ -67,52 +62,41 @@ def readings_table(spark: SparkSession, ledger: Ledger) -> DataFrame:
 
 def reading_rows(ledger: Ledger) -> list[dict[str, object]]:
     """The rows of READINGS."""
-    return [_row(n, *reading) for n, reading in enumerate(ledger.readings())]
+    return [plain_row(_row(n, *reading), READINGS) for n, reading in enumerate(ledger.readings())]
 
 
-def _row(position: int, name: str, claim: Claim, reading: Reading) -> dict[str, object]:
+def _row(position: int, name: str, claim: Claim, reading: Reading) -> ReadingRow:
     run = run_of(claim, reading)
     quantifier = quantifier_of(claim, reading)
     minimum = minimum_of(quantifier, run)
-    conditions = [] if run is None else [_condition(each) for each in (*run.conditions, *reading.conditions)]
-    return {
-        "position": position,
-        "claim": name,
-        "reading": reading.name,
-        "statement": reading.statement or claim.statement,
-        "quantifier": quantifier.value,
-        "expected": reading.expected.value,
-        "by_construction": reading.by_construction,
-        "waits_for": reading.waits_for or claim.waits_for,
-        "scenario": None if run is None else run.scenario,
-        "rules": reading.rules,
-        "generation": reading.generation,
-        "checks": [] if run is None else list(run.checks),
-        "conditions": conditions,
-        "needs_fault": run is None or run.needs_fault,
-        "minimum_live": minimum.live,
-        "minimum_simulated": minimum.simulated,
-        "refute_live": 0 if run is None else run.to_refute.live,
-        "refute_simulated": 0 if run is None else run.to_refute.simulated,
-        "trend": _trend(run),
-    }
+    return ReadingRow(
+        position=position,
+        claim=name,
+        reading=reading.name,
+        statement=reading.statement or claim.statement,
+        quantifier=quantifier.value,
+        expected=reading.expected.value,
+        by_construction=reading.by_construction,
+        waits_for=reading.waits_for or claim.waits_for,
+        scenario=None if run is None else run.scenario,
+        rules=reading.rules,
+        generation=reading.generation,
+        checks=() if run is None else run.checks,
+        conditions=() if run is None else (*run.conditions, *reading.conditions),
+        needs_fault=run is None or run.needs_fault,
+        minimum_live=minimum.live,
+        minimum_simulated=minimum.simulated,
+        refute_live=0 if run is None else run.to_refute.live,
+        refute_simulated=0 if run is None else run.to_refute.simulated,
+        trend=_trend(run),
+    )
 
 
-def _condition(condition: Condition) -> dict[str, object]:
-    return {name: getattr(condition, name) for name in _CONDITION.fieldNames()}
-
-
-def _trend(run: Run | None) -> dict[str, object]:
+def _trend(run: Run | None) -> TrendRow:
     if run is None or run.trend is None:
-        return dict.fromkeys(_TREND.fieldNames())
+        return TrendRow()
     trend = run.trend
-    return {
-        "measure": trend.measure,
-        "against": trend.against,
-        "model": trend.model,
-        "change": trend.change,
-        "without_conflicts": trend.without_conflicts,
-        "low": trend.between[0],
-        "high": trend.between[1],
-        "sizes": trend.sizes,
-    }
+    low, high = trend.between
+    return TrendRow(
+        trend.measure, trend.against, trend.model, trend.change, trend.without_conflicts, low, high, trend.sizes
+    )
