@@ -7,12 +7,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from rebalance_lab.analysis.ledger import Judgement, Status
 from rebalance_lab.analysis.results import Analysis, Verdict
-
-NOT_RUN = "not run"
-
-#: The statuses of a reading, the most important one first.
-STATUSES = ("surprise", "unknown", "as expected", "does not apply", NOT_RUN)
 
 #: The note on readings whose members were built from the sentence that they confirm.
 BY_CONSTRUCTION = (
@@ -30,32 +26,33 @@ class Sorted:
     not_run: tuple[Verdict, ...]
 
 
-def sort(verdicts: Iterable[Verdict], order: Sequence[str] = STATUSES) -> Sorted:
-    """Separate evidence from what holds by construction and from what was not run. `order`: all STATUSES."""
+def sort(verdicts: Iterable[Verdict], order: Sequence[Status] = tuple(Status)) -> Sorted:
+    """Separate evidence from what holds by construction and from what was not run. `order`: all statuses."""
     ordered = sorted(verdicts, key=lambda verdict: order.index(verdict.status))
-    run = [verdict for verdict in ordered if verdict.status != NOT_RUN]
+    run = [verdict for verdict in ordered if verdict.status is not Status.NOT_RUN]
     return Sorted(
         tested=tuple(verdict for verdict in run if verdict.counts),
         constructed=tuple(verdict for verdict in run if not verdict.counts),
-        not_run=tuple(verdict for verdict in ordered if verdict.status == NOT_RUN),
+        not_run=tuple(verdict for verdict in ordered if verdict.status is Status.NOT_RUN),
     )
 
 
-def statuses(verdicts: Iterable[Verdict]) -> list[str]:
+def statuses(verdicts: Iterable[Verdict]) -> list[Status]:
     """The statuses of the readings that count, for exit codes and counts."""
     return [verdict.status for verdict in verdicts if verdict.counts]
 
 
-def claim_status(verdicts: Iterable[Verdict]) -> str:
-    """A claim's status: the first of STATUSES that any of its readings has, without what holds by construction."""
-    return min(statuses(verdicts), key=STATUSES.index, default=NOT_RUN)
+def claim_status(verdicts: Iterable[Verdict]) -> Status:
+    """A claim's status: the first that any of its readings has, without what holds by construction."""
+    return min(statuses(verdicts), key=list(Status).index, default=Status.NOT_RUN)
 
 
 def as_it_came(verdicts: Iterable[Verdict]) -> str:
     """What the readings that are as expected came out as: ` (8 reproduced, 3 refuted)`. Empty where none was
     refuted."""
-    counts = Counter(verdict.verdict for verdict in verdicts if verdict.status == "as expected")
-    return f" ({counts['reproduced']:,} reproduced, {counts['refuted']:,} refuted)" if counts["refuted"] else ""
+    counts = Counter(verdict.verdict for verdict in verdicts if verdict.status is Status.AS_EXPECTED)
+    refuted = counts[Judgement.REFUTED]
+    return f" ({counts[Judgement.REPRODUCED]:,} reproduced, {refuted:,} refuted)" if refuted else ""
 
 
 def not_run(verdicts: Sequence[Verdict]) -> list[str]:
@@ -65,7 +62,7 @@ def not_run(verdicts: Sequence[Verdict]) -> list[str]:
         readings.setdefault(verdict.claim, []).append(verdict)
     found = []
     for claim, its in readings.items():
-        waiting = [each.reading for each in its if each.status == NOT_RUN]
+        waiting = [each.reading for each in its if each.status is Status.NOT_RUN]
         found += [claim] if len(waiting) == len(its) else [f"{claim} ({reading})" for reading in waiting]
     return found
 

@@ -82,6 +82,27 @@ class Expected(StrEnum):
     DOES_NOT_APPLY = "does not apply"
 
 
+class Judgement(StrEnum):
+    """What the trials say of a reading."""
+
+    REPRODUCED = "reproduced"
+    REFUTED = "refuted"
+    DOES_NOT_APPLY = "does not apply"  # no trial has what the claim is about
+    APPLIES = "applies"  # trials have it, though none was expected to
+    UNKNOWN = "unknown"
+    NOT_RUN = "not run"
+
+
+class Status(StrEnum):
+    """A judgement beside the expectation. The most important one is first."""
+
+    SURPRISE = "surprise"
+    UNKNOWN = "unknown"
+    AS_EXPECTED = "as expected"
+    DOES_NOT_APPLY = "does not apply"
+    NOT_RUN = "not run"
+
+
 class LedgerError(Exception):
     """The ledger contradicts itself. The message names the claim."""
 

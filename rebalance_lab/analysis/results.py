@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
+from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
 from rebalance_lab.analysis.tabular import Tabular
 from rebalance_lab.history.events import EventId
 from rebalance_lab.history.files import Trial
@@ -223,8 +224,6 @@ class Frequency:
 class Verdict:
     """One reading of one claim.
 
-    - `expected`: reproduced | refuted | does not apply. `verdict`: one of these | applies | unknown |
-      not run. `status`: as expected | does not apply | surprise | unknown | not run.
     - `by_construction`: its members were built from the sentence that it tests.
     - `live`, `simulated`: trials that decided it, without controls. `witness`: a trial that shows (exists) or denies
       (else) it; `replay`: its command. `frequencies`: live, then simulated. `fits`: of a trend, one for each world.
@@ -233,10 +232,10 @@ class Verdict:
     claim: str
     reading: str
     statement: str
-    quantifier: str
-    expected: str
-    verdict: str
-    status: str
+    quantifier: Quantifier
+    expected: Expected
+    verdict: Judgement
+    status: Status
     live: int
     simulated: int
     witness: str | None
@@ -249,7 +248,7 @@ class Verdict:
     @property
     def counts(self) -> bool:
         """Whether it counts as evidence. What holds by construction does not, unless it fails, which is a bug."""
-        return not self.by_construction or self.status == "surprise"
+        return not self.by_construction or self.status is Status.SURPRISE
 
 
 @dataclass(frozen=True, slots=True)

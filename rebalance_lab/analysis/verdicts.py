@@ -13,7 +13,7 @@ from math import sqrt
 from statistics import NormalDist
 from typing import Any
 
-from rebalance_lab.analysis.ledger import DECIDED_PERCENT, Expected, Quantifier
+from rebalance_lab.analysis.ledger import DECIDED_PERCENT, Expected, Judgement, Quantifier, Status
 
 Row = dict[str, Any]
 
@@ -45,12 +45,12 @@ def verdict_row(counted: Row) -> Row:
     return row | {"why": why(row), "frequencies": [_frequency(row, world) for world in WORLDS]}
 
 
-def _status(expected: str, verdict: str) -> str:
-    if verdict in ("unknown", "not run"):
-        return verdict
+def _status(expected: str, verdict: Judgement) -> Status:
+    if verdict in (Judgement.UNKNOWN, Judgement.NOT_RUN):
+        return Status(verdict)
     if verdict != expected:
-        return "surprise"
-    return verdict if verdict == Expected.DOES_NOT_APPLY else "as expected"
+        return Status.SURPRISE
+    return Status.DOES_NOT_APPLY if verdict is Judgement.DOES_NOT_APPLY else Status.AS_EXPECTED
 
 
 def _spread(roles: list[Row]) -> Row:
@@ -91,17 +91,17 @@ def _asked(row: Row) -> list[str]:
     return [world for world in WORLDS if row[f"minimum_{world}"] > 0]
 
 
-def _verdict(row: Row) -> str:
+def _verdict(row: Row) -> Judgement:
     if _total(row, "shows", "denies", "undecided") == 0:
-        return "not run"
+        return Judgement.NOT_RUN
     if _denied(row):
-        return "applies" if _of_premise(row) else "refuted"
+        return Judgement.APPLIES if _of_premise(row) else Judgement.REFUTED
     shown = all(row[f"shows_{world}"] >= row[f"minimum_{world}"] for world in WORLDS)
     settled = _exists(row) or all(_settled(row, world) for world in WORLDS)
     agrees = not _is_trend(row) or all(row[f"agrees_{world}"] for world in _asked(row))
     if not (shown and settled and agrees and _controlled(row)):
-        return "unknown"
-    return "does not apply" if _of_premise(row) else "reproduced"
+        return Judgement.UNKNOWN
+    return Judgement.DOES_NOT_APPLY if _of_premise(row) else Judgement.REPRODUCED
 
 
 def _denied(row: Row) -> bool:
@@ -167,15 +167,15 @@ def why(row: Row) -> str:
 
 def _reason(row: Row) -> str:
     match row["verdict"]:
-        case "not run":
+        case Judgement.NOT_RUN:
             return _why_not_run(row)
-        case "reproduced":
+        case Judgement.REPRODUCED:
             return f"{_seen(row)}{_trend_in_words(row)}; the controls are clean"
-        case "does not apply":
+        case Judgement.DOES_NOT_APPLY:
             return f"no trial has what the claim is about: {_seen(row)}"
-        case "applies":
+        case Judgement.APPLIES:
             return f"trials have what the claim is about: {_seen(row)}"
-        case "refuted":
+        case Judgement.REFUTED:
             return _never_seen(row) if _exists(row) else _seen(row) + _trend_in_words(row)
     return _missing(row)
 

@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION, claims_json, not_run, sort, statuses
-from rebalance_lab.analysis.ledger import Expected, Quantifier
+from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
 from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.cli.failures import Failure, exit_code, spoken
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption
@@ -85,7 +85,7 @@ def seen(verdict: Verdict, world: str) -> str:
     pieces = [f"{found.undecided} undecided"] if found.undecided else []
     if found.low is not None and found.high is not None:
         number, low, high, do = found.shown, found.low, found.high, "show it"
-        if verdict.verdict == Expected.REFUTED and found.shown < found.decided:
+        if verdict.verdict is Judgement.REFUTED and found.shown < found.decided:
             number, low, high = found.decided - found.shown, 1 - found.high, 1 - found.low
             do = "do not show it" if verdict.quantifier == Quantifier.EXISTS else "contradict it"
         elif verdict.expected == Expected.DOES_NOT_APPLY:
@@ -125,12 +125,12 @@ def _show_claims(verdicts: Sequence[Verdict]) -> None:
 def _show_reading(verdict: Verdict) -> None:
     """The verdict of a reading, the number of trials, and how to replay one; the reason, if it is not as expected."""
     counts = [f"{world}: {seen(verdict, world)}" for world in ("live", "simulated") if seen(verdict, world)]
-    came_out = dict.fromkeys((verdict.verdict, verdict.status))  # both may be one word
+    came_out: dict[str, None] = dict.fromkeys((verdict.verdict, verdict.status))  # both may be one word
     if not verdict.counts:
         came_out = dict.fromkeys((verdict.verdict, "by construction"))
     said = [f"{escape(verdict.reading)}: {', '.join(styled(each) for each in came_out)}", *counts]
     say("; ".join(said), lead="  ")
-    if verdict.status not in ("as expected", "does not apply"):
+    if verdict.status not in (Status.AS_EXPECTED, Status.DOES_NOT_APPLY):
         say(f"expected: {verdict.expected}. {escape(verdict.why)}", lead="    ")
     if verdict.replay:
         whole(f"    {verdict.replay}")

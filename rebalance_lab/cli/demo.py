@@ -12,7 +12,8 @@ from pathlib import Path
 
 import typer
 
-from rebalance_lab.analysis.claims import NOT_RUN, claim_status
+from rebalance_lab.analysis.claims import claim_status
+from rebalance_lab.analysis.ledger import Status
 from rebalance_lab.analysis.results import Analysis
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.cli.claims import analysed, show
@@ -46,7 +47,7 @@ class Demo:
     """The state that the steps share."""
 
     store: Path
-    statuses: list[str] = field(default_factory=list)
+    statuses: list[Status] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +236,6 @@ def demo(*, store: StoreOption = DEFAULT_STORE) -> None:
         for number, step in enumerate(STEPS, 1):
             say(step.says, lead=f"[bold]{number}/{len(STEPS)}[/] ")
             step.do(state)
-    if NOT_RUN in state.statuses:
+    if Status.NOT_RUN in state.statuses:
         raise Failure("a claim of the demo was not tested")
     raise typer.Exit(exit_code(state.statuses))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from rebalance_lab.analysis.errors import SparkStartError
+from rebalance_lab.analysis.ledger import Status
 from rebalance_lab.history.files import HistoryError
 from rebalance_lab.subjects.zk_group.cluster import FixtureConflict
 from rebalance_lab.trials.lab import TrialError
@@ -57,8 +58,8 @@ def must_be_writable(folder: Path, what: str, instead: str) -> None:
         raise Failure(f"cannot write {what}: {error.strerror}; choose {instead}") from error
 
 
-def exit_code(statuses: list[str]) -> int:
+def exit_code(statuses: Collection[str]) -> int:
     """The exit code for statuses of trials or claims. What was not run does not count."""
-    if "surprise" in statuses:
+    if Status.SURPRISE in statuses:
         return SURPRISE
-    return UNKNOWN if "unknown" in statuses else AS_EXPECTED
+    return UNKNOWN if Status.UNKNOWN in statuses else AS_EXPECTED

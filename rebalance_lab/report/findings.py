@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.analysis.ledger import constructed
+from rebalance_lab.analysis.ledger import Status, constructed
 from rebalance_lab.analysis.results import Analysis, TrialOutcome, Verdict
 from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import Outcome
@@ -59,11 +59,11 @@ def carded(findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def status_of(findings: Sequence[Finding]) -> str:
-    """as expected | surprise | unknown, of the whole trial."""
+def status_of(findings: Sequence[Finding]) -> Status:
+    """Of the whole trial: as expected, a surprise or unknown."""
     if any(finding.surprising for finding in findings):
-        return "surprise"
-    return "unknown" if any(finding.said == "unknown" for finding in findings) else "as expected"
+        return Status.SURPRISE
+    return Status.UNKNOWN if any(finding.said == Outcome.UNKNOWN for finding in findings) else Status.AS_EXPECTED
 
 
 def _finding(outcome: TrialOutcome, expected: Outcome | None) -> Finding:
@@ -100,8 +100,9 @@ def badge(verdict: Verdict) -> Badge:
     came, status = verdict.verdict, verdict.status
     if not verdict.counts:
         return Badge("by-construction", f"{came}, by construction")
-    kind = came if status == "as expected" else status
-    text = came if came == status else f"{came}, {'a surprise' if status == 'surprise' else status}"
+    kind: str = came if status is Status.AS_EXPECTED else status
+    told = "a surprise" if status is Status.SURPRISE else status
+    text: str = came if came.value == status.value else f"{came}, {told}"
     return Badge(kind.replace(" ", "-"), text)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION, as_it_came
+from rebalance_lab.analysis.ledger import Status
 from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.history.files import History, Trial, replay_command
 from rebalance_lab.report import text
@@ -114,10 +115,10 @@ def render(
 
 #: Statuses in the words of the summary.
 _IN_WORDS = {
-    "surprise": "surprising",
-    "as expected": "as expected",
-    "does not apply": "to which the claim does not apply",
-    "unknown": "unknown",
+    Status.SURPRISE: "surprising",
+    Status.AS_EXPECTED: "as expected",
+    Status.DOES_NOT_APPLY: "to which the claim does not apply",
+    Status.UNKNOWN: "unknown",
 }
 
 
@@ -128,7 +129,7 @@ def summary(analysis: Analysis) -> str:
     trials = f"{len(analysis.trials) - simulated:,} live and {text.count(simulated, 'simulated trial')}"
     if found.tested:
         counts = Counter(verdict.status for verdict in found.tested)
-        words = _IN_WORDS | {"as expected": f"as expected{as_it_came(found.tested)}"}
+        words = _IN_WORDS | {Status.AS_EXPECTED: f"as expected{as_it_came(found.tested)}"}
         told = [f"{counts[status]:,} {word}" for status, word in words.items() if counts[status]]
         were = "was" if len(found.tested) == 1 else "were"
         tested = f"{text.count(len(found.tested), 'reading')} of claims {were} tested"

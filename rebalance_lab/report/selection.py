@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rebalance_lab.analysis.claims import NOT_RUN, Sorted, sort
+from rebalance_lab.analysis.claims import Sorted, sort
+from rebalance_lab.analysis.ledger import Status
 from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.files import Trial
 
 #: Statuses in the order of a page: decided ones before undecided ones.
-STATUS_ORDER = ("surprise", "as expected", "does not apply", "unknown", NOT_RUN)
+STATUS_ORDER = (Status.SURPRISE, Status.AS_EXPECTED, Status.DOES_NOT_APPLY, Status.UNKNOWN, Status.NOT_RUN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from stored_trials import random_history, store_history
 
 from rebalance_lab.analysis.analyse import analyse
 from rebalance_lab.analysis.claims import claim_status, claims_json
-from rebalance_lab.analysis.ledger import read_ledger
+from rebalance_lab.analysis.ledger import Status, read_ledger
 from rebalance_lab.analysis.results import Analysis, Interval, Verdict
 from rebalance_lab.checks import judge
 from rebalance_lab.history import intervals as intervals_of
@@ -171,4 +171,4 @@ def test_claims_for_other_programs(analysis: Analysis) -> None:
 )
 def test_a_claims_status_is_that_of_its_gravest_reading(analysis: Analysis, readings: list[str], status: str) -> None:
     one = verdict(analysis, "Z10")
-    assert claim_status(dataclasses.replace(one, status=each) for each in readings) == status
+    assert claim_status(dataclasses.replace(one, status=Status(each)) for each in readings) == status

@@ -6,8 +6,19 @@ from typing import Any
 
 import pytest
 
-from rebalance_lab.analysis.claims import NOT_RUN, STATUSES, claim_status, sort, statuses
-from rebalance_lab.analysis.ledger import Claim, Expected, Ledger, Minimum, Quantifier, Reading, Run, Trend
+from rebalance_lab.analysis.claims import claim_status, sort, statuses
+from rebalance_lab.analysis.ledger import (
+    Claim,
+    Expected,
+    Judgement,
+    Ledger,
+    Minimum,
+    Quantifier,
+    Reading,
+    Run,
+    Status,
+    Trend,
+)
 from rebalance_lab.analysis.results import Verdict
 from rebalance_lab.analysis.tables.readings import reading_rows
 from rebalance_lab.analysis.verdicts import WORLDS, verdict_row
@@ -181,7 +192,7 @@ def test_what_was_not_run_is_named_with_rules_and_world(minimum: Minimum, fields
 def test_every_status_is_reached() -> None:
     readings = [Reading("all", Expected.REPRODUCED, ""), Reading("all", Expected.DOES_NOT_APPLY, "", premise=("c",))]
     reached = {judged("always", each, said, CLEAN)["status"] for each in readings for said, _ in CELLS.values()}
-    assert reached == set(STATUSES)
+    assert reached == set(Status)
 
 
 def verdict(status: str, *, by_construction: bool) -> Verdict:
@@ -189,10 +200,10 @@ def verdict(status: str, *, by_construction: bool) -> Verdict:
         claim="X1",
         reading="all",
         statement="it is so",
-        quantifier="always",
-        expected="reproduced",
-        verdict="reproduced",
-        status=status,
+        quantifier=Quantifier.ALWAYS,
+        expected=Expected.REPRODUCED,
+        verdict=Judgement.REPRODUCED,
+        status=Status(status),
         live=1,
         simulated=1,
         witness=None,
@@ -202,8 +213,8 @@ def verdict(status: str, *, by_construction: bool) -> Verdict:
     )
 
 
-@pytest.mark.parametrize("status", STATUSES)
-def test_what_holds_by_construction_adds_to_no_count(status: str) -> None:
+@pytest.mark.parametrize("status", tuple(Status))
+def test_what_holds_by_construction_adds_to_no_count(status: Status) -> None:
     built, other = verdict(status, by_construction=True), verdict("as expected", by_construction=False)
     found = sort([built, other])
     if status == "surprise":
@@ -213,13 +224,13 @@ def test_what_holds_by_construction_adds_to_no_count(status: str) -> None:
         return
     assert found.tested == (other,)
     assert statuses([built, other]) == ["as expected"]
-    assert claim_status([built]) == NOT_RUN
-    assert found.constructed == (() if status == NOT_RUN else (built,))
+    assert claim_status([built]) == Status.NOT_RUN
+    assert found.constructed == (() if status == Status.NOT_RUN else (built,))
 
 
-@pytest.mark.parametrize("status", STATUSES)
-def test_evidence_is_counted_whatever_its_status(status: str) -> None:
+@pytest.mark.parametrize("status", tuple(Status))
+def test_evidence_is_counted_whatever_its_status(status: Status) -> None:
     found = sort([verdict(status, by_construction=False)])
-    assert len(found.tested) == (status != NOT_RUN)
-    assert len(found.not_run) == (status == NOT_RUN)
+    assert len(found.tested) == (status != Status.NOT_RUN)
+    assert len(found.not_run) == (status == Status.NOT_RUN)
     assert statuses(found.tested + found.not_run) == [status]

@@ -11,6 +11,7 @@ import pytest
 from cli_tools import CommandLine, Shell
 
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION
+from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
 from rebalance_lab.analysis.results import Analysis, Frequency, TrialOutcome, Verdict, of_trial
 from rebalance_lab.cli import claims, demo, report
 from rebalance_lab.history.files import Trial, load
@@ -20,10 +21,10 @@ REPRODUCED = Verdict(
     claim="Z10",
     reading="all",
     statement="A paused member works on",
-    quantifier="exists",
-    expected="reproduced",
-    verdict="reproduced",
-    status="as expected",
+    quantifier=Quantifier.EXISTS,
+    expected=Expected.REPRODUCED,
+    verdict=Judgement.REPRODUCED,
+    status=Status.AS_EXPECTED,
     live=1,
     simulated=200,
     witness="zombie-1",
@@ -31,10 +32,18 @@ REPRODUCED = Verdict(
     why="201 of 201 trials show it",
     frequencies=(Frequency("live", 1, 1, 0.2065, 1.0, 0), Frequency("simulated", 180, 200, 0.8506, 0.9342, 3)),
 )
-UNKNOWN = replace(REPRODUCED, claim="Z1", verdict="unknown", status="unknown", witness=None, replay=None)
-NOT_RUN = replace(UNKNOWN, claim="E1", verdict="not run", status="not run", live=0, simulated=0, why="no scenario yet")
-SHIPPED = replace(NOT_RUN, claim="Z7b", reading="shipped", expected="refuted")
-DESCRIBED = replace(REPRODUCED, claim="Z7b", reading="described", verdict="refuted", status="surprise")
+UNKNOWN = replace(REPRODUCED, claim="Z1", verdict=Judgement.UNKNOWN, status=Status.UNKNOWN, witness=None, replay=None)
+NOT_RUN = replace(
+    UNKNOWN,
+    claim="E1",
+    verdict=Judgement.NOT_RUN,
+    status=Status.NOT_RUN,
+    live=0,
+    simulated=0,
+    why="no scenario yet",
+)
+SHIPPED = replace(NOT_RUN, claim="Z7b", reading="shipped", expected=Expected.REFUTED)
+DESCRIBED = replace(REPRODUCED, claim="Z7b", reading="described", verdict=Judgement.REFUTED, status=Status.SURPRISE)
 
 
 def analysis(*verdicts: Verdict) -> Analysis:
@@ -70,9 +79,14 @@ def test_surprises_come_first_and_what_was_not_run_is_named(command: CommandLine
     assert "    rebalance-lab replay trials/zombie-1\n" in out
 
 
-CONSTRUCTED = replace(DESCRIBED, verdict="reproduced", status="as expected", by_construction=True)
+CONSTRUCTED = replace(DESCRIBED, verdict=Judgement.REPRODUCED, status=Status.AS_EXPECTED, by_construction=True)
 NOT_APPLIED = replace(
-    REPRODUCED, claim="Z16", expected="does not apply", verdict="does not apply", status="does not apply", witness=None
+    REPRODUCED,
+    claim="Z16",
+    expected=Expected.DOES_NOT_APPLY,
+    verdict=Judgement.DOES_NOT_APPLY,
+    status=Status.DOES_NOT_APPLY,
+    witness=None,
 )
 
 
@@ -90,8 +104,8 @@ def test_what_holds_by_construction_stands_apart_and_counts_for_nothing(command:
 
 
 def test_only_a_surprise_by_construction_counts(command: CommandLine, monkeypatch) -> None:
-    broken = replace(CONSTRUCTED, verdict="refuted", status="surprise")
-    undecided = replace(CONSTRUCTED, verdict="unknown", status="unknown")
+    broken = replace(CONSTRUCTED, verdict=Judgement.REFUTED, status=Status.SURPRISE)
+    undecided = replace(CONSTRUCTED, verdict=Judgement.UNKNOWN, status=Status.UNKNOWN)
     said = ("1 reading of claims was tested: 1 surprising, in", "No claim was tested yet, in")
     for verdict, code, counted in ((broken, 1, said[0]), (undecided, 0, said[1])):
         monkeypatch.setattr(claims, "analysed", lambda _store, verdict=verdict: analysis(verdict, SHIPPED))
@@ -136,7 +150,7 @@ def test_claims_tell_how_often_with_the_interval(command: CommandLine, monkeypat
 @pytest.mark.parametrize(("quantifier", "do"), [("always", "contradict it"), ("exists", "do not show it")])
 def test_of_a_refuted_claim_the_trials_that_refute_it_are_counted(quantifier: str, do: str) -> None:
     worlds = (Frequency("live", 0, 5, 0.0, 0.43, 0), Frequency("simulated", 200, 200, 0.98, 1.0, 0))
-    refuted = replace(REPRODUCED, quantifier=quantifier, verdict="refuted", frequencies=worlds)
+    refuted = replace(REPRODUCED, quantifier=Quantifier(quantifier), verdict=Judgement.REFUTED, frequencies=worlds)
     assert claims.seen(refuted, "live") == f"5 of 5 {do} (57–100 %)"
     assert claims.seen(refuted, "simulated") == "200 of 200 show it (98–100 %)"  # one world may refute it alone
 
@@ -183,7 +197,7 @@ def test_the_demo_does_its_steps_in_order_and_ends_with_its_claims(command: Comm
 
     def second(state: demo.Demo) -> None:
         done.append("second")
-        state.statuses = ["as expected", "surprise"]
+        state.statuses = [Status.AS_EXPECTED, Status.SURPRISE]
 
     steps = (demo.Step("First.", lambda _state: done.append("first")), demo.Step("Second.", second))
     monkeypatch.setattr(demo, "STEPS", steps)
@@ -194,7 +208,7 @@ def test_the_demo_does_its_steps_in_order_and_ends_with_its_claims(command: Comm
 
 def test_a_demo_that_tested_nothing_has_failed(command: CommandLine, monkeypatch, tmp_path) -> None:
     def nothing(state: demo.Demo) -> None:
-        state.statuses = ["not run"]
+        state.statuses = [Status.NOT_RUN]
 
     monkeypatch.setattr(demo, "STEPS", (demo.Step("Nothing.", nothing),))
     ended = command("demo", "--store", tmp_path)

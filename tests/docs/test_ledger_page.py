@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rebalance_lab.analysis.claims import STATUSES
-from rebalance_lab.analysis.ledger import read_ledger, run_of
+from rebalance_lab.analysis.ledger import Status, read_ledger, run_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text()
 
@@ -32,5 +31,5 @@ def test_each_reading_that_is_run_is_decided_once_and_as_the_ledger_has_it() -> 
 
 
 def test_every_status_is_explained() -> None:
-    for status in STATUSES:
+    for status in Status:
         assert f"\n| {status} | " in PAGE

@@ -12,6 +12,7 @@ import pytest
 from page_tree import Node, Tree
 from zombie_story import zombie_case, zombie_events
 
+from rebalance_lab.analysis.ledger import Expected, Judgement, Status
 from rebalance_lab.analysis.results import Analysis, Frequency
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History, HistoryError, canonical, digest, seal
@@ -106,7 +107,12 @@ class TestVerdicts:
     def test_a_claim_that_does_not_apply_has_its_own_chip_and_count(self) -> None:
         case = zombie_case()
         verdicts = tuple(
-            replace(each, expected="does not apply", verdict="does not apply", status="does not apply")
+            replace(
+                each,
+                expected=Expected.DOES_NOT_APPLY,
+                verdict=Judgement.DOES_NOT_APPLY,
+                status=Status.DOES_NOT_APPLY,
+            )
             for each in case.analysis.verdicts
             if each.status == "as expected"
         )
@@ -118,7 +124,12 @@ class TestVerdicts:
     def test_refuted_as_expected_cannot_be_read_as_true(self) -> None:
         case = zombie_case()
         refuted = tuple(
-            replace(each, expected="refuted", verdict="refuted", frequencies=(Frequency("live", 0, 1, 0.0, 0.8, 7),))
+            replace(
+                each,
+                expected=Expected.REFUTED,
+                verdict=Judgement.REFUTED,
+                frequencies=(Frequency("live", 0, 1, 0.0, 0.8, 7),),
+            )
             for each in case.analysis.verdicts
             if each.status == "as expected"
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
 from rebalance_lab.analysis.results import Analysis, Interval, TrialOutcome, Verdict
 from rebalance_lab.checks import judge
 from rebalance_lab.history.events import LAYER_OF, Event, Kind, session_text
@@ -223,10 +224,10 @@ def verdict(claim: str, status: str, *, witness: str | None = None, statement: s
         claim=claim,
         reading="all",
         statement=statement or "A member paused past its session goes on working beside its successor",
-        quantifier="exists",
-        expected="reproduced",
-        verdict=came,
-        status=status,
+        quantifier=Quantifier.EXISTS,
+        expected=Expected.REPRODUCED,
+        verdict=Judgement(came),
+        status=Status(status),
         live=0 if witness is None else 1,
         simulated=0 if witness is None else 20,
         witness=witness,
