@@ -1,5 +1,5 @@
-"""The causes that may explain a difference between live and simulated trials. Each is declared in `causes.toml`, before any
-trial, with its sign and its largest size. A larger difference is not explained.
+"""The causes that may explain a difference between live and simulated trials. Each is declared in `causes.toml`, before
+any trial, with its sign and its largest size. A larger difference is not explained.
 
 The simulator includes only the time between a member and the server (parameters `latency_min_us` and `latency_max_us`,
 which stand for the live network) and the time in which a process starts (`start_min_us`, `start_max_us`). It has no
