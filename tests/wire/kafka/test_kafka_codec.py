@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
+import msgspec
 import pytest
 from kafka_samples import message_versions, sample
 
@@ -22,7 +23,15 @@ from rebalance_lab.wire.kafka.messages.leader_and_isr import (
 )
 from rebalance_lab.wire.kafka.messages.metadata import MetadataRequest, MetadataRequestTopic
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
-from rebalance_lab.wire.kafka.schema import NO_VERSIONS, ZERO_UUID, Versions, fields_of, read_versions
+from rebalance_lab.wire.kafka.schema import (
+    NO_VERSIONS,
+    ZERO_UUID,
+    Message,
+    Versions,
+    fields_of,
+    read_versions,
+    wire,
+)
 
 IDS = [f"{message.__name__}-{version}" for message, version in message_versions()]
 
@@ -65,6 +74,39 @@ def test_a_codec_is_compiled_once_and_says_what_it_is() -> None:
     assert codec(MetadataRequest, 9) is found
     assert isinstance(found, Codec)
     assert repr(found) == "<Codec MetadataRequest version 9>"
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    number: Annotated[int, wire("uint32", "0+")]
+
+
+class Rare(Message, frozen=True, kw_only=True):
+    """What Kafka's definitions can say, and none of the generated messages does yet."""
+
+    VERSIONS = read_versions("0-1")
+    FLEXIBLE = read_versions("1+")
+
+    part: Annotated[Part | None, wire("struct", "0+", nullable="0+")] = None
+    ids: Annotated[tuple[bytes, ...], wire("[]uuid", "0+")] = ()
+    numbers: Annotated[tuple[int, ...] | None, wire("[]int64", "0+", nullable="0+")] = None
+    pieces: Annotated[tuple[bytes, ...], wire("[]bytes", "0+")] = ()
+    port: Annotated[int, wire("uint16", "0+")] = 0
+    share: Annotated[float, wire("float64", "0+")] = 0.0
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_what_no_message_needs_yet_works_too(version: int) -> None:
+    whole = Rare(part=Part(number=1 << 31), ids=(bytes(16), b"x" * 16), numbers=(), pieces=(b"", b"a"), port=65535)
+    for message in (Rare(), whole, Rare(share=0.1, numbers=tuple(range(30)))):
+        data = codec(Rare, version).encode(message)
+        assert codec(Rare, version).decode(data) == message
+        for cut in range(len(data)):
+            with pytest.raises(MalformedMessage):
+                codec(Rare, version).decode(data[:cut])
+    empty = {0: "ff 00000000 ffffffff 00000000", 1: "ff 01 00 01"}[version]
+    assert codec(Rare, version).encode(Rare())[: -10 - version].hex(" ") == bytes.fromhex(empty).hex(" ")
+    with pytest.raises(UnwritableMessage, match=r"field ids\[1\]: 3 bytes; a uuid has 16"):
+        codec(Rare, version).encode(Rare(ids=(bytes(16), b"abc")))
 
 
 # -- reading ----------------------------------------------------------------------------------

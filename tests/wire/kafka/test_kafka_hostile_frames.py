@@ -120,7 +120,7 @@ def test_announced_lengths_allocate_nothing(size: int) -> None:
     tracemalloc.start()
     try:
         assert not reads_or_refuses(frame)
-        assert tracemalloc.get_traced_memory()[1] < 100_000
+        assert tracemalloc.get_traced_memory()[1] < 500_000
     finally:
         tracemalloc.stop()
 
@@ -137,6 +137,6 @@ def test_the_smallest_items_take_bounded_memory() -> None:
         tracemalloc.reset_peak()
         with pytest.raises(MalformedMessage, match=f"more than {MOST_ITEMS} items in one message"):
             found.decode(more)
-        assert tracemalloc.get_traced_memory()[1] < 100_000
+        assert tracemalloc.get_traced_memory()[1] < 500_000
     finally:
         tracemalloc.stop()

@@ -314,6 +314,13 @@ def test_a_snappy_block_that_announces_too_much_allocates_nothing() -> None:
         next(records(with_payload(batch, bytes.fromhex("80808020 000000"))))
 
 
+def test_no_bytes_at_all_are_no_records_in_any_compression() -> None:
+    """Compaction may leave such a batch."""
+    for compression in (Compression.NONE, Compression.SNAPPY):
+        bare = changed(with_payload(build_batch(RECORDS, compression=compression), b""), 57, 0, 0, 0, 0)
+        assert list(records(bare)) == []
+
+
 def test_gzip_is_what_other_programs_read() -> None:
     payload = build_batch(RECORDS, compression=Compression.GZIP)[HEADER_BYTES:]
     assert gzip.decompress(payload) == build_batch(RECORDS)[HEADER_BYTES:]

@@ -14,7 +14,7 @@ from struct import Struct, error
 import cramjam
 
 #: What the records of one batch may come to. Kafka has no such limit; a megabyte of zstd may stand for hundreds.
-MOST_DECOMPRESSED_BYTES = 64 << 20
+MOST_DECOMPRESSED_BYTES = 32 << 20
 
 
 class Undecompressable(Exception):
