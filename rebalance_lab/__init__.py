@@ -1,6 +1,6 @@
-"""Rebalance Lab: who owns what, and who says so?
+"""Rebalance Lab runs Kafka's ways of sharing partitions, breaks them, and judges what happens.
 
-What a program uses stands here: `rebalance_lab.run("zombie", seed=7)`, and so on (docs/python.md).
+Programs use the names in this package, such as `rebalance_lab.run("zombie", seed=7)` (docs/python.md).
 """
 
 # ruff: noqa: F405 - the type checker takes the names from `api.__all__`

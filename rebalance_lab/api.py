@@ -1,5 +1,5 @@
-"""What programs use of the lab; `rebalance_lab` re-exports it. The words, settings and errors are those of the
-commands. Spark, pandas and the pictures are imported when they are asked for."""
+"""What programs use; `rebalance_lab` re-exports it. Names, settings and errors are those of the commands. Spark, pandas
+and the pictures are imported when they are first used."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class _OfTrials(Tabular):
         return (TRIALS, *_ROWS, EVENTS)
 
     def to_spark(self, table: str, spark: SparkSession) -> DataFrame:
-        """As for every table, but that Spark's workers read events themselves, from the folders of the trials."""
+        """As every table, except that Spark's workers read events themselves from the folders of the trials."""
         stores = {each.folder.parent for each in self._results()}
         if table != EVENTS or len(stores) != 1:
             return super().to_spark(table, spark)
@@ -271,7 +271,7 @@ def sweep(
 
 
 def trials_of(plans: list[Plan], store: Path, processes: int, master: str | None) -> Iterator[Ended]:
-    """What becomes of each trial of a sweep, in no order: here, on local processes, or on Spark. Raises
+    """Run the trials of a sweep here, on local processes, or on Spark, and give each result as it comes. Raises
     SparkStartError."""
     each = partial(api.attempt, store=store)
     if master is not None:
@@ -339,7 +339,7 @@ def _texts(settings: Mapping[str, Value | Iterable[Value]], plant: str | None) -
 
 
 def _identity(of: Plan | Trial) -> tuple[int, str | None, str]:
-    """What tells the trials of one sweep apart."""
+    """The values in which the trials of one sweep differ."""
     return (of.seed, of.plant, repr(of.parameters))
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong with Spark, without Spark: those who report it need not import it."""
+"""Errors of Spark, in a module without Spark, so that code which reports them need not import it."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def parquet_of(spark: SparkSession, store: Store) -> Iterator[Parquet]:
 
 @contextmanager
 def _own(folder: Path) -> Iterator[Path | None]:
-    """The folder, for this process alone; None where another has it or it cannot be written."""
+    """Lock the folder for this process. Gives None if another process has it, or if it cannot be written."""
     try:
         folder.mkdir(exist_ok=True)
         lock = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -76,7 +76,7 @@ def _remove_orphans(place: Path) -> None:
 
 @contextmanager
 def _dead(folder: Path) -> Iterator[bool]:
-    """Whether nobody holds the folder. Not another user's, nor one that has no lock at all."""
+    """Whether no process holds the folder. False for a folder of another user, and for one without a lock."""
     try:
         lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:
@@ -236,7 +236,7 @@ def _everywhere(folder: Path) -> dict[str, str]:
 
 
 def _facing(master: str) -> str:
-    """The address of this machine from which a master is reached; the loopback's where it tells none."""
+    """The address of this machine from which a master is reached; that of the loopback if `master` names no host."""
     found = _MASTER.match(master)
     if found is None:
         return LOOPBACK

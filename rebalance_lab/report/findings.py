@@ -25,8 +25,8 @@ SAID = {Outcome.CLEAN: "holds", Outcome.VIOLATED: "fails", Outcome.UNKNOWN: "unk
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One check of one trial. `said`: its outcome in words. `expected`: the expected outcome in the same words; None
-    if both are allowed or the expectation is not known. `by_construction`: a statement that holds because these
-    members were built from it, which is no evidence."""
+    if both are allowed or the expectation is not known. `by_construction`: a statement that holds because these members
+    were built from it, which is not evidence."""
 
     outcome: TrialOutcome
     statement: bool
@@ -150,7 +150,7 @@ def surprises_of(analysis: Analysis, replay: Callable[[str], str]) -> tuple[Surp
 @dataclass(frozen=True, slots=True)
 class Tally:
     """One check over the trials of a kind: the number of each outcome, and the range of the longest (µs).
-    `by_construction`: these members were built from what it tests, so clean is no evidence."""
+    `by_construction`: these members were built from what it tests, so *clean* is not evidence."""
 
     check: str
     violated: int

@@ -30,8 +30,8 @@ _SESSION_MS = 10_000
 
 
 def wait_until(ask: Callable[[], T | None], what: str, limit_s: float = LIMIT_S) -> T:
-    """Ask again and again until there is an answer that is neither None nor false, and return that.
-    Raises TimeoutError, which says `what`."""
+    """Call `ask` repeatedly until its answer is neither None nor false, and return that. Raises TimeoutError, whose
+    message has `what`."""
     give_up = time.monotonic() + limit_s
     while not (answer := ask()):
         if time.monotonic() > give_up:
@@ -63,7 +63,7 @@ class ZooKeeperEnsemble:
         return self._ensemble.connect_to(self.named(server))
 
     def leader(self) -> str:
-        """Who leads, once somebody does. Raises TimeoutError."""
+        """The leader; waits until there is one. Raises TimeoutError."""
         return wait_until(self._ensemble.leader_now, "a leader")
 
     def followers(self) -> tuple[str, ...]:
@@ -85,8 +85,8 @@ class ZooKeeperEnsemble:
 
 
 class ZooKeeperFaults:
-    """What the fixture `zookeeper_faults` gives. Each method returns when it has taken effect;
-    what a test leaves undone is healed at its end. PlanError: there is no server of that name."""
+    """The value of the fixture `zookeeper_faults`. Each method returns when its fault has taken effect. Faults that a
+    test leaves behind are healed when it ends. Raises PlanError if there is no server of that name."""
 
     def __init__(self, ensemble: ZooKeeperEnsemble) -> None:
         self._of = ensemble

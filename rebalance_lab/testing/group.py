@@ -137,13 +137,13 @@ def unsettled(
 
 
 def in_registry(registered: Registered, owners: Mapping[int, str], partitions: int) -> str:
-    """For the message of a timeout: who is registered, and who owns what."""
+    """For the message of a timeout: the registered members, and the owners."""
     owned = [f"{each}: {owners.get(each, 'nobody')}" for each in sorted({*range(partitions), *owners})]
     return f"ids: {', '.join(registered.ids) or 'none'}; owners: {', '.join(owned) or 'none'}"
 
 
 def gave_up(members: Sequence[MemberEvents], paused: Sequence[MemberEvents]) -> str:
-    """For the same: who gave up, and who stands still."""
+    """For the same message: the members that gave up, and those that are paused."""
     tired = [f"{each.actor} ({each.gave_up} times, {each.attempts} attempts)" for each in members if each.gave_up]
     still = [each.actor for each in paused]
     return f"gave up a rebalance: {', '.join(tired) or 'nobody'}; paused: {', '.join(still) or 'nobody'}"
@@ -183,8 +183,8 @@ class GroupSettings:
     rebalance_max_retries: int | None = None
 
     def completed(self, tick_ms: int) -> GroupSettings:
-        """With as many attempts as outlast a dead member's session, if none are given. Raises
-        PlanError for what cannot be, or would be another group than asked for.
+        """The settings with enough attempts to outlast a dead member's session, if no number is given. Raises PlanError
+        for settings that are impossible, or that the servers would change.
 
         The last attempt starts (retries - 1) back-offs after the first (docs/defects.md, F1). A
         session ends at a tick, and followers tell the leader of its pings half a tick late: two
@@ -261,13 +261,13 @@ class ConsumerGroup:
     def wait_until_settled(self, timeout_s: float = LIMIT_S) -> dict[int, str]:
         """Wait until the group has nothing more to do. Returns the owners.
 
-        Just the members that run are registered; each partition is owned by one of them; each has
-        dealt, and well, from the list of ids as it is, believes that it owns what the registry
-        says, and has nothing under way; and so it has been for two back-offs. A paused member
-        does not count, but the group is not settled before its session has ended.
+        Settled means: exactly the running members are registered; each partition is owned by one of them; the last
+        rebalance of each succeeded and used the current list of ids; each believes that it owns what the registry says,
+        and has nothing in progress; and all this has been true for two back-offs. A paused member does not count as
+        running, but the group is not settled before its session has ended.
 
-        Raises TimeoutError, which says who is registered, who owns what and who gave up; and
-        TrialError when a member's process has ended by itself.
+        Raises TimeoutError, whose message lists the registered members, the owners and the members that gave up. Raises
+        TrialError if a member's process has ended by itself.
         """
         give_up = time.monotonic() + timeout_s
         while True:
@@ -396,7 +396,7 @@ class ConsumerGroup:
         self._touched_us = _now_us()  # it needs a moment to find out what it has missed
 
     def end(self) -> None:
-        """Kill who still lives."""
+        """Kill the members that still live."""
         for process in self._processes.values():
             process.end()
         self._processes.clear()

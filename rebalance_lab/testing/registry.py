@@ -29,8 +29,8 @@ _RETRY_DELAYS: dict[str, Any] = {"max_tries": -1, "delay": 0.05, "max_delay": 0.
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The ids of a group, sorted. `zxid`: of the last change of the list (pzxid): it names this
-    very list, and members tell which one they dealt from (DECIDED, `members_zxid`)."""
+    """The sorted ids of a group. `zxid`: of the last change of the list (pzxid). It identifies this list, and members
+    record which list they used (DECIDED, `members_zxid`)."""
 
     ids: tuple[str, ...] = ()
     zxid: int | None = None
@@ -39,9 +39,9 @@ class Registered:
 class Registry:
     """A session of the tests' own, on any server of `connect`; all paths are below `chroot`.
 
-    Every reading is preceded by a sync: it shows what the leader had committed when it was asked,
-    also from a server that lags. A lost connection is tried again on the other servers. Methods
-    raise TimeoutError when nobody answers in time.
+    A sync precedes every read, so the answer is what the leader had committed when it was asked, even from a server
+    that lags. After a lost connection the other servers are tried. Methods raise TimeoutError if no server answers in
+    time.
     """
 
     def __init__(self, connect: str, chroot: str) -> None:
@@ -96,7 +96,7 @@ class Registry:
         return sorted(map(int, names or ()))
 
     def _read(self, path: str, reading: Callable[[str], Any], limit_s: float) -> Any:
-        """What is there; None where there is no znode."""
+        """What `reading` returns for the path; None if there is no znode."""
         try:
             return self._asked(lambda remaining_s: self._fresh(path, remaining_s, reading), limit_s)
         except NoNodeError:

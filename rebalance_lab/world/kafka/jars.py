@@ -1,7 +1,7 @@
-"""Real Kafka's jars: fetched once by Maven, kept in the user's cache.
+"""Real Kafka's jars. Maven fetches them once, and they stay in the user's cache.
 
-They are no part of the lab's own dependencies. Which versions, and what they need, says `pom.xml`
-beside this file; where Maven fetches from is Maven's business, and its user's settings.
+They are not dependencies of the lab. `pom.xml` beside this file names their versions and dependencies. Maven's settings
+say where it fetches them from.
 """
 
 from __future__ import annotations
