@@ -26,7 +26,7 @@ from rebalance_lab.subjects.zk_group.live_topics import create_topic
 from rebalance_lab.testing.ensemble import EMBEDDED, ZooKeeperEnsemble, ZooKeeperFaults, running
 from rebalance_lab.trials import api
 from rebalance_lab.trials.api import Ended, FailedTrial, TrialResult, scenario_names
-from rebalance_lab.trials.plan import OURS, Plan, PlanError, Value, value_text
+from rebalance_lab.trials.plan import OURS, Plan, PlanError, Value
 from rebalance_lab.trials.scenario import PlanOptions
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.live.java import EmbeddedServerError
@@ -226,7 +226,7 @@ def run(
     Raises PlanError for what cannot be run, TrialError and EmbeddedServerError for a trial that did not get to its
     end, OSError for a store that cannot be written.
     """
-    values = _texts(settings, plant)
+    values = _values(settings, plant)
     options = PlanOptions(world=world, rules=rules, implementation=implementation, control=control)
     (plan,) = api.plans(scenario, values, [seed], **options)
     return _result(api.run(plan, Path(store)))
@@ -259,7 +259,7 @@ def sweep(
     """
     numbers = range(1, seeds + 1) if isinstance(seeds, int) else list(seeds)
     options = PlanOptions(world=world, rules=rules, implementation=implementation, control=control)
-    plans = api.plans(scenario, _texts(settings, plant), numbers, **options)
+    plans = api.plans(scenario, _values(settings, plant), numbers, **options)
     order = {_identity(plan): number for number, plan in enumerate(plans)}
     ended = list(trials_of(plans, Path(store), processes, master))
     results = [_result(each) for each in ended if isinstance(each, TrialResult)]
@@ -329,13 +329,10 @@ def zookeeper(*, nodes: int = 1, tick_ms: int = 500) -> Iterator[ZooKeeperEnsemb
         yield ensemble
 
 
-def _texts(settings: Mapping[str, Value | Iterable[Value]], plant: str | None) -> dict[str, list[str]]:
-    """Settings as the command line has them: each as the texts of its values."""
+def _values(settings: Mapping[str, Value | Iterable[Value]], plant: str | None) -> dict[str, list[Value]]:
+    """Settings and plant as `api.plans` takes them: each with all its values."""
     given = {**settings, **({} if plant is None else {api.PLANT: plant})}
-    return {
-        name: [value_text(each) for each in ([value] if isinstance(value, Value) else value)]
-        for name, value in given.items()
-    }
+    return {name: [value] if isinstance(value, Value) else list(value) for name, value in given.items()}
 
 
 def _identity(of: Plan | Trial) -> tuple[int, str | None, str]:

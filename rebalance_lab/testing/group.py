@@ -16,7 +16,7 @@ from rebalance_lab.subjects.zk_group.subject import common_parameters, legal_nam
 from rebalance_lab.testing.ensemble import LIMIT_S, POLL_S, ZooKeeperEnsemble
 from rebalance_lab.testing.registry import Registered, Registry
 from rebalance_lab.trials.lab import QUIET_LEAST_MS
-from rebalance_lab.trials.plan import PlanError, Settings, one_of, value_text
+from rebalance_lab.trials.plan import PlanError, Settings, one_of
 from rebalance_lab.trials.scenario import within_ticks
 from rebalance_lab.trials.stages.processes.nodes import EventFile, HostProcess
 from rebalance_lab.wire.paths import broker_path, topic_path
@@ -203,7 +203,7 @@ class GroupSettings:
         for name in _NUMBERS:
             number = getattr(self, name)
             if number is not None:
-                _COMMON[name].parse(value_text(number))
+                _COMMON[name].parse(number)
         within_ticks(tick_ms, self.session_timeout_ms)
 
 

@@ -22,7 +22,7 @@ from rebalance_lab.checks import checks_of, judge
 from rebalance_lab.checks.model import Finding, Outcome
 from rebalance_lab.history.files import History, Trial, load, read_trial, seal
 from rebalance_lab.history.views import gave_up
-from rebalance_lab.trials.plan import Plan, PlanError, run_command
+from rebalance_lab.trials.plan import Plan, PlanError, Value, run_command
 from rebalance_lab.trials.scenario import PlanOptions, make_plan, plan_like, scenario, scenario_names
 from rebalance_lab.trials.stage import GaveUp
 from rebalance_lab.trials.stages.live import perform
@@ -103,16 +103,16 @@ Ended = TrialResult | FailedTrial
 
 def plans(
     name: str,
-    settings: Mapping[str, Sequence[str]],
+    settings: Mapping[str, Sequence[Value]],
     seeds: Iterable[int],
     **options: Unpack[PlanOptions],
 ) -> list[Plan]:
-    """A plan for every combination of settings and each seed; the last setting changes fastest. `settings`: texts
-    as from `--set`; a setting `plant` is the name of a planted bug, or empty. Raises PlanError."""
+    """A plan for every combination of settings and each seed; the last setting changes fastest. `settings`: values,
+    or texts as from `--set`; a setting `plant` is the name of a planted bug, or empty. Raises PlanError."""
     found = []
     for combination in product(*settings.values()):
         values = dict(zip(settings, combination, strict=True))
-        plant = values.pop(PLANT, "") or None
+        plant = str(values.pop(PLANT, "")) or None
         found += [make_plan(name, seed=seed, settings=values, plant=plant, **options) for seed in seeds]
     return found
 

@@ -94,9 +94,11 @@ class Parameter:
             raise ValueError(f"parameter {self.name}: give it a maximum that is not below its default {self.default}")
         object.__setattr__(self, "maximum", maximum)
 
-    def parse(self, text: str, *, stored: bool = False) -> Value:
-        """The value of a command line's text. A stored trial's value may exceed the maximum. Raises PlanError."""
-        value = self._typed(text)
+    def parse(self, given: Value, *, stored: bool = False) -> Value:
+        """A value that is given as such, or as a command line's text. A stored trial's value may exceed the maximum.
+        Raises PlanError."""
+        text = value_text(given)
+        value = given if type(given) is type(self.default) else self._typed(text)
         if self.choices and text not in self.choices:
             raise PlanError(f"{self.name}={text}: must be one of {', '.join(self.choices)}")
         if isinstance(value, (int, float)):
@@ -222,15 +224,15 @@ class Settings:
         object.__setattr__(self, "by_name", {each.name: each for each in self.parameters})
 
     def values(
-        self, scenario: str, texts: Mapping[str, str], *, stored: bool = False
+        self, scenario: str, given: Mapping[str, Value], *, stored: bool = False
     ) -> tuple[dict[str, Value], tuple[str, ...]]:
         """All values, and the names that differ from their defaults. `stored`: see `parse`. Raises PlanError."""
-        unknown = sorted(set(texts) - set(self.by_name))
+        unknown = sorted(set(given) - set(self.by_name))
         if unknown:
             known = (*self.by_name, "plant")
             raise not_known(f"scenario {scenario} has no parameter {unknown[0]}", unknown[0], known, "it has")
         values = {
-            each.name: each.parse(texts[each.name], stored=stored) if each.name in texts else each.default
+            each.name: each.parse(given[each.name], stored=stored) if each.name in given else each.default
             for each in self.parameters
         }
         changed = tuple(each.name for each in self.parameters if values[each.name] != each.default)

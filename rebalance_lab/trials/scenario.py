@@ -25,7 +25,6 @@ from rebalance_lab.trials.plan import (
     Value,
     not_known,
     one_of,
-    value_text,
 )
 from rebalance_lab.trials.stage import GaveUp, Stage
 from rebalance_lab.trials.subject import Subject
@@ -149,12 +148,13 @@ def make_plan(
     implementation: str = OURS,
     seed: int = 1,
     control: bool = False,
-    settings: Mapping[str, str] | None = None,
+    settings: Mapping[str, Value] | None = None,
     plant: str | None = None,
     stored: bool = False,
 ) -> Plan:
-    """A checked plan. `rules`: by default the subject's first, or that of its real nodes. `settings`: texts as given to
-    `--set`. `stored`: they come from a stored trial, which may have values above today's maxima. Raises PlanError."""
+    """A checked plan. `rules`: by default the subject's first, or that of its real nodes. `settings`: values, or texts
+    as given to `--set`. `stored`: they come from a stored trial, which may have values above today's maxima. Raises
+    PlanError."""
     chosen = scenario(name)
     one_of("world", world, WORLDS)
     if world not in chosen.worlds:
@@ -193,7 +193,6 @@ def make_plan(
 def plan_like(of: Plan | Trial, *, control: bool = False, **changed: Value) -> Plan:
     """The plan of a stored trial, or a plan like another, with these settings changed; the control if `control`.
     Raises PlanError, also if this lab no longer has the scenario."""
-    settings = {name: value_text(value) for name, value in {**of.parameters, **changed}.items()}
     return make_plan(
         of.scenario,
         world=of.world,
@@ -201,7 +200,7 @@ def plan_like(of: Plan | Trial, *, control: bool = False, **changed: Value) -> P
         implementation=of.implementation,
         seed=of.seed,
         control=control or of.control,
-        settings=settings,
+        settings={**of.parameters, **changed},
         plant=of.plant,
         stored=True,
     )
