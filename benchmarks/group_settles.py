@@ -39,8 +39,8 @@ from rebalance_lab.history.transactions import Transaction, TransactionKind
 from rebalance_lab.testing.ensemble import wait_until
 from rebalance_lab.wire.payloads import read_broker, topic_payload
 from rebalance_lab.world.kafka.broker import KafkaBroker
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.java import zookeeper_version
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.live.transaction_log import TransactionLog
 
 STEPS = ("start", "leave", "join", "kill")

@@ -36,8 +36,8 @@ from kazoo.client import KazooClient
 
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.java import zookeeper_version
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.live.session import LiveSession, LiveZooKeeperFactory
 
 STEPS = ("connect", "watch fan-out", "gets, spread", "gets, one session")

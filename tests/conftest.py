@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rebalance_lab.world.containers.engine import IMAGE_VARIABLES, ContainersError, Engine
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 # Tests start hundreds of Python processes. Where none may write bytecode, each would compile all of the lab again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -18,8 +18,9 @@ from rebalance_lab.cli.endings import ended_by_signals
 from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import print_json
-from rebalance_lab.world.live.embedded import DEFAULT_TICK_MS, HOST, EmbeddedZooKeeper
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
+from rebalance_lab.world.live.reserved_port import HOST
+from rebalance_lab.world.live.server_process import DEFAULT_TICK_MS, EmbeddedZooKeeper
 
 
 class Server(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from cli_tools import CommandLine, Shell
 
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 from cli_tools import CommandLine, background, end, next_line
 from kazoo.client import KazooClient
 
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 SESSION = ["--config", "zookeeper.session.timeout.ms=2000", "--config", "rebalance.backoff.ms=100"]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_tools import CommandLine, background, end, next_line
 
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 SESSION = ["--config", "zookeeper.session.timeout.ms=2000", "--config", "rebalance.backoff.ms=100"]
 JOIN = ["join", "--zookeeper", "127.0.0.1:1"]

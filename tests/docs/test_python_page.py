@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rebalance_lab.api import Results, create_topic
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 PAGE = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
 

@@ -18,7 +18,7 @@ from rebalance_lab.roles.member import MemberSpec
 from rebalance_lab.roles.spec import Leave
 from rebalance_lab.trials.stages.processes.nodes import HostProcess
 from rebalance_lab.world.kafka.consumer import ConsoleConsumer
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.live.transaction_log import TransactionLog
 from zkconsumer.config import ConsumerConfig
 

@@ -13,7 +13,7 @@ from kazoo.exceptions import NoNodeError
 
 from rebalance_lab.wire.payloads import topic_payload
 from rebalance_lab.world.kafka.broker import KafkaBroker
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(300)]
 

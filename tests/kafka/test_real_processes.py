@@ -13,7 +13,7 @@ from rebalance_lab.world.kafka.broker import KafkaBroker
 from rebalance_lab.world.kafka.consumer import ConsoleConsumer
 from rebalance_lab.world.kafka.jars import KafkaUnavailable
 from rebalance_lab.world.kafka.log_file import LogFile
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(200)]
 

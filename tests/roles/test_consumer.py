@@ -21,7 +21,7 @@ import zkconsumer
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.testing.ensemble import ZooKeeperFaults, running
 from rebalance_lab.wire.errors import InvalidFilter
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.zkclient import ZkTimeoutException
 from zkconsumer.errors import IllegalArgumentException, InvalidConfigException
 

@@ -13,7 +13,7 @@ from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.trials.stages.containers.nodes import ContainerNode
 from rebalance_lab.trials.stages.containers.servers import ContainerServers
-from rebalance_lab.world.containers.contained import Contained
+from rebalance_lab.world.containers.container import AnyContainer
 from rebalance_lab.world.power_loss import PowerLoss
 
 
@@ -90,7 +90,7 @@ class Network:
         return self.there
 
 
-class One(Contained):
+class One(AnyContainer):
     """A member's container, or a server's."""
 
     def __init__(self, looks: Looks, **after: tuple[str, int]) -> None:

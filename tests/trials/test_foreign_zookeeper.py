@@ -14,10 +14,10 @@ from rebalance_lab.history.files import load
 from rebalance_lab.trials import api
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.live import foreign
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.foreign import CONNECT_VARIABLE, LOGS_VARIABLE, TRIALS, ChrootLog, ForeignZooKeeper
 from rebalance_lab.world.live.java import EmbeddedServerError
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ from structlog.testing import capture_logs
 from rebalance_lab.trials.record import PACKAGES, source_digest
 from rebalance_lab.trials.stages.containers.stage import image_versions
 from rebalance_lab.world.containers.engine import LAB_IMAGE, ZOOKEEPER_IMAGE
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
-from rebalance_lab.world.live.ensemble_node import server_version
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
+from rebalance_lab.world.live.zookeeper_node import server_version
 
 ROOT = Path(__file__).parents[2]
 

@@ -13,8 +13,8 @@ from rebalance_lab.kernel import Scope
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.wire.payloads import broker_payload, topic_payload
 from rebalance_lab.world.errors import NodeExists, NoNode
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.environment import live_environment
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from zkconsumer.config import ConsumerConfig
 from zkconsumer.member import Member
 from zkconsumer.rules import DESCRIBED, SHIPPED, RuleSet

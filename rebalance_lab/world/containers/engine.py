@@ -87,7 +87,7 @@ def _knock() -> None:
 
 
 @contextlib.contextmanager
-def told(what: str) -> Iterator[None]:
+def engine_errors(what: str) -> Iterator[None]:
     """Turn what the engine says against `what` into a ContainersError."""
     try:
         yield
@@ -128,7 +128,7 @@ class Engine:
         not here."""
         variable = IMAGE_VARIABLES[ours]
         named = os.environ.get(variable) or ours
-        with told(f"cannot look at the image {named}"):
+        with engine_errors(f"cannot look at the image {named}"):
             try:
                 self.client.images.get(named)
             except docker.errors.ImageNotFound as error:
@@ -143,7 +143,7 @@ class Engine:
     def image_facts(self, ours: str) -> tuple[str, str]:
         """The id of the image to use, and its label SOURCE_LABEL; empty if it has none. Raises ContainersError."""
         named = self.image(ours)
-        with told(f"cannot look at the image {named}"):
+        with engine_errors(f"cannot look at the image {named}"):
             found = self.client.images.get(named)
         return str(found.id), str((found.labels or {}).get(SOURCE_LABEL, ""))
 
@@ -172,7 +172,7 @@ def remove_all(client: docker.DockerClient, session: str) -> bool:
     """Remove every container of a session, with its volumes, and then its networks. Returns whether
     there was any. Raises ContainersError."""
     mine: dict[str, Any] = {"label": f"{LABEL}={session}"}
-    with told(f"cannot remove the containers of session {session}"):
+    with engine_errors(f"cannot remove the containers of session {session}"):
         containers = client.containers.list(all=True, filters=mine, ignore_removed=True)
         for container in containers:
             remove(container)

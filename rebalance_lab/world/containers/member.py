@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rebalance_lab.world.containers.contained import Contained
-from rebalance_lab.world.containers.engine import LAB_IMAGE, Engine, remove, told
+from rebalance_lab.world.containers.container import AnyContainer
+from rebalance_lab.world.containers.engine import LAB_IMAGE, Engine, engine_errors, remove
 from rebalance_lab.world.containers.networks import PrivateNetwork
 
 #: Where a process in a container sees the trial's folder.
 TRIAL_DIR = Path("/trial")
 
 
-class ProcessContainer(Contained):
+class ProcessContainer(AnyContainer):
     """One process, in a container with an address of its own. `folder` of this machine is its TRIAL_DIR, where it
     writes as the user who runs the lab. Methods block until docker has done it, and raise ContainersError."""
 
@@ -26,7 +26,7 @@ class ProcessContainer(Contained):
         self._removed = False
         self.address = network.new_address()
         self._network = network
-        with told(f"cannot start {name}"):
+        with engine_errors(f"cannot start {name}"):
             self._container: Any = engine.client.containers.create(
                 engine.image(LAB_IMAGE),
                 list(command),
@@ -60,7 +60,7 @@ class ProcessContainer(Contained):
     def launch(self) -> None:
         """Start it, also again after its end, with the same command and address."""
         self._close_stdin()
-        with told(f"cannot start {self.name}"):
+        with engine_errors(f"cannot start {self.name}"):
             self._stdin = self._container.attach_socket(params={"stdin": 1, "stream": 1})
             self._container.start()
 
@@ -78,7 +78,7 @@ class ProcessContainer(Contained):
 
     def wait(self, timeout_s: float) -> None:
         """Done when it has ended."""
-        with told(f"{self.name} did not end"):
+        with engine_errors(f"{self.name} did not end"):
             self.container.wait(timeout=timeout_s)
 
     # -- its network ------------------------------------------------------------------------
@@ -98,6 +98,6 @@ class ProcessContainer(Contained):
         if self._removed:
             return
         self._close_stdin()
-        with told(f"cannot remove {self.name}"):
+        with engine_errors(f"cannot remove {self.name}"):
             remove(self.container)
         self._removed = True

@@ -9,7 +9,7 @@ import docker.errors
 import requests
 from docker.types import IPAMConfig, IPAMPool
 
-from rebalance_lab.world.containers.engine import ContainersError, Engine, told
+from rebalance_lab.world.containers.engine import ContainersError, Engine, engine_errors
 
 #: Two processes may be given the same free subnet at one moment.
 _ATTEMPTS = 10
@@ -27,7 +27,7 @@ class PrivateNetwork:
         self._given = _FIRST_ADDRESS
         refused: Exception | None = None
         for _ in range(_ATTEMPTS):
-            with told(f"cannot make the network {self.name}"):
+            with engine_errors(f"cannot make the network {self.name}"):
                 free = engine.client.networks.create(self.name, labels=engine.labels)
                 free.reload()
                 subnet: str = free.attrs["IPAM"]["Config"][0]["Subnet"]
@@ -56,16 +56,16 @@ class PrivateNetwork:
 
     def connect(self, container: Any, address: str) -> None:
         """Raises ContainersError."""
-        with told(f"cannot connect {container.name} to {self.name} as {address}"):
+        with engine_errors(f"cannot connect {container.name} to {self.name} as {address}"):
             self._network.connect(container, ipv4_address=address)
 
     def disconnect(self, container: Any) -> None:
         """Its interface goes at once, and what is sent to it goes nowhere. Raises ContainersError."""
-        with told(f"cannot disconnect {container.name} from {self.name}"):
+        with engine_errors(f"cannot disconnect {container.name} from {self.name}"):
             self._network.disconnect(container)
 
     def has(self, container: Any) -> bool:
         """Whether it is connected, as the engine says."""
-        with told(f"cannot look at {container.name}"):
+        with engine_errors(f"cannot look at {container.name}"):
             container.reload()
         return self.name in container.attrs["NetworkSettings"]["Networks"]

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rebalance_lab.world.containers.contained import Contained
-from rebalance_lab.world.containers.engine import ZOOKEEPER_IMAGE, Engine, image_in_words, remove, told
+from rebalance_lab.world.containers.container import AnyContainer
+from rebalance_lab.world.containers.engine import ZOOKEEPER_IMAGE, Engine, engine_errors, image_in_words, remove
 from rebalance_lab.world.containers.networks import PrivateNetwork
-from rebalance_lab.world.live.ensemble_node import ZooKeeperNode
+from rebalance_lab.world.live.zookeeper_node import ZooKeeperNode
 
 CLIENT_PORT = 2181
 SECURE_PORT = 2281
@@ -68,7 +68,7 @@ class Networks:
     peers: PrivateNetwork
 
 
-class ContainerNode(Contained, ZooKeeperNode):
+class ContainerNode(AnyContainer, ZooKeeperNode):
     """A server in a container, which stays the same when it is killed and started again.
 
     It has two addresses: clients find it at `address`, and the other servers at `peer_address` on a network of their
@@ -90,7 +90,7 @@ class ContainerNode(Contained, ZooKeeperNode):
         self._datalog.mkdir(parents=True, exist_ok=True)
         peers, client = self.networks.peers.name, self._engine.client
         mounts = [(self._datalog, "/datalog", "rw"), *((folder, at, "ro") for folder, at in settings.mounts.items())]
-        with told(f"cannot start {self.name} from {image_in_words(ZOOKEEPER_IMAGE)}"):
+        with engine_errors(f"cannot start {self.name} from {image_in_words(ZOOKEEPER_IMAGE)}"):
             self._container = client.containers.create(
                 image,
                 name=self._engine.name(self.name),
@@ -133,7 +133,7 @@ class ContainerNode(Contained, ZooKeeperNode):
         if self._container is None:
             return
         container, self._container = self._container, None
-        with told(f"cannot remove {self.name}"):
+        with engine_errors(f"cannot remove {self.name}"):
             image = container.image
             remove(container)
             if os.getuid() != 0:

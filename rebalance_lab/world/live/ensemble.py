@@ -8,8 +8,7 @@ from pathlib import Path
 
 from rebalance_lab.kernel import Future
 from rebalance_lab.world.live.ensemble_base import POLL_S, Ensemble
-from rebalance_lab.world.live.ensemble_node import EnsembleNode
-from rebalance_lab.world.live.server_process import DEFAULT_TICK_MS
+from rebalance_lab.world.live.server_process import DEFAULT_TICK_MS, EnsembleNode
 from rebalance_lab.world.process.states import RunState
 
 #: Ticks of silence after which leader and follower give each other up: 5 s at 500 ms. Less, and

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from rebalance_lab.kernel import Future
-from rebalance_lab.world.live.ensemble_node import Standing, ZooKeeperNode
 from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.quorum_lag import LagSeen, QuorumLag
 from rebalance_lab.world.live.server_process import START_TIMEOUT_S
+from rebalance_lab.world.live.zookeeper_node import Standing, ZooKeeperNode
 
 T = TypeVar("T")
 

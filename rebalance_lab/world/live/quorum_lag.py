@@ -60,45 +60,29 @@ class QuorumLag:
         self._thread = threading.Thread(target=self._loop.run_forever, name="quorum lag", daemon=True)
         self._followers: dict[str, _Follower] = {}
         self._servers: list[asyncio.Server] = []
-        self._carrying: dict[asyncio.Task[None], None] = {}
         self._thread.start()
 
     def add(self, name: str, quorum_port: int, *, host: str = HOST, listen: str = HOST) -> int:
         """The port of the address `listen` at which node `name` finds the quorum port of another
         one, whose address is `host`."""
-        return self._ask(self._add(name, (host, quorum_port), listen))
+        return self._ask(self._listen(name, listen, (host, quorum_port), _QuorumConnection))
 
-    async def _add(self, name: str, leader: tuple[str, int], listen: str) -> int:
+    def forward(self, name: str, port: int, *, host: str, listen: str) -> int:
+        """The port of the address `listen` that leads node `name` to `port` of `host`, without delays: for
+        elections."""
+        return self._ask(self._listen(name, listen, (host, port), _Connection))
+
+    async def _listen(self, name: str, listen: str, target: tuple[str, int], kind: type[_Connection]) -> int:
         follower = self._followers.setdefault(name, _Follower(name))
 
         def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             if not follower.refuses(writer):
-                follower.accepted(_Connection(follower, reader, writer, leader))
+                follower.connections[kind(follower, reader, writer, target)] = None
 
         server = await asyncio.start_server(accepted, listen, 0)
         self._servers.append(server)
         port: int = server.sockets[0].getsockname()[1]
         return port
-
-    def forward(self, name: str, port: int, *, host: str, listen: str) -> int:
-        """The port of the address `listen` that leads node `name` to `port` of `host`, as it is: for
-        elections."""
-        return self._ask(self._forward(name, host, port, listen))
-
-    async def _forward(self, name: str, host: str, port: int, listen: str) -> int:
-        follower = self._followers.setdefault(name, _Follower(name))
-
-        def accepted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            if follower.refuses(writer):
-                return
-            task = self._loop.create_task(carry(reader, writer, host, port))
-            self._carrying[task] = None
-            task.add_done_callback(lambda ended: self._carrying.pop(ended, None))
-
-        server = await asyncio.start_server(accepted, listen, 0)
-        self._servers.append(server)
-        forwarded: int = server.sockets[0].getsockname()[1]
-        return forwarded
 
     def refuse(self, name: str, *, refused: bool) -> None:
         """Whether new connections of node `name` are ended at once. Those that it has stay open, as they do for a node
@@ -123,7 +107,7 @@ class QuorumLag:
 
     async def _seen(self, name: str) -> LagSeen:
         follower = self._followers[name]
-        held = sum(connection.held_packets for connection in follower.connections)
+        held = sum(len(connection.held) for connection in follower.connections)
         following = any(connection.up_to_date for connection in follower.connections)
         return LagSeen(round(follower.delay_s * 1000), held, follower.delayed, following, follower.refused)
 
@@ -143,35 +127,10 @@ class QuorumLag:
         for server in self._servers:
             server.close()
         tasks = [connection.task for follower in self._followers.values() for connection in follower.connections]
-        tasks.extend(self._carrying)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.sleep(0)  # transports that were aborted say so to their protocols
-
-
-async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str, port: int) -> None:
-    """Both ways, until either side ends."""
-    onward: asyncio.StreamWriter | None = None
-    try:
-        back, onward = await asyncio.open_connection(host, port)
-        async with asyncio.TaskGroup() as both:
-            both.create_task(_pump(reader, onward))
-            both.create_task(_pump(back, writer))
-    except* OSError:
-        pass  # no server listens there, or it has ended: the connection here is closed, too
-    finally:
-        writer.transport.abort()
-        if onward is not None:
-            onward.transport.abort()
-
-
-async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    """Raises ConnectionError at the end, so that the other way ends, too."""
-    while data := await source.read(_READ_BYTES):
-        target.write(data)
-        await target.drain()
-    raise ConnectionResetError("one side has ended")
 
 
 class _Follower:
@@ -192,40 +151,31 @@ class _Follower:
             writer.transport.abort()
         return self.refused_now
 
-    def accepted(self, connection: _Connection) -> None:
-        self.connections[connection] = None
-
-    def ended(self, connection: _Connection) -> None:
-        self.connections.pop(connection, None)
-
 
 class _Connection:
-    """A follower's connection to its leader."""
+    """A node's connection to another one, which carries both ways until either side ends."""
 
     def __init__(
-        self, follower: _Follower, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, leader: tuple[str, int]
+        self, follower: _Follower, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, target: tuple[str, int]
     ) -> None:
         self.up_to_date = False
+        #: When it came, and the packet.
+        self.held: deque[tuple[float, bytes]] = deque()
         self._follower = follower
         self._reader = reader
         self._writer = writer
-        self._held: deque[tuple[float, bytes]] = deque()  # when it came, and the packet
         self._timer: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
-        self.task = self._loop.create_task(self._carry(leader))
+        self.task = self._loop.create_task(self._carry(*target))
 
-    @property
-    def held_packets(self) -> int:
-        return len(self._held)
-
-    async def _carry(self, address: tuple[str, int]) -> None:
+    async def _carry(self, host: str, port: int) -> None:
         """Until either side ends; what is held then never arrives."""
-        leader: asyncio.StreamWriter | None = None
+        onward: asyncio.StreamWriter | None = None
         try:
-            from_leader, leader = await self._reach(*address)
+            back, onward = await self._reach(host, port)
             both = [
-                self._loop.create_task(self._from_follower(leader)),
-                self._loop.create_task(self._from_leader(from_leader)),
+                self._loop.create_task(_pump(self._reader, onward)),
+                self._loop.create_task(self._back(back)),
             ]
             try:
                 await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
@@ -234,34 +184,53 @@ class _Connection:
                     task.cancel()
                 await asyncio.gather(*both, return_exceptions=True)
         except OSError:
-            pass  # the node there does not lead: the follower tries another
+            pass  # no server listens there, or it does not lead: the node tries another
         finally:
             if self._timer is not None:
                 self._timer.cancel()
             self._writer.transport.abort()
-            if leader is not None:
-                leader.transport.abort()
-            self._follower.ended(self)
+            if onward is not None:
+                onward.transport.abort()
+            self._follower.connections.pop(self, None)
 
-    async def _reach(self, host: str, quorum_port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _reach(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Connect onward. Raises OSError."""
+        return await asyncio.open_connection(host, port)
+
+    async def _back(self, source: asyncio.StreamReader) -> None:
+        """Carry what comes back."""
+        await _pump(source, self._writer)
+
+    def release(self) -> None:
+        """Let go what is due, and come back for the next."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        now, delay_s = self._loop.time(), self._follower.delay_s
+        while self.held and self.held[0][0] + delay_s <= now:
+            self._writer.write(self.held.popleft()[1])
+            self._follower.delayed += 1
+        if self.held:
+            self._timer = self._loop.call_at(self.held[0][0] + delay_s, self.release)
+
+
+class _QuorumConnection(_Connection):
+    """A follower's connection to its leader."""
+
+    async def _reach(self, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         """Connect to the leader, and try again until it listens. The follower's connection was already accepted here;
         if it were closed now, the follower would take the leader for dead while the leader waits for it. Raises
         OSError."""
         async with asyncio.timeout(_CONNECT_TIMEOUT_S):
             while True:
                 try:
-                    return await asyncio.open_connection(host, quorum_port)
+                    return await asyncio.open_connection(host, port)
                 except ConnectionRefusedError:
                     await asyncio.sleep(_CONNECT_AGAIN_S)
 
-    async def _from_follower(self, leader: asyncio.StreamWriter) -> None:
-        while data := await self._reader.read(_READ_BYTES):
-            leader.write(data)
-            await leader.drain()
-
-    async def _from_leader(self, leader: asyncio.StreamReader) -> None:
+    async def _back(self, source: asyncio.StreamReader) -> None:
         splitter = PacketSplitter()
-        while data := await leader.read(_READ_BYTES):
+        while data := await source.read(_READ_BYTES):
             try:
                 packets = splitter.feed(data)
             except QuorumProtocolError as error:
@@ -272,23 +241,17 @@ class _Connection:
             await self._writer.drain()
 
     def _pass(self, packet: Packet) -> None:
-        late = self.up_to_date and packet.type not in _NEVER_HELD and (self._follower.delay_s > 0 or self._held)
+        late = self.up_to_date and packet.type not in _NEVER_HELD and (self._follower.delay_s > 0 or self.held)
         if late:
-            self._held.append((self._loop.time(), packet.data))
+            self.held.append((self._loop.time(), packet.data))
             if self._timer is None:
                 self.release()
             return
         self.up_to_date = self.up_to_date or packet.type == PacketType.UPTODATE
         self._writer.write(packet.data)
 
-    def release(self) -> None:
-        """Let go what is due, and come back for the next."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        now, delay_s = self._loop.time(), self._follower.delay_s
-        while self._held and self._held[0][0] + delay_s <= now:
-            self._writer.write(self._held.popleft()[1])
-            self._follower.delayed += 1
-        if self._held:
-            self._timer = self._loop.call_at(self._held[0][0] + delay_s, self.release)
+
+async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    while data := await source.read(_READ_BYTES):
+        target.write(data)
+        await target.drain()

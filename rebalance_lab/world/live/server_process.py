@@ -1,15 +1,20 @@
-"""A ZooKeeper server as a child process: started from the jars that PySpark ships."""
+"""ZooKeeper servers as child processes, from the jars that PySpark ships: one alone, or a node of an ensemble.
+
+Neither needs Docker.
+"""
 
 from __future__ import annotations
 
-import socket
 import time
+from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from rebalance_lab.world.live.java import EmbeddedServerError, java_command, zookeeper_classpath
+from rebalance_lab.world.live.reserved_port import HOST, ReservedPort
+from rebalance_lab.world.live.zookeeper_node import ZooKeeperNode
 from rebalance_lab.world.process.os_process import OsProcess
 
-HOST = "127.0.0.1"
 DEFAULT_TICK_MS = 500
 
 #: Small and quick to start: 0.45 s wall, 0.6 s of processor time on two cores.
@@ -21,7 +26,13 @@ _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 #: Two seconds on a quiet machine; half a minute was seen at sixty runnable processes on two cores. A server that has
 #: ended by itself is noticed at once.
 START_TIMEOUT_S = 90.0
-_ANSWER_TIMEOUT_S = 2.0
+
+#: A node looks for a leader after 0.2 s, and then less and less often: by default one that comes back may have to wait
+#: for a minute.
+_NODE_FLAGS = ("-Dzookeeper.fastleader.maxNotificationInterval=1000",)
+
+#: Ticks a follower may take to join a leader.
+INIT_LIMIT_TICKS = 20
 
 _LOGGING = """\
 status = error
@@ -34,17 +45,7 @@ rootLogger.appenderRef.log.ref = log
 """
 
 
-def command(host: str, port: int, word: str) -> str:
-    """The answer to a four-letter word (`srvr`, `conf`, `mntr`, …). Raises OSError."""
-    with socket.create_connection((host, port), timeout=_ANSWER_TIMEOUT_S) as connection:
-        connection.sendall(word.encode("ascii"))
-        parts = []
-        while part := connection.recv(65536):
-            parts.append(part)
-    return b"".join(parts).decode("utf-8", "replace")
-
-
-class ServerProcess(OsProcess):
+class ServerProcess(OsProcess, ZooKeeperNode):
     """One server on 127.0.0.1. Its logs, one for each life, and its transaction log stay under `data_dir`, which is
     made if need be; data found there are taken up. `flags`: more flags of the JVM."""
 
@@ -83,16 +84,11 @@ class ServerProcess(OsProcess):
     # -- facts ------------------------------------------------------------------------------
 
     @property
-    def connect_string(self) -> str:
-        return f"{HOST}:{self.port}"
-
-    @property
     def client_address(self) -> tuple[str, int]:
         return HOST, self.port
 
     @property
     def transaction_dir(self) -> Path:
-        """What a `TransactionLog` follows."""
         return self.data_dir
 
     @property
@@ -101,10 +97,6 @@ class ServerProcess(OsProcess):
 
     def describe(self) -> str:
         return f"embedded ZooKeeper (pid {self.pid}, port {self.port})"
-
-    def command(self, word: str) -> str:
-        """See `command`."""
-        return command(HOST, self.port, word)
 
     # -- start ------------------------------------------------------------------------------
 
@@ -127,3 +119,61 @@ class ServerProcess(OsProcess):
             return "\nMode: " in self.command("srvr") and f"dataDir={self.data_dir}/" in self.command("conf")
         except OSError:
             return False
+
+
+class EmbeddedZooKeeper(ServerProcess):
+    """One running server. Make it with `start`; end it with `stop`, `kill`, or as a context."""
+
+    @classmethod
+    def start(cls, data_dir: Path, tick_ms: int = DEFAULT_TICK_MS, port: int = 0) -> EmbeddedZooKeeper:
+        """Start a server on 127.0.0.1 and wait until it serves; about half a second.
+
+        `data_dir` is made if need be; data found there are taken up. `port` 0 is a free one.
+        Sessions may last 2 to 20 ticks. Raises EmbeddedServerError: no Java 17, no jars, a
+        server that ended or did not serve in time (with the last lines of its log).
+        """
+        with ExitStack() as started:
+            if port == 0:
+                reserved = ReservedPort()
+                started.callback(reserved.close)
+                port = reserved.number
+            server = cls("zookeeper", data_dir.absolute(), port, tick_ms)
+            server.launch()
+            try:
+                server.wait_until_serving()
+            except BaseException:
+                server.kill()
+                raise
+        return server
+
+    def __enter__(self) -> EmbeddedZooKeeper:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.stop()
+
+
+class EnsembleNode(ServerProcess):
+    """A server on this machine. `quorum_port` and `election_port` are for the other nodes."""
+
+    def __init__(self, name: str, number: int, data_dir: Path, tick_ms: int) -> None:
+        self._reserved = [ReservedPort() for _ in range(3)]
+        port, self.quorum_port, self.election_port = (each.number for each in self._reserved)
+        super().__init__(name, data_dir, port, tick_ms, _NODE_FLAGS)
+        self.number = number
+
+    def join(self, others: Mapping[int, tuple[int, int]], sync_limit_ticks: int) -> None:
+        """Configure it for an ensemble: the quorum and election ports by number, as this node is to see them, its own
+        included."""
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        (self.data_dir / "myid").write_text(f"{self.number}\n")
+        servers = (f"server.{each}={HOST}:{quorum}:{election}" for each, (quorum, election) in others.items())
+        self._quorum = (f"initLimit={INIT_LIMIT_TICKS}", f"syncLimit={sync_limit_ticks}", *servers)
+
+    def describe(self) -> str:
+        return f"{self.name} ({super().describe()})"
+
+    def close(self) -> None:
+        """Give the ports back; the process has ended before."""
+        for port in self._reserved:
+            port.close()

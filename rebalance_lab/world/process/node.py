@@ -1,4 +1,4 @@
-"""A process, wherever it runs: an OS process (`process.os_process`) or a container (`containers.contained`)."""
+"""A process, wherever it runs: an OS process (`process.os_process`) or a container (`containers.container`)."""
 
 from __future__ import annotations
 

@@ -15,11 +15,11 @@ from rebalance_lab.history.transactions import Transaction
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.ensemble_base import Ensemble
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.proxy import TcpProxy
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.live.session import LiveSession, LiveZooKeeperFactory
 from rebalance_lab.world.live.transaction_log import TransactionLog
 from rebalance_lab.world.ports import ZooKeeper

@@ -13,9 +13,9 @@ from conformance_simulated import SimulatedEnsembleHarness, SimulatedHarness
 
 from rebalance_lab.world.containers.engine import Engine
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.live.transaction_log import TransactionLog
 
 #: Simulated worlds a story is told in: other schedules, latencies and ping ages.

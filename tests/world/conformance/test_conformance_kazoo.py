@@ -8,7 +8,7 @@ from conformance_harness import Harness
 from conformance_kazoo import KazooHarness
 
 from rebalance_lab.world.errors import ConnectionLoss
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.live.transaction_log import TransactionLog
 from rebalance_lab.world.ports import SessionEventKind, WatchKind
 

@@ -13,7 +13,7 @@ from hypothesis import Phase
 from msgspec import structs
 
 from rebalance_lab.kernel import Deadlock, TimedOut
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.live.transaction_log import TransactionLog
 from rebalance_lab.world.ports import WatchKind
 from rebalance_lab.world.simulated.authority import Authority, Outcome

@@ -8,7 +8,7 @@ from pathlib import Path
 import docker.errors
 import pytest
 
-from rebalance_lab.world.containers.contained import KILLED
+from rebalance_lab.world.containers.container import KILLED
 from rebalance_lab.world.containers.engine import ContainersError, Engine
 from rebalance_lab.world.containers.member import ProcessContainer
 from rebalance_lab.world.containers.networks import PrivateNetwork

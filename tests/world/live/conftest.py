@@ -10,8 +10,8 @@ from scripted_server import ScriptedServer
 
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.proxy import TcpProxy
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.live.session import LiveSession, LiveZooKeeperFactory
 from rebalance_lab.world.ports import SessionEventKind
 from rebalance_lab.world.zk.server_list import ConnectWaits

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from rebalance_lab.world.live import java
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.java import EmbeddedServerError
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.process.states import RunState, run_state, wait_for_state
 
 BOUND_S = 10.0
@@ -81,20 +81,25 @@ def test_a_taken_port_is_an_error_that_shows_the_log(tmp_path: Path) -> None:
     assert "BindException" in str(got.value)
 
 
-def test_a_lost_race_for_a_free_port_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as winner:
-        taken = winner.getsockname()[1]
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            free = probe.getsockname()[1]
-        ports = iter([taken, free])
-        monkeypatch.setattr("rebalance_lab.world.live.embedded._free_port", lambda: next(ports))
-        with EmbeddedZooKeeper.start(tmp_path) as server:
-            assert server.port == free
+def test_a_free_port_is_kept_until_the_server_serves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    launch = EmbeddedZooKeeper.launch
+    refused: list[int] = []
+
+    def contested(server: EmbeddedZooKeeper) -> None:
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", server.port))
+        refused.append(server.port)
+        launch(server)
+
+    monkeypatch.setattr(EmbeddedZooKeeper, "launch", contested)
+    with EmbeddedZooKeeper.start(tmp_path) as server:
+        assert server.serves()
+    assert refused == [server.port]
 
 
 def test_the_server_dies_when_its_starter_is_killed(tmp_path: Path) -> None:
     program = (
-        "import sys; from pathlib import Path; from rebalance_lab.world.live.embedded import EmbeddedZooKeeper\n"
+        "import sys; from pathlib import Path; from rebalance_lab.world.live.server_process import EmbeddedZooKeeper\n"
         f"server = EmbeddedZooKeeper.start(Path({str(tmp_path)!r})); print(server.pid, flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

@@ -9,8 +9,8 @@ import time
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.recorder import MemorySink
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
 from rebalance_lab.world.live.environment import live_environment
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.ports import SessionEventKind
 from rebalance_lab.world.process.clocks import boot_id, identity
 

@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 
 from rebalance_lab.history.transactions import TransactionKind
 from rebalance_lab.world import errors
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.live.session import LiveSession
 from rebalance_lab.world.live.transaction_log import TransactionLog, read
 from rebalance_lab.world.ports import SessionEventKind, SessionState, WatchKind

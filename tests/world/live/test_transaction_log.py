@@ -19,7 +19,7 @@ from log_writer import DIGEST, FILE_HEADER, OPEN_TO_ALL, blob, body, record, vec
 
 from rebalance_lab.history.transactions import Transaction, TransactionKind
 from rebalance_lab.world.live import transaction_log
-from rebalance_lab.world.live.embedded import EmbeddedZooKeeper
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.live.transaction_log import RECORD_LIMIT_BYTES, TransactionLog, parse, read
 from rebalance_lab.world.live.transaction_records import TransactionLogError
 

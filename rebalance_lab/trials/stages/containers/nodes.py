@@ -11,7 +11,7 @@ import msgspec
 from rebalance_lab.kernel import Future
 from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, Start
 from rebalance_lab.trials.stage import TrialError
-from rebalance_lab.world.containers.contained import KILLED
+from rebalance_lab.world.containers.container import KILLED
 from rebalance_lab.world.containers.member import TRIAL_DIR, ProcessContainer
 from rebalance_lab.world.power_loss import PowerLoss
 from rebalance_lab.world.process.states import RunState

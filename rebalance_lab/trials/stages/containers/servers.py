@@ -7,7 +7,7 @@ from collections.abc import Callable
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.trials.stages.containers.nodes import Threads
 from rebalance_lab.trials.stages.processes.servers import EnsembleServers
-from rebalance_lab.world.containers.contained import KILLED
+from rebalance_lab.world.containers.container import KILLED
 from rebalance_lab.world.containers.ensemble import ContainerEnsemble
 from rebalance_lab.world.process.states import RunState
 

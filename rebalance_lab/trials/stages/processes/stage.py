@@ -30,10 +30,10 @@ from rebalance_lab.trials.stages.processes.nodes import EventFile, EventSource, 
 from rebalance_lab.trials.subject import Outsiders
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
-from rebalance_lab.world.live.ensemble_node import server_version
 from rebalance_lab.world.live.environment import live_environment
 from rebalance_lab.world.live.proxy import TcpProxy
 from rebalance_lab.world.live.synced_lengths import lose_power
+from rebalance_lab.world.live.zookeeper_node import server_version
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 from rebalance_lab.world.power_loss import PowerLoss
 from rebalance_lab.world.process.clocks import clock_of, identity, measure_wall_offset

@@ -9,7 +9,7 @@ import docker.errors
 import pytest
 import requests
 
-from rebalance_lab.world.containers.contained import KILL_TIMEOUT_S, Contained
+from rebalance_lab.world.containers.container import KILL_TIMEOUT_S, AnyContainer
 from rebalance_lab.world.containers.engine import ContainersError
 from rebalance_lab.world.process.states import RunState
 
@@ -47,7 +47,7 @@ class Handle:
         return b"last words"
 
 
-class One(Contained):
+class One(AnyContainer):
     def __init__(self, handle: Handle) -> None:
         self.name = "z1"
         self._handle = handle
@@ -85,7 +85,7 @@ def test_a_kill_waits_for_the_end_and_not_for_ever() -> None:
     ],
 )
 def test_a_refusal_names_the_container_and_keeps_the_reason(
-    refusal: Exception, ask: Callable[[Contained], object], said: str
+    refusal: Exception, ask: Callable[[AnyContainer], object], said: str
 ) -> None:
     with pytest.raises(ContainersError, match=f"{said}{refusal}"):
         ask(One(Handle("running", refusal)))

@@ -6,7 +6,7 @@ import signal
 from abc import abstractmethod
 from typing import Any, Literal
 
-from rebalance_lab.world.containers.engine import told
+from rebalance_lab.world.containers.engine import engine_errors
 from rebalance_lab.world.process.node import Node
 from rebalance_lab.world.process.states import RunState
 
@@ -22,7 +22,7 @@ KILLED = 128 + signal.SIGKILL
 _STATES = {"running": RunState.ALIVE, "created": RunState.ALIVE, "paused": RunState.STOPPED}
 
 
-class Contained(Node):
+class AnyContainer(Node):
     """Methods block until docker has done it, and raise ContainersError. `name` is for messages."""
 
     @property
@@ -33,7 +33,7 @@ class Contained(Node):
     @property
     def state(self) -> RunState:
         """Of its first process, as the engine says."""
-        with told(f"cannot look at {self.name}"):
+        with engine_errors(f"cannot look at {self.name}"):
             self.container.reload()
         return _STATES.get(self.container.status, RunState.GONE)
 
@@ -44,7 +44,7 @@ class Contained(Node):
 
     def log(self, lines: int | Literal["all"] = LOG_TAIL_LINES) -> str:
         """The end of what it wrote to stdout and stderr, or all of it."""
-        with told(f"cannot read the log of {self.name}"):
+        with engine_errors(f"cannot read the log of {self.name}"):
             return str(self.container.logs(tail=lines).decode("utf-8", "replace"))
 
     def log_tail(self) -> str:
@@ -52,16 +52,16 @@ class Contained(Node):
 
     def launch(self) -> None:
         """Start it again, with its data and its addresses; whoever makes one starts it the first time."""
-        with told(f"cannot start {self.name}"):
+        with engine_errors(f"cannot start {self.name}"):
             self.container.start()
 
     def kill(self) -> None:
-        with told(f"cannot kill {self.name}"):
+        with engine_errors(f"cannot kill {self.name}"):
             self.container.kill()
             self.container.wait(timeout=KILL_TIMEOUT_S)
 
     def signal(self, name: str) -> None:
-        with told(f"cannot send {name} to {self.name}"):
+        with engine_errors(f"cannot send {name} to {self.name}"):
             self.container.kill(name)
 
     def terminate(self) -> None:
@@ -69,13 +69,13 @@ class Contained(Node):
 
     def stop(self) -> None:
         """SIGTERM; done when it has ended, by force after ten seconds."""
-        with told(f"cannot stop {self.name}"):
+        with engine_errors(f"cannot stop {self.name}"):
             self.container.stop()
 
     def pause(self) -> None:
-        with told(f"cannot pause {self.name}"):
+        with engine_errors(f"cannot pause {self.name}"):
             self.container.pause()
 
     def resume(self) -> None:
-        with told(f"cannot resume {self.name}"):
+        with engine_errors(f"cannot resume {self.name}"):
             self.container.unpause()

@@ -1,28 +1,20 @@
-"""One server of an ensemble: what it says of itself wherever it runs, and its form as a child process."""
+"""A ZooKeeper server, wherever it runs: what it reports of itself by four-letter words."""
 
 from __future__ import annotations
 
 import asyncio
 import re
+import socket
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from rebalance_lab.world.live.reserved_port import HOST, ReservedPort
-from rebalance_lab.world.live.server_process import ServerProcess, command
 from rebalance_lab.world.process.node import Node
 from rebalance_lab.world.process.states import RunState
 
-#: A node looks for a leader after 0.2 s, and then less and less often: by default one that comes back may have to wait
-#: for a minute.
-_FLAGS = ("-Dzookeeper.fastleader.maxNotificationInterval=1000",)
-
-#: Ticks a follower may take to join a leader.
-_INIT_LIMIT_TICKS = 20
-
 #: A node that runs answers in milliseconds.
 _ANSWER_TIMEOUT_S = 1.0
+_BLOCKING_TIMEOUT_S = 2.0
 
 _MODE = re.compile(r"^Mode: (\w+)", re.MULTILINE)
 _VERSION = re.compile(r"^Zookeeper version: ([^\s,-]+)", re.MULTILINE)
@@ -59,6 +51,16 @@ def standing_of(name: str, state: RunState, answer: str) -> Standing:
     return Standing(name, state, mode[1], int(zxid[1], 16))
 
 
+def command(host: str, port: int, word: str) -> str:
+    """The answer to a four-letter word (`srvr`, `conf`, `mntr`, …). Raises OSError."""
+    with socket.create_connection((host, port), timeout=_BLOCKING_TIMEOUT_S) as connection:
+        connection.sendall(word.encode("ascii"))
+        parts = []
+        while part := connection.recv(65536):
+            parts.append(part)
+    return b"".join(parts).decode("utf-8", "replace")
+
+
 def server_version(host: str, port: int) -> str:
     """As the server reports it, without its build: 3.9.5; "not told" if it does not answer."""
     try:
@@ -81,7 +83,7 @@ async def ask(host: str, port: int, word: str) -> str:
 
 
 class ZooKeeperNode(Node):
-    """A server of an ensemble: what it says of itself, by its answers to four-letter words."""
+    """A ZooKeeper server, alone or of an ensemble."""
 
     @property
     @abstractmethod
@@ -130,29 +132,3 @@ class ZooKeeperNode(Node):
     def describe(self) -> str:
         """For messages."""
         return self.name
-
-
-class EnsembleNode(ServerProcess, ZooKeeperNode):
-    """A server on this machine. `quorum_port` and `election_port` are for the other nodes."""
-
-    def __init__(self, name: str, number: int, data_dir: Path, tick_ms: int) -> None:
-        self._reserved = [ReservedPort() for _ in range(3)]
-        port, self.quorum_port, self.election_port = (each.number for each in self._reserved)
-        super().__init__(name, data_dir, port, tick_ms, _FLAGS)
-        self.number = number
-
-    def join(self, others: Mapping[int, tuple[int, int]], sync_limit_ticks: int) -> None:
-        """Configure it for an ensemble: the quorum and election ports by number, as this node is to see them, its own
-        included."""
-        self.data_dir.mkdir(parents=True, exist_ok=True)
-        (self.data_dir / "myid").write_text(f"{self.number}\n")
-        servers = (f"server.{each}={HOST}:{quorum}:{election}" for each, (quorum, election) in others.items())
-        self._quorum = (f"initLimit={_INIT_LIMIT_TICKS}", f"syncLimit={sync_limit_ticks}", *servers)
-
-    def describe(self) -> str:
-        return f"{self.name} ({super().describe()})"
-
-    def close(self) -> None:
-        """Give the ports back; the process has ended before."""
-        for port in self._reserved:
-            port.close()
