@@ -32,7 +32,7 @@ from rebalance_lab.analysis.frames import arrow_schema, rows_of, schema_of, tabl
 from rebalance_lab.analysis.store import Store, trial_row
 from rebalance_lab.analysis.tables.schemas import EVENTS, HISTORIES, column
 from rebalance_lab.analysis.workers import Row, map_rows
-from rebalance_lab.history.files import TRIAL_FILE, HistoryError, digest, load
+from rebalance_lab.history.files import TRIAL_FILE, HistoryError, digest, load, write_whole
 
 FOLDER = ".parquet"
 MANIFEST = "manifest.json"
@@ -165,9 +165,7 @@ def _refresh(spark: SparkSession, store: Store, folder: Path) -> dict[str, Entry
     stale = [path for path in folder.glob("*.parquet*") if path.name not in used]
     if fresh or stale:
         manifest = Manifest(LAYOUT, tuple(kept[name] for name in sorted(kept)))
-        part = folder / f"{MANIFEST}.part"
-        part.write_bytes(msgspec.json.encode(manifest))
-        os.replace(part, folder / MANIFEST)
+        write_whole(folder / MANIFEST, msgspec.json.encode(manifest))
     for path in stale:
         path.unlink()
     return kept

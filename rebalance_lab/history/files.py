@@ -108,9 +108,15 @@ def seal(folder: Path, trial: Trial) -> None:
     `history_sha256` covers the events."""
     fields = msgspec.to_builtins(trial)
     fields[SEAL_FIELD] = _fields_digest(fields)
-    part = folder / (TRIAL_FILE + ".part")
-    part.write_bytes(msgspec.json.format(msgspec.json.encode(fields, order="deterministic"), indent=1) + b"\n")
-    os.replace(part, folder / TRIAL_FILE)
+    text = msgspec.json.format(msgspec.json.encode(fields, order="deterministic"), indent=1)
+    write_whole(folder / TRIAL_FILE, text + b"\n")
+
+
+def write_whole(out: Path, content: bytes) -> None:
+    """Write a file in one rename, so that nobody reads a part of it. Raises OSError."""
+    part = out.with_name(f"{out.name}.part")
+    part.write_bytes(content)
+    os.replace(part, out)
 
 
 def _fields_digest(fields: dict[str, object]) -> str:

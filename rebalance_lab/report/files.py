@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
 from rebalance_lab.analysis.results import Analysis
-from rebalance_lab.history.files import History, load, trial_folders
+from rebalance_lab.history.files import History, load, trial_folders, write_whole
 from rebalance_lab.report.page import render
 from rebalance_lab.report.selection import shown_trials
 from rebalance_lab.report.trial_page import render_trial
@@ -28,9 +27,8 @@ def write(analysis: Analysis, store: Path, out: Path, *, with_pages: bool = True
     histories = {name: load(folders[name]) for name in shown_trials(analysis) if name in folders}
     if with_pages:
         for name, history in histories.items():
-            _put(
-                out.parent / PAGES / f"{name}.html", render_trial(history, folders[name], home=f"../{quote(out.name)}")
-            )
+            page = render_trial(history, folders[name], home=f"../{quote(out.name)}")
+            _put(out.parent / PAGES / f"{name}.html", page)
     _put(out, render(analysis, histories, folders=folders, pages=_pages(out.parent, histories)))
     return out
 
@@ -55,6 +53,4 @@ def _pages(beside: Path, histories: Mapping[str, History]) -> dict[str, str]:
 
 def _put(out: Path, page: str) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_name(out.name + ".part")
-    part.write_text(page, encoding="utf-8")
-    os.replace(part, out)
+    write_whole(out, page.encode())

@@ -40,6 +40,20 @@ class Have(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     none: str
 
 
+class Cost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A number that a change costs. `formula`: the sentences that explain it."""
+
+    measure: str
+    title: str
+    formula: str
+    log: bool = False
+
+    @property
+    def expected(self) -> str:
+        """The column of what the formula gives."""
+        return f"expected_{self.measure}"
+
+
 class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The words for trials of one subject. `words.toml` explains the fields."""
 
@@ -49,6 +63,7 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rules: dict[str, str]
     terms: dict[str, str]
     changes: dict[str, str]
+    costs: tuple[Cost, ...]
     have: dict[Layer, Have]
     events: dict[Kind, EventWords]
 

@@ -13,11 +13,12 @@ from rebalance_lab.analysis.results import Analysis, Episode, Fit, HerdCost, Sum
 from rebalance_lab.report import render
 from rebalance_lab.report.charts import charts_of, scripts, specs_json
 from rebalance_lab.report.charts.comparisons import paired
-from rebalance_lab.report.charts.costs import COSTS, cost_records, fitted_curve
+from rebalance_lab.report.charts.costs import cost_records, fitted_curve
 from rebalance_lab.report.charts.distributions import curve_records, ecdf, lengths_of, range_records, rebalance_times
 from rebalance_lab.report.findings import surprises_of
+from rebalance_lab.report.glossary import words_of
 
-READS = next(cost for cost in COSTS if cost.measure == "reads")
+READS = next(cost for cost in words_of("zk").costs if cost.measure == "reads")
 
 
 def herd_cost(members: int, rules: str = "shipped", change: str = "join", reads: int | None = None) -> HerdCost:
@@ -57,7 +58,7 @@ class TestCosts:
         costs = (herd_cost(4, change="broker", reads=0), herd_cost(8, "described", "broker"))
         records, _ = cost_records(Analysis((), (), (), ()), costs, READS)
         assert [each["number"] for each in records] == [174, 174]
-        rebalances = next(cost for cost in COSTS if cost.measure == "rebalances")
+        rebalances = next(cost for cost in words_of("zk").costs if cost.measure == "rebalances")
         assert len(cost_records(Analysis((), (), (), ()), costs, rebalances)[0]) == 4
 
     def test_many_points_are_thinned_and_counted(self) -> None:

@@ -3,7 +3,6 @@ one must stay."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import vl_convert
 
 from rebalance_lab.analysis.agreement.measures import Unit
 from rebalance_lab.analysis.agreement.verdicts import Agreement, Compared
+from rebalance_lab.history.files import write_whole
 from rebalance_lab.report.charts.chart import Record, colours, data
 from rebalance_lab.report.charts.distributions import FEW, FEW_TICKS, ecdf
 
@@ -50,9 +50,7 @@ def write_picture(comparisons: Sequence[tuple[str, Sequence[Compared]]], out: Pa
     spec = drawn(comparisons)
     text = vl_convert.vegalite_to_svg(spec) if out.suffix == ".svg" else vl_convert.vegalite_to_html(spec, bundle=True)
     out.parent.mkdir(parents=True, exist_ok=True)
-    part = out.with_name(out.name + ".part")
-    part.write_text(text, encoding="utf-8")
-    os.replace(part, out)
+    write_whole(out, text.encode())
 
 
 def drawn(comparisons: Sequence[tuple[str, Sequence[Compared]]]) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import exp
 from typing import Any
 
@@ -12,7 +11,7 @@ import altair
 from rebalance_lab.analysis.results import Analysis, Fit, HerdCost
 from rebalance_lab.checks.model import ZK
 from rebalance_lab.report.charts.chart import Chart, Record, colours, data, finished, world_name, world_shape
-from rebalance_lab.report.glossary import words_of
+from rebalance_lab.report.glossary import Cost, words_of
 
 #: Points of one kind of change, at most; of more, every nth is shown, and the caption says so.
 POINTS = 300
@@ -21,50 +20,6 @@ SIZES = 4
 #: Points along a fitted curve.
 CURVE = 24
 
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """A number that is counted. `expected`: the formula's field."""
-
-    measure: str
-    expected: str
-    title: str
-    formula: str
-    log: bool = False
-
-
-COSTS = (
-    Cost(
-        "reads",
-        "expected_reads",
-        "Reads of ZooKeeper",
-        "Every member reads every registration: C(3B + C + T + 7) + P reads for C members, B brokers, T topics and P "
-        "partitions, minus 1 + B for each member without a partition, plus two for each notification. "
-        "Twice as many members cause up to four times as many reads. Points above the "
-        "line are changes in which members met each other's claims and tried again. In small groups the fixed part "
-        "weighs more, so a power fitted over all sizes is below 2.",
-        log=True,
-    ),
-    Cost(
-        "notifications",
-        "expected_notifications",
-        "Notifications",
-        "Every member that was there is notified: n for a join to n members, n − 1 when one of n goes.",
-    ),
-    Cost(
-        "rebalances",
-        "expected_rebalances",
-        "Rebalances",
-        "Every notified member rebalances, and so does a newcomer: n + 1 for a join to n, n − 1 when one of n goes.",
-    ),
-    Cost(
-        "writes",
-        "expected_writes",
-        "Writes to ZooKeeper",
-        "Each of q owned partitions is given up and each of P is taken: q + P writes, and one more for a newcomer's "
-        "id. Points above the line are changes in which members met each other's claims and tried again.",
-    ),
-)
 
 #: How points of each rule set are drawn, so that both are seen where they lie on each other.
 POINT: dict[str, dict[str, Any]] = {
@@ -76,7 +31,7 @@ POINT: dict[str, dict[str, Any]] = {
 def cost_charts(analysis: Analysis) -> list[Chart]:
     """A chart for each number, if any changes were counted."""
     counted = [cost for cost in analysis.herd_costs if cost.doubt is None and not cost.control and cost.plant is None]
-    return [_cost_chart(analysis, counted, cost) for cost in COSTS] if counted else []
+    return [_cost_chart(analysis, counted, cost) for cost in words_of(ZK).costs] if counted else []
 
 
 def cost_records(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) -> tuple[list[Record], int]:
