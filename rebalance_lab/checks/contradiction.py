@@ -33,17 +33,13 @@ def judge(history: History) -> Finding:
     period = judged_period(history)
     decisions = [] if period is None else decisions_in(history, period)
     by_view = grouped(decisions, lambda decision: (decision.group, decision.view))
-    found = [odd for same in by_view.values() if (odd := _odd(history, same)) is not None]
+    odds = (_both_want(same) or _left_out(history, same) for same in by_view.values())
+    found = [odd for odd in odds if odd is not None]
     numbers = {"count": len(found), "views": len(by_view)}
     if found:
         return violated(*found[0], numbers)
     why = "members that decided from the same view computed assignments that fit together"
     return not_violated(history, why, numbers, vacuous=NO_REST if period is None else view_doubts(history, period))
-
-
-def _odd(history: History, same: Sequence[Decision]) -> _Contradiction | None:
-    latest = {decision.member: decision for decision in same}
-    return _both_want(same) or _left_out(history, list(latest.values()))
 
 
 def _both_want(same: Sequence[Decision]) -> _Contradiction | None:
@@ -59,7 +55,8 @@ def _both_want(same: Sequence[Decision]) -> _Contradiction | None:
 
 
 def _left_out(history: History, same: Sequence[Decision]) -> _Contradiction | None:
-    """A partition that no member wants, if all members of the view have decided."""
+    """A partition that no member wants by its last decision, if all members of the view have decided."""
+    same = list({decision.member: decision for decision in same}.values())
     if len(same) != same[0].members:
         return None
     wanted = {each for decision in same for each in decision.wants}

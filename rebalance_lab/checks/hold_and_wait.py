@@ -22,7 +22,7 @@ from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
-from rebalance_lab.history.views import events_of, grouped, once, owners, owners_by_place
+from rebalance_lab.history.views import events_of, owners_by_member, owners_by_place
 
 
 def judge(history: History) -> Finding:
@@ -102,7 +102,7 @@ def _wait(history: History, life: MemberLife, attempt: Attempt) -> Wait | None:
         return None
     group, member = life.group, life.member
     by_place = owners_by_place(history)
-    mine = [one for one in _owners_by_member(history).get((group, member), ()) if _there(one, failed.at_us)]
+    mine = [one for one in owners_by_member(history).get((group, member), ()) if _there(one, failed.at_us)]
     if not mine:
         return None
     wanted = {}
@@ -116,11 +116,6 @@ def _wait(history: History, life: MemberLife, attempt: Attempt) -> Wait | None:
 
 def _there(one: Interval, moment_us: int) -> bool:
     return one.begin_us <= moment_us and one.end_us > moment_us + TOLERANCE_US
-
-
-@once
-def _owners_by_member(history: History) -> Mapping[_GroupMember, list[Interval]]:
-    return grouped(owners(history), lambda one: (one.group, one.member))
 
 
 def _lasts(history: History, cycle: tuple[Wait, ...], until_us: int) -> bool:

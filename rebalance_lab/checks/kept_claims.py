@@ -26,7 +26,7 @@ from rebalance_lab.checks.znodes import sessions_of
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
-from rebalance_lab.history.views import events_of, grouped, once, owners
+from rebalance_lab.history.views import events_of, once, owners_by_member
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +56,12 @@ def judge(history: History) -> Finding:
 @once
 def _waits(history: History) -> list[_Wait]:
     """By member, and then by time."""
-    claims = grouped(owners(history), lambda one: (one.group, one.member))
     made_by = {event.id: event.session for event in events_of(history, Kind.CREATED, Kind.CHANGED)}
     sessions = sessions_of(history)
     found = []
     for life in member_lives(history):
-        own = [one for one in claims.get((life.group, life.member), ()) if _own(one, life, made_by, sessions)]
+        claims = owners_by_member(history).get((life.group, life.member), ())
+        own = [one for one in claims if _own(one, life, made_by, sessions)]
         for rebalance in life.rebalances:
             for index, attempt in enumerate(rebalance.attempts):
                 following = rebalance.attempts[index + 1 : index + 2]

@@ -163,7 +163,10 @@ class _LifeBuilder:
     def take(self, event: Event) -> None:
         match event.kind:
             case Kind.MEMBER_STARTED:
-                self._start(event)
+                life = MemberLife(event.member or "", event.group or "", event.actor, event)
+                self._lives.append(life)
+                self._by_member[life.key] = life
+                self._by_actor.setdefault(life.actor, []).append(life)
             case Kind.FAULT_BEGAN:
                 for life in self._by_actor.get(str(event.of("target")), []) if event.of("fault") == KILL else ():
                     life.gone = life.gone or event
@@ -178,12 +181,6 @@ class _LifeBuilder:
             return [life for life in self._by_actor.get(event.actor, []) if life.gone is None]
         life = self._by_member.get((event.actor, event.member))
         return [] if life is None else [life]
-
-    def _start(self, event: Event) -> None:
-        life = MemberLife(event.member or "", event.group or "", event.actor, event)
-        self._lives.append(life)
-        self._by_member[life.key] = life
-        self._by_actor.setdefault(life.actor, []).append(life)
 
     def _of_member(self, life: MemberLife, event: Event) -> None:
         if life.settled is None and event.kind is Kind.REBALANCE_ENDED and event.of("outcome") == "ok":

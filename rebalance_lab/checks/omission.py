@@ -73,14 +73,11 @@ def judge(history: History) -> Finding:
     if found:
         return _violated(found, numbers)
     nobody = "at no rest was a member subscribed to a partition"
-    nothing = _unread(seen) or (unrested(history) if numbers["partitions"] else nobody)
+    nothing = unrested(history) if numbers["partitions"] else nobody
+    if names := sorted({member for rest in seen for member in rest.unread}):
+        nothing = f"the topics that {', '.join(names)} subscribed to cannot be read"
     why = "at every rest each partition had one live owner that subscribes to its topic"
     return not_violated(history, why, numbers, vacuous=nothing, across_layers=True)
-
-
-def _unread(seen: Sequence[RestState]) -> str | None:
-    names = sorted({member for rest in seen for member in rest.unread})
-    return f"the topics that {', '.join(names)} subscribed to cannot be read" if names else None
 
 
 def _violated(found: Sequence[Breach], numbers: dict[str, int]) -> Finding:

@@ -156,7 +156,7 @@ def unregistered(history: History, ids: Sequence[Znode]) -> list[Violation]:
         for rest in rests_of(history):
             session = _session_at(life, rest, sessions)
             own = by_member.get((life.group, life.member), ())
-            if session is None or _holds(own, session, rest):
+            if session is None or any(one.created.session == session and one.maybe_there_at(rest) for one in own):
                 continue
             found.append(_violation(life, rest, session, own))
             break
@@ -169,10 +169,6 @@ def _session_at(life: MemberLife, rest: Event, sessions: Mapping[EventId, str | 
         return None
     begins = [one.begin for one in life.connected if one.begin_us <= rest.at_us <= one.end_us]
     return next((sessions.get(begin) for begin in begins if begin is not None), None)
-
-
-def _holds(ids: Iterable[Znode], session: str, rest: Event) -> bool:
-    return any(one.created.session == session and one.maybe_there_at(rest) for one in ids)
 
 
 def _violation(life: MemberLife, rest: Event, session: str, ids: Iterable[Znode]) -> Violation:

@@ -66,17 +66,15 @@ def judge(history: History) -> Finding:
     if found:
         return _violated(found, numbers)
     nobody = None if events_of(history, Kind.REBALANCE_BEGAN) else "no member ever rebalanced"
-    partly = [_partly(one) for one, _, _ in otherwise.values() if one.met]
+    partly = [
+        f"{one.member} gave up after {one.tried} attempts, of which, by the registry, only {one.met} failed on others' "
+        "claims: it is not known whether these made it give up"
+        for one, _, _ in otherwise.values()
+        if one.met
+    ]
     why = "at the last rest every partition on which a member had given up had an owner"
     return not_violated(
         history, why, numbers, vacuous=nobody or unrested(history) or next(iter(partly), None), across_layers=True
-    )
-
-
-def _partly(one: _Failed) -> str:
-    return (
-        f"{one.member} gave up after {one.tried} attempts, of which, by the registry, only {one.met} failed on others' "
-        "claims: it is not known whether these made it give up"
     )
 
 

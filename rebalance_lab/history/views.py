@@ -127,6 +127,12 @@ def owners_by_place(history: History) -> Mapping[tuple[str, str, int], Sequence[
 
 
 @once
+def owners_by_member(history: History) -> Mapping[tuple[str, str], Sequence[Interval]]:
+    """`owners` by (group, member): groups may have members of the same name."""
+    return grouped(owners(history), lambda one: (one.group, one.member))
+
+
+@once
 def effects(history: History) -> Sequence[Interval]:
     """`intervals.effect_intervals`, with the trial's work period for members that reported none."""
     return effect_intervals(history.events, work_period_ms=work_period_ms(history.trial))
