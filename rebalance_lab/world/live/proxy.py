@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from rebalance_lab.kernel import Future
 from rebalance_lab.kernel.drivers import AsyncioDriver
 from rebalance_lab.world.live.proxy_connection import Connection
 from rebalance_lab.world.live.reserved_port import HOST
+from rebalance_lab.world.live.ways import LinkCounts
 from rebalance_lab.world.tcp import RETRY_SYN_US, retried_us
 from rebalance_lab.world.zk.codec import FRAME_LENGTH_BYTES, unpack_length
 
@@ -33,8 +34,16 @@ class ProxyCounters:
     replies_lost: int = 0
     bytes_to_server: int = 0
     bytes_to_client: int = 0
-    stuck_to_server: int = 0
-    stuck_to_client: int = 0
+    held_to_server: LinkCounts = field(default_factory=LinkCounts)
+    held_to_client: LinkCounts = field(default_factory=LinkCounts)
+
+    @property
+    def stuck_to_server(self) -> int:
+        return self.held_to_server.held_bytes
+
+    @property
+    def stuck_to_client(self) -> int:
+        return self.held_to_client.held_bytes
 
 
 class TcpProxy:
@@ -47,6 +56,8 @@ class TcpProxy:
     def __init__(self, loop: asyncio.AbstractEventLoop, target_host: str, target_port: int) -> None:
         self.target = (target_host, target_port)
         self.counters = ProxyCounters()
+        self.held_to_server = self.counters.held_to_server
+        self.held_to_client = self.counters.held_to_client
         self.held = False
         self.silent_to_server = False
         self.silent_to_client = False
@@ -197,10 +208,6 @@ class TcpProxy:
     def passed(self, *, to_server: int = 0, to_client: int = 0) -> None:
         self.counters.bytes_to_server += to_server
         self.counters.bytes_to_client += to_client
-
-    def stuck(self, *, to_server: int = 0, to_client: int = 0) -> None:
-        self.counters.stuck_to_server += to_server
-        self.counters.stuck_to_client += to_client
 
     def loses(self, xid: int, error: int, body: bytes) -> bool:
         lost = self._lost_reply

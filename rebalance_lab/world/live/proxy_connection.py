@@ -7,7 +7,7 @@ import socket
 from typing import Protocol
 
 from rebalance_lab.kernel.drivers import AsyncioDriver
-from rebalance_lab.world.tcp import RETRY_DATA_US, retried_us
+from rebalance_lab.world.live.ways import LinkCounts, Passed, Way
 from rebalance_lab.world.zk.codec import FRAME_LENGTH_BYTES, REPLY_HEADER_BYTES, unpack_length, unpack_reply_header
 
 
@@ -20,13 +20,13 @@ class Carrier(Protocol):
     def silent_to_server(self) -> bool: ...
     @property
     def silent_to_client(self) -> bool: ...
+    @property
+    def held_to_server(self) -> LinkCounts: ...
+    @property
+    def held_to_client(self) -> LinkCounts: ...
 
     def passed(self, *, to_server: int = 0, to_client: int = 0) -> None:
         """Bytes went on."""
-        ...
-
-    def stuck(self, *, to_server: int = 0, to_client: int = 0) -> None:
-        """Bytes did not go on yet."""
         ...
 
     def loses(self, xid: int, error: int, body: bytes) -> bool:
@@ -36,45 +36,8 @@ class Carrier(Protocol):
     def ended(self, connection: Connection) -> None: ...
 
 
-class Withheld:
-    """What one direction of a connection has lost; TCP sends it again, in order.
-
-    `since_us`: when the first of it was sent; None: nothing is lost. The end of a connection is
-    lost without any data.
-    """
-
-    __slots__ = ("data", "retry", "since_us")
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.since_us: int | None = None
-        self.retry: asyncio.TimerHandle | None = None
-
-    def add(self, at_us: int, data: bytes = b"") -> None:
-        """Lose `data`, or with none the end of the connection."""
-        self.data += data
-        if self.since_us is None:
-            self.since_us = at_us
-
-    def take(self) -> bytes:
-        """All of it; from now nothing is lost."""
-        self.stop_retry()
-        data, self.data, self.since_us = bytes(self.data), bytearray(), None
-        return data
-
-    def stop_retry(self) -> None:
-        if self.retry is not None:
-            self.retry.cancel()
-            self.retry = None
-
-
 class Connection:
-    """From the moment it is let in to its end. `sent_before`: what the client sent meanwhile.
-
-    In a silent direction nothing passes, and no end of a connection either. What was sent
-    arrives when the direction is open again and TCP would send it again (`world.tcp`); until then,
-    what is sent after it waits behind it.
-    """
+    """From the moment it is let in to its end. `sent_before`: what the client sent meanwhile."""
 
     def __init__(
         self, proxy: Carrier, loop: asyncio.AbstractEventLoop, client: socket.socket, sent_before: bytes = b""
@@ -82,12 +45,13 @@ class Connection:
         self.proxy = proxy
         self.over = False
         self._loop = loop
-        self._clock = AsyncioDriver(loop)
         self._sent_before = sent_before
         self._to_client = _Side(self)
         self._to_server = _Side(self)
-        self._lost_to_server = Withheld()
-        self._lost_to_client = Withheld()
+        clock = AsyncioDriver(loop)
+        self._way_to_server = Way(clock, proxy.held_to_server, self._pass_to_server)
+        self._way_to_client = Way(clock, proxy.held_to_client, self._pass_to_client)
+        self.directions_changed()
         self._reply = bytearray()  # bytes from the server that are not a whole frame yet
         self._welcomed = False  # the first frame answers the connect request: it has no xid
         self._client = client
@@ -109,29 +73,24 @@ class Connection:
         return self._task.done()
 
     def received(self, side: _Side, data: bytes) -> None:
-        if side is self._to_client:
-            self._from_client(data)
-        else:
-            self._from_server(data)
+        self._way_from(side).pass_on(data)
 
-    def _from_client(self, data: bytes) -> None:
-        if self._withheld_to_server:
-            self._lost_to_server.add(self._clock.now_us(), data)
-            self.proxy.stuck(to_server=len(data))
+    def _way_from(self, side: _Side) -> Way:
+        return self._way_to_server if side is self._to_client else self._way_to_client
+
+    def _pass_to_server(self, data: Passed) -> None:
+        if data is None:
+            self.end(orderly=True)
         elif not self._to_server.gone:
             self.proxy.passed(to_server=len(data))
             self._to_server.write(data, reader=self._to_client)
 
-    def _from_server(self, data: bytes) -> None:
-        if self._withheld_to_client:
-            self._lost_to_client.add(self._clock.now_us(), data)
-            self.proxy.stuck(to_client=len(data))
-            return
-        whole = self._whole_frames(data)
+    def _pass_to_client(self, data: Passed) -> None:
+        whole = b"" if data is None else self._whole_frames(data)
         if whole and not self._to_client.gone:
             self.proxy.passed(to_client=len(whole))
             self._to_client.write(whole, reader=self._to_server)
-        if self.over:
+        if self.over or data is None:
             self.end(orderly=True)
 
     def _whole_frames(self, data: bytes) -> bytes:
@@ -154,57 +113,24 @@ class Connection:
         del buffer[:start]
         return whole
 
-    @property
-    def _withheld_to_server(self) -> bool:
-        """Whether what the client sends now does not arrive now."""
-        return self.proxy.silent_to_server or self._lost_to_server.since_us is not None
-
-    @property
-    def _withheld_to_client(self) -> bool:
-        """Whether what the server sends now does not arrive now."""
-        return self.proxy.silent_to_client or self._lost_to_client.since_us is not None
-
     def side_lost(self, side: _Side) -> None:
         """One socket has ended. The other one is closed, unless its direction is silent: then it is closed later."""
-        both = self._to_client.gone and self._to_server.gone
-        if not both and side is self._to_client and self._withheld_to_server:
-            self._lost_to_server.add(self._clock.now_us())
-        elif not both and side is self._to_server and self._withheld_to_client:
-            self._lost_to_client.add(self._clock.now_us())
-        else:
+        if self._to_client.gone and self._to_server.gone:
             self.end(orderly=True)
+        else:
+            self._way_from(side).pass_on(None)
 
     def directions_changed(self) -> None:
-        """Where a direction is open, what it lost is sent again at TCP's next retransmission."""
-        healed_us = self._clock.now_us()
-        for lost, silent, send_again in (
-            (self._lost_to_server, self.proxy.silent_to_server, self._to_server_again),
-            (self._lost_to_client, self.proxy.silent_to_client, self._to_client_again),
-        ):
-            if silent:
-                lost.stop_retry()
-            elif lost.since_us is not None and lost.retry is None:
-                again_us = retried_us(lost.since_us, healed_us, RETRY_DATA_US)
-                lost.retry = self._clock.call_at(again_us, send_again)
-
-    def _to_server_again(self) -> None:
-        if data := self._lost_to_server.take():
-            self._from_client(data)
-        if self._to_client.gone:
-            self.end(orderly=True)
-
-    def _to_client_again(self) -> None:
-        if data := self._lost_to_client.take():
-            self._from_server(data)
-        if self._to_server.gone:
-            self.end(orderly=True)
+        """The proxy is silent in other directions."""
+        self._way_to_server.set(silent=self.proxy.silent_to_server)
+        self._way_to_client.set(silent=self.proxy.silent_to_client)
 
     def end(self, *, orderly: bool) -> None:
         """Break both sides; `orderly`: what was passed on before is delivered."""
         self.over = True
         self._task.cancel()
-        self._lost_to_server.stop_retry()
-        self._lost_to_client.stop_retry()
+        self._way_to_server.drop()
+        self._way_to_client.drop()
         if not self._to_client.end(orderly):
             self._client.close()
         self._to_server.end(orderly)
