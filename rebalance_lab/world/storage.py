@@ -57,6 +57,10 @@ class DiskFull(StorageError):
     hint = "no space is left on the device; free some and start again"
 
 
+class FolderInUse(StorageError):
+    hint = "another process keeps its files in this folder; end it, or give this one a folder of its own"
+
+
 class FileBusy(StorageError):
     hint = "it is open already, and a file is open once at a time"
 

@@ -7,6 +7,7 @@ disk. One thread at a time works for each file, in the order of what was asked, 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 from collections import deque
 from collections.abc import Callable
@@ -24,6 +25,7 @@ from rebalance_lab.world.storage import (
     File,
     FileBusy,
     FileClosed,
+    FolderInUse,
     Listing,
     NotAFolder,
     StorageFailure,
@@ -99,6 +101,7 @@ class LiveStorage:
         self._new_lane = partial(_Lane, self._pool, loop, kernel)
         self._names = self._new_lane()
         self._synced: SyncedLengths | None = None
+        self._locked: int | None = None
         #: By their inodes.
         self._open: dict[int, LiveFile] = {}
 
@@ -134,6 +137,10 @@ class LiveStorage:
             file.release()
         if self._synced is not None:
             self._synced.close()
+            self._synced = None
+        if self._locked is not None:
+            os.close(self._locked)
+            self._locked = None
 
     # -- in a thread ------------------------------------------------------------------------
 
@@ -143,8 +150,20 @@ class LiveStorage:
             raise StorageFailure("use", path, "this actor was given no folder for its files")
         if self._synced is None:
             self._folder.mkdir(parents=True, exist_ok=True)
+            self._lock()
             self._synced = SyncedLengths(self._folder)
         return self._folder / path
+
+    def _lock(self) -> None:
+        """Let no other process use the folder, until this one closes it or ends."""
+        assert self._folder is not None, "_at has looked"
+        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            os.close(descriptor)
+            raise FolderInUse("use", str(self._folder)) from error
+        self._locked = descriptor
 
     def _opened(self, path: str, create: bool) -> File:
         where = self._at(path)

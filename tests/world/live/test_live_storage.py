@@ -14,7 +14,7 @@ from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live.storage import LiveStorage
 from rebalance_lab.world.live.synced_lengths import lose_power
-from rebalance_lab.world.storage import RESERVED_NAME, Storage, StorageFailure
+from rebalance_lab.world.storage import RESERVED_NAME, FolderInUse, Storage, StorageFailure
 
 #: Writes 6 synced and 6 other bytes, renames the file, and kills itself.
 KILLED = """
@@ -65,6 +65,23 @@ def test_an_actor_without_a_folder_can_keep_no_file() -> None:
         async def story(storage: Storage = storage) -> None:
             with pytest.raises(StorageFailure, match="was given no folder"):
                 await storage.open("log", create=True)
+
+        live.run(story())
+
+
+def test_a_folder_is_used_by_one_process_at_a_time(tmp_path: Path) -> None:
+    with LiveKernel() as live:
+        first, second = (LiveStorage(live.kernel, live.loop, tmp_path / "b1") for _ in range(2))
+        third = LiveStorage(live.kernel, live.loop, tmp_path / "b1")
+        for each in (first, second, third):
+            live.on_close(each.close)
+
+        async def story() -> None:
+            await first.open("log", create=True)
+            with pytest.raises(FolderInUse, match=r"b1: another process keeps its files in this folder; end it"):
+                await second.list()
+            first.close()
+            assert (await third.list()).files == ("log",)
 
         live.run(story())
 
