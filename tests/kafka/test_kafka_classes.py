@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from kafka_samples import sample, sample_record
+from kafka_samples import damaged, sample, sample_record
 
 from rebalance_lab.wire.kafka.apis import APIS
+from rebalance_lab.wire.kafka.codec import codec
+from rebalance_lab.wire.kafka.errors import MalformedMessage
 from rebalance_lab.wire.kafka.frames import encode_request, encode_response
 from rebalance_lab.wire.kafka.records import Compression, build_batch, check_produced, records
 from rebalance_lab.world.kafka import jars
@@ -56,6 +59,45 @@ def test_kafka_reads_and_writes_the_same_frames() -> None:
     assert [f"{lines[int(line.split(' ', 1)[0])]}: {line}" for line in wrong[:5]] == []
     assert last == f"equal {len(lines)}"
     assert len(lines) > 5_000
+
+
+#: Why bytes are refused here that Kafka reads (docs/reference/kafka-protocol.md).
+STRICTER = re.compile(
+    r"-\d+ items|a length of -|a varint of \d+, which is over 31 bits|its value ends|a tagged field of \d+ bytes"
+)
+
+
+def test_kafka_reads_what_is_read_here_and_little_more() -> None:
+    chance, lines, reasons = random.Random(0), [], []
+    versions = [(key, version) for key, api in APIS.items() for version in range(api.versions.last + 1)]
+    for _ in range(10_000):
+        key, version = chance.choice(versions)
+        request = chance.random() < 0.5
+        message = sample(APIS[key].request if request else APIS[key].response, version, chance)
+        if request:
+            frame = encode_request(message, version, correlation_id=0, client_id="")
+        else:
+            frame = encode_response(message, version, correlation_id=0)
+        found = codec(type(message), version)
+        begin = len(frame) - len(found.encode(message))
+        body = damaged(frame[begin:], chance)
+        try:
+            found.decode(body)
+        except MalformedMessage as refused:
+            reasons.append(refused.reason)
+        else:
+            reasons.append("")
+        lines.append(f"{key:d} {'request' if request else 'response'} {version} {(frame[:begin] + body).hex()}")
+    *answers, _ = asked("KafkaMessages.java", lines)
+    refused_there = {
+        int(n) for n, said in (line.split(" ", 1) for line in answers) if not said.startswith("Kafka writes")
+    }
+    for n, reason in enumerate(reasons):
+        if reason == "":
+            assert n not in refused_there, lines[n]
+        elif n not in refused_there:
+            assert STRICTER.match(reason), f"{lines[n]}: {reason}"
+    assert 500 < reasons.count("") < 5_000
 
 
 def test_kafka_reads_the_records_and_its_own_are_read() -> None:

@@ -25,6 +25,10 @@ STORED: tuple[type[Message], ...] = (
 )
 
 BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+
+#: What lengths and counts are made of: none, null, huge, negative, and varints that do not end.
+EDGES = [bytes.fromhex(each) for each in ("00", "01", "7f", "80", "ff", "ffff", "7fffffff", "ffffffff", "ffffffff0f")]
+
 TEXTS = ("", "a", "topic-1", "ü" * 70, "日本", "x" * 200)
 PIECES = (b"", b"\x01\x02\x03", bytes(130))
 
@@ -46,6 +50,16 @@ def sample(message: type[msgspec.Struct], version: int, chance: random.Random) -
             if version in each.wire.versions
         }
     )
+
+
+def damaged(data: bytes, chance: random.Random) -> bytes:
+    """The same with bytes replaced, cut out or put in."""
+    out = bytearray(data)
+    for _ in range(chance.randint(1, 4)):
+        at = chance.randrange(len(out) + 1)
+        piece = chance.choice([*EDGES, chance.randbytes(chance.randrange(6))])
+        out[at : at + chance.choice([0, len(piece), chance.randrange(20)])] = piece
+    return bytes(out)
 
 
 def sample_record(chance: random.Random) -> Record:

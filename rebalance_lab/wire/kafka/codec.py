@@ -21,7 +21,7 @@ from rebalance_lab.wire.kafka.source import Line, Source
 M = TypeVar("M", bound=Message)
 
 #: What reading bytes, and writing values, of the wrong kind raises in the compiled functions.
-_UNREADABLE = (Invalid, IndexError, struct.error, UnicodeDecodeError)
+_UNREADABLE = (Invalid, IndexError, struct.error)
 _UNWRITABLE = (Invalid, AttributeError, TypeError, struct.error, UnicodeEncodeError)
 
 _CODECS: dict[tuple[type[Message], int], Codec[Any]] = {}

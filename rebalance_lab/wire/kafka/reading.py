@@ -95,7 +95,8 @@ class Reader:
             self._source.line(depth, f"if n == -1: {part.value} = None", part)
             self._source.line(depth, "else:")
             depth += 1
-        value = "d[p:q].decode()" if kind == "string" else "d[p:q]"
+        # Java reads bytes that are not UTF-8 as U+FFFD, too; a client's name for itself may have such.
+        value = "d[p:q].decode('utf-8', 'replace')" if kind == "string" else "d[p:q]"
         self._source.line(depth, "q = p + n", part)
         self._source.line(depth, "if n < 0 or q > e: odd_length(n, e - p)", part, items=to)
         self._source.line(depth, f"{part.value} = {value}; p = q", part, items=to)
@@ -162,7 +163,7 @@ class Reader:
         line(2, "check(c, 2, e - p, b)", tags)
         line(2, "for _ in range(c):")
         line(3, "t, p = uvarint(d, p); z, p = uvarint(d, p); z += p", tags)
-        line(3, "if z > e: odd_length(z - p, e - p)", tags)
+        line(3, "if z > e: raise Invalid(f'a tagged field of {z - p} bytes, {e - p} left')", tags)
         for each in tagged:
             line(3, f"if t == {each.wire.tag}:")
             self._field(each, 4)

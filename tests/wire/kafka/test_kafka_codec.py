@@ -130,13 +130,12 @@ def refusal(message: Any, version: int, data: str) -> MalformedMessage:
         (MetadataRequest, 0, "00000001 0003 6162", "topics[0].name", 6, "3 bytes announced, 2 left"),
         (MetadataRequest, 0, "00000001 ffff", "topics[0].name", 6, "null, which this version does not allow"),
         (MetadataRequest, 0, "00000001 fffe", "topics[0].name", 6, "a length of -2"),
-        (MetadataRequest, 0, "00000001 0001 ff", "topics[0].name", 6, "'utf-8' codec can't decode"),
         (MetadataRequest, 0, "00000000 00", "", 4, "1 bytes follow the message"),
         (MetadataRequest, 1, "fffffffe", "topics", 4, "-2 items"),
         (MetadataRequest, 9, "ffffffff7f", "topics", 0, "a varint of 34359738367, which is over 31 bits"),
         (MetadataRequest, 9, "808080808001", "topics", 0, "a varint of more than five bytes"),
         (MetadataRequest, 9, "80", "topics", 0, "the bytes end here"),
-        (MetadataRequest, 9, "01 00 00 00 01 00 05", "tagged fields", 7, "5 bytes announced, 0 left"),
+        (MetadataRequest, 9, "01 00 00 00 01 00 05", "tagged fields", 7, "a tagged field of 5 bytes, 0 left"),
         (MetadataRequest, 9, "01 00 00 00 09", "tagged fields", 5, "9 items announced"),
         (UpdateMetadataRequest, 0, "00000001 0000", "controller_epoch", 4, "the bytes end here"),
     ],
@@ -148,6 +147,11 @@ def test_what_is_wrong_is_named(message: Any, version: int, data: str, field: st
     assert (refused.message, refused.version) == (message.__name__, version)
     place = f", field {field}" if field else ""
     assert str(refused).startswith(f"{message.__name__} version {version}{place}, at byte {offset}: {reason}")
+
+
+def test_strings_that_are_not_utf_8_are_read_as_java_reads_them() -> None:
+    found = codec(MetadataRequest, 0).decode(bytes.fromhex("00000001 0003 61ff62"))
+    assert found == MetadataRequest(topics=(MetadataRequestTopic(name="a\ufffdb"),))
 
 
 def test_a_tagged_field_must_be_as_long_as_it_says() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kafka_samples import message_versions, sample
+from kafka_samples import EDGES, damaged, message_versions, sample
 
 from rebalance_lab.wire.kafka.apis import APIS, ApiKey
 from rebalance_lab.wire.kafka.codec import Codec, codec
@@ -21,9 +21,6 @@ from rebalance_lab.wire.kafka.primitives import MOST_ITEMS, uvarint
 
 MESSAGES = list(message_versions())
 REQUESTS = [(key, version) for key, api in APIS.items() for version in range(api.versions.last + 1)]
-
-#: Values that lengths and counts are made of: none, null, huge, negative, and varints that do not end.
-EDGES = [bytes.fromhex(each) for each in ("00", "01", "7f", "80", "ff", "ffff", "7fffffff", "ffffffff", "ffffffff0f")]
 
 
 def reads_or_refuses(frame: bytes) -> bool:
@@ -67,16 +64,6 @@ def test_a_message_that_is_cut_short_is_refused(seed: int, which: tuple[type, in
         found.decode(data[: chance.randrange(len(data))])
     with pytest.raises(MalformedMessage, match="1 bytes follow the message"):
         found.decode(data + b"\x00")
-
-
-def damaged(frame: bytes, chance: random.Random) -> bytes:
-    """The frame with bytes replaced, cut out or put in."""
-    out = bytearray(frame)
-    for _ in range(chance.randint(1, 4)):
-        at = chance.randrange(len(out) + 1)
-        piece = chance.choice([*EDGES, chance.randbytes(chance.randrange(6))])
-        out[at : at + chance.choice([0, len(piece), chance.randrange(20)])] = piece
-    return bytes(out)
 
 
 def try_damaged(count: int) -> int:

@@ -39,7 +39,7 @@ def records(data: bytes, at: int = 0, *, most_bytes: int = MOST_DECOMPRESSED_BYT
     for n in range(header.count):
         try:
             offset_delta, delta_ms, key, value, headers, position = _read(payload, position)
-        except (_Wrong, IndexError, UnicodeDecodeError) as wrong:
+        except (_Wrong, IndexError) as wrong:
             reason = "the bytes end here" if isinstance(wrong, IndexError) else wrong
             raise InvalidBatch(ErrorCode.INVALID_RECORD, f"record {n} of a batch: {reason}") from None
         timestamp_ms = base_ms + delta_ms if append_ms is None else append_ms
@@ -116,7 +116,7 @@ def _headers(data: bytes, at: int, end: int) -> tuple[tuple[Header, ...], int]:
         if name is None:
             raise _Wrong("a header without a name")
         value, at = _piece(data, at, end)
-        found.append((name.decode(), value))
+        found.append((name.decode("utf-8", "replace"), value))
     return tuple(found), at
 
 
