@@ -9,8 +9,7 @@ kernel's futures from callbacks of the loop.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 from rebalance_lab.kernel.drivers import Driver
@@ -180,15 +179,6 @@ class Kernel:
         before, self.cause = self.cause, cause
         try:
             callback()
-        finally:
-            self.cause = before
-
-    @contextmanager
-    def stimulus(self, cause: Cause) -> Iterator[None]:
-        """Like `stimulated`, but as a block."""
-        before, self.cause = self.cause, cause
-        try:
-            yield
         finally:
             self.cause = before
 

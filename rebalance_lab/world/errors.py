@@ -109,22 +109,8 @@ class UnknownError(ZooKeeperError):
         self.code = code
 
 
-BY_CODE: dict[int, type[ZooKeeperError]] = {
-    each.code: each
-    for each in (
-        ConnectionLoss,
-        Unimplemented,
-        BadArguments,
-        NoNode,
-        NoAuth,
-        BadVersion,
-        NoChildrenForEphemerals,
-        NodeExists,
-        NotEmpty,
-        SessionExpired,
-        AuthFailed,
-    )
-}
+#: Of the errors with a fixed code.
+BY_CODE = {each.code: each for each in ZooKeeperError.__subclasses__() if each.code}
 
 
 def error_for(code: int, operation: str, path: str, *, zxid: int = -1, session_id: int = 0) -> ZooKeeperError:

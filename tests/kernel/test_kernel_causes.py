@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from twin_worlds import World, assert_told
 
-from rebalance_lab.kernel import Future
+from rebalance_lab.kernel import Cause, Future, Kernel
+
+
+@contextmanager
+def stimulus(kernel: Kernel, cause: Cause) -> Iterator[None]:
+    """Give what is woken in the block a cause."""
+    before, kernel.cause = kernel.cause, cause
+    try:
+        yield
+    finally:
+        kernel.cause = before
 
 
 def test_a_task_woken_by_a_future_inherits_the_setters_cause():
@@ -17,10 +30,10 @@ def test_a_task_woken_by_a_future_inherits_the_setters_cause():
             await reply
             world.log(f"after {kernel.cause}")
 
-        with kernel.stimulus(("m1", 1)):
+        with stimulus(kernel, ("m1", 1)):
             task = kernel.spawn(waiter(), "waiter")
         await world.sleep(1)
-        with kernel.stimulus(("zookeeper", 7)):
+        with stimulus(kernel, ("zookeeper", 7)):
             reply.set(None)
         assert kernel.cause is None
         await task
@@ -36,7 +49,7 @@ def test_timers_and_sleeps_carry_their_cause():
             await world.sleep(1)
             world.log(f"slept {kernel.cause}")
 
-        with kernel.stimulus(("m1", 2)):
+        with stimulus(kernel, ("m1", 2)):
             kernel.call_at(kernel.now_us() + 2 * world.unit_us, lambda: world.log(f"timer {kernel.cause}"))
             kernel.spawn(sleeper(), "sleeper")
         kernel.call_at(kernel.now_us() + 4 * world.unit_us, lambda: world.log(f"given {kernel.cause}"), cause=("m2", 3))
@@ -78,7 +91,7 @@ def test_a_cancelled_task_unwinds_for_the_cause_of_its_canceller():
 
         task = kernel.spawn(waiter(), "waiter")
         await world.sleep(1)
-        with kernel.stimulus(("runner", 9)):
+        with stimulus(kernel, ("runner", 9)):
             task.cancel("stop")
         await world.sleep(1)
 
@@ -91,7 +104,7 @@ def test_a_delivery_held_by_a_pause_brings_no_stale_cause():
         process = kernel.process("p")
         process.pause()
         process.deliver(lambda: world.log(f"delivered {kernel.cause}"))
-        with kernel.stimulus(("runner", 1)):
+        with stimulus(kernel, ("runner", 1)):
             process.resume()
 
     assert_told(story, ["delivered None"])

@@ -1,13 +1,16 @@
-"""Invariants of the simulated server, cheap enough to check after every event: only what the
-last transactions touched is looked at."""
+"""Invariants of the simulated server. They are cheap enough to check after every event, because only what the last
+transactions changed is checked."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from rebalance_lab.history.transactions import Transaction
-from rebalance_lab.world.simulated.sessions import ServerSession, SessionTable
-from rebalance_lab.world.simulated.tree import Tree, name_of, parent_of
+from rebalance_lab.world.simulated.sessions import ServerSession
+from rebalance_lab.world.simulated.tree import name_of, parent_of
+
+if TYPE_CHECKING:
+    from rebalance_lab.world.simulated.authority import Authority
 
 #: Where the counter in a zxid ends and the epoch begins.
 EPOCH_SHIFT = 32
@@ -17,17 +20,10 @@ class ImpossibleWorld(Exception):
     """The simulated server is in a state that no ZooKeeper reaches: a bug of the simulator."""
 
 
-class Audited(Protocol):
-    """What is looked at (`authority.Authority`)."""
-
-    tree: Tree
-    sessions: SessionTable
-
-
 class Audit:
     """Collects what changed; `check` verifies it once."""
 
-    def __init__(self, authority: Audited) -> None:
+    def __init__(self, authority: Authority) -> None:
         self._authority = authority
         self._zxid = 0
         self._paths: list[str] = []

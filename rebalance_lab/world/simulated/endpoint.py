@@ -134,6 +134,7 @@ class Endpoint:
 
     @property
     def cut(self) -> bool:
+        """Whether messages between this process and the servers are lost."""
         return self._cut_to_server or self._cut_to_client
 
     def cut_off(self, *, to_server: bool, to_client: bool) -> None:

@@ -1,12 +1,11 @@
-"""The servers of a simulated ZooKeeper together: one, or several with a leader.
+"""The servers of a simulated ZooKeeper: one, or several with a leader.
 
-The leader decides every write at the instant it arrives there, and its own clients are answered
-at once. A follower hands its clients' writes to the leader, applies what the leader commits a
-little later (or much later, with `lag`), and only then answers. Messages between two servers
-keep their order. A single server is its own leader, and nothing of this takes any time.
+The leader decides each write when it arrives, and answers its own clients at once. A follower passes the writes of its
+clients to the leader, applies what the leader commits a little later (or much later, with `lag`), and answers only
+then. Messages between two servers keep their order. A single server is its own leader, and all of this takes no time.
 
-What is left out: the leader does not wait for acknowledgements, so a write costs its clients no
-round between the servers. Nothing follows from it but time; without a majority it waits.
+One simplification: the leader does not wait for acknowledgements, so a write does not take a round trip between
+servers. Only times differ from a real ensemble. Without a majority the leader does wait.
 """
 
 from __future__ import annotations
@@ -273,9 +272,10 @@ class Ensemble:
             return heard_us
         return heard_us + (self._ping_us - heard_us) % self._half_tick_us
 
-    # -- leaders come and go (`quorum.Led`) -------------------------------------------------
+    # -- leaders come and go: called by `quorum` ---------------------------------------------
 
     def led_by(self, leader: Server, followers: list[Server]) -> None:
+        """A leader was elected. The followers have not heard from it yet."""
         log = self.authority.transactions
         leader.catch_up(log, len(log), self.authority.zxid)
         self.authority.lead(leader.tree, self._next_epoch_zxid())
@@ -291,6 +291,7 @@ class Ensemble:
         self.goes_on()
 
     def joins(self, server: Server) -> None:
+        """A server has found the present leader."""
         self._to(server).post(partial(_in_turn, [self._catching_up(server), partial(self._serve, server)]))
 
     @staticmethod
@@ -299,9 +300,11 @@ class Ensemble:
             server.change(ServerState.SERVING)
 
     def leaderless(self) -> None:
+        """There is no leader until `led_by`."""
         self._stalled.clear()
 
     def goes_on(self) -> None:
+        """Decide what waited for a paused leader, or for a majority."""
         if not self.quorum.decides:
             return
         stalled, self._stalled = self._stalled, []

@@ -1,51 +1,39 @@
-"""Which servers of a simulated ensemble live, and which of them leads.
+"""Which servers of a simulated ensemble run, and which of them leads.
 
-A leader leads as long as a majority follows it. Without one nothing is decided: at once when
-processes died (their connections are reset), after the sync limit when they only stand still.
-An election takes a seeded time; of those that take part the one wins that has seen the most,
-and of equals the one with the highest number (FastLeaderElection).
+A server leads as long as a majority follows it. Without a majority no write is decided. The others notice at once that
+a server died, because its connections are reset. They notice only after the sync limit that it is paused. An election
+takes a seeded time. Among the servers that take part, the one with the longest log wins; if several logs are equally
+long, the one with the highest number (FastLeaderElection).
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.world.simulated.server import Server, ServerState
 from rebalance_lab.world.simulated.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from rebalance_lab.world.simulated.ensemble import Ensemble
 
 
 class NoSuchServer(ValueError):
     """A fault was aimed at a server the ensemble does not have, or not in that state."""
 
 
-class Led(Protocol):
-    """What reacts to changes of the leader (`ensemble.Ensemble`)."""
-
-    def led_by(self, leader: Server, followers: list[Server]) -> None:
-        """A leader was elected; these follow it, and know nothing of it yet."""
-        ...
-
-    def joins(self, server: Server) -> None:
-        """A server has found the leader that leads already."""
-        ...
-
-    def leaderless(self) -> None:
-        """There is no leader until `led_by`."""
-        ...
-
-    def goes_on(self) -> None:
-        """What waited for a leader that stood still, or for a majority, can be decided."""
-        ...
-
-
 class Quorum:
-    """`leader`: None during an election, and without a majority. `decides`: writes can be
-    committed now: the leader runs, and so does a majority that follows it."""
+    """`leader`: None during an election, and without a majority. `decides`: whether writes can be committed now, which
+    is when the leader and a majority that follows it run."""
 
     def __init__(
-        self, kernel: Kernel, settings: ServerSettings, random: RandomStream, servers: dict[str, Server], led: Led
+        self,
+        kernel: Kernel,
+        settings: ServerSettings,
+        random: RandomStream,
+        servers: dict[str, Server],
+        ensemble: Ensemble,
     ) -> None:
         self.servers = servers
         self.leader: Server | None = max(servers.values(), key=lambda each: each.number)
@@ -55,13 +43,13 @@ class Quorum:
         self._least_us, self._most_us = (1000 * each for each in settings.election_ms)
         self._sync_limit_us = settings.sync_limit_ticks * settings.tick_ms * 1000
         self._random = random
-        self._led = led
+        self._ensemble = ensemble
         self._election: Any = None
         self._starting: dict[str, None] = {}
-        #: The leader too follows itself.
+        #: The leader is among them.
         self._followers: dict[str, None] = dict.fromkeys(servers)
-        #: How many records each server had logged when it ceased to follow. Who follows has logged
-        #: all that was committed, so of any majority one has it all.
+        #: How many records each server had logged when it ceased to follow. A follower has logged all that was
+        #: committed, so each majority has a server with all of it.
         self._logged: dict[str, int] = dict.fromkeys(servers, 0)
 
     @property
@@ -69,7 +57,7 @@ class Quorum:
         return len(self.servers) // 2 + 1
 
     def follows(self, server: Server) -> bool:
-        """The server belongs to the leader's term; the leader itself does."""
+        """Whether the server belongs to the leader's term, as the leader itself does."""
         return server.name in self._followers
 
     # -- faults -----------------------------------------------------------------------------
@@ -117,7 +105,7 @@ class Quorum:
         mail, server.mail = server.mail, []
         for call in mail:
             call()
-        self._led.goes_on()
+        self._ensemble.goes_on()
         if server is self.leader:
             for each in self.servers.values():
                 self._find(each)
@@ -125,17 +113,17 @@ class Quorum:
     # -- losing and finding a leader --------------------------------------------------------
 
     def _note(self, server: Server) -> None:
-        """What the server has logged until now: acknowledging is what following means."""
+        """Keep how much the server has logged until now. A follower acknowledges all that the leader proposes."""
         if self.leader is not None and self.follows(server):
             self._logged[server.name] = self.leader.applied
 
     def _missed(self, server: Server, term: int) -> None:
-        """A server has said nothing for the sync limit."""
+        """The sync limit of a server that was paused is over."""
         if server.paused and server.term == term and self.follows(server):
             self._lost(server)
 
     def _lost(self, server: Server) -> None:
-        """The others go on without a server, which learns of that last."""
+        """The others go on without a server. It learns of that only when it runs again."""
         self._followers.pop(server.name, None)
         if server is self.leader or (self.leader is not None and len(self._followers) < self.majority):
             self._leaderless()
@@ -147,9 +135,9 @@ class Quorum:
                 self._note(self.servers[name])
         followers, self._followers, self.leader = self._followers, {}, None
         for name in followers:
-            if not self.servers[name].paused:  # one that stands still finds out when it goes on
+            if not self.servers[name].paused:  # a paused one finds out when it is resumed
                 self._look(self.servers[name])
-        self._led.leaderless()
+        self._ensemble.leaderless()
         self._elect()
 
     @staticmethod
@@ -164,16 +152,16 @@ class Quorum:
             self._find(server)
 
     def _find(self, server: Server) -> None:
-        """A server without a leader joins the one there is, or takes part in electing one."""
+        """A server without a leader joins the present one, or takes part in an election."""
         if server not in self._voters() or self.follows(server):
             return
         if self.leader is None:
             self._elect()
         elif not self.leader.paused:
             self._followers[server.name] = None
-            self._led.joins(server)
+            self._ensemble.joins(server)
             self._settle()
-            self._led.goes_on()
+            self._ensemble.goes_on()
 
     def _voters(self) -> list[Server]:
         return [
@@ -195,7 +183,7 @@ class Quorum:
         self.leader = winner
         self._followers = {each.name: None for each in voters}
         self._settle()
-        self._led.led_by(winner, [each for each in voters if each is not winner])
+        self._ensemble.led_by(winner, [each for each in voters if each is not winner])
 
     def _settle(self) -> None:
         leader = self.leader

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from functools import partial
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar
 
 from rebalance_lab.history.transactions import Transaction, TransactionKind
 from rebalance_lab.kernel import RandomStream
@@ -37,6 +37,9 @@ from rebalance_lab.world.zk.messages import (
     Value,
 )
 
+if TYPE_CHECKING:
+    from rebalance_lab.world.simulated.ensemble import Ensemble
+
 
 class ServerState(Enum):
     SERVING = "serving"
@@ -50,14 +53,6 @@ TRANSITIONS: dict[ServerState, frozenset[ServerState]] = {
     ServerState.LOOKING: frozenset({ServerState.SERVING, ServerState.DOWN}),
     ServerState.DOWN: frozenset({ServerState.LOOKING}),
 }
-
-
-class Ensemble(Protocol):
-    """What a server needs of the others (`ensemble.Ensemble`)."""
-
-    def connect(self, server: Server, link: Link, message: Connect) -> None: ...
-    def write(self, server: Server, link: Link, session: ServerSession, request: Request) -> None: ...
-    def told_us(self, server: Server, heard_us: int) -> int: ...
 
 
 class Turn:

@@ -1,12 +1,12 @@
-"""A session in the simulator: the session of every world, and what it has to know because pings are not simulated.
+"""A session in the simulator: the session of every world, with pings only when they matter.
 
-While all is well a client's pings change nothing, so 100,000 idle sessions need no timer. A connection gets its
+While all is well a client's pings change nothing, so 100,000 idle sessions need no timer. A connection gets a
 heartbeat when it may have fallen silent, and loses it when a ping is answered.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from rebalance_lab.world.ports import SessionState
 from rebalance_lab.world.simulated.link import ServerEnd
@@ -14,14 +14,10 @@ from rebalance_lab.world.zk.connect_string import Chroot
 from rebalance_lab.world.zk.messages import PING, Connected
 from rebalance_lab.world.zk.server_list import ServerList
 from rebalance_lab.world.zk.session import Session
-from rebalance_lab.world.zk.transport import Connection, Transport
+from rebalance_lab.world.zk.transport import Connection
 
-
-class SimulatedTransport(Transport[ServerEnd], Protocol):
-    """`endpoint.Endpoint`. `cut`: messages between this process and the servers are lost."""
-
-    @property
-    def cut(self) -> bool: ...
+if TYPE_CHECKING:
+    from rebalance_lab.world.simulated.endpoint import Endpoint
 
 
 class SimulatedSession(Session[ServerEnd]):
@@ -31,7 +27,7 @@ class SimulatedSession(Session[ServerEnd]):
 
     def __init__(
         self,
-        endpoint: SimulatedTransport,
+        endpoint: Endpoint,
         server_list: ServerList[ServerEnd],
         chroot: Chroot,
         session_timeout_ms: int,

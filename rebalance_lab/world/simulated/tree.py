@@ -1,8 +1,7 @@
 """The znodes, as ZooKeeper 3.9's DataTree keeps them.
 
-What is read often and changes seldom is kept ready to be shared: a znode's Stat, and its
-sorted tuple of children, which all readers get as one object until the next change (10,000
-members that each sort 10,000 ids would cost seconds a round).
+A znode keeps its Stat and its sorted tuple of children until the next change, and all readers get the same objects.
+Without this, 10,000 members that each sort 10,000 ids would cost seconds in each round.
 """
 
 from __future__ import annotations
@@ -14,16 +13,16 @@ from collections.abc import Callable
 from rebalance_lab.world import errors
 from rebalance_lab.world.ports import Children, Node, Stat
 
-#: Znodes every server has, and that nobody can delete.
+#: The znodes that every server has. They cannot be deleted.
 SPECIAL_PATHS = ("/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota")
 
-#: PathUtils.validatePath, beside the root: no empty, `.` or `..` segment, no control characters, and
-#: nothing beyond 16 bits, which Java sees as surrogates.
+#: PathUtils.validatePath, and the root: no empty, `.` or `..` segment, no control characters, and no characters above
+#: 16 bits, which Java sees as surrogates.
 _VALID_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]+)+|/")
 
 
 class Refused(Exception):
-    """The server says no; `code` is ZooKeeper's."""
+    """The server refuses a write; `code` is ZooKeeper's."""
 
     def __init__(self, error: type[errors.ZooKeeperError]) -> None:
         super().__init__(error.__name__)
@@ -31,9 +30,8 @@ class Refused(Exception):
 
 
 class Znode:
-    """One znode. `owner`: session id of an ephemeral one, else 0. `creations`: how many
-    children it ever had, which numbers sequential ones; the Stat's cversion counts deletions too.
-    """
+    """One znode. `owner`: session id of an ephemeral one, else 0. `creations`: how many children were created in it,
+    which is the number of the next sequential one. (The Stat's cversion also counts deletions.)"""
 
     __slots__ = (
         "_children",
@@ -64,7 +62,7 @@ class Znode:
         self._children: Children | None = None
 
     def changed(self) -> None:
-        """Forget what was kept ready."""
+        """Forget the objects that readers share."""
         self._stat = self._node = self._children = None
 
     def stat(self) -> Stat:
@@ -96,7 +94,7 @@ class Znode:
         return self._children
 
     def saved(self) -> tuple[bytes, int, int, int, int, int]:
-        """What a write may change of it, for `restore`."""
+        """The fields that a write may change, for `restore`."""
         return self.data, self.version, self.mzxid, self.mtime_ms, self.pzxid, self.creations
 
     def restore(self, saved: tuple[bytes, int, int, int, int, int]) -> None:
@@ -109,10 +107,10 @@ class Znode:
 
 
 class Tree:
-    """All znodes by path. Writes raise Refused and then have changed nothing.
+    """All znodes by path. A write that raises Refused has changed nothing.
 
-    `ephemerals`: session id -> the paths of its ephemeral znodes, in the order they came; a
-    session without any is missing.
+    `ephemerals`: session id -> the paths of its ephemeral znodes, in the order of their creation. Sessions without
+    ephemeral znodes are missing.
     """
 
     def __init__(self) -> None:
@@ -158,7 +156,7 @@ class Tree:
         """The znode that was deleted."""
         if path in SPECIAL_PATHS:
             raise Refused(errors.BadArguments)
-        parent_of(path)  # of a path that is none: BadArguments comes before NoNode
+        parent_of(path)  # raises BadArguments for an invalid path, before NoNode is found
         node = self._expect(path, version)
         if node.names:
             raise Refused(errors.NotEmpty)
@@ -190,7 +188,7 @@ class Tree:
         return path if parent is None else f"{path}{parent.creations:010d}"
 
     def undo(self, path: str) -> Callable[[], None]:
-        """How to take back the one write to `path` that comes next."""
+        """A function that undoes the next write to `path`."""
         node, parent = self.nodes.get(path), self.nodes.get(parent_of(path))
         before = None if node is None else node.saved()
         parent_before = None if parent is None else parent.saved()
