@@ -1,8 +1,9 @@
 """O7c, contradiction: members decided from the same view, and their assignments do not fit together.
 
-The check looks at DECIDED events from the first rest until the phase `closing`. Of the members that decided from one
-view, two want the same partition (in any of their decisions from it), or no member wants one of their topics'
-partitions (in their last decisions from it; mixed assignors: S5). Members with other views are left to `disagreement`.
+The check looks at DECIDED events from the first rest until the phase `closing`. It compares members that decided from
+the same view. Their assignments do not fit together if two of them want the same partition (in any of their decisions
+from that view), or if none of them wants some partition of their topics (in their last decisions from it). Mixed
+assignors cause this (S5). Members with other views are left to `disagreement`.
 A member's view is what it had read in the attempt (`decisions`), so a member that decides from a list it remembers
 contradicts the others. The check is unknown if a decision names no list of members, or one that its member had not read
 in the attempt.

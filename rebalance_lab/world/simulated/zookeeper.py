@@ -27,8 +27,8 @@ class NoSuchSession(Exception):
 class SimulatedZooKeeper:
     """A ZooKeeper 3.9 in virtual time, standalone or an ensemble; every choice comes from `seed`.
 
-    `servers`: their names, in the order of their ids; connect strings name them as hosts
-    (`z1:2181,z2:2181`). More than one are an ensemble that has elected its leader already.
+    `servers`: their names, in the order of their ids. Connect strings name them as hosts (`z1:2181,z2:2181`). Several
+    servers are an ensemble, which has already elected its leader.
     `plant`: one of `settings.ServerBug`, or None for no planted bug.
     """
 
