@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from rebalance_lab.assignors import Assignor
 from rebalance_lab.history.events import Kind
 from rebalance_lab.kernel import Future, Scope
 from rebalance_lab.wire.paths import BROKER_IDS, member_path, members_path, topic_path
@@ -14,33 +11,18 @@ from rebalance_lab.zkclient import ZkClient
 from rebalance_lab.zkclient.client import ZkSettings
 from rebalance_lab.zkclient.helpers import create_ephemeral_checked, create_ephemeral_handle_bug
 from zkconsumer.claims import Claims
-from zkconsumer.config import ConsumerConfig
 from zkconsumer.contexts import threads_of
 from zkconsumer.errors import ConsumerRebalanceFailedException
-from zkconsumer.fetchers import Fetchers, FetcherSettings, LeaderFinder, LeaseSettings
+from zkconsumer.fetchers import Fetchers, FetcherSettings, LeaderFinder
 from zkconsumer.group_view import GroupView
 from zkconsumer.ownership import Ownership
 from zkconsumer.plants import Plant
-from zkconsumer.rebalance import Flags, Rebalancer, RebalanceSettings
+from zkconsumer.rebalance import Flags, MemberSettings, Rebalancer
 from zkconsumer.report import Report
-from zkconsumer.rules import RuleSet
 from zkconsumer.streams import Streams
-from zkconsumer.subscription import Static, Subscription, registration_of
+from zkconsumer.subscription import Static, registration_of
 from zkconsumer.topic_watcher import TopicWatcher
 from zkconsumer.watcher import Watcher
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectorSettings:
-    """Kafka's settings, and those of the lab: see `zkconsumer.member.Member`."""
-
-    config: ConsumerConfig
-    rules: RuleSet
-    consumer_id: str
-    subscription: Subscription
-    assignor: Assignor
-    lease: LeaseSettings
-    plant: str | None
 
 
 class Connector:
@@ -48,7 +30,7 @@ class Connector:
     if creating the streams raised an error that ends the consumer; `failed` is done when a rebalance has failed, after
     which the member stays as a ghost."""
 
-    def __init__(self, environment: Environment, scope: Scope, settings: ConnectorSettings, report: Report) -> None:
+    def __init__(self, environment: Environment, scope: Scope, settings: MemberSettings, report: Report) -> None:
         self.broken: Future[None] = Future("a broken consumer")
         self._tasks = environment.tasks
         self._clock = environment.clock
@@ -105,17 +87,9 @@ class Connector:
         )
 
     def _build_rebalancer(self) -> Rebalancer:
-        settings, config = self._settings, self._settings.config
         return Rebalancer(
             self._tasks,
-            RebalanceSettings(
-                consumer_id=settings.consumer_id,
-                max_retries=config.rebalance_max_retries,
-                backoff_ms=config.rebalance_backoff_ms,
-                assignor=settings.assignor,
-                cures=config.lab.cures,
-                plant=settings.plant,
-            ),
+            self._settings,
             client=self._client,
             view=self._view,
             fetchers=self._fetchers,

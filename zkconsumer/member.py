@@ -9,11 +9,12 @@ from rebalance_lab.history.events import Kind
 from rebalance_lab.kernel import Flag
 from rebalance_lab.world.ports import Environment
 from zkconsumer.config import ConsumerConfig
-from zkconsumer.connector import Connector, ConnectorSettings
+from zkconsumer.connector import Connector
 from zkconsumer.errors import NotSupported
 from zkconsumer.fetchers import LeaseSettings
 from zkconsumer.identifiers import consumer_id
 from zkconsumer.plants import Plant
+from zkconsumer.rebalance import MemberSettings
 from zkconsumer.report import Report
 from zkconsumer.rules import DESCRIBED, RuleSet
 from zkconsumer.subscription import Subscription, exists_already, registration_of, subscription_of
@@ -103,8 +104,8 @@ class Member:
             connector.broken.result()
         return not closing.raised
 
-    def _settings(self, subscription: Subscription) -> ConnectorSettings:
-        return ConnectorSettings(
+    def _settings(self, subscription: Subscription) -> MemberSettings:
+        return MemberSettings(
             config=self._config,
             rules=self._rules,
             consumer_id=self.consumer_id,

@@ -12,26 +12,29 @@ from rebalance_lab.wire.paths import BROKER_IDS
 from rebalance_lab.wire.warnings import NO_BROKERS
 from rebalance_lab.zkclient import ChildListener, ZkClient
 from zkconsumer.claims import Claims, Plan, pairs
+from zkconsumer.config import ConsumerConfig
 from zkconsumer.errors import ConsumerRebalanceFailedException
-from zkconsumer.fetchers import Fetchers, Share
+from zkconsumer.fetchers import Fetchers, LeaseSettings, Share
 from zkconsumer.group_view import GroupView, Snapshot
-from zkconsumer.lab_settings import NO_CURES, Cures
 from zkconsumer.ownership import Ownership
 from zkconsumer.plants import Plant
 from zkconsumer.report import Report
+from zkconsumer.rules import RuleSet
 from zkconsumer.streams import Streams
+from zkconsumer.subscription import Subscription
 
 
 @dataclass(frozen=True, slots=True)
-class RebalanceSettings:
-    """`max_retries` counts attempts; `backoff_ms` follows each failed one, the last included."""
+class MemberSettings:
+    """Kafka's settings of a member, and those of the lab: see `zkconsumer.member.Member`."""
 
+    config: ConsumerConfig
+    rules: RuleSet
     consumer_id: str
-    max_retries: int
-    backoff_ms: int
+    subscription: Subscription
     assignor: Assignor
-    cures: Cures = NO_CURES
-    plant: str | None = None
+    lease: LeaseSettings
+    plant: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class Rebalancer:
     def __init__(
         self,
         tasks: Kernel,
-        settings: RebalanceSettings,
+        settings: MemberSettings,
         *,
         client: ZkClient,
         view: GroupView,
@@ -96,14 +99,14 @@ class Rebalancer:
         before the first attempt, so a shutdown waits for all remaining attempts (KAFKA-1848;
         Cures.stop_retrying_on_shutdown).
         """
-        settings = self._settings
+        config = self._settings.config
         async with self.lock:
             if self._flags.shutting_down():
                 return
             self._report.step(Kind.REBALANCE_BEGAN, by=by)
             attempts = 0
-            for number in range(settings.max_retries):
-                if settings.cures.stop_retrying_on_shutdown and self._flags.shutting_down():
+            for number in range(config.rebalance_max_retries):
+                if config.lab.cures.stop_retrying_on_shutdown and self._flags.shutting_down():
                     self._ended("shutdown", attempts)
                     return
                 attempts += 1
@@ -111,10 +114,10 @@ class Rebalancer:
                     self._ended("ok", attempts)
                     return
                 await self._stop_fetchers()
-                await self._tasks.sleep(settings.backoff_ms * 1000)
+                await self._tasks.sleep(config.rebalance_backoff_ms * 1000)
             self._ended("shutdown" if self._flags.shutting_down() else "failed", attempts)
         self.failed.set(None)
-        raise ConsumerRebalanceFailedException(settings.consumer_id, settings.max_retries)
+        raise ConsumerRebalanceFailedException(self._settings.consumer_id, config.rebalance_max_retries)
 
     def _ended(self, outcome: str, attempts: int) -> None:
         self._report.step(Kind.REBALANCE_ENDED, outcome=outcome, attempts=attempts)
@@ -140,7 +143,7 @@ class Rebalancer:
 
     def _stale(self) -> bool:
         """Whether the member must release what it holds of a plan and read everything again (Z16's cures)."""
-        cures = self._settings.cures
+        cures = self._settings.config.lab.cures
         fired = self._flags.triggers() != self._triggers_seen
         return cures.release_before_retry or (cures.release_on_watch and fired)
 
