@@ -1,0 +1,248 @@
+"""Lives of a broker's log that end in a crash, and what must be left of each.
+
+One partition is written to, flushed, truncated and deleted from, as the seed wants. At a random moment its process is
+killed, or its host loses power. The next life opens the folder and compares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from log_world import NOW_MS, PARTITION, WorldClock
+
+from rebalance_lab.broker.log.checkpoints import MetaProperties
+from rebalance_lab.broker.log.config import LogConfig
+from rebalance_lab.broker.log.log import PartitionLog
+from rebalance_lab.broker.log.manager import LogManager, Periods
+from rebalance_lab.kernel import Kernel, Process, RandomStream
+from rebalance_lab.kernel.simulation import Simulation
+from rebalance_lab.wire.kafka.records import Record, batches, build_batch, check_batch, place, read_header
+from rebalance_lab.world.simulated.disk import SimulatedDisk
+from rebalance_lab.world.simulated.storage import SimulatedStorage
+from rebalance_lab.world.storage import Storage
+
+OWNER = MetaProperties(cluster_id="c", broker_id=1)
+PRODUCER = 11
+OFTEN = Periods(
+    log_flush_scheduler_interval_ms=5,
+    log_retention_check_interval_ms=20,
+    file_delete_check_interval_ms=10,
+    log_flush_offset_checkpoint_interval_ms=8,
+    replica_high_watermark_checkpoint_interval_ms=5,
+)
+
+StorageOf = Callable[[Kernel, Process, SimulatedDisk], Storage]
+
+
+@dataclass(slots=True)
+class Model:
+    """What the log should hold. `stored`: what was answered for, batches by their first offsets. `asked`: batches that
+    are being appended. `truncating`: to where, while it is. `start`: the log may begin anywhere up to there. `written`:
+    the log may not end before; `durable`: nor after a loss of power."""
+
+    stored: dict[int, bytes] = field(default_factory=dict)
+    asked: bytes | None = None
+    truncating: int | None = None
+    start: int = 0
+    written: int = 0
+    durable: int = 0
+    epoch: int = 0
+    sequence: int = 0
+
+    @property
+    def end(self) -> int:
+        return max((read_header(data).last_offset + 1 for data in self.stored.values()), default=self.start)
+
+
+class Crashes:
+    """`lives` of one broker, each from the disk that the last one has left."""
+
+    def __init__(self, seed: int, storage_of: StorageOf = SimulatedStorage) -> None:
+        self.stream = RandomStream(seed, "b1", "story")
+        self.simulation = Simulation(seed)
+        self.kernel = self.simulation.kernel
+        self.clock = WorldClock(self.kernel)
+        self.disk = SimulatedDisk(seed, "b1")
+        self.model = Model()
+        #: What was cut off, and how many bytes: the proof that crashes have torn something.
+        self.warnings: list[str] = []
+        self.config = LogConfig(
+            segment_bytes=1000 + self.stream.below(3000),
+            index_interval_bytes=self.stream.below(600),
+            flush_messages=(None, None, 1, 7)[self.stream.below(4)],
+            flush_ms=(None, 4)[self.stream.below(2)],
+            retention_bytes=(-1, 4000)[self.stream.below(2)],
+            file_delete_delay_ms=15,
+        )
+        self.lives = 0
+        self._storage_of = storage_of
+
+    def live(self) -> None:
+        """One life, and its end."""
+        self.lives += 1
+        self.simulation.run(self._life())
+
+    async def _life(self) -> None:
+        process = self.kernel.process("b1")
+        self._log: PartitionLog | None = None
+        manager = LogManager(
+            self.kernel,
+            self._storage_of(self.kernel, process, self.disk),
+            self.clock,
+            RandomStream(0, "b1", "names"),
+            warn=self.warnings.append,
+            periods=OFTEN,
+        )
+        opened = self.kernel.spawn(self._open(manager), "open", process=process)
+        if self.stream.below(6) == 0:
+            await self.kernel.sleep(self.stream.below(4000))  # a crash while it recovers
+        else:
+            await opened
+            self.kernel.spawn(manager.run(), "care", process=process)
+            self.kernel.spawn(self._work(manager), "work", process=process)
+            await self.kernel.sleep(self.stream.below(40_000))
+        process.kill()
+        model = self.model
+        if self._log is not None:
+            model.durable = self._log.recovery_point
+            model.written = model.end if model.truncating is None else model.truncating
+        if self.stream.below(2):
+            self.disk.lose_power()
+            model.written = model.durable
+
+    async def _open(self, manager: LogManager) -> None:
+        await manager.start(OWNER, lambda _: self.config)
+        assert not manager.unusable, str(manager.unusable)
+        log = await manager.create(PARTITION, self.config)
+        await self._compare(log)
+        self._log = log
+        log.high_watermark = log.end_offset
+
+    # -- the story ---------------------------------------------------------------------------
+
+    async def _work(self, manager: LogManager) -> None:
+        log, below = self._log, self.stream.below
+        assert log is not None
+        while True:
+            match below(16):
+                case 0:
+                    await log.flush()
+                case 1:
+                    await self._truncate(log, log.start_offset + below(log.end_offset - log.start_offset + 1))
+                case 2:
+                    self.model.start = max(self.model.start, before := below(log.end_offset + 1))
+                    await log.delete_records(before)
+                case 3:
+                    await self.kernel.sleep(below(3000))
+                case 4 if below(4) == 0:
+                    await manager.close()
+                    return
+                case _:
+                    await self._append(log)
+            log.high_watermark = log.end_offset
+
+    async def _append(self, log: PartitionLog) -> None:
+        model, count = self.model, 1 + self.stream.below(4)
+        model.epoch += self.stream.below(8) == 0
+        if self.config.retention_bytes >= 0:  # a roll may let all earlier segments go
+            model.start = max(model.start, log.end_offset)
+        data = build_batch(
+            [Record(None, self.stream.hex(2 + self.stream.below(500)).encode(), NOW_MS + n) for n in range(count)],
+            producer_id=PRODUCER,
+            producer_epoch=0,
+            base_sequence=model.sequence,
+        )
+        placed = bytearray(data)
+        place(placed, 0, base_offset=log.end_offset, leader_epoch=model.epoch)
+        model.asked = bytes(placed)
+        appended = await log.append(data, model.epoch)
+        assert not appended.duplicate
+        model.stored[appended.first_offset], model.asked = model.asked, None
+        model.sequence += count
+
+    async def _truncate(self, log: PartitionLog, offset: int) -> None:
+        model = self.model
+        whole = max((base for base in model.stored if base <= offset), default=offset)
+        if whole != offset and read_header(model.stored[whole]).last_offset < offset:
+            whole = offset
+        model.truncating = whole
+        await log.truncate_to(whole)
+        model.stored = {base: data for base, data in model.stored.items() if base < whole}
+        model.truncating, model.start = None, min(model.start, whole)
+        self._take_sequence()
+
+    def _take_sequence(self) -> None:
+        last = max(self.model.stored, default=None)
+        self.model.sequence = 0
+        if last is not None:
+            self.model.sequence = read_header(self.model.stored[last]).last_sequence + 1
+        self.model.epoch += 1
+
+    # -- what must be left -------------------------------------------------------------------
+
+    async def _compare(self, log: PartitionLog) -> None:
+        """The log holds whole batches without a gap, and no others than were written; it lacks none that it may not."""
+        found = await self._read(log)
+        written = dict(self.model.stored)
+        if self.model.asked is not None:
+            written[read_header(self.model.asked).base_offset] = self.model.asked
+        for base, data in found.items():
+            assert data == written.get(base), f"the batch at {base} is not the one that was written"
+        bases = [base for base in sorted(written) if found and min(found) <= base <= max(found)]
+        assert bases == sorted(found), "there is a gap"
+        assert log.start_offset <= self.model.start, f"it begins at {log.start_offset}, {self.model.start} was allowed"
+        assert log.end_offset >= self.model.written, f"{log} ends before {self.model.written}"
+        self._compare_epochs(log, found)
+        await self._compare_producer(log, found)
+        self.model = Model(found, start=log.start_offset, epoch=self.model.epoch + 1)
+        self._take_sequence()
+
+    async def _read(self, log: PartitionLog) -> dict[int, bytes]:
+        found: dict[int, bytes] = {}
+        offset = log.start_offset
+        while offset < log.end_offset:
+            data = (await log.read(offset, 1 + self.stream.below(3000))).data
+            assert data, f"nothing to read at {offset} of {log}"
+            for at, header in batches(data):
+                check_batch(data, at)
+                assert header.base_offset <= offset or found, f"the first batch from {offset} is {header}"
+                found[header.base_offset] = data[at : at + header.size]
+                offset = header.last_offset + 1
+        assert offset == log.end_offset, f"batches end at {offset} in {log}"
+        return found
+
+    def _compare_epochs(self, log: PartitionLog, found: dict[int, bytes]) -> None:
+        headers = [read_header(data) for _, data in sorted(found.items())]
+        for header, following in pairwise(headers):
+            if header.leader_epoch != following.leader_epoch:
+                assert log.end_of_epoch(header.leader_epoch) == (header.leader_epoch, following.base_offset)
+        if headers:
+            assert log.leader_epoch == headers[-1].leader_epoch
+            assert log.end_of_epoch(log.leader_epoch) == (log.leader_epoch, log.end_offset)
+
+    async def _compare_producer(self, log: PartitionLog, found: dict[int, bytes]) -> None:
+        """Its last batch is known again."""
+        if found:
+            last = found[max(found)]
+            header = read_header(last)
+            again = bytearray(last)
+            place(again, 0, base_offset=0, leader_epoch=-1)
+            appended = await log.append(bytes(again), header.leader_epoch)
+            assert appended.duplicate, "a repeated batch was written again"
+            assert (appended.first_offset, appended.last_offset) == (header.base_offset, header.last_offset)
+
+
+def run_lives(seed: int, lives: int, storage_of: StorageOf = SimulatedStorage) -> Crashes:
+    """Raises AssertionError, which names seed and life, if a life has left something else than it should."""
+    crashes = Crashes(seed, storage_of)
+    try:
+        for _ in range(lives):
+            crashes.live()
+    except BaseException as error:
+        error.add_note(f"in life {crashes.lives} of seed {seed}")
+        raise
+    finally:
+        crashes.simulation.close()
+    return crashes
