@@ -78,6 +78,7 @@ def test_the_history_of_a_seed_is_the_same_through_bytes(monkeypatch: pytest.Mon
     assert digest(through_bytes.events) == digest(objects.events)
 
 
+@pytest.mark.slow
 def test_processes(tmp_path: Path) -> None:
     result = api.run(api.make_plan("talkers", world="processes", seed=1), tmp_path)
     judge(load(result.folder), "bytes")

@@ -48,20 +48,25 @@ class LivePipe(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._read(data)
 
+    def eof_received(self) -> bool:
+        """The other side sends no more. It may wait for the reply to what it sent, so the socket stays open."""
+        self._ended("the other side closed the connection")
+        return True
+
     def connection_lost(self, error: Exception | None) -> None:
         self._room_again()
-        self._read_end("the other side closed the connection" if error is None else f"the connection broke: {error}")
+        self._ended("the connection was closed" if error is None else f"the connection broke: {error}")
+
+    def _ended(self, why: str) -> None:
+        """What the other side sent is read first. Called again when the socket is gone."""
+        self._why = self._why or why
+        self._pass_on()
 
     def _read(self, data: bytes) -> None:
         self._buffer += data
         self._pass_on()
         if not self._wanted and len(self._buffer) >= _AHEAD_BYTES and self._transport is not None:
             self._transport.pause_reading()
-
-    def _read_end(self, why: str) -> None:
-        """The other side sends no more. What it sent is read first."""
-        self._why = why
-        self._pass_on()
 
     def _pass_on(self) -> None:
         buffer = self._buffer
@@ -77,7 +82,7 @@ class LivePipe(asyncio.Protocol):
                 self.end.arrived(frame)
             else:
                 if self._why is not None:
-                    self._over = True
+                    self.close()
                     self.end.lost(self._why)
                 return
 
@@ -157,6 +162,8 @@ class DialedPipe(LivePipe):
         self._loop = loop
         self._gone = gone
         self._dial: asyncio.Task[None] | None = None
+        self._why_lost = ""
+        self._socket_gone = False
 
     def dial(self) -> None:
         """Begin the attempt, unless it was given up."""
@@ -187,14 +194,18 @@ class DialedPipe(LivePipe):
         self.to_client.pass_on(data)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._room_again()
-        self._why_lost = "the server closed the connection" if error is None else f"the connection broke: {error}"
+        self._socket_gone = True
+        super().connection_lost(error)
+
+    def _ended(self, why: str) -> None:
+        self._why_lost = self._why_lost or why
         self.to_client.pass_on(None)
 
     def _from_server(self, data: Passed) -> None:
         if data is None:
-            self._gone(self)
-            self._read_end(self._why_lost)
+            super()._ended(self._why_lost)
+            if self._socket_gone:
+                self._gone(self)
         else:
             self._read(data)
 

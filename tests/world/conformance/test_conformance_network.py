@@ -451,6 +451,17 @@ class TestLinks:
 
         on_network(story)
 
+    def test_a_client_learns_of_an_end_by_the_way_that_is_open(self, on_network: OnNetwork) -> None:
+        async def story(h: NetworkHarness) -> None:
+            client, server = await h.pair()
+            await asks(client, server, "before")
+            h.set_link("a", "b", silent=(True, False))
+            server.close()
+            await client.ended
+            h.set_link("a", "b")
+
+        on_network(story)
+
     def test_a_slow_link_delays_what_it_carries_and_keeps_its_order(self, on_network: OnNetwork) -> None:
         async def story(h: NetworkHarness) -> None:
             client, server = await h.pair()
