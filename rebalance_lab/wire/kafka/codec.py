@@ -20,9 +20,9 @@ from rebalance_lab.wire.kafka.source import Line, Source
 
 M = TypeVar("M", bound=Message)
 
-#: What reading bytes, and writing values, of the wrong kind raises in the compiled functions.
+#: What the compiled functions raise for bytes that they cannot read, and for values that they cannot write.
 _UNREADABLE = (Invalid, IndexError, struct.error)
-_UNWRITABLE = (Invalid, AttributeError, TypeError, struct.error, UnicodeEncodeError)
+_UNWRITABLE = (Invalid, AttributeError, OverflowError, TypeError, struct.error, UnicodeEncodeError)
 
 _CODECS: dict[tuple[type[Message], int], Codec[Any]] = {}
 

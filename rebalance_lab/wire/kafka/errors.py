@@ -8,9 +8,8 @@ from rebalance_lab.wire.errors import KafkaException
 class MalformedMessage(KafkaException):
     """Bytes that are not a message of this name and version: the only error of decoding.
 
-    `message`: the class's name. `field`: the path of the first field that could not be read, empty
-    where the message as a whole is wrong. `offset`: where that field begins, in bytes from the start
-    of what was decoded.
+    `message`: the class's name. `field`: the path of the field that could not be read, empty where the message as a
+    whole is wrong. `offset`: where reading stopped, in bytes from the start of the data.
     """
 
     def __init__(self, message: str, version: int, field: str, offset: int, reason: str) -> None:

@@ -1,6 +1,7 @@
-"""Python source that is written, compiled and run: one function for each structure of a message, in one version.
+"""Python source for one version of a message: a function for each structure in it, generated, compiled and run.
 
-A line knows which field it handles, so that an error is traced to its field and the code itself needs no book-keeping.
+For each line it is known which field the line handles. An error is traced to its field by its line, so the functions
+need not keep track of where they are.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ UUID_LAYOUT = "16s"
 
 
 class Part(NamedTuple):
-    """A field that a line handles, by a variable or an expression. `layout`: that of `struct`, if that does it."""
+    """A field that a line reads or writes. `value`: the variable or expression. `layout`: of `struct`, if used."""
 
     field: str
     value: str = ""
@@ -27,7 +28,7 @@ class Part(NamedTuple):
 
 
 class Line(NamedTuple):
-    """What one line of source handles. `items`: the variable that tells how far a loop has come."""
+    """What one line of source handles. `items`: the variable that says which item of a loop it is."""
 
     parts: tuple[Part, ...]
     items: str | None
@@ -35,9 +36,9 @@ class Line(NamedTuple):
 
 @dataclass(slots=True)
 class Source:
-    """Functions for one message in one version, being written.
+    """The functions for one version of a message, line by line.
 
-    `file` marks their frames in tracebacks. `namespace`: what they see.
+    `file`: their file name in tracebacks. `namespace`: their globals. `handled`: what each of the `lines` handles.
     """
 
     file: str
@@ -45,11 +46,11 @@ class Source:
     flexible: bool
     namespace: dict[str, Any]
     lines: list[str] = field(default_factory=list)
-    told: list[Line] = field(default_factory=list)
+    handled: list[Line] = field(default_factory=list)
 
     def line(self, depth: int, text: str, *parts: Part, items: str | None = None) -> None:
         self.lines.append("    " * depth + text)
-        self.told.append(Line(parts, items))
+        self.handled.append(Line(parts, items))
 
     def constant(self, value: object) -> str:
         """The name by which the functions know `value`."""
@@ -83,7 +84,7 @@ class Source:
         """The lines of this source that an error went through, the outermost first."""
         while traceback is not None:
             if traceback.tb_frame.f_code.co_filename == self.file:
-                yield self.told[traceback.tb_lineno - 1], traceback.tb_frame
+                yield self.handled[traceback.tb_lineno - 1], traceback.tb_frame
             traceback = traceback.tb_next
 
     def smallest(self, kind: str, struct: type[msgspec.Struct] | None, *, flexible: bool) -> int:
