@@ -33,6 +33,11 @@ class _Index:
     def __len__(self) -> int:
         return len(self.data) // self.LAYOUT.size
 
+    @property
+    def unwritten(self) -> bool:
+        """Whether the file is not as the index is."""
+        return self.stale or self.written < len(self.data)
+
     def _entry(self, number: int) -> tuple[int, ...]:
         return self.LAYOUT.unpack_from(self.data, number * self.LAYOUT.size)
 

@@ -112,6 +112,11 @@ class Segment:
         """Nothing more is appended: the time index ends with the largest timestamp."""
         self._times.add(*self._largest)
 
+    @property
+    def unwritten(self) -> bool:
+        """Whether its indexes have entries that are in no file."""
+        return self._loaded and (self._offsets.unwritten or self._times.unwritten)
+
     async def flush(self) -> None:
         """Make the segment and its indexes durable, as far as they are written when it begins."""
         if self._loaded:
@@ -156,9 +161,9 @@ class Segment:
         return self.next_offset <= header.base_offset <= header.last_offset <= self.base_offset + MAX_RELATIVE_OFFSET
 
     async def _write_index(self, index: OffsetIndex | TimeIndex, suffix: str) -> None:
-        pending = bytes(index.data[index.written :])
-        if not pending and not index.stale:
+        if not index.unwritten:
             return
+        pending = bytes(index.data[index.written :])
         file = await self._storage.open(self._stem + suffix, create=True)
         try:
             if index.stale and file.size > index.written:

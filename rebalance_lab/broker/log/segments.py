@@ -66,11 +66,12 @@ class Segments:
         return segment
 
     async def flush(self, start_offset: int, end_offset: int) -> None:
-        """Make durable what was written in these offsets."""
-        flushed = [each for each in self.at(start_offset) if each.base_offset < end_offset]
-        for segment in flushed:
-            await segment.flush()
-        if any(each.base_offset >= start_offset for each in flushed):
+        """Make durable what was written in these offsets, and the indexes of earlier segments that are not yet."""
+        first = self.at(start_offset)[0].base_offset
+        for segment in self.all:
+            if segment.base_offset < end_offset and (segment.base_offset >= first or segment.unwritten):
+                await segment.flush()
+        if any(start_offset <= each.base_offset < end_offset for each in self._segments):
             await self._storage.sync_folder(self.folder)
 
     async def drop_first(self, count: int, due_ms: int) -> None:

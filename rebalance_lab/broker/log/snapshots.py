@@ -31,9 +31,9 @@ class Snapshots:
     async def load(
         self, producers: Producers, *, start_offset: int, end_offset: int, now_ms: int, warn: Callable[[str], None]
     ) -> None:
-        """The latest state that was kept at `end_offset` or before; no producers, at `start_offset`, if none was."""
+        """The latest state that was kept between both offsets; no producers, at `start_offset`, if none was."""
         producers.clear(start_offset)
-        for offset in self._offsets[: bisect_right(self._offsets, end_offset)][::-1]:
+        for offset in [each for each in reversed(self._offsets) if start_offset <= each <= end_offset]:
             data = await read_file(self._storage, self._path(offset))
             try:
                 producers.load(data or b"", offset, now_ms)

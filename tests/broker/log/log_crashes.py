@@ -38,22 +38,19 @@ StorageOf = Callable[[Kernel, Process, SimulatedDisk], Storage]
 
 @dataclass(slots=True)
 class Model:
-    """What the log should hold. `stored`: what was answered for, batches by their first offsets. `asked`: batches that
-    are being appended. `truncating`: to where, while it is. `start`: the log may begin anywhere up to there. `written`:
-    the log may not end before; `durable`: nor after a loss of power."""
+    """What the log should hold. `stored`: what was answered for, batches by their first offsets. `asked`: the batch
+    that is being appended. `truncating`: to where, while it is. `start`: the log may not begin later, unless retention
+    deletes. `written`: it may not end before; `durable`: nor after a loss of power."""
 
     stored: dict[int, bytes] = field(default_factory=dict)
     asked: bytes | None = None
     truncating: int | None = None
     start: int = 0
+    end: int = 0
     written: int = 0
     durable: int = 0
     epoch: int = 0
     sequence: int = 0
-
-    @property
-    def end(self) -> int:
-        return max((read_header(data).last_offset + 1 for data in self.stored.values()), default=self.start)
 
 
 class Crashes:
@@ -146,8 +143,6 @@ class Crashes:
     async def _append(self, log: PartitionLog) -> None:
         model, count = self.model, 1 + self.stream.below(4)
         model.epoch += self.stream.below(8) == 0
-        if self.config.retention_bytes >= 0:  # a roll may let all earlier segments go
-            model.start = max(model.start, log.end_offset)
         data = build_batch(
             [Record(None, self.stream.hex(2 + self.stream.below(500)).encode(), NOW_MS + n) for n in range(count)],
             producer_id=PRODUCER,
@@ -160,6 +155,7 @@ class Crashes:
         appended = await log.append(data, model.epoch)
         assert not appended.duplicate
         model.stored[appended.first_offset], model.asked = model.asked, None
+        model.end = appended.last_offset + 1
         model.sequence += count
 
     async def _truncate(self, log: PartitionLog, offset: int) -> None:
@@ -170,7 +166,7 @@ class Crashes:
         model.truncating = whole
         await log.truncate_to(whole)
         model.stored = {base: data for base, data in model.stored.items() if base < whole}
-        model.truncating, model.start = None, min(model.start, whole)
+        model.truncating, model.end = None, whole
         self._take_sequence()
 
     def _take_sequence(self) -> None:
@@ -192,11 +188,12 @@ class Crashes:
             assert data == written.get(base), f"the batch at {base} is not the one that was written"
         bases = [base for base in sorted(written) if found and min(found) <= base <= max(found)]
         assert bases == sorted(found), "there is a gap"
-        assert log.start_offset <= self.model.start, f"it begins at {log.start_offset}, {self.model.start} was allowed"
+        if self.config.retention_bytes < 0:
+            assert log.start_offset <= self.model.start, f"{log} begins after {self.model.start}"
         assert log.end_offset >= self.model.written, f"{log} ends before {self.model.written}"
         self._compare_epochs(log, found)
         await self._compare_producer(log, found)
-        self.model = Model(found, start=log.start_offset, epoch=self.model.epoch + 1)
+        self.model = Model(found, start=log.start_offset, end=log.end_offset, epoch=self.model.epoch + 1)
         self._take_sequence()
 
     async def _read(self, log: PartitionLog) -> dict[int, bytes]:

@@ -68,6 +68,44 @@ def test_a_log_that_was_closed_is_trusted():
     assert len(before[f"{FIRST}.timeindex"]) == 24
 
 
+def test_a_segment_that_was_flushed_before_it_was_closed_has_a_whole_time_index():
+    world = LogWorld(config=LogConfig(segment_bytes=400))
+
+    async def story():
+        log = await world.open()
+        for n in range(4):
+            await log.append(batch(b"x" * 50, timestamp_ms=NOW_MS + n), 0)
+            await log.flush()
+        await world.close()
+
+    world.run(story)
+    assert len(world.files()[f"{FIRST}.timeindex"]) == 12, "the entry that closing adds"
+
+
+def test_a_producers_batches_before_the_start_are_not_its_last_ones():
+    """The same sequence numbers were written again after a truncation."""
+    world = LogWorld(config=SMALL)
+    again = batch(b"x" * 50, producer_id=5, producer_epoch=0, base_sequence=0)
+
+    async def story():
+        log = await world.open()
+        await log.append(again, 0)
+        await log.append(batch(b"y"), 0)
+        log.high_watermark = 1
+        await log.delete_records(1)
+        await log.truncate_to(1)
+        assert not (await log.append(again, 1)).duplicate
+
+    world.run(story)
+    world.kill()
+    log = reopened(world)
+
+    async def repeat():
+        assert (await log.append(again, 1))[:2] == (1, 1)
+
+    world.run(repeat)
+
+
 def test_a_log_whose_process_was_killed_is_as_long_as_before():
     world = written(clean=False)
     log = reopened(world)
