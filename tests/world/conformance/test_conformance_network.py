@@ -160,13 +160,17 @@ class TestRequests:
 
         on_network(story)
 
-    def test_a_reply_in_time_stops_the_clock(self, on_network: OnNetwork) -> None:
+    def test_a_connection_and_a_reply_in_time_stop_their_clocks(self, on_network: OnNetwork) -> None:
         async def story(h: NetworkHarness) -> None:
-            client, server = await h.pair()
-            reply = client.request(Ask("one"), timeout_us=5_000_000)
+            listener = await h.listen()
+            client = await h.connect(listener.address, timeout_us=500_000)
+            server = await listener.accept()
+            reply = client.request(Ask("one"), timeout_us=500_000)
             await answer(server, "one")
             assert await reply == Told("ONE")
+            await h.kernel.sleep(600_000)
             assert not client.ended.done
+            await asks(client, server, "two")
 
         on_network(story)
 
@@ -469,12 +473,29 @@ class TestLinks:
             began_us = h.kernel.now_us()
             replies = [client.request(Ask(text)) for text in ("one", "two")]
             assert await server.receive() == Ask("one")
-            assert h.kernel.now_us() - began_us >= 30_000
+            assert h.kernel.now_us() - began_us >= 29_000
             await server.reply(Told("ONE"))
             assert h.set_link("a", "b")
             last = client.request(Ask("three"))
             for text in ("two", "three"):
                 await answer(server, text)
             assert [await each for each in (*replies, last)] == [Told("ONE"), Told("TWO"), Told("THREE")]
+
+        on_network(story)
+
+    def test_a_new_connection_is_as_slow_as_its_link_and_nothing_overtakes(self, on_network: OnNetwork) -> None:
+        async def story(h: NetworkHarness) -> None:
+            listener = await h.listen()
+            h.set_link("a", "b", slow_us=(30_000, 0))
+            client = await h.connect(listener.address)
+            began_us = h.kernel.now_us()
+            replies = [client.request(Ask("one"))]
+            h.set_link("a", "b")
+            replies.append(client.request(Ask("two")))
+            server = await listener.accept()
+            await answer(server, "one")
+            assert h.kernel.now_us() - began_us >= 29_000
+            await answer(server, "two")
+            assert [await each for each in replies] == [Told("ONE"), Told("TWO")]
 
         on_network(story)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from rebalance_lab.kernel import RandomStream
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live.storage import LiveStorage
 from rebalance_lab.world.live.synced_lengths import lose_power
-from rebalance_lab.world.storage import RESERVED_NAME, FolderInUse, Storage, StorageFailure
+from rebalance_lab.world.storage import RESERVED_NAME, DiskFull, FolderInUse, Storage, StorageFailure
 
 #: Writes 6 synced and 6 other bytes, renames the file, and kills itself.
 KILLED = """
@@ -109,6 +110,59 @@ def test_a_killed_process_leaves_all_and_a_loss_of_power_what_was_synced(tmp_pat
         kept.add(len(left))
     assert {6, 12} < kept
     assert min(kept) == 6
+
+
+def test_what_was_appended_after_a_truncation_is_not_synced(tmp_path: Path) -> None:
+    kept = set()
+    for seed in range(20):
+        folder = tmp_path / str(seed)
+        with LiveKernel() as live:
+            storage = LiveStorage(live.kernel, live.loop, folder)
+            live.on_close(storage.close)
+
+            async def story(storage: Storage = storage) -> None:
+                file = await storage.open("log", create=True)
+                await file.append(b"0123456789")
+                await file.sync()
+                await file.truncate(4)
+                await file.append(b"abcdef")
+
+            live.run(story())
+        lose_power(folder, RandomStream(seed, "b1", "power loss"))
+        left = (folder / "log").read_bytes()
+        assert b"0123abcdef".startswith(left)
+        kept.add(len(left))
+    assert {4, 10} < kept
+    assert min(kept) == 4
+
+
+def test_an_append_that_fails_half_way_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = os.pwrite
+    asked: list[bytes] = []
+
+    def full(descriptor: int, data: bytes, offset: int) -> int:
+        if asked:
+            raise OSError(errno.ENOSPC, "full")
+        asked.append(bytes(data))
+        return whole(descriptor, data[: len(data) // 2], offset)
+
+    with LiveKernel() as live:
+        storage = LiveStorage(live.kernel, live.loop, tmp_path)
+        live.on_close(storage.close)
+
+        async def story() -> None:
+            file = await storage.open("log", create=True)
+            await file.append(b"abc")
+            with monkeypatch.context() as patched:
+                patched.setattr(os, "pwrite", full)
+                with pytest.raises(DiskFull):
+                    await file.append(b"0123456789")
+            assert asked == [b"0123456789"]
+            assert (file.size, (tmp_path / "log").read_bytes()) == (3, b"abc")
+            assert await file.append(b"def") == 3
+
+        live.run(story())
+    assert (tmp_path / "log").read_bytes() == b"abcdef"
 
 
 def test_files_from_elsewhere_count_as_synced(tmp_path: Path) -> None:

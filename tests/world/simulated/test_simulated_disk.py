@@ -184,6 +184,20 @@ class TestProcess:
             left.add(bytes(host.disk.files()["log"].data))
         assert left == {b"", b"a", b"ab", b"abc"}
 
+    def test_a_kill_does_not_repeat_what_was_done_while_the_process_was_paused(self) -> None:
+        for seed in SEEDS:
+            host = Host(seed)
+
+            async def story(host: Host = host) -> None:
+                file = await host.storage.open("log", create=True)
+                file.append(b"abc")
+                host.process.pause()
+                await host.kernel.sleep(1_000_000)
+                host.process.kill()
+
+            host.simulation.run(story())
+            assert bytes(host.disk.files()["log"].data) == b"abc"
+
     def test_another_life_finds_the_files(self) -> None:
         host = Host()
 
