@@ -5,6 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
+
+import pytest
 
 from rebalance_lab.kernel import Future, Kernel, Process, RandomStream
 from rebalance_lab.kernel.live import LiveKernel
@@ -17,6 +20,7 @@ from rebalance_lab.world.network import (
     Limits,
     Listener,
     Network,
+    NetworkError,
     ServerConnection,
 )
 from rebalance_lab.world.simulated.network import SimulatedNetwork
@@ -210,3 +214,25 @@ class LiveNetworkHarness(NetworkHarness):
     def run(self, story: NetworkStory) -> None:
         with self._live:
             self._live.run(self.told(story), "story")
+
+
+OnNetwork = Callable[[NetworkStory], None]
+
+
+async def refused(future: Future[Any], kind: type[NetworkError], why: str | None = None) -> None:
+    with pytest.raises(NetworkError, match=why) as caught:
+        await future
+    assert type(caught.value) is kind
+
+
+async def answer(server: ServerConnection[Ask, Told], text: str) -> None:
+    """Receive a request that asks this, and answer it in capitals."""
+    assert await server.receive() == Ask(text)
+    await server.reply(Told(text.upper()))
+
+
+async def asks(client: Connection[Ask, Told], server: ServerConnection[Ask, Told], text: str) -> None:
+    """One request and its reply."""
+    reply = client.request(Ask(text))
+    await answer(server, text)
+    assert await reply == Told(text.upper())

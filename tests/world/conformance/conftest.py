@@ -9,6 +9,7 @@ import pytest
 from conformance_embedded import EmbeddedEnsembleHarness, EmbeddedHarness, make_whole
 from conformance_harness import Story
 from conformance_kazoo import KazooHarness
+from conformance_network import LiveNetworkHarness, NetworkStory, OnNetwork, SimulatedNetworkHarness
 from conformance_simulated import SimulatedEnsembleHarness, SimulatedHarness
 
 from rebalance_lab.world.containers.engine import Engine
@@ -121,3 +122,15 @@ def conform_ensemble(request: pytest.FixtureRequest) -> Iterator[Conform]:
             SimulatedEnsembleHarness(seed, recorded=world == "recorded").run(story)
 
     yield run
+
+
+@pytest.fixture(params=["objects", "bytes", "live"])
+def on_network(request: pytest.FixtureRequest) -> OnNetwork:
+    def run(story: NetworkStory) -> None:
+        if request.param == "live":
+            LiveNetworkHarness().run(story)
+        else:
+            for seed in SEEDS:
+                SimulatedNetworkHarness(seed, through_bytes=request.param == "bytes").run(story)
+
+    return run
