@@ -31,7 +31,7 @@ from controller.machine import (
 )
 from controller.request_batch import ControlRequest, Send
 from rebalance_lab.assignors import TopicPartition
-from rebalance_lab.kernel import Future, Mailbox
+from rebalance_lab.kernel import Future, Kernel, Mailbox, Scope
 from rebalance_lab.wire.cluster import (
     LeaderIsrAndControllerEpoch,
     read_assignment,
@@ -88,19 +88,22 @@ class Channels(Protocol):
 class Controller:
     """One broker's controller on one session. `run` ends only with an error: SessionExpired and SessionClosed.
 
-    `report(event, detail)`: called when a reign begins and ends, and with what a person should know.
+    `channels`: makes the way to the brokers for one reign, in a scope that ends with it. `report(event, detail)`: is
+    called when a reign begins and ends, and with what a person should know.
     """
 
     def __init__(
         self,
+        tasks: Kernel,
         client: PipelinedClient,
         broker_id: int,
         *,
         wall_ms: Callable[[], int],
-        channels: Callable[[], Channels],
+        channels: Callable[[Scope], Channels],
         unclean_allowed: Callable[[str], bool],
         report: Callable[[str, dict[str, object]], None],
     ) -> None:
+        self._tasks = tasks
         self._client = client
         self._broker_id = broker_id
         self._wall_ms = wall_ms
@@ -126,7 +129,8 @@ class Controller:
         """Raises ControllerMoved."""
         self._report("elected", {"epoch": elected.epoch})
         machine = ControllerMachine(self._broker_id, elected.epoch, unclean_allowed=self._unclean_allowed)
-        await _Reign(self._client, elected, machine, self._channels(), self._report).run()
+        async with self._tasks.scope(f"reign {elected.epoch}") as scope:
+            await _Reign(self._client, elected, machine, self._channels(scope), self._report).run()
 
 
 class _Reign:

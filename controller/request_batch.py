@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from controller.cluster import Cluster, Stored
 from rebalance_lab.assignors import TopicPartition
-from rebalance_lab.wire.cluster import PLAINTEXT
+from rebalance_lab.wire.cluster import LEADER_DURING_DELETE, PLAINTEXT
 from rebalance_lab.wire.kafka.messages.leader_and_isr import (
     LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
@@ -35,8 +35,6 @@ from rebalance_lab.wire.kafka.messages.update_metadata import (
 
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 
-#: In metadata: the partition's topic is being deleted (`LeaderAndIsr.LeaderDuringDelete`).
-LEADER_DURING_DELETE = -2
 #: In a StopReplica request: the topic is being deleted, whatever leader epoch the broker knows.
 EPOCH_DURING_DELETE = -2
 

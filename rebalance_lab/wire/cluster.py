@@ -11,7 +11,6 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Annotated, TypeVar
-from uuid import UUID
 
 import msgspec
 
@@ -21,6 +20,8 @@ from rebalance_lab.wire.payloads import broker_payload
 
 #: In a partition's state: there is no leader.
 NO_LEADER = -1
+#: In place of a leader, in metadata only: the partition's topic is being deleted (`LeaderAndIsr.LeaderDuringDelete`).
+LEADER_DURING_DELETE = -2
 
 PLAINTEXT = "PLAINTEXT"
 
@@ -134,7 +135,7 @@ def registration_payload(
     return msgspec.json.encode(fields if rack is None else {"rack": rack, **fields})
 
 
-def assignment_payload(replicas: Mapping[int, Sequence[int]], topic_id: UUID | None = None) -> bytes:
+def assignment_payload(replicas: Mapping[int, Sequence[int]], topic_id: bytes | None = None) -> bytes:
     """`/brokers/topics/<topic>`: version 3 with a topic id, version 2 without, and no reassignment in progress."""
     fields: dict[str, object] = {"partitions": {str(each): tuple(replicas[each]) for each in sorted(replicas)}}
     if topic_id is not None:
@@ -143,9 +144,9 @@ def assignment_payload(replicas: Mapping[int, Sequence[int]], topic_id: UUID | N
     return msgspec.json.encode(fields | {"adding_replicas": {}, "removing_replicas": {}, "version": version})
 
 
-def topic_id_text(topic_id: UUID) -> str:
-    """Its 16 bytes in base64 for URLs, without padding: 22 characters (`org.apache.kafka.common.Uuid`)."""
-    return urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
+def topic_id_text(topic_id: bytes) -> str:
+    """16 bytes in base64 for URLs, without padding: 22 characters (`org.apache.kafka.common.Uuid`)."""
+    return urlsafe_b64encode(topic_id).rstrip(b"=").decode()
 
 
 def topic_id_bytes(text: str) -> bytes:

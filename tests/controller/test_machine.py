@@ -22,9 +22,9 @@ from controller.machine import (
     WriteStates,
 )
 from controller.partition_states import PartitionState
-from controller.request_batch import LEADER_DURING_DELETE, Send
+from controller.request_batch import Send
 from rebalance_lab.assignors import TopicPartition
-from rebalance_lab.wire.cluster import NO_LEADER
+from rebalance_lab.wire.cluster import LEADER_DURING_DELETE, NO_LEADER
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest
 from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaRequest
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest

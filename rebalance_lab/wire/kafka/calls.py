@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from rebalance_lab.wire.kafka.apis import APIS, ApiKey
 from rebalance_lab.wire.kafka.errors import MalformedMessage, UnsupportedVersion
@@ -11,6 +12,7 @@ from rebalance_lab.wire.kafka.frames import (
     decode_response,
     encode_request,
     encode_response,
+    key_of,
     read_header,
 )
 from rebalance_lab.wire.kafka.schema import Message
@@ -25,6 +27,17 @@ class Call:
     version: int
     client_id: str | None
     message: Message | None
+
+    @classmethod
+    def of(cls, message: Message, version: int, client_id: str | None) -> Call:
+        """The call that carries a message."""
+        return cls(key_of(type(message)), version, client_id, message)
+
+    @property
+    def request(self) -> Any:
+        """The message of a version that exists."""
+        assert self.message is not None, "there is no such version, and no message"
+        return self.message
 
 
 class KafkaCodec:

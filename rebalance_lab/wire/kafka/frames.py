@@ -13,6 +13,11 @@ from rebalance_lab.wire.kafka.schema import Message
 _KEYS = {message: key for key, api in APIS.items() for message in (api.request, api.response)}
 
 
+def key_of(message: type[Message]) -> ApiKey:
+    """The API of a request or a response."""
+    return _KEYS[message]
+
+
 class Header(NamedTuple):
     """The header of a request, and the offset of the message behind it."""
 
@@ -25,7 +30,7 @@ class Header(NamedTuple):
 
 def encode_request(request: Message, version: int, *, correlation_id: int, client_id: str | None) -> bytes:
     """Raises UnsupportedVersion and UnwritableMessage."""
-    key = _KEYS[type(request)]
+    key = key_of(type(request))
     header = RequestHeader(
         request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
     )
@@ -49,13 +54,16 @@ def read_header(frame: bytes) -> Header:
 
 
 def decode_request(frame: bytes, header: Header) -> Message:
-    """The message behind a header that was read. Raises UnsupportedVersion and MalformedMessage."""
-    return codec(APIS[header.key].request, header.version).decode(frame, header.end)
+    """The message behind a header that was read. Raises UnsupportedVersion and MalformedMessage.
+
+    Bytes behind the message are ignored, as Kafka does: librdkafka 2.16 sends one too many in Metadata 9.
+    """
+    return codec(APIS[header.key].request, header.version).read(frame, header.end)[0]
 
 
 def encode_response(response: Message, version: int, *, correlation_id: int) -> bytes:
     """Raises UnsupportedVersion and UnwritableMessage."""
-    header_version = _response_header_version(_KEYS[type(response)], version)
+    header_version = _response_header_version(key_of(type(response)), version)
     head = codec(ResponseHeader, header_version).encode(ResponseHeader(correlation_id=correlation_id))
     return head + codec(type(response), version).encode(response)
 

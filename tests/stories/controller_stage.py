@@ -70,6 +70,7 @@ class Candidate:
 
     async def run(self) -> None:
         controller = Controller(
+            self._stage.tasks,
             PipelinedClient(self.session),
             self.broker_id,
             wall_ms=lambda: 1000,
@@ -82,7 +83,7 @@ class Candidate:
         except SessionExpired:
             self.ended = True
 
-    def _channels(self) -> SentRequests:
+    def _channels(self, _scope: Scope) -> SentRequests:
         self.reigns.append(SentRequests(silent=self._stage.silent))
         return self.reigns[-1]
 

@@ -1,0 +1,98 @@
+"""A controller's queues to its brokers: one request under way to each, in order, sent again until it is answered or the
+broker is gone (`kafka.controller.ControllerChannelManager`, `RequestSendThread`, Kafka 3.9.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from controller.cluster import LiveBroker
+from controller.machine import ReplicasDeleted, Stimulus
+from controller.request_batch import ControlRequest
+from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.kernel import Kernel, Mailbox, Scope, Task
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
+from rebalance_lab.wire.kafka.schema import Message
+
+#: Pause before a request is sent again, as Kafka's.
+RETRY_MS = 100
+
+#: Requests that wait for one broker. Kafka's queue has no limit.
+QUEUE_LIMIT = 100_000
+
+
+class Undelivered(Exception):
+    """Nobody knows whether the broker got the request: there is no connection, or it broke before the answer."""
+
+
+Deliver = Callable[[LiveBroker, ControlRequest], Awaitable[Message]]
+Answered = Callable[[Stimulus], None]
+
+
+@dataclass(slots=True)
+class _Channel:
+    broker: LiveBroker
+    queue: Mailbox[tuple[ControlRequest, Answered]]
+    task: Task[None]
+
+
+class BrokerChannels:
+    """The channels of one reign. `deliver`: sends a request and returns the answer; raises Undelivered."""
+
+    def __init__(self, tasks: Kernel, scope: Scope, deliver: Deliver) -> None:
+        self._tasks = tasks
+        self._scope = scope
+        self._deliver = deliver
+        self._channels: dict[int, _Channel] = {}
+
+    def live(self, brokers: Mapping[int, LiveBroker]) -> None:
+        """Open channels to brokers that are new, or came back; close those to brokers that are gone."""
+        for broker_id, channel in list(self._channels.items()):
+            if brokers.get(broker_id) != channel.broker:
+                channel.task.cancel(f"broker {broker_id} is gone")
+                del self._channels[broker_id]
+        for broker_id, broker in brokers.items():
+            if broker_id not in self._channels:
+                queue: Mailbox[tuple[ControlRequest, Answered]] = Mailbox(
+                    f"requests to broker {broker_id}", QUEUE_LIMIT
+                )
+                task = self._scope.spawn(self._run(broker, queue), f"channel to broker {broker_id}")
+                self._channels[broker_id] = _Channel(broker, queue, task)
+
+    def send(self, broker_id: int, request: ControlRequest, answered: Answered) -> None:
+        """Nothing is sent to a broker that is gone."""
+        channel = self._channels.get(broker_id)
+        if channel is not None:
+            channel.queue.put((request, answered))
+
+    async def _run(self, broker: LiveBroker, queue: Mailbox[tuple[ControlRequest, Answered]]) -> None:
+        while True:
+            request, answered = await queue.get()
+            response = await self._answer(broker, request)
+            if isinstance(request, StopReplicaRequest) and isinstance(response, StopReplicaResponse):
+                deleted = _deleted(broker.broker_id, request, response)
+                if deleted is not None:
+                    answered(deleted)
+
+    async def _answer(self, broker: LiveBroker, request: ControlRequest) -> Message:
+        while True:  # ends with the channel, as in the original
+            try:
+                return await self._deliver(broker, request)
+            except Undelivered:
+                await self._tasks.sleep(RETRY_MS * 1000)
+
+
+def _deleted(broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse) -> ReplicasDeleted | None:
+    """What came of the replicas that were to be deleted; None if there were none."""
+    wanted = tuple(
+        TopicPartition(topic.topic_name, each.partition_index)
+        for topic in request.topic_states
+        for each in topic.partition_states
+        if each.delete_partition
+    )
+    errors = {
+        TopicPartition(each.topic_name, each.partition_index): each.error_code for each in response.partition_errors
+    }
+    failed = tuple(each for each in wanted if response.error_code or errors.get(each, ErrorCode.NONE))
+    return ReplicasDeleted(broker_id, wanted, failed) if wanted else None

@@ -1,0 +1,70 @@
+"""CreateTopics, by the controller only (`KafkaApis.handleCreateTopicsRequest`).
+
+The answer waits until every new partition has a leader in this broker's metadata, or the client's time is over. Version
+7 answers with topic ids, which other APIs of this broker do not take.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rebalance_lab.broker.calls import Handler, Parts
+from rebalance_lab.broker.new_topics import NewTopic, Replicas, create_topics
+from rebalance_lab.broker.refused import Refused
+from rebalance_lab.wire.kafka.apis import ApiKey
+from rebalance_lab.wire.kafka.calls import Call
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.messages.create_topics import CreatableTopic, CreatableTopicResult, CreateTopicsResponse
+from rebalance_lab.wire.kafka.schema import Versions
+
+
+async def handle(parts: Parts, call: Call) -> CreateTopicsResponse:
+    request = call.request
+    outcomes = await _outcomes(parts, request.topics, validate_only=request.validate_only)
+    created = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, Refused)}
+    late: set[str] = set()
+    if created and not request.validate_only:
+        late = await parts.topics_without_leaders(created, request.timeout_ms)
+    return CreateTopicsResponse(
+        topics=tuple(_result(name, outcome, late=name in late) for name, outcome in outcomes.items())
+    )
+
+
+async def _outcomes(
+    parts: Parts, topics: tuple[CreatableTopic, ...], *, validate_only: bool
+) -> dict[str, Refused | Replicas]:
+    times = Counter(each.name for each in topics)
+    if not parts.is_controller():
+        return {each: Refused(ErrorCode.NOT_CONTROLLER, "this broker is not the controller") for each in times}
+    twice = Refused(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
+    created = await create_topics(
+        parts, [_new_topic(each) for each in topics if times[each.name] == 1], validate_only=validate_only
+    )
+    return {name: created.get(name, twice) for name in times}
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    return NewTopic(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        {each.partition_index: each.broker_ids for each in topic.assignments},
+        {each.name: each.value for each in topic.configs},
+    )
+
+
+def _result(name: str, outcome: Refused | Replicas, *, late: bool) -> CreatableTopicResult:
+    if isinstance(outcome, Refused):
+        return CreatableTopicResult(name=name, error_code=outcome.code, error_message=str(outcome))
+    if late:
+        return CreatableTopicResult(name=name, error_code=ErrorCode.REQUEST_TIMED_OUT, error_message=None)
+    return CreatableTopicResult(
+        name=name,
+        error_code=ErrorCode.NONE,
+        error_message=None,
+        num_partitions=len(outcome),
+        replication_factor=len(next(iter(outcome.values()), ())),
+    )
+
+
+HANDLER = Handler(ApiKey.CREATE_TOPICS, Versions(0, 6), handle)

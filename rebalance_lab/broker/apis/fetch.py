@@ -1,0 +1,142 @@
+"""Fetch: batches from the logs that this broker leads (`ReplicaManager.fetchMessages`).
+
+It answers once `min_bytes` are there, `max_wait_ms` are over, or a partition has an error. Every request names all its
+partitions: fetch sessions (KIP-227) are never begun, which a broker may do at any time, and one that a client asks for
+is not found. Versions before 4 carry message sets of 0.8 to 0.10; versions from 13 on speak of topic ids.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.broker.calls import Handler, Parts
+from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH
+from rebalance_lab.broker.log.errors import LogError
+from rebalance_lab.broker.log.log import PartitionLog, UpTo
+from rebalance_lab.broker.partition import Partition
+from rebalance_lab.broker.refused import Refused
+from rebalance_lab.kernel import Future
+from rebalance_lab.wire.kafka.apis import ApiKey
+from rebalance_lab.wire.kafka.calls import Call
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.messages.fetch import (
+    EpochEndOffset,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionData,
+)
+from rebalance_lab.wire.kafka.schema import Versions
+
+NO_SESSION = 0
+CONSUMER = -1
+
+#: fetch.max.bytes: however much a client asks for.
+MOST_BYTES = 55 * 1024 * 1024
+
+
+async def handle(parts: Parts, call: Call) -> FetchResponse:
+    request: FetchRequest = call.request
+    if request.session_id != NO_SESSION:
+        return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
+    deadline_us = parts.tasks.now_us() + max(request.max_wait_ms, 0) * 1000
+    while True:
+        progress = _progress(parts, request)
+        found = await _read_all(parts, request)
+        left_us = deadline_us - parts.tasks.now_us()
+        if left_us <= 0 or _enough(found, request.min_bytes):
+            return FetchResponse(responses=found)
+        await parts.tasks.first(parts.tasks.sleep(left_us), *progress)
+
+
+def _progress(parts: Parts, request: FetchRequest) -> list[Future[None]]:
+    """Taken before the partitions are read, so that nothing that comes meanwhile is missed."""
+    found = []
+    for topic in request.topics:
+        for each in topic.partitions:
+            try:
+                found.append(parts.replicas.led(TopicPartition(topic.topic, each.partition)).progress)
+            except Refused:
+                continue
+    return found
+
+
+def _enough(found: tuple[FetchableTopicResponse, ...], min_bytes: int) -> bool:
+    answers = [each for topic in found for each in topic.partitions]
+    failed = any(each.error_code or each.diverging_epoch.epoch != UNDEFINED_EPOCH for each in answers)
+    return failed or not answers or sum(len(each.records or b"") for each in answers) >= min_bytes
+
+
+async def _read_all(parts: Parts, request: FetchRequest) -> tuple[FetchableTopicResponse, ...]:
+    """All partitions in the order of the request, until the bytes are used up. The first that has any gives a whole
+    batch, however large it is, so that every reader gets on."""
+    budget = min(request.max_bytes, MOST_BYTES)
+    up_to = UpTo.HIGH_WATERMARK if request.replica_id == CONSUMER else UpTo.LOG_END
+    nothing_yet = True
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for each in topic.partitions:
+            answer = await _read(
+                parts, TopicPartition(topic.topic, each.partition), each, up_to, budget, at_least_one=nothing_yet
+            )
+            size = len(answer.records or b"")
+            nothing_yet = nothing_yet and size == 0
+            budget = max(0, budget - size)
+            answers.append(answer)
+        topics.append(FetchableTopicResponse(topic=topic.topic, partitions=tuple(answers)))
+    return tuple(topics)
+
+
+async def _read(
+    parts: Parts, partition: TopicPartition, asked: FetchPartition, up_to: UpTo, budget: int, *, at_least_one: bool
+) -> PartitionData:
+    try:
+        replica = parts.replicas.led(partition, asked.current_leader_epoch)
+        diverging = _diverging(replica, asked)
+        if diverging is not None:
+            return _answer(asked, replica.log, b"", diverging)
+        found = await replica.log.read(
+            asked.fetch_offset, min(budget, asked.partition_max_bytes), up_to, at_least_one=at_least_one
+        )
+        return _answer(asked, replica.log, found.data)
+    except (Refused, LogError) as error:
+        return PartitionData(
+            partition_index=asked.partition,
+            error_code=error.code,
+            high_watermark=-1,
+            aborted_transactions=None,
+            records=b"",
+        )
+
+
+def _diverging(replica: Partition, asked: FetchPartition) -> EpochEndOffset | None:
+    """Where the log that the reader has and this one part, if they do (KIP-320, KIP-595). Raises Refused."""
+    if asked.last_fetched_epoch == UNDEFINED_EPOCH:
+        return None
+    end = replica.log.end_of_epoch(asked.last_fetched_epoch)
+    if end.epoch == UNDEFINED_EPOCH:
+        raise Refused(
+            ErrorCode.OFFSET_OUT_OF_RANGE, f"leader epoch {asked.last_fetched_epoch} is later than any of this log"
+        )
+    if end.epoch < asked.last_fetched_epoch or end.offset < asked.fetch_offset:
+        return EpochEndOffset(epoch=end.epoch, end_offset=end.offset)
+    return None
+
+
+def _answer(
+    asked: FetchPartition, log: PartitionLog, records: bytes, diverging: EpochEndOffset | None = None
+) -> PartitionData:
+    return PartitionData(
+        partition_index=asked.partition,
+        error_code=ErrorCode.NONE,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.high_watermark,  # there are no transactions
+        log_start_offset=log.start_offset,
+        diverging_epoch=diverging or EpochEndOffset(),
+        aborted_transactions=None,
+        records=records,
+    )
+
+
+HANDLER = Handler(ApiKey.FETCH, Versions(4, 12), handle)

@@ -1,0 +1,86 @@
+"""ListOffsets: the first offset, the next one, and those by time (`KafkaApis.handleListOffsetRequest`).
+
+Version 0 asks for several offsets at once, which Kafka dropped; versions from 8 on speak of tiered storage.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.broker.calls import Handler, Parts
+from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH
+from rebalance_lab.broker.log.errors import LogError
+from rebalance_lab.broker.log.log import FoundOffset, UpTo
+from rebalance_lab.broker.refused import Refused
+from rebalance_lab.wire.kafka.apis import ApiKey
+from rebalance_lab.wire.kafka.calls import Call
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+from rebalance_lab.wire.kafka.schema import Versions
+
+#: In place of a time.
+LATEST, EARLIEST, LARGEST_TIMESTAMP = -1, -2, -3
+
+CONSUMER = -1
+
+#: The first version that answers with leader epochs.
+_EPOCHS_SINCE = 4
+
+
+async def handle(parts: Parts, call: Call) -> ListOffsetsResponse:
+    up_to = UpTo.HIGH_WATERMARK if call.request.replica_id == CONSUMER else UpTo.LOG_END
+    topics = []
+    for topic in call.request.topics:
+        answers = [
+            _for_version(
+                await _answer(parts, TopicPartition(topic.name, each.partition_index), each, up_to), call.version
+            )
+            for each in topic.partitions
+        ]
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=tuple(answers)))
+    return ListOffsetsResponse(topics=tuple(topics))
+
+
+async def _answer(
+    parts: Parts, partition: TopicPartition, asked: ListOffsetsPartition, up_to: UpTo
+) -> ListOffsetsPartitionResponse:
+    try:
+        found = await _found(parts, partition, asked, up_to)
+    except (Refused, LogError) as error:
+        return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error.code)
+    if found is None:
+        return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=ErrorCode.NONE)
+    return ListOffsetsPartitionResponse(
+        partition_index=asked.partition_index,
+        error_code=ErrorCode.NONE,
+        timestamp_ms=found.timestamp,
+        offset=found.offset,
+        leader_epoch=found.leader_epoch,
+    )
+
+
+def _for_version(answer: ListOffsetsPartitionResponse, version: int) -> ListOffsetsPartitionResponse:
+    return answer if version >= _EPOCHS_SINCE else msgspec.structs.replace(answer, leader_epoch=UNDEFINED_EPOCH)
+
+
+async def _found(
+    parts: Parts, partition: TopicPartition, asked: ListOffsetsPartition, up_to: UpTo
+) -> FoundOffset | None:
+    """None: no record is as late. Raises Refused and LogErrors."""
+    log = parts.replicas.led(partition, asked.current_leader_epoch).log
+    if asked.timestamp_ms == LATEST:
+        return log.latest(up_to)
+    if asked.timestamp_ms == EARLIEST:
+        return log.earliest()
+    if asked.timestamp_ms == LARGEST_TIMESTAMP:
+        return await log.largest_timestamp(up_to)
+    return await log.first_since(asked.timestamp_ms, up_to)
+
+
+HANDLER = Handler(ApiKey.LIST_OFFSETS, Versions(1, 7), handle)

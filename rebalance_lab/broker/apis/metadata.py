@@ -1,0 +1,74 @@
+"""Metadata: the live brokers, the controller, and who leads which partition (`KafkaApis.handleTopicMetadataRequest`).
+
+Versions 10 and later speak of topic ids, which other APIs of this broker do not take.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.broker.calls import Handler, Parts
+from rebalance_lab.broker.new_topics import NewTopic, create_topics
+from rebalance_lab.broker.refused import Refused
+from rebalance_lab.wire.kafka.apis import ApiKey
+from rebalance_lab.wire.kafka.calls import Call
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponseTopic,
+)
+from rebalance_lab.wire.kafka.schema import Versions
+from rebalance_lab.wire.topic_filter import INTERNAL_TOPICS
+
+
+async def handle(parts: Parts, call: Call) -> MetadataResponse:
+    cache, request = parts.metadata, call.request
+    asked = _asked(request, call.version)
+    names = sorted(cache.topics) if asked is None else asked
+    errors = {}
+    if request.allow_auto_topic_creation and parts.config.auto_create_topics_enable:
+        errors = await _created(parts, [each for each in names if each not in cache.topics])
+    return MetadataResponse(
+        brokers=tuple(
+            MetadataResponseBroker(node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack)
+            for each in cache.nodes.values()
+        ),
+        cluster_id=parts.cluster_id,
+        controller_id=-1 if cache.controller_id is None else cache.controller_id,
+        topics=tuple(
+            cache.described(each, version=call.version)
+            or _missing(each, errors.get(each, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            for each in names
+        ),
+    )
+
+
+def _asked(request: MetadataRequest, version: int) -> list[str] | None:
+    """The topics, each once; None for all. No topics mean all in version 0, and none in later ones."""
+    if request.topics is None or (version == 0 and not request.topics):
+        return None
+    return list(dict.fromkeys(each.name for each in request.topics if each.name is not None))
+
+
+async def _created(parts: Parts, topics: list[str]) -> dict[str, ErrorCode]:
+    """Create topics that clients asked for. Their leaders are not known yet, so clients ask again. Any broker does it,
+    as all did before Kafka 2.8, where brokers began to ask the controller."""
+    if not topics:
+        return {}
+    config = parts.config
+    wanted = [NewTopic(each, config.num_partitions, config.default_replication_factor) for each in topics]
+    outcomes = await create_topics(parts, wanted)
+    return {each: _told(outcome) for each, outcome in outcomes.items()}
+
+
+def _told(outcome: Refused | object) -> ErrorCode:
+    if isinstance(outcome, Refused) and outcome.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+        return outcome.code
+    return ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def _missing(topic: str, error: ErrorCode) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=error, name=topic, is_internal=topic in INTERNAL_TOPICS, partitions=())
+
+
+HANDLER = Handler(ApiKey.METADATA, Versions(0, 9), handle)

@@ -1,0 +1,122 @@
+"""Produce: a client's batches into the logs that this broker leads (`ReplicaManager.appendRecords`).
+
+acks=0: no answer; an error closes the connection, which is all that the client can notice. acks=1: the leader has
+written it. acks=-1 (all): it is committed, or the client's time is over and nobody knows. Versions before 3 carry
+message sets of 0.8 to 0.10, which this broker does not read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.broker.calls import Handler, Parts
+from rebalance_lab.broker.log.errors import LogError
+from rebalance_lab.broker.log.log import Appended
+from rebalance_lab.broker.partition import Partition
+from rebalance_lab.broker.refused import CloseConnection, Refused
+from rebalance_lab.kernel import TimedOut
+from rebalance_lab.wire.kafka.apis import ApiKey
+from rebalance_lab.wire.kafka.calls import Call
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from rebalance_lab.wire.kafka.schema import Versions
+
+ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    partition: Partition
+    appended: Appended
+
+
+Outcome = _Written | Refused | LogError
+
+
+async def handle(parts: Parts, call: Call) -> ProduceResponse | None:
+    request = call.request
+    outcomes: dict[TopicPartition, Outcome] = {}
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            partition = TopicPartition(topic.name, data.index)
+            outcomes[partition] = await _appended(parts, partition, data, request.acks)
+    if request.acks == ACKS_NONE:
+        _close_on_error(outcomes)
+        return None
+    if request.acks == ACKS_ALL:
+        outcomes |= await _uncommitted(parts, outcomes, request.timeout_ms)
+    return ProduceResponse(
+        responses=tuple(
+            TopicProduceResponse(
+                name=topic.name,
+                partition_responses=tuple(
+                    _response(data.index, outcomes[TopicPartition(topic.name, data.index)])
+                    for data in topic.partition_data
+                ),
+            )
+            for topic in request.topic_data
+        )
+    )
+
+
+async def _appended(parts: Parts, partition: TopicPartition, data: PartitionProduceData, acks: int) -> Outcome:
+    if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
+        return Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks}: use 0, 1 or -1 (all)")
+    try:
+        replica = parts.replicas.led(partition)
+        min_in_sync = parts.config.min_insync_replicas if acks == ACKS_ALL else 0
+        return _Written(replica, await replica.append(data.records or b"", min_in_sync=min_in_sync))
+    except (Refused, LogError) as error:
+        return error
+
+
+def _close_on_error(outcomes: dict[TopicPartition, Outcome]) -> None:
+    """Raises CloseConnection."""
+    for partition, outcome in outcomes.items():
+        if not isinstance(outcome, _Written):
+            raise CloseConnection(f"acks=0, and {partition.topic}-{partition.partition} was not written: {outcome}")
+
+
+async def _uncommitted(
+    parts: Parts, outcomes: dict[TopicPartition, Outcome], timeout_ms: int
+) -> dict[TopicPartition, Outcome]:
+    """Wait for what was written to be committed. Returns what was not, and why."""
+    waiting = {each: outcome for each, outcome in outcomes.items() if isinstance(outcome, _Written)}
+    failed: dict[TopicPartition, Outcome] = {}
+    late = Refused(ErrorCode.REQUEST_TIMED_OUT, f"it was not committed in {timeout_ms} ms; it may be later")
+    try:
+        async with parts.tasks.timeout(max(timeout_ms, 0) * 1000, "acks=all"):
+            for each, written in waiting.items():
+                try:
+                    await written.partition.committed(written.appended.last_offset)
+                except Refused as refused:
+                    failed[each] = refused
+    except TimedOut:
+        committed = {each for each, written in waiting.items() if _is_committed(written)}
+        failed |= {each: late for each in waiting if each not in failed and each not in committed}
+    return failed
+
+
+def _is_committed(written: _Written) -> bool:
+    return written.partition.log.high_watermark > written.appended.last_offset
+
+
+def _response(index: int, outcome: Outcome) -> PartitionProduceResponse:
+    if isinstance(outcome, _Written):
+        return PartitionProduceResponse(
+            index=index,
+            error_code=ErrorCode.NONE,
+            base_offset=outcome.appended.first_offset,
+            log_append_time_ms=outcome.appended.append_time_ms,
+            log_start_offset=outcome.partition.log.start_offset,
+        )
+    return PartitionProduceResponse(index=index, error_code=outcome.code, base_offset=-1, error_message=str(outcome))
+
+
+HANDLER = Handler(ApiKey.PRODUCE, Versions(3, 9), handle)

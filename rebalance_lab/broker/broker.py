@@ -1,0 +1,162 @@
+"""A broker: its parts, in the order in which they start and stop (`kafka.server.KafkaServer`, Kafka 3.9.1).
+
+ZooKeeper, the cluster's id, the logs with their recovery, then the registration and the controller. The logs and the
+replicas outlive a ZooKeeper session that expires; the registration and the controller begin anew with the next one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from controller.channels import BrokerChannels
+from controller.controller import Controller
+from rebalance_lab.broker.calls import BrokerConfig, Parts
+from rebalance_lab.broker.control_link import ControlLinks
+from rebalance_lab.broker.dispatch import SERVED
+from rebalance_lab.broker.log.checkpoints import MetaProperties
+from rebalance_lab.broker.log.config import LogConfig
+from rebalance_lab.broker.log.manager import LogManager
+from rebalance_lab.broker.metadata_cache import MetadataCache
+from rebalance_lab.broker.producer_ids import ProducerIds
+from rebalance_lab.broker.registration import Endpoint, cluster_id, prepare, register
+from rebalance_lab.broker.replicas import Replicas
+from rebalance_lab.broker.server import Report, serve
+from rebalance_lab.broker.topic_store import TopicStore
+from rebalance_lab.kernel import Flag
+from rebalance_lab.wire.kafka.calls import KafkaCodec
+from rebalance_lab.world.errors import SessionClosed, SessionExpired
+from rebalance_lab.world.ports import Environment, ZooKeeper
+from rebalance_lab.zkclient.pipelined import PipelinedClient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """`connect`, `session_timeout_ms`: of its ZooKeeper session. `host`: the name by which clients reach it. `port`: 0
+    for one that is free. `znode_version`: of its registration, 1 (0.8.2) or 5 (3.9). `log`: the defaults of its topics'
+    logs."""
+
+    config: BrokerConfig
+    connect: str
+    host: str
+    port: int = 0
+    session_timeout_ms: int = 18_000
+    znode_version: int = 5
+    log: LogConfig = field(default_factory=LogConfig)
+
+
+class Broker:
+    """One broker. `parts` is there once its logs are. `report(event, detail)` takes what a person should know."""
+
+    def __init__(self, environment: Environment, settings: BrokerSettings, report: Report) -> None:
+        self.parts: Parts
+        self.broker_epoch = -1
+        self._environment = environment
+        self._settings = settings
+        self._report = report
+        self._is_controller = False
+        self._last_session: int | None = None
+        self._links = ControlLinks(environment.network, f"broker-{settings.config.broker_id}-controller")
+        self._logs = LogManager(
+            environment.tasks,
+            environment.storage,
+            environment.clock,
+            environment.random("folders"),
+            warn=lambda line: report("warning", {"message": line}),
+        )
+
+    async def run(self, closing: Flag) -> None:
+        """The broker's whole life, until `closing` is raised.
+
+        Raises WrongFolder for a data folder of another broker or cluster, BrokerIdTaken, CannotListen and
+        StorageErrors.
+        """
+        environment, settings = self._environment, self._settings
+        session = self._open()
+        client = PipelinedClient(session)
+        await prepare(client)
+        await self._start_logs(client)
+        listener = await environment.network.listen(KafkaCodec(), port=settings.port)
+        async with environment.tasks.scope("broker") as scope:
+            scope.spawn(self._logs.run(), "care of logs")
+            scope.spawn(serve(environment.tasks, listener, lambda: self.parts, self._report), "connections")
+            while not closing.raised:
+                try:
+                    await self._serve(client, listener.address.port, closing)
+                except (SessionExpired, SessionClosed) as error:
+                    self._report("session lost", {"why": str(error)})
+                    self._last_session, session = session.session_id, self._open()
+                    client = PipelinedClient(session)
+            listener.close()
+            scope.cancel("the broker shuts down")
+        self._links.close()
+        await self._logs.close(self.broker_epoch)
+        await session.close()
+
+    def _open(self) -> ZooKeeper:
+        return self._environment.zookeeper.open(self._settings.connect, self._settings.session_timeout_ms)
+
+    async def _start_logs(self, client: PipelinedClient) -> None:
+        config, environment = self._settings.config, self._environment
+        cluster = await cluster_id(client, environment.random("cluster id"))
+        await self._logs.start(
+            MetaProperties(cluster_id=cluster, broker_id=config.broker_id), lambda _topic: self._settings.log
+        )
+        replicas = Replicas(
+            environment.tasks,
+            config.broker_id,
+            self._logs,
+            config_of=self._config_of,
+            broker_epoch=lambda: self.broker_epoch,
+        )
+        self.parts = Parts(
+            config=config,
+            served=SERVED,
+            cluster_id=cluster,
+            tasks=environment.tasks,
+            random=environment.random("placement"),
+            metadata=MetadataCache(),
+            topics=TopicStore(client),
+            replicas=replicas,
+            producer_ids=ProducerIds(environment.tasks, client, config.broker_id),
+            is_controller=lambda: self._is_controller,
+        )
+
+    async def _config_of(self, _topic: str) -> LogConfig:
+        return self._settings.log
+
+    # -- one session ------------------------------------------------------------------------
+
+    async def _serve(self, client: PipelinedClient, port: int, closing: Flag) -> None:
+        """Be a broker in one ZooKeeper session. Raises SessionExpired, and BrokerIdTaken."""
+        environment, settings, config = self._environment, self._settings, self._settings.config
+        self.parts.topics = TopicStore(client)
+        self.parts.producer_ids = ProducerIds(environment.tasks, client, config.broker_id)
+        self.broker_epoch = await register(
+            client,
+            config.broker_id,
+            Endpoint(settings.host, port, config.rack, settings.znode_version),
+            timestamp_ms=environment.clock.wall_ms(),
+            last_session=self._last_session,
+        )
+        self._report("registered", {"broker_epoch": self.broker_epoch, "host": settings.host, "port": port})
+        controller = Controller(
+            environment.tasks,
+            client,
+            config.broker_id,
+            wall_ms=environment.clock.wall_ms,
+            channels=lambda scope: BrokerChannels(environment.tasks, scope, self._links.deliver),
+            unclean_allowed=lambda _topic: config.unclean_leader_election_enable,
+            report=self._controller_reported,
+        )
+        async with environment.tasks.scope("session") as scope:
+            running = scope.spawn(controller.run(), "controller")
+            try:
+                await environment.tasks.first(closing.wait(), running)
+            finally:
+                self._is_controller = False
+            scope.cancel("the broker shuts down")
+
+    def _controller_reported(self, event: str, detail: dict[str, object]) -> None:
+        if event in {"elected", "resigned"}:
+            self._is_controller = event == "elected"
+        self._report(event, detail)

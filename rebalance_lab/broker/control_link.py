@@ -1,0 +1,55 @@
+"""A controller's connections to brokers (`RequestSendThread`, Kafka 3.9.1): one to each, made when it is needed."""
+
+from __future__ import annotations
+
+from controller.channels import Undelivered
+from controller.cluster import LiveBroker
+from controller.request_batch import ControlRequest
+from rebalance_lab.wire.kafka.calls import Call, KafkaCodec
+from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest
+from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaRequest
+from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
+from rebalance_lab.wire.kafka.schema import Message
+from rebalance_lab.world.network import Address, Connection, Network, NetworkError
+
+#: controller.socket.timeout.ms
+TIMEOUT_MS = 30_000
+
+#: The last versions before topic ids.
+VERSIONS: dict[type[Message], int] = {LeaderAndIsrRequest: 4, UpdateMetadataRequest: 6, StopReplicaRequest: 3}
+
+
+class ControlLinks:
+    """Connections to brokers. `client_id`: by which they know this one."""
+
+    def __init__(self, network: Network, client_id: str) -> None:
+        self._network = network
+        self._client_id = client_id
+        self._open: dict[LiveBroker, Connection[Call, Message]] = {}
+
+    async def deliver(self, broker: LiveBroker, request: ControlRequest) -> Message:
+        """The broker's answer. Raises Undelivered."""
+        try:
+            connection = await self._connection(broker)
+            asked = Call.of(request, VERSIONS[type(request)], self._client_id)
+            return await connection.request(asked, timeout_us=TIMEOUT_MS * 1000)
+        except NetworkError as error:
+            self._drop(broker)
+            raise Undelivered(str(error)) from None
+
+    async def _connection(self, broker: LiveBroker) -> Connection[Call, Message]:
+        found = self._open.get(broker)
+        if found is None or found.ended.done:
+            address = Address(broker.host, broker.port)
+            found = await self._network.connect(address, KafkaCodec(), timeout_us=TIMEOUT_MS * 1000)
+            self._open[broker] = found
+        return found
+
+    def _drop(self, broker: LiveBroker) -> None:
+        connection = self._open.pop(broker, None)
+        if connection is not None:
+            connection.close()
+
+    def close(self) -> None:
+        for broker in list(self._open):
+            self._drop(broker)

@@ -1,0 +1,155 @@
+"""All replicas of a broker, as controllers order them about (`kafka.server.ReplicaManager`, Kafka 3.9.1).
+
+Orders are obeyed one request after another, and only those of the newest controller that was heard of: a request with
+an older controller epoch, for an earlier life of this broker, or with a leader epoch that is not newer, changes nothing
+(claim E3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator
+
+from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.broker.log.config import LogConfig
+from rebalance_lab.broker.log.errors import LogError
+from rebalance_lab.broker.log.manager import LogManager
+from rebalance_lab.broker.partition import NO_EPOCH, Partition, ReplicaRole
+from rebalance_lab.broker.refused import Refused
+from rebalance_lab.kernel import Kernel
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
+from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest
+from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
+
+#: In a StopReplica request: the topic is being deleted, whatever leader epoch the broker knows.
+EPOCH_DURING_DELETE = -2
+
+#: A request that does not name the life of the broker that it is for.
+NO_BROKER_EPOCH = -1
+
+ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
+Errors = dict[TopicPartition, ErrorCode]
+
+
+class Replicas:
+    """`broker_epoch()`: the czxid of this broker's registration. `config_of(topic)`: the settings of a topic's logs."""
+
+    def __init__(
+        self,
+        tasks: Kernel,
+        broker_id: int,
+        logs: LogManager,
+        *,
+        config_of: Callable[[str], Awaitable[LogConfig]],
+        broker_epoch: Callable[[], int],
+    ) -> None:
+        self.controller_epoch = 0
+        self._tasks = tasks
+        self._broker_id = broker_id
+        self._logs = logs
+        self._config_of = config_of
+        self._broker_epoch = broker_epoch
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._ordering = tasks.lock("orders of controllers")
+
+    def led(self, partition: TopicPartition, known_epoch: int = NO_EPOCH) -> Partition:
+        """The replica, if it leads. Raises Refused."""
+        found = self._partitions.get(partition)
+        if found is None:
+            raise Refused(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"this broker has no partition {partition.topic}-{partition.partition}",
+            )
+        found.check_leader(known_epoch)
+        return found
+
+    def fence(self, request: ControlRequest) -> None:
+        """Take note of the controller's epoch. Raises Refused for a request of a deposed controller, or for an earlier
+        life of this broker."""
+        if request.broker_epoch != NO_BROKER_EPOCH and request.broker_epoch < self._broker_epoch():
+            raise Refused(
+                ErrorCode.STALE_BROKER_EPOCH,
+                f"the request is for broker epoch {request.broker_epoch}, and this life has {self._broker_epoch()}",
+            )
+        if request.controller_epoch < self.controller_epoch:
+            raise Refused(
+                ErrorCode.STALE_CONTROLLER_EPOCH,
+                f"controller {request.controller_id} has epoch {request.controller_epoch}, and {self.controller_epoch} "
+                "has been heard of",
+            )
+        self.controller_epoch = request.controller_epoch
+
+    # -- LeaderAndIsr -----------------------------------------------------------------------
+
+    async def lead_or_follow(self, request: LeaderAndIsrRequest) -> Errors:
+        """What came of each partition. Raises Refused for the request as a whole."""
+        async with self._ordering:
+            self.fence(request)
+            return {each: await self._take_role(each, state) for each, state in _leaderships(request)}
+
+    async def _take_role(self, partition: TopicPartition, state: LeaderAndIsrPartitionState) -> ErrorCode:
+        known = self._partitions.get(partition)
+        if known is not None and known.role is ReplicaRole.OFFLINE:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if known is not None and state.leader_epoch <= known.leader_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        if self._broker_id not in state.replicas:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        try:
+            replica = known or await self._created(partition)
+            await (replica.lead(state) if state.leader == self._broker_id else replica.follow(state))
+        except LogError as error:
+            return error.code
+        self._partitions[partition] = replica
+        return ErrorCode.NONE
+
+    async def _created(self, partition: TopicPartition) -> Partition:
+        """Raises LogFailed."""
+        log = await self._logs.create(partition, await self._config_of(partition.topic))
+        return Partition(self._tasks, self._broker_id, partition, log)
+
+    # -- StopReplica ------------------------------------------------------------------------
+
+    async def stop(self, request: StopReplicaRequest) -> Errors:
+        """What came of each partition. Raises Refused for the request as a whole."""
+        async with self._ordering:
+            self.fence(request)
+            return {each: await self._stopped(each, state) for each, state in _stops(request)}
+
+    async def _stopped(self, partition: TopicPartition, state: StopReplicaPartitionState) -> ErrorCode:
+        known = self._partitions.get(partition)
+        if known is not None:
+            if known.role is ReplicaRole.OFFLINE:
+                return ErrorCode.KAFKA_STORAGE_ERROR
+            if state.leader_epoch not in (EPOCH_DURING_DELETE, NO_EPOCH) and state.leader_epoch < known.leader_epoch:
+                return ErrorCode.FENCED_LEADER_EPOCH
+            await known.stop()
+            del self._partitions[partition]
+        try:
+            if state.delete_partition:
+                await self._logs.delete(partition)
+        except LogError as error:
+            return error.code
+        return ErrorCode.NONE
+
+
+def _leaderships(request: LeaderAndIsrRequest) -> Iterator[tuple[TopicPartition, LeaderAndIsrPartitionState]]:
+    for state in request.ungrouped_partition_states:
+        yield TopicPartition(state.topic_name, state.partition_index), state
+    for topic in request.topic_states:
+        for state in topic.partition_states:
+            yield TopicPartition(topic.topic_name, state.partition_index), state
+
+
+def _stops(request: StopReplicaRequest) -> Iterator[tuple[TopicPartition, StopReplicaPartitionState]]:
+    """Before version 3 the request says once for all whether to delete, and no leader epochs."""
+    for topic in request.topic_states:
+        for state in topic.partition_states:
+            yield TopicPartition(topic.topic_name, state.partition_index), state
+    older = [(each.topic_name, each.partition_index) for each in request.ungrouped_partitions]
+    older += [(topic.name, index) for topic in request.topics for index in topic.partition_indexes]
+    for name, index in older:
+        yield (
+            TopicPartition(name, index),
+            StopReplicaPartitionState(partition_index=index, delete_partition=request.delete_partitions),
+        )
