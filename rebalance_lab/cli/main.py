@@ -12,11 +12,14 @@ import typer
 from typer.exceptions import TyperException
 
 from rebalance_lab.cli.agree import agree
+from rebalance_lab.cli.broker import broker
 from rebalance_lab.cli.claims import claims
+from rebalance_lab.cli.cluster import cluster
 from rebalance_lab.cli.demo import demo
 from rebalance_lab.cli.failures import UNKNOWN, Failure
 from rebalance_lab.cli.history import history
 from rebalance_lab.cli.join import join
+from rebalance_lab.cli.messages import consume, produce_lines
 from rebalance_lab.cli.replay import replay
 from rebalance_lab.cli.report import report
 from rebalance_lab.cli.run import run
@@ -61,8 +64,9 @@ def _common(
 
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Experiments": (demo, scenarios, run, sweep, agree, replay, shrink, report, claims),
-    "Hands on": (zookeeper, topics, join),
+    "Hands on": (zookeeper, cluster, broker, topics, consume, join),
 }
+app.command("produce", rich_help_panel="Hands on")(produce_lines)
 for panel, commands in PANELS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)

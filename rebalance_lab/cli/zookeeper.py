@@ -69,9 +69,9 @@ def _serve(connect: str, servers: Mapping[str, Server], *, as_json: bool, data: 
         print(f"ZooKeeper serves at {connect}; Ctrl-C ends it.", file=sys.stderr)
     running = dict(servers)
     while running:
-        name = _wait_for_exit(running)
+        name = wait_for_exit(running)
         server = running.pop(name)
-        told = f"{name} (pid {server.pid}) ended by itself{_kept_log(server, data)}"
+        told = f"{name} (pid {server.pid}) ended by itself{kept_log(server, data)}"
         if running:
             print(f"{told}; {len(running)} of {len(servers)} servers are left", file=sys.stderr)
     raise Failure(told)
@@ -113,7 +113,7 @@ def _check_free(port: int, nodes: int) -> None:
             raise Failure(f"cannot serve on {HOST}:{port}: {error.strerror}; choose another --port, or 0") from error
 
 
-def _wait_for_exit(servers: Mapping[str, Server]) -> str:
+def wait_for_exit(servers: Mapping[str, Server]) -> str:
     """Wait until the process of one of them ends; returns its name. A signal raises AskedToEnd here."""
     descriptors = {os.pidfd_open(server.pid): name for name, server in servers.items()}
     try:
@@ -124,5 +124,5 @@ def _wait_for_exit(servers: Mapping[str, Server]) -> str:
             os.close(descriptor)
 
 
-def _kept_log(server: Server, data: Path | None) -> str:
+def kept_log(server: Server, data: Path | None) -> str:
     return f"; see {server.log_file}" if data is not None else "; use --data DIR to keep its log"

@@ -1,0 +1,101 @@
+"""`broker`: one broker of the lab, in the foreground."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rebalance_lab.broker.broker import Broker, BrokerSettings
+from rebalance_lab.broker.calls import BrokerConfig
+from rebalance_lab.broker.log.errors import WrongFolder
+from rebalance_lab.broker.registration import BrokerIdTaken
+from rebalance_lab.cli.brokers import Unrecorded
+from rebalance_lab.cli.failures import Failure, spoken
+from rebalance_lab.cli.options import JsonOption, ZooKeeperOption
+from rebalance_lab.cli.terminal import print_json
+from rebalance_lab.kernel import Flag
+from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.world.live.environment import live_environment
+from rebalance_lab.world.network import CannotListen
+from rebalance_lab.world.storage import StorageError
+from rebalance_lab.world.zk.connect_string import BadConnectString
+
+#: Errors with which a broker ends. Their messages are written for users.
+ENDINGS = (BadConnectString, BrokerIdTaken, CannotListen, StorageError, WrongFolder)
+
+#: What is reported on stderr, and in which words.
+TOLD = {
+    "elected": "this broker is the controller now",
+    "resigned": "this broker is not the controller any more",
+    "session lost": "the ZooKeeper session has ended; a new one begins",
+    "connection closed": "a connection was closed",
+    "log": "",
+    "warning": "",
+}
+
+
+def broker(
+    *,
+    zookeeper: ZooKeeperOption,
+    data: Annotated[Path, typer.Option("--data", help="Where its logs are kept.", metavar="DIR")],
+    broker_id: Annotated[int, typer.Option("--id", help="Its broker id.", min=0, max=2**31 - 1)] = 0,
+    host: Annotated[str, typer.Option("--host", help="The name by which clients reach it.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="The port; 0: any free port.", min=0, max=65535)] = 0,
+    session_timeout_ms: Annotated[
+        int, typer.Option("--session-timeout-ms", help="zookeeper.session.timeout.ms.", min=100, max=600_000)
+    ] = 18_000,
+    rack: Annotated[str | None, typer.Option("--rack", help="Its rack, for the placement of replicas.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Start a broker, print its address, and keep it running.
+
+    The address is a JSON line, printed when the broker is registered. Ctrl-C
+    (SIGINT) and SIGTERM shut it down cleanly. Kafka's clients can use it:
+    docs/broker.md says what it serves.
+    """
+    settings = BrokerSettings(
+        config=BrokerConfig(broker_id=broker_id, rack=rack),
+        connect=zookeeper,
+        host=host,
+        port=port,
+        session_timeout_ms=session_timeout_ms,
+    )
+    with spoken():
+        try:
+            _run(settings, data, as_json=as_json)
+        except ENDINGS as error:
+            raise Failure(str(error)) from error
+
+
+def _run(settings: BrokerSettings, data: Path, *, as_json: bool) -> None:
+    """Until a signal asks it to end."""
+    data.mkdir(parents=True, exist_ok=True)
+    number = settings.config.broker_id
+    with LiveKernel() as live:
+        closing: Flag = live.kernel.flag("asked to end")
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            live.loop.add_signal_handler(each, closing.raise_)
+        environment = live_environment(f"broker-{number}", live, Unrecorded(), os.getpid(), storage=data)
+
+        def report(event: str, detail: dict[str, object]) -> None:
+            if event == "registered":
+                print_json({"broker": number, "bootstrap": f"{detail['host']}:{detail['port']}", "pid": os.getpid()})
+                if not as_json:
+                    _say(f"broker {number} serves at {detail['host']}:{detail['port']}; Ctrl-C ends it")
+            elif event in TOLD:
+                _say(": ".join(filter(None, (TOLD[event], _because(detail)))))
+
+        live.run(Broker(environment, settings, report).run(closing), f"broker {number}")
+
+
+def _because(detail: dict[str, object]) -> str:
+    return str(detail.get("message") or detail.get("why") or "")
+
+
+def _say(text: str) -> None:
+    print(f"rebalance-lab: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,60 @@
+"""What commands that talk to brokers share: the option, the connection, and how errors are reported."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from rebalance_lab.cli.failures import Failure
+from rebalance_lab.client.cluster import ClusterClient, NoBroker, NotServed, RefusedByBroker
+from rebalance_lab.history.events import Event
+from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.world.live.environment import live_environment
+from rebalance_lab.world.network import Address, NetworkError
+
+T = TypeVar("T")
+
+CLIENT_ID = "rebalance-lab"
+
+BootstrapOption = Annotated[
+    str, typer.Option("--bootstrap", help="Addresses of brokers, by commas.", metavar="HOST:PORT[,…]")
+]
+
+_ERRORS = (NoBroker, NotServed, RefusedByBroker, NetworkError)
+
+
+class Unrecorded:
+    """Takes the events of what is no part of a trial."""
+
+    def write(self, _event: Event) -> None:
+        pass
+
+
+def addresses(text: str) -> list[Address]:
+    """Raises Failure."""
+    found = []
+    for each in text.split(","):
+        host, colon, port = each.strip().rpartition(":")
+        if not (colon and host and port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
+            raise Failure(f"--bootstrap {text}: {each!r} is not HOST:PORT")
+        found.append(Address(host, int(port)))
+    return found
+
+
+def with_cluster(bootstrap: str, work: Callable[[ClusterClient, LiveKernel], Coroutine[Any, Any, T]]) -> T:
+    """The result of `work` with a client. Raises Failure for what the brokers refuse, and if none answers. The first
+    SIGTERM ends it as Ctrl-C does."""
+    known = addresses(bootstrap)
+    with LiveKernel() as live:
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            environment = live_environment(CLIENT_ID, live, Unrecorded(), 0)
+            client = ClusterClient(environment.tasks, environment.network, known, CLIENT_ID)
+            return live.run(work(client, live))
+        except _ERRORS as error:
+            raise Failure(str(error)) from error
+        finally:
+            signal.signal(signal.SIGTERM, before)

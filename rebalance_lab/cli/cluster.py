@@ -1,0 +1,141 @@
+"""`cluster`: ZooKeeper and brokers of the lab, in the foreground."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import msgspec
+import typer
+
+from rebalance_lab.cli.endings import ended_by_signals
+from rebalance_lab.cli.failures import Failure, spoken
+from rebalance_lab.cli.options import JsonOption
+from rebalance_lab.cli.terminal import print_json
+from rebalance_lab.cli.zookeeper import kept_log, wait_for_exit
+from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
+from rebalance_lab.world.process.os_process import OsProcess
+
+#: A broker starts in about a second. Recovery of large logs takes longer.
+START_TIMEOUT_S = 60.0
+_POLL_S = 0.02
+
+#: A clean shutdown writes checkpoints and closes all logs.
+_STOP_TIMEOUT_S = 30.0
+
+
+class _Ready(msgspec.Struct):
+    """The line that a broker prints once it is registered."""
+
+    bootstrap: str
+
+
+class BrokerProcess(OsProcess):
+    """A broker of the lab as a process: the command `broker`."""
+
+    stop_timeout_s = _STOP_TIMEOUT_S
+
+    def __init__(self, number: int, connect: str, folder: Path, *options: str) -> None:
+        """`options`: further ones of the command."""
+        super().__init__(f"broker {number}", folder / f"broker-{number}.log")
+        data = folder / f"broker-{number}"
+        self._command = [sys.executable, "-m", "rebalance_lab.cli.main", "broker", "--json"]
+        self._command += ["--zookeeper", connect, "--id", str(number), "--data", str(data), *options]
+
+    def launch(self) -> None:
+        """Start it and return at once; see `bootstrap`."""
+        self._spawn(self._command, self.log_file)
+
+    def bootstrap(self) -> str | None:
+        """`host:port`; None until it serves. Raises Failure if it has ended instead."""
+        has_ended = self.ended
+        for line in self.log_file.read_bytes().splitlines():
+            if line.startswith(b"{"):
+                return msgspec.json.decode(line, type=_Ready).bootstrap
+        if has_ended:
+            raise Failure(f"{self.name} ended before it served: {self.tail()}")
+        return None
+
+
+def cluster(
+    *,
+    brokers: Annotated[int, typer.Option("--brokers", help="Number of brokers, with ids from 1.", min=1, max=50)] = 1,
+    nodes: Annotated[int, typer.Option("--nodes", help="Number of ZooKeeper servers.", min=1, max=9)] = 1,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="Keep the data there. Default: delete it at the end.", metavar="DIR")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Start a ZooKeeper and brokers, print their addresses, and keep them running.
+
+    The addresses are a JSON line, printed when all brokers serve. Any Kafka
+    client can use them. Ctrl-C (SIGINT) and SIGTERM end all. With --data the
+    topics are there again at the next start.
+    """
+    with ended_by_signals(), spoken(), _folder(data) as folder, ExitStack() as stack:
+        zookeeper = (
+            stack.enter_context(EmbeddedZooKeeper.start(folder / "zookeeper"))
+            if nodes == 1
+            else stack.enter_context(EmbeddedEnsemble.start(folder / "zookeeper", nodes))
+        )
+        servers = [zookeeper] if isinstance(zookeeper, EmbeddedZooKeeper) else list(zookeeper.servers.values())
+        running = [_started(stack, number, zookeeper.connect_string, folder) for number in range(1, brokers + 1)]
+        bootstrap = ",".join(_wait_until_ready(running))
+        pids = {
+            "zookeeper": [each.pid for each in servers],
+            "brokers": {str(number): each.pid for number, each in enumerate(running, 1)},
+        }
+        print_json({"zookeeper": zookeeper.connect_string, "bootstrap": bootstrap, "pids": pids})
+        if not as_json:
+            print(f"{brokers} broker(s) serve at {bootstrap}; Ctrl-C ends all.", file=sys.stderr)
+        _watch({**{f"ZooKeeper {each.pid}": each for each in servers}, **{each.name: each for each in running}}, data)
+
+
+def _started(stack: ExitStack, number: int, connect: str, folder: Path) -> BrokerProcess:
+    process = BrokerProcess(number, connect, folder)
+    stack.callback(process.stop)
+    process.launch()
+    return process
+
+
+def _wait_until_ready(brokers: Sequence[BrokerProcess]) -> list[str]:
+    """Their addresses. Raises Failure if one ends, or takes too long."""
+    give_up = time.monotonic() + START_TIMEOUT_S
+    while True:
+        found = [each.bootstrap() for each in brokers]
+        ready = [each for each in found if each is not None]
+        if len(ready) == len(brokers):
+            return ready
+        if time.monotonic() > give_up:
+            late = next(each for each, address in zip(brokers, found, strict=True) if address is None)
+            raise Failure(f"{late.name} does not serve after {START_TIMEOUT_S:g} s: {late.tail()}")
+        time.sleep(_POLL_S)
+
+
+def _watch(processes: dict[str, OsProcess], data: Path | None) -> None:
+    """Wait. One that ends by itself is reported; the others go on, as this may be intended. Raises Failure when all
+    have ended."""
+    total = len(processes)
+    while processes:
+        name = wait_for_exit(processes)
+        process = processes.pop(name)
+        told = f"{name} (pid {process.pid}) ended by itself{kept_log(process, data)}"
+        if processes:
+            print(f"{told}; {len(processes)} of {total} processes are left", file=sys.stderr)
+    raise Failure(told)
+
+
+@contextmanager
+def _folder(data: Path | None) -> Iterator[Path]:
+    if data is not None:
+        data.mkdir(parents=True, exist_ok=True)
+        yield data
+    else:
+        with TemporaryDirectory(prefix="rebalance-lab-cluster-") as folder:
+            yield Path(folder)

@@ -1,0 +1,1 @@
+"""What talks to brokers: connections, metadata, and who leads what (`cluster`)."""
