@@ -114,7 +114,7 @@ def test_an_unknown_setting_lists_the_known_ones(command: CommandLine, tmp_path,
         (["fly"], "No such command 'fly'"),
         (["sweep", "zombie", "--seeds", "0"], "must be 1 or more"),
         (["replay", "yesterday"], "there is no trial yesterday"),
-        (["topics", "--zookeeper", "h:1", "--create", "t", "--partitions", "3"], "--fixture writes the znodes"),
+        (["topics", "--zookeeper", "h:1", "--create", "t", "--partitions", "3"], "--bootstrap is missing; "),
         (["topics", "--zookeeper", "h:x", "--create", "t", "--partitions", "3", "--fixture"], "no port from 1 to"),
         (["join", "--zookeeper", "h:1", "--group", "g", "--topic", "t:none"], "--topic t:none: write T or T:STREAMS"),
         (
