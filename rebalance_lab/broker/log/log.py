@@ -41,8 +41,8 @@ class UpTo(Enum):
 
 
 class Appended(NamedTuple):
-    """`append_time_ms`: -1 unless records carry the time of their append. `duplicate`: nothing was written; the offsets
-    are those of the batch that is in the log already."""
+    """`append_time_ms`: -1 unless records carry the time of their append. `duplicate`: nothing was written; the rest is
+    of the batch that is in the log already, and its largest timestamp is taken for the time (as in Kafka)."""
 
     first_offset: int
     last_offset: int

@@ -180,6 +180,7 @@ class LogManager:
                 await self._storage.sync_folder()
                 del self.unusable[partition]
                 await self.checkpoint()
+                await self.checkpoint_high_watermarks()  # a new log of this name has none of them
             delay_ms = 0 if log is None else log.config.file_delete_delay_ms
             self._deleted.append((self._clock.wall_ms() + delay_ms, new))
 
