@@ -22,9 +22,9 @@ class PowerLoss:
     @property
     def proof(self) -> str | None:
         """In words; None if all had been synced, so that nothing could go."""
-        parts = [f"{path} lost {count} bytes" for path, count in sorted(self.bytes_lost.items())]
+        parts = [f"bytes lost of {path}: {count}" for path, count in sorted(self.bytes_lost.items())]
         if self.changes_undone:
-            parts.append(f"{self.changes_undone} changes of names and truncations were undone")
+            parts.append(f"changes of names and truncations undone: {self.changes_undone}")
         return "; ".join(parts) or None
 
 

@@ -12,6 +12,7 @@ from rebalance_lab.checks.faults import Fault, faults
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History, digest, load
 from rebalance_lab.history.views import events_of
+from rebalance_lab.report.trial_page import render_trial
 from rebalance_lab.trials import api, scenario
 from rebalance_lab.trials.stages.simulated.stage import simulate
 from rebalance_lab.world.simulated import network
@@ -76,6 +77,13 @@ def test_the_history_of_a_seed_is_the_same_through_bytes(monkeypatch: pytest.Mon
     assert network.carries_bytes(3)
     through_bytes, _ = simulate(plan)
     assert digest(through_bytes.events) == digest(objects.events)
+
+
+def test_a_report_draws_nodes_that_are_no_members(tmp_path: Path) -> None:
+    history, _ = simulate(api.make_plan("talkers", seed=3))
+    page = render_trial(history, tmp_path)
+    assert "c and s are cut off from other nodes, c reaches another node slowly" in page
+    assert "between c and s: messages held back: 1" in page
 
 
 @pytest.mark.slow

@@ -43,7 +43,7 @@ def lost_by_first(history: History) -> int:
     assert (fault.bit is not None) == (lost > 0)
     if fault.bit is not None:
         assert fault.bit.of("bytes_lost") == {"notes/log": lost}
-        assert fault.bit.of("proof") == f"notes/log lost {lost} bytes"
+        assert fault.bit.of("proof") == f"bytes lost of notes/log: {lost}"
     return lost
 
 

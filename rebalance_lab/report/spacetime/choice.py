@@ -260,6 +260,8 @@ def _cast(scene: Scene, subject: Subject, events: Sequence[Event]) -> Cast:
     # may lack the start of a member.
     acting = {Kind.MEMBER_STARTED, Kind.OWNED, Kind.WORKED}
     names += [event.actor for event in scene.events if event.kind in acting and event.actor not in names]
+    connected = [event.actor for event in scene.events if event.kind is Kind.CONNECTED]
+    names += [actor for actor in connected if actor != RUNNER]  # nodes that are no members
     names = list(dict.fromkeys(names))
     targets = [event.of("target") for event in subject.keys if event.kind is Kind.FAULT_BEGAN]
     concerned = [*targets, *(scene.name(event.member) for event in subject.keys if event.member is not None)]

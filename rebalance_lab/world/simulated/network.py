@@ -94,8 +94,8 @@ class SimulatedNetwork:
                 if not link.open and not link.withheld:
                     del self._links[link]
         hung = 0 if any(silent) else self._let_in(ways)
-        told = ((again, "messages were held back"), (hung, "connections hung"), (slowed, "messages took longer"))
-        return ", ".join(f"{count} {what}" for count, what in told if count)
+        told = (("messages held back", again), ("connections that hung", hung), ("messages slowed", slowed))
+        return ", ".join(f"{what}: {count}" for what, count in told if count)
 
     def _apply(self, link: Link, ends: tuple[str, str]) -> int:
         """Let a link be as its ways are. Returns how many messages are sent again."""

@@ -6,7 +6,6 @@ answer waits, and with it what was asked after it.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -45,7 +44,7 @@ class _Lane:
 
     def __init__(self, storage: SimulatedStorage) -> None:
         self._storage = storage
-        self._operations: deque[_Operation] = deque()
+        self._operations: list[_Operation] = []  # an empty deque is not small, and most actors keep no files
 
     def ask(
         self, label: str, path: str, cost_us: int, effect: Callable[[], T], torn: Callable[[], object] | None = None
@@ -72,7 +71,7 @@ class _Lane:
         self._storage.process.deliver(partial(self._answer, operation.future, value, error))
 
     def _answer(self, future: Future[Any], value: object, error: StorageError | None) -> None:
-        self._operations.popleft()
+        self._operations.pop(0)
         if self._operations:
             self._storage.begin(self, self._operations[0])
         if error is None:

@@ -106,7 +106,7 @@ def test_a_killed_process_leaves_all_and_a_loss_of_power_what_was_synced(tmp_pat
         lost = lose_power(tmp_path, RandomStream(seed, "b1", "power loss"))
         left = (tmp_path / "log").read_bytes()
         assert b"syncedothers".startswith(left)
-        assert lost.proof == (f"log lost {12 - len(left)} bytes" if len(left) < 12 else None)
+        assert lost.proof == (f"bytes lost of log: {12 - len(left)}" if len(left) < 12 else None)
         kept.add(len(left))
     assert {6, 12} < kept
     assert min(kept) == 6

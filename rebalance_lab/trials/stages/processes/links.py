@@ -19,7 +19,7 @@ from rebalance_lab.world.net.listening import address_of
 ANSWER_LIMIT_US = 5_000_000
 
 #: What a process counts, and how it is said.
-_COUNTS = {"held_bytes": "bytes were held back", "hung": "connections hung", "slowed_bytes": "bytes were slowed"}
+_COUNTS = {"held_bytes": "bytes held back", "hung": "connections that hung", "slowed_bytes": "bytes slowed"}
 
 
 class Told(Protocol):
@@ -92,7 +92,7 @@ class LiveLinks:
         except TimedOut as late:
             raise TrialError(f"{late}: a process does not answer; does it stand still?") from late
         counts = self._counts.pop((one, other), Counter()) + self._counts.pop((other, one), Counter())
-        return ", ".join(f"{counts[name]} {what}" for name, what in _COUNTS.items() if counts[name])
+        return ", ".join(f"{what}: {counts[name]}" for name, what in _COUNTS.items() if counts[name])
 
     def _tell(self, actor: str, peer: str, link: SetLink, addresses: list[str]) -> Future[None] | None:
         """Tell a process. None if it has ended."""
