@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
 from conformance_network import Ask, NetworkHarness, OnNetwork, Told, answer, asks, refused
 
-from rebalance_lab.world.network import CannotConnect, ConnectionLost
+from rebalance_lab.kernel import RandomStream
+from rebalance_lab.world.network import CannotConnect, Connection, ConnectionLost, ServerConnection
 
 
 class TestLinks:
@@ -158,5 +161,46 @@ class TestLinks:
             assert h.kernel.now_us() - began_us >= 29_000
             await answer(server, "two")
             assert [await each for each in replies] == [Told("ONE"), Told("TWO")]
+
+        on_network(story)
+
+    @pytest.mark.parametrize("seed", range(2))
+    def test_random_cuts_lose_and_swap_nothing(self, on_network: OnNetwork, seed: int) -> None:
+        """Two clients of one server; the link of one is cut and slowed at random."""
+        count = 30
+
+        async def serve(server: ServerConnection[Ask, Told], seen: list[str]) -> None:
+            with suppress(ConnectionLost):
+                while True:
+                    request = await server.receive()
+                    seen.append(request.text)
+                    await server.reply(Told(request.text.upper()))
+
+        async def ask(h: NetworkHarness, client: Connection[Ask, Told], host: str) -> None:
+            for number in range(0, count, 3):
+                replies = [client.request(Ask(f"{host}{each}")) for each in range(number, number + 3)]
+                assert [(await reply).text for reply in replies] == [f"{host.upper()}{number + n}" for n in range(3)]
+                await h.kernel.sleep(5_000)
+            client.close()
+
+        async def trouble(h: NetworkHarness) -> None:
+            stream = RandomStream(seed, "trouble", "links")
+            for _ in range(4):
+                await h.kernel.sleep(stream.below(20_000))
+                silent = (stream.below(2) == 0, stream.below(2) == 0)
+                h.set_link("a", "b", silent=silent, slow_us=(stream.below(20_000), stream.below(20_000)))
+                await h.kernel.sleep(stream.below(100_000))
+                h.set_link("a", "b")
+
+        async def story(h: NetworkHarness) -> None:
+            listener = await h.listen()
+            seen: dict[str, list[str]] = {"a": [], "c": []}
+            async with h.kernel.scope("all") as scope:
+                for host, texts in seen.items():
+                    client = await h.connect(listener.address, host)
+                    scope.spawn(serve(await listener.accept(), texts), f"server of {host}")
+                    scope.spawn(ask(h, client, host), host)
+                scope.spawn(trouble(h), "trouble")
+            assert seen == {host: [f"{host}{number}" for number in range(count)] for host in seen}
 
         on_network(story)
