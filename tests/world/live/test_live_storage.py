@@ -176,3 +176,61 @@ def test_half_a_slot_of_the_record_is_ignored(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"abc")
     (tmp_path / RESERVED_NAME).write_bytes(b"\1\2\3")
     assert lose_power(tmp_path, RandomStream(1, "b1", "power loss")).proof is None
+
+
+#: Appends numbered records, syncs now and then, and says what was answered.
+WRITER = """
+import sys
+from pathlib import Path
+from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.world.live.storage import LiveStorage
+
+live = LiveKernel()
+storage = LiveStorage(live.kernel, live.loop, Path(sys.argv[1]))
+
+async def main():
+    file = await storage.open("log", create=True)
+    number = file.size // 16
+    while True:
+        await file.append(b"%015d\\n" % number)
+        number += 1
+        print("appended", number, flush=True)
+        if number % 7 == 0:
+            await file.sync()
+            print("synced", number, flush=True)
+
+live.run(main())
+"""
+
+
+@pytest.mark.slow
+def test_processes_killed_at_random_lose_nothing_that_was_answered(tmp_path: Path) -> None:
+    """Life after life on one file: kills, every other one with a loss of power."""
+    stream = RandomStream(1, "writer", "kills")
+    synced = lost = 0
+    for life in range(30):
+        said = {"appended": 0, "synced": 0}
+        writer = subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+        with writer:
+            for _ in range(1 + stream.below(60)):
+                what, number = writer.stdout.readline().split()
+                said[what] = int(number)
+            writer.kill()
+            for line in writer.stdout:  # said before it died
+                if line.endswith("\n"):
+                    what, number = line.split()
+                    said[what] = int(number)
+        synced = max(synced, said["synced"])
+        data = (tmp_path / "log").read_bytes()
+        assert len(data) >= 16 * said["appended"]
+        if life % 2:
+            gone = lose_power(tmp_path, stream)
+            data = (tmp_path / "log").read_bytes()
+            lost += gone.proof is not None
+            assert len(data) >= 16 * synced
+            synced = len(data) // 16  # all that a loss of power left counts as synced
+        with (tmp_path / "log").open("r+b") as file:  # as the recovery of a log does
+            file.truncate(len(data) // 16 * 16)
+        numbers = [int(line) for line in data[: len(data) // 16 * 16].split()]
+        assert numbers == list(range(len(numbers)))
+    assert lost > 5
