@@ -101,6 +101,14 @@ def test_a_folder_of_another_broker_is_refused(owner, why):
         broker.life(nothing, owner=owner)
 
 
+def test_a_folder_that_does_not_say_whose_it_is_is_refused():
+    broker = Broker()
+    broker.life(nothing)
+    broker.disk.files()["meta.properties"].data[:] = b"version=1\nnode.id=1\n"
+    with pytest.raises(WrongFolder, match=r"meta\.properties of the data folder: it has version 1"):
+        broker.life(nothing)
+
+
 def test_a_clean_shutdown_leaves_kafkas_files():
     broker = Broker(config=SMALL)
 
@@ -276,6 +284,24 @@ def test_closed_segments_are_flushed_soon_and_their_recovery_point_is_written():
 
     broker.life(story)
     assert broker.root()["recovery-point-offset-checkpoint"] == b"0\n2\na 0 4\nb 3 8\n"
+
+
+def test_a_full_disk_does_not_end_the_care_of_logs():
+    broker = Broker(config=SMALL)
+
+    async def story(manager):
+        await two_logs(manager)
+        broker.disk.settings = DiskSettings(capacity_bytes=1)
+        async with broker.kernel.scope("care") as scope:
+            care = scope.spawn(manager.run(), "care")
+            await broker.kernel.sleep(20_000)
+            assert any(line.startswith("care of logs: DiskFull") for line in broker.warnings)
+            broker.disk.settings = DiskSettings()
+            await broker.kernel.sleep(30_000)
+            care.cancel("enough")
+
+    broker.life(story)
+    assert "recovery-point-offset-checkpoint" in broker.root()
 
 
 def test_flush_ms_makes_records_durable_in_time():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import google_crc32c
 import pytest
 from log_world import NOW_MS, LogWorld, batch, offsets, sent, values
 
@@ -59,6 +60,47 @@ def test_a_batch_that_no_client_may_write_is_refused(data, code):
             await log.append(data, 0)
         assert refused.value.code is code
         assert await log.append(batch(b"next"), 0) == Appended(0, 0, -1)
+
+    world.run(story)
+
+
+def with_attributes(data: bytes, attributes: int) -> bytes:
+    changed = bytearray(data)
+    changed[22] |= attributes
+    changed[17:21] = google_crc32c.value(bytes(changed[21:])).to_bytes(4, "big")
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "code", "why"),
+    [
+        (0x08, ErrorCode.INVALID_TIMESTAMP, "has the time of its append"),
+        (0x10, ErrorCode.INVALID_TXN_STATE, "this broker serves none"),
+        (0x20, ErrorCode.INVALID_RECORD, "control"),
+    ],
+)
+def test_what_only_a_broker_may_say_is_refused(attributes, code, why):
+    world = LogWorld()
+
+    async def story():
+        log = await world.open()
+        with pytest.raises(BatchRefused, match=why) as refused:
+            await log.append(with_attributes(batch(b"a"), attributes), 0)
+        assert refused.value.code is code
+
+    world.run(story)
+
+
+def test_a_follower_refuses_what_was_damaged_on_its_way():
+    world = LogWorld()
+
+    async def story():
+        log = await world.open()
+        whole = sent(b"a", base_offset=0)
+        with pytest.raises(BatchRefused, match="events-0: the checksum is") as refused:
+            await log.append_replica(whole[:-1] + b"x", 0)
+        assert refused.value.code is ErrorCode.CORRUPT_MESSAGE
+        assert log.end_offset == 0
 
     world.run(story)
 

@@ -11,8 +11,11 @@ from rebalance_lab.broker.log.errors import (
     OffsetOutOfRange,
 )
 from rebalance_lab.broker.log.log import Appended, FoundOffset
+from rebalance_lab.kernel import Future
 from rebalance_lab.wire.kafka.records import batches, check_batch
 from rebalance_lab.world.simulated.disk import DiskSettings
+from rebalance_lab.world.simulated.storage import SimulatedFile
+from rebalance_lab.world.storage import StorageFailure
 
 DAY_MS = 24 * 3600 * 1000
 
@@ -151,6 +154,7 @@ def test_old_segments_go_by_time():
         assert await log.delete_old_segments() == 3, "the last one is closed first"
         assert (log.base_offsets, log.start_offset, log.end_offset) == ((8,), 8, 8)
         assert await log.delete_old_segments() == 0
+        assert log.size == 0
 
     world.run(story)
 
@@ -172,6 +176,32 @@ def test_a_full_disk_is_a_definite_error():
         world.disk.settings = DiskSettings()
         assert await log.append(batch(b"c"), 0) == Appended(1, 1, -1)
         assert world.warnings == []
+
+    world.run(story)
+
+
+def test_after_a_failed_sync_nothing_more_is_written(monkeypatch):
+    world = LogWorld()
+
+    def failed(file):
+        future: Future[None] = Future("sync")
+        future.fail(StorageFailure("sync", file.path, "Input/output error"))
+        return future
+
+    async def story():
+        log = await world.open()
+        await log.append(batch(b"a"), 0)
+        monkeypatch.setattr(SimulatedFile, "sync", failed)
+        with pytest.raises(LogFailed, match=r"events-0: cannot flush it: StorageFailure: sync .*: Input/output error"):
+            await log.flush()
+        monkeypatch.undo()
+        for work in (log.append(batch(b"b"), 0), log.flush(), log.truncate_to(0), log.delete_old_segments()):
+            with pytest.raises(LogFailed, match=r"cannot be written to: .* start the broker again when the disk works"):
+                await work
+        assert values((await log.read(0, 1000)).data) == [b"a"]
+        assert log.recovery_point == 0
+        assert not await log.close(), "the next start must recover it"
+        assert len(world.warnings) == 1
 
     world.run(story)
 
