@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -111,6 +112,10 @@ def real_broker(zookeeper: str, folder: Path) -> Iterator[tuple[KafkaBroker, str
     """Kafka 3.9.1 as broker 1, with its address. It is killed at the end, unless it was stopped."""
     session = KazooClient(zookeeper)
     session.start()
+    give_up = time.monotonic() + 60
+    while session.exists("/brokers/ids/1"):  # of a life that was killed, until its session expires
+        assert time.monotonic() < give_up, "its session does not expire"
+        time.sleep(0.05)
     broker = KafkaBroker(1, zookeeper, folder)
     try:
         broker.wait_until_started()
