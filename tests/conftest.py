@@ -10,6 +10,8 @@ from contextlib import ExitStack
 import pytest
 from hypothesis import HealthCheck, settings
 
+from rebalance_lab.analysis import session
+from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.world.containers.engine import IMAGE_VARIABLES, ContainersError, Engine
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
@@ -58,3 +60,15 @@ def docker_engine() -> Iterator[Engine]:
         except ContainersError as error:
             (pytest.fail if os.environ.get(DOCKER_REQUIRED) else pytest.skip)(f"no containers: {error}")
         yield engine
+
+
+@pytest.fixture(scope="session")
+def local_spark() -> Iterator[LocalSpark]:
+    """The one Spark that a process can have. It starts when the first test needs it, in about ten seconds."""
+    with session.start() as local:
+        yield local
+
+
+@pytest.fixture
+def spark(local_spark: LocalSpark) -> object:
+    return local_spark.session

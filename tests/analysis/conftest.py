@@ -1,5 +1,4 @@
-"""One Spark for all tests of the analysis, and one store of random histories: both take longer
-to make than most of the tests take to run."""
+"""One store of random histories for all tests of the analysis: it takes longer to make than most of them to run."""
 
 from __future__ import annotations
 
@@ -8,24 +7,12 @@ from collections.abc import Iterator
 import pytest
 from stored_trials import RandomTrials, random_history, store_history
 
-from rebalance_lab.analysis import session
 from rebalance_lab.analysis.parquet import parquet_of
 from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.analysis.store import read_store
 from rebalance_lab.analysis.tables.trial_results import trial_results
 
 RANDOM_TRIALS = 200
-
-
-@pytest.fixture(scope="session")
-def local_spark() -> Iterator[LocalSpark]:
-    with session.start() as local:
-        yield local
-
-
-@pytest.fixture
-def spark(local_spark: LocalSpark) -> object:
-    return local_spark.session
 
 
 @pytest.fixture(scope="session")

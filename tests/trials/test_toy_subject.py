@@ -11,6 +11,7 @@ import pytest
 import toy_clock
 
 from rebalance_lab.analysis.analyse import analyse
+from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.analysis.trialwise.rows import intervals_of
 from rebalance_lab.checks import CHECKS, Outcome, judge
 from rebalance_lab.history import intervals
@@ -81,9 +82,9 @@ def test_its_check_can_say_no() -> None:
     assert finding.outcome is Outcome.VIOLATED
 
 
-def test_spark_judges_it_and_finds_who_held_what(tmp_path: Path) -> None:
+def test_spark_judges_it_and_finds_who_held_what(tmp_path: Path, local_spark: LocalSpark) -> None:
     result = api.run(api.make_plan("clocks"), tmp_path)
-    analysis = analyse(tmp_path, intervals_for=[result.trial.id])
+    analysis = analyse(tmp_path, spark=local_spark.session, intervals_for=[result.trial.id])
     assert {each.check: each.outcome for each in analysis.outcomes} == {"clock_is_there": Outcome.CLEAN}
     assert analysis.intervals == intervals_of(load(result.folder))
     assert {each.member for each in analysis.intervals} == {"c1", "c2"}
