@@ -6,12 +6,20 @@ from rebalance_lab.broker.broker import Broker, BrokerSettings
 from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.history.events import Layer, new_kind
+from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.kernel import Flag
 from rebalance_lab.roles.spec import NodeSpec, Role
 from rebalance_lab.world.ports import Environment
+from rebalance_lab.world.storage import Storage
 
 #: What a broker reports to people: `event`, and what belongs to it.
 REPORTED = new_kind("broker-reported", Layer.OP)
+
+
+class BrokerPlant(PlantedBug):
+    """Planted bugs of a broker."""
+
+    FORGETS = "forgets-last-batch", "a broker that cuts off the last batch of each log before it starts"
 
 
 class BrokerSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
@@ -32,7 +40,23 @@ async def run_broker(environment: Environment, spec: BrokerSpec, closing: Flag) 
     def report(event: str, detail: dict[str, object]) -> None:
         environment.recorder.emit(Layer.OP, REPORTED, member=spec.actor, detail={"event": event, **detail})
 
+    if spec.plant == BrokerPlant.FORGETS:
+        await _forget_last_batches(environment.storage)
     await Broker(environment, settings_of(spec), report).run(closing)
+
+
+async def _forget_last_batches(storage: Storage) -> None:
+    """Tear the last byte off each log, so that the recovery drops the batch that it ends."""
+    for folder in (await storage.list()).folders:
+        segments = sorted(name for name in (await storage.list(folder)).files if name.endswith(".log"))
+        for name in reversed(segments):
+            file = await storage.open(f"{folder}/{name}")
+            if file.size:
+                await file.truncate(file.size - 1)
+            size = file.size
+            await file.close()
+            if size:
+                break
 
 
 def settings_of(spec: BrokerSpec) -> BrokerSettings:

@@ -10,8 +10,7 @@ from history_story import Story
 
 from rebalance_lab import checks
 from rebalance_lab.checks import CHECKS, Check, Finding, Outcome, discover
-from rebalance_lab.subjects.zk_group.subject import ZK_GROUP
-from rebalance_lab.trials.scenario import plants_of
+from rebalance_lab.trials.scenario import plants_of, subject_named
 
 _FILE = """
 from rebalance_lab.checks.model import Check, Finding, Outcome
@@ -27,7 +26,9 @@ def test_the_checks_of_the_lab_are_there_in_order() -> None:
 
 def test_judge_asks_every_check_that_applies() -> None:
     history = Story().history()
-    assert list(checks.judge(history)) == [name for name, check in CHECKS.items() if check.applies(history)]
+    assert list(checks.judge(history)) == [
+        name for name, check in checks.checks_of(history.trial.generation).items() if check.applies(history)
+    ]
 
 
 @pytest.mark.parametrize("name", list(CHECKS))
@@ -36,7 +37,8 @@ def test_every_check_says_what_it_means_and_has_a_planted_bug(name: str) -> None
     assert check.meaning.endswith(".")
     assert check.compares
     assert check.plants
-    assert {planted.bug for planted in check.plants} <= set(plants_of(ZK_GROUP))
+    subjects = [subject for name in check.applies_to if (subject := subject_named(name)) is not None]
+    assert {planted.bug for planted in check.plants} <= {bug for subject in subjects for bug in plants_of(subject)}
 
 
 def test_a_check_of_another_subject_is_registered_and_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from rebalance_lab.checks.model import Outcome, Planted
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History, load, read_trial
 from rebalance_lab.history.recorder import RecorderFailed
+from rebalance_lab.subjects.broker_log.subject import ONE_BROKER
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP
 from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import Plan
@@ -131,7 +132,7 @@ def test_every_planted_bug_is_caught(check: str, planted: Planted) -> None:
 
 def test_every_planted_bug_has_a_check_that_catches_it() -> None:
     caught = {planted.bug for check in CHECKS.values() for planted in check.plants}
-    assert caught | {"pause-that-does-not-bite"} == set(plants_of(ZK_GROUP))
+    assert caught | {"pause-that-does-not-bite"} == {*plants_of(ZK_GROUP), *plants_of(ONE_BROKER)}
 
 
 HASH_SCRIPT = """

@@ -1,0 +1,56 @@
+"""A write that was acknowledged is in the log: Jepsen's `lost-write`.
+
+The client reads the whole partition after its last write. A number that was acknowledged must be among what it reads,
+at whatever offset. Jepsen counts only what lies below the highest offset that was read; here the read begins after all
+writes and goes to the log's end, so an acknowledged record beyond that is lost as well. A number that is there twice is
+a retry after an unknown outcome: it is counted and allowed, as the producer is not idempotent.
+
+Witness: the acknowledgement of the first number that is lost, and the read.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, unknown, violated
+from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of
+from rebalance_lab.history.writes import PRODUCE, acknowledged, final_read, records_of
+
+#: The subject of one broker and its log, as stored trials name it.
+BROKER_LOG = "broker-log"
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, the numbers that are lost; `acknowledged` and `unanswered` writes; `duplicates`, the records
+    beyond the first of each number."""
+    writes, read = acknowledged(history), final_read(history)
+    if read is None:
+        return unknown(history, "nothing was read after the writes")
+    found = Counter(number for _, number in records_of(read))
+    lost = [event for event in writes if event.of("number") not in found]
+    unanswered = [event for event in events_of(history, Kind.INFO) if event.of("op") == PRODUCE]
+    numbers = {
+        "count": len(lost),
+        "acknowledged": len(writes),
+        "unanswered": len(unanswered),
+        "duplicates": found.total() - len(found),
+    }
+    if lost:
+        first = lost[0]
+        why = f"number {first.of('number')} was acknowledged at offset {first.of('offset')} and is not in the log"
+        return violated(why, (first.id, read.id), numbers)
+    why = f"all {len(writes)} acknowledged writes are in the log"
+    return not_violated(history, why, numbers, vacuous=None if writes else "no write was acknowledged")
+
+
+CHECK = Check(
+    name="lost_write",
+    compares=(Layer.OP,),
+    meaning="A record that the broker acknowledged is no longer in its log.",
+    together="The broker said that the record is written, and its log does not have it when all of it is read.",
+    plants=(Planted("forgets-last-batch", "broker-crash", settings={}),),
+    judge=judge,
+    applies_to=(BROKER_LOG,),
+)

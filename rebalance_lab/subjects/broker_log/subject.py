@@ -1,0 +1,101 @@
+"""The subject of one broker and its log: a broker, and a client that writes to it and reads all in the end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rebalance_lab.broker.calls import BrokerConfig
+from rebalance_lab.broker.log.config import LogConfig
+from rebalance_lab.checks.lost_write import BROKER_LOG
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.rest import NodeState, NodeTracker
+from rebalance_lab.history.writes import CONSUME, PRODUCE
+from rebalance_lab.roles.broker import BrokerPlant, BrokerSpec
+from rebalance_lab.roles.log_client import LogClientSpec
+from rebalance_lab.trials.lab import Lab, NodeHandle
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.stage import NodeOptions
+from rebalance_lab.trials.subject import Subject
+
+TOPIC = "t1"
+BROKER_ID = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerOptions(NodeOptions):
+    """The broker of the trial."""
+
+    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> BrokerSpec:
+        return BrokerSpec(
+            actor=actor,
+            host=actor,
+            seed=plan.seed,
+            events=events,
+            plant=plan.plant,
+            connect=connect,
+            advertised_host=f"host-{actor}" if plan.world == "simulated" else "127.0.0.1",
+            config=BrokerConfig(broker_id=BROKER_ID),
+            session_timeout_ms=plan.number("session_timeout_ms"),
+            log=LogConfig(
+                segment_bytes=plan.number("segment_bytes"), flush_messages=plan.number("flush_messages") or None
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientOptions(NodeOptions):
+    """The client of the trial."""
+
+    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> LogClientSpec:
+        return LogClientSpec(
+            actor=actor,
+            host=actor,
+            seed=plan.seed,
+            events=events,
+            connect=connect,
+            session_timeout_ms=plan.number("session_timeout_ms"),
+            topic=TOPIC,
+            messages=plan.number("messages"),
+            pause_us=plan.number("pause_us"),
+            value_bytes=plan.number("value_bytes"),
+        )
+
+
+class LogTracker(NodeTracker):
+    """It counts the writes that were acknowledged, and sees the read at the end."""
+
+    acknowledged = 0
+    has_read = False
+
+    def feed(self, event: Event) -> bool:
+        if event.kind is Kind.OK and event.of("op") in {PRODUCE, CONSUME}:
+            self.acknowledged += event.of("op") == PRODUCE
+            self.has_read = self.has_read or event.of("op") == CONSUME
+            return True
+        return super().feed(event)
+
+
+class LogLab(Lab[Any, NodeState]):
+    """The interface for scripts of one broker."""
+
+    async def written(self, count: int) -> None:
+        """Wait until so many writes were acknowledged."""
+        await self.until(lambda: self._tracker.acknowledged >= count, f"the acknowledgement of {count} writes")
+
+    async def all_read(self) -> None:
+        """Wait until the client has read the whole log."""
+        await self.until(lambda: self._tracker.has_read, "the read of the whole log")
+
+    async def unregistered(self, broker: NodeHandle[Any, NodeState]) -> None:
+        """Wait until the server has ended the session of a broker that was killed: until then its id is taken."""
+        await self.left(broker)
+
+    @property
+    def _tracker(self) -> LogTracker:
+        tracker = self._stage.tracker
+        assert isinstance(tracker, LogTracker)
+        return tracker
+
+
+ONE_BROKER = Subject(name=BROKER_LOG, rules=("zookeeper",), lab=LogLab, tracker=LogTracker, plants=(BrokerPlant,))
