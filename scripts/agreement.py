@@ -25,6 +25,7 @@ from rebalance_lab.analysis.agreement.statistics import (
     beyond,
 )
 from rebalance_lab.analysis.agreement.verdicts import LEAST_SHARE, SIGNIFICANT, Agreement
+from rebalance_lab.checks.model import ZK
 from rebalance_lab.cli.agree import compared
 from rebalance_lab.cli.agree_samples import stored_trials
 from rebalance_lab.cli.agree_shown import Comparison, name_of, quantile_text, reason
@@ -200,9 +201,10 @@ def _where(cause: Cause) -> str:
 
 
 def kinds(rules: Sequence[str]) -> Iterator[tuple[Live, Plan]]:
-    """Every kind of trial that can be played in both worlds, with the scenario's own settings."""
+    """Every kind of trial of a consumer group that can be played in both worlds, with the scenario's own settings."""
     for name in api.scenario_names():
-        if {"simulated", "processes"} <= set(api.scenario(name).worlds):
+        chosen = api.scenario(name)
+        if chosen.subject.name == ZK and {"simulated", "processes"} <= set(chosen.worlds):
             for each in rules:
                 if each == REAL:
                     yield Live.REAL, api.make_plan(name, world="processes", implementation=REAL)
