@@ -22,7 +22,7 @@ from rebalance_lab.broker.registration import Endpoint, cluster_id, prepare, reg
 from rebalance_lab.broker.replicas import Replicas
 from rebalance_lab.broker.server import Report, serve
 from rebalance_lab.broker.topic_store import TopicStore
-from rebalance_lab.kernel import Flag
+from rebalance_lab.kernel import Flag, TimedOut
 from rebalance_lab.wire.kafka.calls import KafkaCodec
 from rebalance_lab.world.errors import SessionClosed, SessionExpired
 from rebalance_lab.world.ports import Environment, ZooKeeper
@@ -31,8 +31,9 @@ from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
-    """`connect`, `session_timeout_ms`: of its ZooKeeper session. `host`: the name by which clients reach it. `port`: 0
-    for one that is free. `znode_version`: of its registration, 1 (0.8.2) or 5 (3.9). `log`: the defaults of its topics'
+    """`connect`, `session_timeout_ms`: of its ZooKeeper session. `connection_timeout_ms`: how long the first one may
+    take to answer (Kafka's zookeeper.connection.timeout.ms). `host`: the name by which clients reach it. `port`: 0 for
+    one that is free. `znode_version`: of its registration, 1 (0.8.2) or 5 (3.9). `log`: the defaults of its topics'
     logs."""
 
     config: BrokerConfig
@@ -40,8 +41,13 @@ class BrokerSettings:
     host: str
     port: int = 0
     session_timeout_ms: int = 18_000
+    connection_timeout_ms: int = 18_000
     znode_version: int = 5
     log: LogConfig = field(default_factory=LogConfig)
+
+
+class NoZooKeeper(Exception):
+    """ZooKeeper did not answer while the broker started. The message says where and for how long."""
 
 
 class Broker:
@@ -67,13 +73,14 @@ class Broker:
     async def run(self, closing: Flag) -> None:
         """The broker's whole life, until `closing` is raised.
 
-        Raises WrongFolder for a data folder of another broker or cluster, BrokerIdTaken, CannotListen and
-        StorageErrors.
+        Raises WrongFolder for a data folder of another broker or cluster, BrokerIdTaken, CannotListen,
+        NoZooKeeper and StorageErrors.
         """
         environment, settings = self._environment, self._settings
         session = self._open()
         client = PipelinedClient(session)
-        await prepare(client)
+        if not await self._prepared(client, closing):
+            return
         await self._start_logs(client)
         listener = await environment.network.listen(KafkaCodec(), port=settings.port)
         async with environment.tasks.scope("broker") as scope:
@@ -91,6 +98,21 @@ class Broker:
         self._links.close()
         await self._logs.close(self.broker_epoch)
         await session.close()
+
+    async def _prepared(self, client: PipelinedClient, closing: Flag) -> bool:
+        """Create the paths that are missing. False: the broker was asked to end first. Raises NoZooKeeper."""
+        tasks, settings = self._environment.tasks, self._settings
+        limit_ms = settings.connection_timeout_ms
+        try:
+            async with tasks.timeout(limit_ms * 1000, "ZooKeeper"), tasks.scope("start") as scope:
+                preparing = scope.spawn(prepare(client), "paths")
+                await tasks.first(closing.wait(), preparing)
+                scope.cancel("the broker shuts down")
+        except TimedOut:
+            raise NoZooKeeper(
+                f"no ZooKeeper answers at {settings.connect} within {limit_ms} ms; start it, or correct the address"
+            ) from None
+        return not closing.raised
 
     def _open(self) -> ZooKeeper:
         return self._environment.zookeeper.open(self._settings.connect, self._settings.session_timeout_ms)

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from rebalance_lab.broker.broker import Broker, BrokerSettings
+from rebalance_lab.broker.broker import Broker, BrokerSettings, NoZooKeeper
 from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.log.errors import WrongFolder
 from rebalance_lab.broker.registration import BrokerIdTaken
@@ -26,7 +26,7 @@ from rebalance_lab.world.storage import StorageError
 from rebalance_lab.world.zk.connect_string import BadConnectString
 
 #: Errors with which a broker ends. Their messages are written for users.
-ENDINGS = (BadConnectString, BrokerIdTaken, CannotListen, StorageError, WrongFolder)
+ENDINGS = (BadConnectString, BrokerIdTaken, CannotListen, NoZooKeeper, StorageError, WrongFolder)
 
 #: What is reported on stderr, and in which words.
 TOLD = {
@@ -49,6 +49,9 @@ def broker(
     session_timeout_ms: Annotated[
         int, typer.Option("--session-timeout-ms", help="zookeeper.session.timeout.ms.", min=100, max=600_000)
     ] = 18_000,
+    connection_timeout_ms: Annotated[
+        int, typer.Option("--connection-timeout-ms", help="zookeeper.connection.timeout.ms.", min=100, max=600_000)
+    ] = 18_000,
     rack: Annotated[str | None, typer.Option("--rack", help="Its rack, for the placement of replicas.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -64,6 +67,7 @@ def broker(
         host=host,
         port=port,
         session_timeout_ms=session_timeout_ms,
+        connection_timeout_ms=connection_timeout_ms,
     )
     with spoken():
         try:
