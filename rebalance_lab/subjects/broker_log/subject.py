@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from rebalance_lab.broker.calls import BrokerConfig
@@ -98,4 +99,11 @@ class LogLab(Lab[Any, NodeState]):
         return tracker
 
 
-ONE_BROKER = Subject(name=BROKER_LOG, rules=("zookeeper",), lab=LogLab, tracker=LogTracker, plants=(BrokerPlant,))
+ONE_BROKER = Subject(
+    name=BROKER_LOG,
+    rules=("zookeeper",),
+    lab=LogLab,
+    tracker=LogTracker,
+    plants=(BrokerPlant,),
+    words=Path(__file__).with_name("words.toml"),
+)
