@@ -29,10 +29,18 @@ class Role(StrEnum):
 
     CONSUMER = "consumer"  # Kafka 0.8.2.2
     BROKER = "broker"  # Kafka 3.9.1, in ZooKeeper mode
+    TOOLS = "tools"  # the command-line tools of 3.9.1
 
+
+#: What trials run. The tools are for tests only, and fetched when one asks for their class path.
+NODES = (Role.CONSUMER, Role.BROKER)
 
 #: The jar that is looked for, so that half a folder is never taken for a whole one.
-MAIN_JAR = {Role.CONSUMER: "kafka_2.10-0.8.2.2.jar", Role.BROKER: "kafka_2.13-3.9.1.jar"}
+MAIN_JAR = {
+    Role.CONSUMER: "kafka_2.10-0.8.2.2.jar",
+    Role.BROKER: "kafka_2.13-3.9.1.jar",
+    Role.TOOLS: "kafka-tools-3.9.1.jar",
+}
 
 VERSIONS = {"kafka consumer": "0.8.2.2", "kafka broker": "3.9.1"}
 
@@ -48,11 +56,11 @@ def cache_folder() -> Path:
 
 
 def problem() -> str | None:
-    """Why real Kafka cannot be run here, as far as is known before anything is fetched; None if nothing is known to
-    prevent it."""
+    """Why a real Kafka node cannot be run here, as far as is known before anything is fetched; None if nothing is known
+    to prevent it."""
     try:
         java_command()
-        if not all(_is_whole(role) for role in Role):
+        if not all(_is_whole(role) for role in NODES):
             _maven()
     except EmbeddedServerError as error:
         return str(error)
@@ -70,9 +78,9 @@ def class_path(role: Role) -> str:
 
 
 def fetch() -> None:
-    """Fetch all jars that are not kept yet: half a minute once, so not while a session must be kept
-    alive. Raises KafkaUnavailable."""
-    for role in Role:
+    """Fetch all jars of nodes that are not kept yet. This takes half a minute once, so do not call it while a session
+    must be kept alive. Raises KafkaUnavailable."""
+    for role in NODES:
         class_path(role)
 
 

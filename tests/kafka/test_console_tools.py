@@ -1,0 +1,78 @@
+"""The command-line tools of Kafka 3.9.1, unmodified, on a broker of ours."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+from cluster_process import ClusterProcess
+
+from rebalance_lab.world.kafka import jars
+from rebalance_lab.world.live.java import java_command
+
+pytestmark = pytest.mark.kafka
+
+LIMIT_S = 60
+
+TOPICS = "org.apache.kafka.tools.TopicCommand"  # kafka-topics.sh
+PRODUCER = "kafka.tools.ConsoleProducer"  # kafka-console-producer.sh
+CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"  # kafka-console-consumer.sh
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tools() -> None:
+    """Fetched before any test's clock runs. Maven is there, but may not reach its repository."""
+    try:
+        jars.class_path(jars.Role.TOOLS)
+    except jars.KafkaUnavailable as unavailable:
+        (pytest.fail if os.environ.get("REBALANCE_LAB_REQUIRE_KAFKA") else pytest.skip)(str(unavailable))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory, tools: None) -> Iterator[ClusterProcess]:
+    with ClusterProcess(tmp_path_factory.mktemp("cluster")) as running:
+        yield running
+
+
+def tool(cluster: ClusterProcess, main: str, *arguments: str, lines: str = "") -> subprocess.CompletedProcess[str]:
+    """Run one of the tools on the cluster; `lines` is its standard input."""
+    flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m"]
+    java = [java_command(), *flags, "-cp", jars.class_path(jars.Role.TOOLS), main]
+    command = [*java, "--bootstrap-server", cluster.bootstrap, *arguments]
+    return subprocess.run(command, input=lines, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+
+
+def said(cluster: ClusterProcess, main: str, *arguments: str, lines: str = "") -> list[str]:
+    """The lines that a tool wrote to its standard output. It must succeed."""
+    done = tool(cluster, main, *arguments, lines=lines)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout.splitlines()
+
+
+def test_topics_are_created_grown_and_deleted(cluster: ClusterProcess) -> None:
+    create = ("--create", "--topic", "t", "--partitions", "3", "--replication-factor", "1")
+    assert said(cluster, TOPICS, *create) == ["Created topic t."]
+    again = tool(cluster, TOPICS, *create)
+    assert again.returncode == 1
+    assert "already exists" in again.stdout
+    assert said(cluster, TOPICS, "--alter", "--topic", "t", "--partitions", "4") == []
+    fewer = tool(cluster, TOPICS, "--alter", "--topic", "t", "--partitions", "2")
+    assert fewer.returncode == 1
+    assert "t" in said(cluster, TOPICS, "--list")
+    said(cluster, TOPICS, "--delete", "--topic", "t")
+    assert "t" not in said(cluster, TOPICS, "--list")
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_what_the_console_producer_writes_the_console_consumer_reads(cluster: ClusterProcess, compression: str) -> None:
+    """Idempotent and with acks=all, as the console producer is by default."""
+    topic = f"console-{compression}"
+    lines = [f"{each}:value {each} ü" for each in range(500)]
+    keyed = ("--property", "parse.key=true", "--property", "key.separator=:", "--compression-codec", compression)
+    assert said(cluster, PRODUCER, "--topic", topic, *keyed, lines="\n".join(lines) + "\n") == []
+    shown = ("--property", "print.key=true", "--property", "key.separator=:", "--timeout-ms", "30000")
+    partition = ("--topic", topic, "--partition", "0")
+    assert said(cluster, CONSUMER, *partition, "--offset", "earliest", "--max-messages", "500", *shown) == lines
+    assert said(cluster, CONSUMER, *partition, "--offset", "400", "--max-messages", "100", *shown) == lines[400:]
