@@ -17,6 +17,48 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 #: In a request: the broker's default.
 DEFAULT = -1
 
+#: The settings that a topic may have (`LogConfig.configNames`, 3.9.1). The broker keeps them in ZooKeeper.
+TOPIC_SETTINGS = frozenset(
+    {
+        "cleanup.policy",
+        "compression.gzip.level",
+        "compression.lz4.level",
+        "compression.type",
+        "compression.zstd.level",
+        "delete.retention.ms",
+        "file.delete.delay.ms",
+        "flush.messages",
+        "flush.ms",
+        "follower.replication.throttled.replicas",
+        "index.interval.bytes",
+        "leader.replication.throttled.replicas",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "max.compaction.lag.ms",
+        "max.message.bytes",
+        "message.downconversion.enable",
+        "message.format.version",
+        "message.timestamp.after.max.ms",
+        "message.timestamp.before.max.ms",
+        "message.timestamp.difference.max.ms",
+        "message.timestamp.type",
+        "min.cleanable.dirty.ratio",
+        "min.compaction.lag.ms",
+        "min.insync.replicas",
+        "preallocate",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+        "retention.bytes",
+        "retention.ms",
+        "segment.bytes",
+        "segment.index.bytes",
+        "segment.jitter.ms",
+        "segment.ms",
+        "unclean.leader.election.enable",
+    }
+)
+
 Replicas = dict[int, tuple[int, ...]]
 
 
@@ -104,6 +146,9 @@ def _config(topic: NewTopic) -> dict[str, str]:
     without = [name for name, value in topic.config.items() if value is None]
     if without:
         raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without)}")
+    strange = sorted(topic.config.keys() - TOPIC_SETTINGS)
+    if strange:
+        raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {strange[0]}")
     return {name: value for name, value in topic.config.items() if value is not None}
 
 

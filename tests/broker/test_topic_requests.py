@@ -106,6 +106,11 @@ def assigned(*replicas: tuple[int, tuple[int, ...]], partitions: int = -1) -> Cr
             E.INVALID_CONFIG,
             "Null value not supported for topic configs: segment.bytes",
         ),
+        (
+            topic("t", configs=(CreatableTopicConfig(name="dummy.doesntexist", value="1"),)),
+            E.INVALID_CONFIG,
+            "Unknown topic config name: dummy.doesntexist",
+        ),
     ],
 )
 def test_what_is_refused_and_why(wanted: CreatableTopic, code: ErrorCode, says: str) -> None:
