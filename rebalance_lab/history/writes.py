@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.events import Event, Kind, Layer, new_kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
+
+#: What a broker reports to people: `event`, and what belongs to it. It is here, where checks load it, because whoever
+#: reads a history must know its kinds.
+REPORTED = new_kind("broker-reported", Layer.OP)
 
 PRODUCE, CONSUME = "produce", "consume"
 

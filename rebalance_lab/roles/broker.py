@@ -5,15 +5,13 @@ from __future__ import annotations
 from rebalance_lab.broker.broker import Broker, BrokerSettings
 from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.log.config import LogConfig
-from rebalance_lab.history.events import Layer, new_kind
+from rebalance_lab.history.events import Layer
 from rebalance_lab.history.planted import PlantedBug
+from rebalance_lab.history.writes import REPORTED
 from rebalance_lab.kernel import Flag
 from rebalance_lab.roles.spec import NodeSpec, Role
 from rebalance_lab.world.ports import Environment
 from rebalance_lab.world.storage import Storage
-
-#: What a broker reports to people: `event`, and what belongs to it.
-REPORTED = new_kind("broker-reported", Layer.OP)
 
 
 class BrokerPlant(PlantedBug):

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from rebalance_lab.checks import Outcome, judge
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
+from rebalance_lab.trials import api
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stages.simulated.stage import simulate
@@ -44,6 +49,16 @@ def test_the_broker_starts_again_once_its_session_has_ended() -> None:
     assert len(lives) == 3
     ends = sorted(closed[session] for session in lives)
     assert all(end <= restart.at_us for end, restart in zip(ends, restarts, strict=False))
+
+
+def test_who_knows_the_checks_can_read_its_history(tmp_path: Path) -> None:
+    """A worker of Spark's loads checks, and no roles."""
+    folder = api.run(make_plan("broker-crash"), tmp_path).folder
+    code = (
+        "from pathlib import Path; import rebalance_lab.checks; from rebalance_lab.history.files import load; "
+        f"load(Path({str(folder)!r}))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_kills_need_writes_between_them() -> None:
