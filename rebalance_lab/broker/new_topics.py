@@ -17,6 +17,9 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 #: In a request: the broker's default.
 DEFAULT = -1
 
+#: Partitions that a topic may have. Kafka has no limit of its own, and runs out of memory.
+MOST_PARTITIONS = 10_000
+
 #: The settings that a topic may have (`LogConfig.configNames`, 3.9.1). The broker keeps them in ZooKeeper.
 TOPIC_SETTINGS = frozenset(
     {
@@ -117,6 +120,11 @@ def _replicas(parts: Parts, topic: NewTopic) -> Replicas:
 
 def _placed(parts: Parts, partitions: int, replication: int, start: Start) -> Replicas:
     """Raises Refused."""
+    if start.partition + partitions > MOST_PARTITIONS:
+        raise Refused(
+            ErrorCode.POLICY_VIOLATION,
+            f"{start.partition + partitions} partitions; the limit of this broker is {MOST_PARTITIONS}",
+        )
     nodes = parts.metadata.nodes
     racks = {each.broker_id: each.rack for each in nodes.values() if each.rack is not None}
     try:

@@ -91,6 +91,7 @@ def assigned(*replicas: tuple[int, tuple[int, ...]], partitions: int = -1) -> Cr
     ("wanted", "code", "says"),
     [
         (topic("t", 0), E.INVALID_PARTITIONS, "Number of partitions must be larger than 0."),
+        (topic("t", 2**31 - 1), E.POLICY_VIOLATION, "the limit of this broker is 10000"),
         (topic("t", 1, 0), E.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0."),
         (topic("t", 1, 2), E.INVALID_REPLICATION_FACTOR, "Replication factor: 2 larger than available brokers: 1."),
         (topic("a/b"), E.INVALID_TOPIC_EXCEPTION, "a/b"),
@@ -189,6 +190,7 @@ def brokers(*ids: int) -> CreatePartitionsAssignment:
     ("request_", "code", "says"),
     [
         (more("t", 1), E.INVALID_PARTITIONS, "has 2 partitions, which is higher than the requested 1."),
+        (more("t", 2**31 - 1), E.POLICY_VIOLATION, "the limit of this broker is 10000"),
         (more("t", 2), E.INVALID_PARTITIONS, "Topic already has 2 partitions."),
         (more("x", 2), E.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'x' does not exist."),
         (more("t", 3, (brokers(9),)), E.INVALID_REPLICA_ASSIGNMENT, "Unknown broker(s) in replica assignment: 9."),
