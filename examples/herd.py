@@ -8,4 +8,4 @@ for members in (4, 8, 16, 32):
     result = rebalance_lab.run("herd", rules="shipped", members=members, partitions=16)
     join = result.to_pandas("herd_costs").iloc[0]
     print(f"{members:14} {join.rebalances:11} {join.notifications:14} {join.reads:7} {join.writes:7}")
-print("\nAll members stop and read everything, so the reads grow with the square of the group.")
+print("\nEvery member reads everything, so the reads grow with the square of the group.")
