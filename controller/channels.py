@@ -7,16 +7,20 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from controller.cluster import LiveBroker
-from controller.machine import ReplicasDeleted, Stimulus
+from controller.machine import LeadershipRefused, ReplicasDeleted, Stimulus
 from controller.request_batch import ControlRequest
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.kernel import Kernel, Mailbox, Scope, Task
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrResponse
 from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaRequest, StopReplicaResponse
 from rebalance_lab.wire.kafka.schema import Message
 
 #: Pause before a request is sent again, as Kafka's.
 RETRY_MS = 100
+
+#: No error, and a leadership that the broker knows already.
+_NO_REFUSAL = frozenset({ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH})
 
 #: Requests that wait for one broker. Kafka's queue has no limit.
 QUEUE_LIMIT = 100_000
@@ -70,10 +74,9 @@ class BrokerChannels:
         while True:
             request, answered = await queue.get()
             response = await self._answer(broker, request)
-            if isinstance(request, StopReplicaRequest) and isinstance(response, StopReplicaResponse):
-                deleted = _deleted(broker.broker_id, request, response)
-                if deleted is not None:
-                    answered(deleted)
+            stimulus = _outcome(broker.broker_id, request, response)
+            if stimulus is not None:
+                answered(stimulus)
 
     async def _answer(self, broker: LiveBroker, request: ControlRequest) -> Message:
         while True:  # ends with the channel, as in the original
@@ -81,6 +84,20 @@ class BrokerChannels:
                 return await self._deliver(broker, request)
             except Undelivered:
                 await self._tasks.sleep(RETRY_MS * 1000)
+
+
+def _outcome(broker_id: int, request: ControlRequest, response: Message) -> Stimulus | None:
+    """What the controller must hear of an answer."""
+    if isinstance(request, StopReplicaRequest) and isinstance(response, StopReplicaResponse):
+        return _deleted(broker_id, request, response)
+    if isinstance(response, LeaderAndIsrResponse):
+        errors = {
+            TopicPartition(each.topic_name, each.partition_index): ErrorCode(each.error_code)
+            for each in response.partition_errors
+            if each.error_code not in _NO_REFUSAL
+        }
+        return LeadershipRefused(broker_id, errors) if errors else None
+    return None
 
 
 def _deleted(broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse) -> ReplicasDeleted | None:

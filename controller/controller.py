@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar, assert_never
 
 from controller.cluster import LiveBroker, Stored, Topic
@@ -31,7 +32,7 @@ from controller.machine import (
 )
 from controller.request_batch import ControlRequest, Send
 from rebalance_lab.assignors import TopicPartition
-from rebalance_lab.kernel import Future, Kernel, Mailbox, Scope
+from rebalance_lab.kernel import Cancelled, Future, Kernel, Mailbox, Scope
 from rebalance_lab.wire.cluster import (
     LeaderIsrAndControllerEpoch,
     read_assignment,
@@ -52,7 +53,7 @@ from rebalance_lab.wire.paths import (
     topic_config_path,
     topic_path,
 )
-from rebalance_lab.world.errors import BadVersion, NodeExists, NoNode
+from rebalance_lab.world.errors import BadVersion, NodeExists, NoNode, SessionClosed, SessionExpired
 from rebalance_lab.world.ports import (
     Children,
     Create,
@@ -71,6 +72,9 @@ T = TypeVar("T")
 
 #: Watches that fired and answers of brokers, until the controller handles them.
 EVENTS_LIMIT = 100_000
+
+#: How long a controller that has failed stays before it lets another be elected.
+FAILURE_PAUSE_MS = 1_000
 
 
 class Channels(Protocol):
@@ -121,9 +125,27 @@ class Controller:
                 continue
             try:
                 elected = await elect(self._client, self._broker_id, timestamp_ms=self._wall_ms())
+            except ControllerMoved:
+                continue
+            except KafkaException as error:
+                self._report("log", {"message": f"no controller can be elected: {error}"})
+                await self._tasks.sleep(FAILURE_PAUSE_MS * 1000)
+                continue
+            try:
                 await self._reign(elected)
             except ControllerMoved as moved:
                 self._report("resigned", {"why": str(moved)})
+            except (Cancelled, SessionExpired, SessionClosed):
+                raise
+            except Exception as error:  # as in the original: the controller resigns, its broker lives on
+                self._report("resigned", {"why": f"{type(error).__name__}: {error}"})
+                await self._step_down(elected)
+
+    async def _step_down(self, elected: Elected) -> None:
+        """Leave `/controller` to others, after a pause: what has failed may fail again."""
+        await self._tasks.sleep(FAILURE_PAUSE_MS * 1000)
+        with suppress(BadVersion, NoNode):  # another has been elected already
+            await self._client.fenced(elected.fence, [Delete(CONTROLLER)])
 
     async def _reign(self, elected: Elected) -> None:
         """Raises ControllerMoved."""
@@ -223,11 +245,15 @@ class _Reign:
         return reply.value.names
 
     async def _brokers(self) -> list[LiveBroker]:
-        ids = [int(each) for each in await self._children(BROKER_IDS)]
+        ids = [int(each) for each in await self._children(BROKER_IDS) if each.isascii() and each.isdigit()]
         answers = await self._client.ask_all([_get(broker_path(each)) for each in ids])
         found = []
         for broker_id, node in _there(ids, answers):
-            registration = read_registration(broker_id, node.data)
+            try:
+                registration = read_registration(broker_id, node.data)
+            except KafkaException as error:
+                self._report("log", {"message": f"broker {broker_id} is left out: {error}"})
+                continue
             if registration.address is None:
                 self._report("log", {"message": f"broker {broker_id} has no plaintext endpoint: it is left out"})
                 continue
@@ -258,7 +284,13 @@ class _Reign:
 
     async def _states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Stored]:
         answers = await self._client.ask_all([_get(partition_state_path(*each)) for each in partitions])
-        return {each: _stored(each, node) for each, node in _there(partitions, answers)}
+        found = {}
+        for partition, node in _there(partitions, answers):
+            try:
+                found[partition] = _stored(partition, node)
+            except KafkaException as error:
+                self._report("log", {"message": f"the state of {partition.topic}-{partition.partition}: {error}"})
+        return found
 
     def _watch(self, path: str, reply: Reply[Any]) -> None:
         """Put the path among the events when its watch fires. Reads that watch the same share one watch."""

@@ -19,6 +19,7 @@ from controller.leader_election import Election, LeaderAndIsr, NoLeader, first_l
 from controller.partition_states import PartitionState
 from controller.request_batch import RequestBatch, Send
 from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 # -- stimuli --------------------------------------------------------------------------------------
 
@@ -79,7 +80,24 @@ class TopicRemoved:
     topic: str
 
 
-Stimulus = Loaded | BrokersRead | TopicsRead | DeletionsRead | StatesWritten | ReplicasDeleted | TopicRemoved
+@dataclass(frozen=True, slots=True)
+class LeadershipRefused:
+    """A broker's answer to a LeaderAndIsr request: partitions that it neither leads nor follows, and why."""
+
+    broker_id: int
+    errors: Mapping[TopicPartition, ErrorCode]
+
+
+Stimulus = (
+    Loaded
+    | BrokersRead
+    | TopicsRead
+    | DeletionsRead
+    | StatesWritten
+    | ReplicasDeleted
+    | TopicRemoved
+    | LeadershipRefused
+)
 
 # -- instructions ---------------------------------------------------------------------------------
 
@@ -158,10 +176,11 @@ class ControllerMachine:
         return PartitionState.ONLINE if stored.leader_and_isr.leader in self.cluster.brokers else PartitionState.OFFLINE
 
     def _replicas_online(self, brokers: Collection[int]) -> list[Instruction]:
-        """Send brokers the leadership of all their replicas."""
+        """Send brokers the leadership of all their replicas. What has no live leader is sent once it has one: a broker
+        that bounced would lead again in the epoch that its death has ended."""
         batch = self._batch()
         for partition in self.cluster.stored:
-            if partition.topic not in self.cluster.deleting:
+            if self.cluster.states[partition] is PartitionState.ONLINE:
                 here = [each for each in self.cluster.replicas(partition) if each in brokers]
                 if here:
                     batch.lead_or_follow(here, partition)
@@ -186,13 +205,12 @@ class ControllerMachine:
         return out
 
     def _brokers_died(self, dead: Collection[int]) -> list[Instruction]:
+        """Tell the others first: a partition that has lost its only replica gets no leader to tell them of."""
         led = [each for each, stored in self.cluster.stored.items() if stored.leader_and_isr.leader in dead]
         self.cluster.change((each for each in led if each.topic not in self.cluster.deleting), PartitionState.OFFLINE)
-        if led:
-            return self._elect()
         batch = self._batch()
-        batch.inform(self.cluster.brokers)
-        return list(batch.requests())
+        batch.inform(self.cluster.brokers, led)
+        return [*batch.requests(), *self._elect()]
 
     def _brokers_came(self, new: Collection[int]) -> list[Instruction]:
         """Tell the others of them, them everything, then elect for what they may lead and go on with deletions."""
@@ -214,6 +232,8 @@ class ControllerMachine:
         """New topics and new partitions of old ones are elected a leader. Partitions are never removed from a topic."""
         cluster = self.cluster
         for gone in [each for each in cluster.topics if each not in read.topics]:
+            self._undeleted.pop(gone, None)
+            self._elections = {each: found for each, found in self._elections.items() if each.topic != gone}
             cluster.forget(gone)
         new: list[TopicPartition] = []
         for name, topic in read.topics.items():
@@ -262,9 +282,12 @@ class ControllerMachine:
 
         A state of this controller's epoch that was to be created is our own: the reply to its creation was lost.
         """
-        written, again = dict(result.written), []
+        written = {each: stored for each, stored in result.written.items() if each in self._elections}
+        again: list[TopicPartition] = []
         out: list[Instruction] = []
         for partition, found in result.conflicts.items():
+            if partition not in self._elections:
+                continue  # its topic has gone meanwhile
             is_new = self.cluster.states[partition] is PartitionState.NEW
             if found is not None and is_new and found.controller_epoch == self._epoch:
                 written[partition] = found
@@ -283,8 +306,13 @@ class ControllerMachine:
             is_new = self.cluster.states[partition] is PartitionState.NEW
             self.cluster.stored[partition] = stored
             self.cluster.change([partition], PartitionState.ONLINE)
-            batch.lead_or_follow(election.receivers, partition, is_new=is_new)
+            batch.lead_or_follow(self._receivers(partition, election), partition, is_new=is_new)
         return list(batch.requests())
+
+    def _receivers(self, partition: TopicPartition, election: Election) -> list[int]:
+        """Those that the rule names, and replicas whose brokers came while the state was written."""
+        replicas = self.cluster.replicas(partition)
+        return [each for each in replicas if each in election.receivers or each in self.cluster.brokers]
 
     # -- deletion ---------------------------------------------------------------------------
 
@@ -308,7 +336,7 @@ class ControllerMachine:
             self._undeleted[topic] = {
                 (each, broker) for each in partitions[topic] for broker in self.cluster.replicas(each)
             }
-            out += self._stop_and_delete(topic, self.cluster.brokers)
+            out += self._stop_and_delete(topic, self.cluster.brokers) + self._removed_if_empty(topic)
         return out
 
     def _stop_and_delete(self, topic: str, brokers: Collection[int]) -> list[Instruction]:
@@ -327,16 +355,32 @@ class ControllerMachine:
             if undeleted is None or partition in answer.failed:
                 continue
             undeleted.discard((partition, answer.broker_id))
-            if not undeleted:
-                del self._undeleted[partition.topic]
-                self.cluster.change(self.cluster.partitions(partition.topic), PartitionState.NON_EXISTENT)
-                out.append(RemoveTopic(partition.topic))
+            out += self._removed_if_empty(partition.topic)
         return out
+
+    def _removed_if_empty(self, topic: str) -> list[Instruction]:
+        """Remove the topic if no replica of it is left, or it never had one."""
+        if self._undeleted[topic]:
+            return []
+        del self._undeleted[topic]
+        self.cluster.change(self.cluster.partitions(topic), PartitionState.NON_EXISTENT)
+        return [RemoveTopic(topic)]
 
     @handle.register
     def _(self, removed: TopicRemoved) -> list[Instruction]:
-        self.cluster.forget(removed.topic)
+        if removed.topic in self.cluster.topics:
+            self.cluster.forget(removed.topic)
         return []
+
+    # -- what brokers refuse ----------------------------------------------------------------
+
+    @handle.register
+    def _(self, refused: LeadershipRefused) -> list[Instruction]:
+        """Report it. Nobody else is elected for that yet: the broker is told again when it registers anew."""
+        return [
+            Log(f"broker {refused.broker_id} does not take its role for {topic}-{partition}: {error.name}")
+            for (topic, partition), error in sorted(refused.errors.items())
+        ]
 
     def _batch(self) -> RequestBatch:
         return RequestBatch(self.cluster, self._controller_id, self._epoch)

@@ -1,7 +1,7 @@
 """What a controller knows of each partition: its state, and the states it may change to.
 
-As `PartitionStateMachine` of Kafka 0.8.2.2 to 3.9.1. An illegal change is refused and logged; the partition keeps its
-state, and the others of the same change go on.
+As `PartitionStateMachine` of Kafka 0.8.2.2 to 3.9.1, which logs an illegal change and goes on. Here it is a mistake of
+the controller, and raised.
 """
 
 from __future__ import annotations

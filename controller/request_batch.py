@@ -1,7 +1,8 @@
 """The requests by which a controller tells brokers of leaders and metadata, one of each kind for a broker.
 
 As `ControllerBrokerRequestBatch` of Kafka 3.9.1: LeaderAndIsr requests go out before UpdateMetadata, and these before
-StopReplica. Every leadership that is sent to replicas is also sent to all live brokers as metadata.
+StopReplica. Every leadership that is sent to replicas is also sent to all live brokers as metadata. The requests are
+sent in the last versions before topic ids, so they do not say that a leader is recovering.
 """
 
 from __future__ import annotations
@@ -126,7 +127,6 @@ class RequestBatch:
             partition_epoch=stored.version,
             replicas=self.cluster.replicas(partition),
             is_new=is_new,
-            leader_recovery_state=int(stored.leader_and_isr.recovering),
         )
 
     # -- UpdateMetadata ---------------------------------------------------------------------

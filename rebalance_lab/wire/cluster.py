@@ -7,6 +7,7 @@ leniently, is in `wire.payloads`.
 
 from __future__ import annotations
 
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -26,6 +27,8 @@ LEADER_DURING_DELETE = -2
 PLAINTEXT = "PLAINTEXT"
 
 T = TypeVar("T")
+
+_PARTITION = re.compile(r"0|[1-9][0-9]{0,9}")
 
 Id = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Epoch = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
@@ -207,9 +210,9 @@ def read_assignment(topic: str, data: bytes) -> TopicAssignment:
     """Raises KafkaException, which names the path, also if a partition is not a number."""
     path = topic_path(topic)
     assignment = _read(TopicAssignment, data, path)
-    wrong = [each for each in assignment.partitions if not (each.isascii() and each.isdigit())]
+    wrong = [each for each in assignment.partitions if not _PARTITION.fullmatch(each)]
     if wrong:
-        raise KafkaException(f"{path}: partition {wrong[0]!r} is not a number")
+        raise KafkaException(f"{path}: partition {wrong[0]!r} is not a number as Kafka writes it")
     return assignment
 
 

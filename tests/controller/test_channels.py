@@ -6,12 +6,17 @@ from collections.abc import Awaitable, Callable
 
 from controller.channels import BrokerChannels, Undelivered
 from controller.cluster import LiveBroker
-from controller.machine import ReplicasDeleted, Stimulus
+from controller.machine import LeadershipRefused, ReplicasDeleted, Stimulus
 from controller.request_batch import ControlRequest
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.kernel import Future, Scope
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+)
 from rebalance_lab.wire.kafka.messages.stop_replica import (
     StopReplicaPartitionError,
     StopReplicaPartitionState,
@@ -115,6 +120,32 @@ def test_what_waits_for_a_broker_that_is_gone_is_dropped() -> None:
         await simulation.kernel.sleep(1_000_000)
 
     assert play(story).got == [(200, 2)]
+
+
+def test_a_leadership_that_is_refused_is_reported_and_one_that_is_known_is_not() -> None:
+    refused = [
+        LeaderAndIsrPartitionError(topic_name="t", partition_index=each, error_code=code)
+        for each, code in enumerate((ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR))
+    ]
+    told: list[Stimulus] = []
+    simulation = Simulation(1)
+
+    async def deliver(_broker: LiveBroker, _sent: ControlRequest) -> Message:
+        return LeaderAndIsrResponse(error_code=ErrorCode.NONE, partition_errors=tuple(refused))
+
+    async def main() -> None:
+        async with simulation.kernel.scope("reign") as scope:
+            channels = BrokerChannels(simulation.kernel, scope, deliver)
+            channels.live({1: ONE})
+            channels.send(1, LeaderAndIsrRequest(controller_id=1, controller_epoch=1, live_leaders=()), told.append)
+            await simulation.kernel.sleep(1_000)
+            scope.cancel("the story has ended")
+
+    try:
+        simulation.run(main())
+    finally:
+        simulation.close()
+    assert told == [LeadershipRefused(1, {TopicPartition("t", 2): ErrorCode.KAFKA_STORAGE_ERROR})]
 
 
 def test_deletions_are_reported_with_what_failed() -> None:

@@ -202,3 +202,47 @@ def test_a_topic_that_cannot_be_read_is_left_out_and_named() -> None:
         assert "topic bad is left out: /brokers/topics/bad holds" in str(first.said("log"))
 
     Stage().play(story)
+
+
+@pytest.mark.parametrize("path", ["/brokers/ids/x", "/brokers/ids/7", partition_state_path("t", 0)])
+def test_what_cannot_be_read_ends_no_controller(path: str) -> None:
+    async def story(stage: Stage) -> None:
+        await stage.register(1)
+        await stage.write_topic("t", {0: (1,), 1: (1,)})
+        await stage.other.ensure_path(path)
+        first = stage.candidate(1)
+        await stage.settle()
+        assert (1, "t", 1, 1, 0) in first.reigns[0].leaders()
+        assert (first.epochs, first.said("resigned")) == ([1], [])
+
+    Stage().play(story)
+
+
+def test_a_controller_that_fails_resigns_and_another_is_elected() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.register(1)
+        first, second = stage.candidate(1), stage.candidate(2)
+        await stage.settle()
+        holder, other = (first, second) if first.epochs else (second, first)
+        holder.reigns[0].send = None  # type: ignore[method-assign]
+        await stage.write_topic("t", {0: (1,)})
+        await stage.tasks.sleep(3_000_000)
+        assert "TypeError" in str(holder.said("resigned"))
+        assert not holder.ended
+        assert 2 in {*holder.epochs, *other.epochs}
+
+    Stage().play(story)
+
+
+def test_an_epoch_that_is_no_number_elects_nobody_and_ends_nobody() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.other.create_if_missing(CONTROLLER_EPOCH, b"x")
+        first = stage.candidate(1)
+        await stage.settle()
+        assert first.epochs == []
+        assert "no controller can be elected" in str(first.said("log")[0])
+        await stage.other.multi([Set(CONTROLLER_EPOCH, b"4", 0)])
+        await stage.tasks.sleep(2_000_000)
+        assert first.epochs == [5]
+
+    Stage().play(story)

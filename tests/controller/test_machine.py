@@ -12,6 +12,7 @@ from controller.machine import (
     DeletionsRead,
     DropDeletion,
     Instruction,
+    LeadershipRefused,
     Loaded,
     Log,
     RemoveTopic,
@@ -25,6 +26,7 @@ from controller.partition_states import PartitionState
 from controller.request_batch import Send
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.cluster import LEADER_DURING_DELETE, NO_LEADER
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest
 from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaRequest
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
@@ -152,7 +154,7 @@ def test_an_election_that_has_been_asked_for_is_not_asked_for_again() -> None:
 def test_another_writer_s_state_is_elected_from_anew() -> None:
     it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2)})
     asked = it.handle(BrokersRead([broker(2)]))
-    assert asked == [WriteStates({T0: (LeaderAndIsr(2, 1, (2,)), 0)})]
+    assert asked[-1] == WriteStates({T0: (LeaderAndIsr(2, 1, (2,)), 0)})
     shrunk = stored(1, 1, leader_epoch=0, version=1)  # the leader had dropped broker 2 before it died
     assert it.handle(StatesWritten({}, {T0: shrunk})) == [
         Log(
@@ -205,11 +207,34 @@ def test_a_broker_that_comes_hears_everything_and_the_others_of_it() -> None:
 def test_a_broker_that_bounced_between_two_looks_died_and_came() -> None:
     it = running({"t": Topic({0: (1,)})}, {T0: stored(1, 1)})
     found = it.handle(BrokersRead([broker(1, epoch=900), broker(2)]))
-    assert found[0] == Log(
+    assert brief(found)[0] == (2, "inform", [(0, 1, 0)])
+    assert found[1] == Log(
         "partition t-0 has no leader: no in-sync replica is live (ISR 1, live none), and unclean leader election is "
         "not allowed; start one of the ISR"
     )
     assert found[-1] == WriteStates({T0: (LeaderAndIsr(1, 1, (1,)), 0)})
+
+
+def test_the_others_hear_of_a_death_that_leaves_a_partition_without_a_leader() -> None:
+    it = running({"t": Topic({0: (2,)})}, {T0: stored(2, 2)})
+    informed, said = it.handle(BrokersRead([broker(1)]))
+    assert brief([informed]) == [(1, "inform", [(0, 2, 0)])]
+    assert isinstance(informed, Send)
+    assert isinstance(informed.request, UpdateMetadataRequest)
+    assert [each.id for each in informed.request.live_brokers] == [1]
+    assert isinstance(said, Log)
+
+
+def test_a_broker_that_bounced_hears_of_its_successor_and_not_of_its_own_epoch() -> None:
+    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2, leader_epoch=5, version=3)})
+    found = brief(it.handle(BrokersRead([broker(1, epoch=900), broker(2)])))
+    assert WriteStates({T0: (LeaderAndIsr(2, 6, (2,)), 3)}) in found
+    assert not any(isinstance(each, tuple) and each[1] == "lead" for each in found)
+    told = brief(it.handle(StatesWritten({T0: stored(2, 2, leader_epoch=6, version=4)})))
+    assert [each for each in told if each[1] == "lead"] == [  # type: ignore[index]
+        (1, "lead", [(0, 2, 6)]),
+        (2, "lead", [(0, 2, 6)]),
+    ]
 
 
 def test_a_broker_that_led_nothing_is_gone() -> None:
@@ -249,6 +274,33 @@ def test_a_deletion_is_taken_up_once_and_of_topics_that_exist() -> None:
     assert it.handle(DeletionsRead(["x"])) == [DropDeletion("x")]
     it.handle(DeletionsRead(["t"]))
     assert it.handle(DeletionsRead(["t"])) == []
+
+
+def test_a_topic_without_replicas_is_removed_at_once() -> None:
+    it = running({"t": Topic({})}, {})
+    assert it.handle(DeletionsRead(["t"]))[-1] == RemoveTopic("t")
+
+
+def test_a_topic_whose_znodes_go_while_it_is_deleted() -> None:
+    it = running({"t": Topic({0: (1,)})}, {T0: stored(1, 1)})
+    it.handle(DeletionsRead(["t"]))
+    assert it.handle(TopicsRead({})) == []
+    assert it.handle(ReplicasDeleted(1, [T0])) == []
+    assert it.handle(TopicRemoved("t")) == []
+
+
+def test_a_topic_whose_znodes_go_during_its_election() -> None:
+    it = running({}, {}, brokers=[1])
+    it.handle(TopicsRead({"t": Topic({0: (1,)})}))
+    it.handle(TopicsRead({}))
+    assert it.handle(StatesWritten({T0: stored(1, 1)}, {T1: None})) == []
+
+
+def test_a_role_that_a_broker_does_not_take_is_reported() -> None:
+    it = running({"t": Topic({0: (1,)})}, {T0: stored(1, 1)})
+    assert it.handle(LeadershipRefused(1, {T0: ErrorCode.KAFKA_STORAGE_ERROR})) == [
+        Log("broker 1 does not take its role for t-0: KAFKA_STORAGE_ERROR")
+    ]
 
 
 def test_nothing_is_elected_for_a_topic_that_goes() -> None:
