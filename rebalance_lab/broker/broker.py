@@ -12,7 +12,7 @@ from controller.channels import BrokerChannels
 from controller.controller import Controller
 from rebalance_lab.broker.calls import BrokerConfig, Parts
 from rebalance_lab.broker.control_link import ControlLinks
-from rebalance_lab.broker.dispatch import SERVED
+from rebalance_lab.broker.dispatch import ADVERTISED
 from rebalance_lab.broker.log.checkpoints import MetaProperties
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.manager import LogManager
@@ -67,8 +67,11 @@ class Broker:
             environment.storage,
             environment.clock,
             environment.random("folders"),
-            warn=lambda line: report("warning", {"message": line}),
+            warn=self._warn,
         )
+
+    def _warn(self, line: str) -> None:
+        self._report("warning", {"message": line})
 
     async def run(self, closing: Flag) -> None:
         """The broker's whole life, until `closing` is raised.
@@ -123,20 +126,23 @@ class Broker:
         await self._logs.start(
             MetaProperties(cluster_id=cluster, broker_id=config.broker_id), lambda _topic: self._settings.log
         )
+        metadata = MetadataCache()
         replicas = Replicas(
             environment.tasks,
             config.broker_id,
             self._logs,
             config_of=self._config_of,
             broker_epoch=lambda: self.broker_epoch,
+            is_known=metadata.has,
+            warn=self._warn,
         )
         self.parts = Parts(
             config=config,
-            served=SERVED,
+            advertised=ADVERTISED,
             cluster_id=cluster,
             tasks=environment.tasks,
             random=environment.random("placement"),
-            metadata=MetadataCache(),
+            metadata=metadata,
             topics=TopicStore(client),
             replicas=replicas,
             producer_ids=ProducerIds(environment.tasks, client, config.broker_id),
@@ -149,10 +155,28 @@ class Broker:
     # -- one session ------------------------------------------------------------------------
 
     async def _serve(self, client: PipelinedClient, port: int, closing: Flag) -> None:
-        """Be a broker in one ZooKeeper session. Raises SessionExpired, and BrokerIdTaken."""
-        environment, settings, config = self._environment, self._settings, self._settings.config
+        """Be a broker in one ZooKeeper session, until it is to end. Raises SessionExpired, and BrokerIdTaken."""
+        tasks, config = self._environment.tasks, self._settings.config
         self.parts.topics = TopicStore(client)
-        self.parts.producer_ids = ProducerIds(environment.tasks, client, config.broker_id)
+        self.parts.producer_ids = ProducerIds(tasks, client, config.broker_id)
+        async with tasks.scope("session") as scope:
+            scope.spawn(self._follow(client.session), "session events")
+            serving = scope.spawn(self._register_and_stand(client, port), "registration and controller")
+            try:
+                await tasks.first(closing.wait(), serving)
+            finally:
+                self._is_controller = False
+            scope.cancel("the broker shuts down")
+
+    async def _follow(self, session: ZooKeeper) -> None:
+        """Report when the connection is lost, and when it is back."""
+        while True:
+            event = await session.events.get()
+            self._report("zookeeper", {"message": f"the connection to ZooKeeper: {event.kind.value}"})
+
+    async def _register_and_stand(self, client: PipelinedClient, port: int) -> None:
+        """Register, then stand for election as the controller."""
+        environment, settings, config = self._environment, self._settings, self._settings.config
         self.broker_epoch = await register(
             client,
             config.broker_id,
@@ -161,7 +185,7 @@ class Broker:
             last_session=self._last_session,
         )
         self._report("registered", {"broker_epoch": self.broker_epoch, "host": settings.host, "port": port})
-        controller = Controller(
+        await Controller(
             environment.tasks,
             client,
             config.broker_id,
@@ -169,14 +193,7 @@ class Broker:
             channels=lambda scope: BrokerChannels(environment.tasks, scope, self._links.deliver),
             unclean_allowed=lambda _topic: config.unclean_leader_election_enable,
             report=self._controller_reported,
-        )
-        async with environment.tasks.scope("session") as scope:
-            running = scope.spawn(controller.run(), "controller")
-            try:
-                await environment.tasks.first(closing.wait(), running)
-            finally:
-                self._is_controller = False
-            scope.cancel("the broker shuts down")
+        ).run()
 
     def _controller_reported(self, event: str, detail: dict[str, object]) -> None:
         if event in {"elected", "resigned"}:

@@ -33,11 +33,11 @@ class BrokerConfig:
 class Parts:
     """The parts of a running broker that requests are answered from.
 
-    `served`: the versions of each API that this broker answers. `is_controller`: whether it is the controller now.
+    `advertised`: the versions of each API that ApiVersions names. `is_controller`: whether it is the controller now.
     """
 
     config: BrokerConfig
-    served: Mapping[ApiKey, Versions]
+    advertised: Mapping[ApiKey, Versions]
     cluster_id: str
     tasks: Kernel
     random: RandomStream

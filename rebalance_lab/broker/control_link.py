@@ -25,7 +25,7 @@ class ControlLinks:
     def __init__(self, network: Network, client_id: str) -> None:
         self._network = network
         self._client_id = client_id
-        self._open: dict[LiveBroker, Connection[Call, Message]] = {}
+        self._open: dict[int, tuple[LiveBroker, Connection[Call, Message]]] = {}
 
     async def deliver(self, broker: LiveBroker, request: ControlRequest) -> Message:
         """The broker's answer. Raises Undelivered."""
@@ -34,22 +34,24 @@ class ControlLinks:
             asked = Call.of(request, VERSIONS[type(request)], self._client_id)
             return await connection.request(asked, timeout_us=TIMEOUT_MS * 1000)
         except NetworkError as error:
-            self._drop(broker)
+            self._drop(broker.broker_id)
             raise Undelivered(str(error)) from None
 
     async def _connection(self, broker: LiveBroker) -> Connection[Call, Message]:
-        found = self._open.get(broker)
-        if found is None or found.ended.done:
-            address = Address(broker.host, broker.port)
-            found = await self._network.connect(address, KafkaCodec(), timeout_us=TIMEOUT_MS * 1000)
-            self._open[broker] = found
+        """The connection to this life of the broker; that to an earlier one is closed."""
+        known, found = self._open.get(broker.broker_id, (None, None))
+        if found is not None and known == broker and not found.ended.done:
+            return found
+        self._drop(broker.broker_id)
+        address = Address(broker.host, broker.port)
+        found = await self._network.connect(address, KafkaCodec(), timeout_us=TIMEOUT_MS * 1000)
+        self._open[broker.broker_id] = (broker, found)
         return found
 
-    def _drop(self, broker: LiveBroker) -> None:
-        connection = self._open.pop(broker, None)
-        if connection is not None:
-            connection.close()
+    def _drop(self, broker_id: int) -> None:
+        if broker_id in self._open:
+            self._open.pop(broker_id)[1].close()
 
     def close(self) -> None:
-        for broker in list(self._open):
-            self._drop(broker)
+        for broker_id in list(self._open):
+            self._drop(broker_id)

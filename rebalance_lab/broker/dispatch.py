@@ -6,23 +6,12 @@ exception, by which clients find out what is served.
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Mapping
 
-from rebalance_lab.broker.apis import (
-    api_versions,
-    create_partitions,
-    create_topics,
-    delete_topics,
-    describe_cluster,
-    fetch,
-    init_producer_id,
-    leader_and_isr,
-    list_offsets,
-    metadata,
-    produce,
-    stop_replica,
-    update_metadata,
-)
+from rebalance_lab.broker import apis
+from rebalance_lab.broker.apis.api_versions import unsupported_version
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.refused import CloseConnection
 from rebalance_lab.wire.kafka.apis import ApiKey
@@ -31,31 +20,25 @@ from rebalance_lab.wire.kafka.schema import Message, Versions
 from rebalance_lab.world.errors import SessionClosed, SessionExpired
 
 HANDLERS: Mapping[ApiKey, Handler] = {
-    module.HANDLER.key: module.HANDLER
-    for module in (
-        api_versions,
-        create_partitions,
-        create_topics,
-        delete_topics,
-        describe_cluster,
-        fetch,
-        init_producer_id,
-        leader_and_isr,
-        list_offsets,
-        metadata,
-        produce,
-        stop_replica,
-        update_metadata,
+    handler.key: handler
+    for handler in (
+        importlib.import_module(f"{apis.__name__}.{module.name}").HANDLER
+        for module in pkgutil.iter_modules(apis.__path__)
     )
 }
 
-SERVED: Mapping[ApiKey, Versions] = {key: handler.versions for key, handler in HANDLERS.items()}
+#: What ApiVersions says. Produce is said to begin at 0, as Kafka 4 says without serving it: librdkafka up to 2.11 does
+#: not compress otherwise (KAFKA-18659).
+ADVERTISED: Mapping[ApiKey, Versions] = {
+    key: Versions(0, handler.versions.last) if key is ApiKey.PRODUCE else handler.versions
+    for key, handler in HANDLERS.items()
+}
 
 
 async def answer(parts: Parts, call: Call) -> Message | None:
     """The response to a request; None if the client waits for none. Raises CloseConnection."""
     if call.message is None:
-        return api_versions.unsupported_version(SERVED.items())
+        return unsupported_version(ADVERTISED.items())
     handler = HANDLERS.get(call.key)
     if handler is None:
         raise CloseConnection(f"{call.key.name} is not served here")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.kernel import Future
 from rebalance_lab.wire.cluster import LEADER_DURING_DELETE, NO_LEADER
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
@@ -68,6 +69,11 @@ class MetadataCache:
             cached.partitions[state.partition_index] = state
         if not cached.partitions:
             del self.topics[topic]
+
+    def has(self, partition: TopicPartition) -> bool:
+        """Whether the cluster has such a partition."""
+        cached = self.topics.get(partition.topic)
+        return cached is not None and partition.partition in cached.partitions
 
     def leader_of(self, topic: str, partition: int) -> int | None:
         """The live broker that leads; None if there is none, or no such partition."""

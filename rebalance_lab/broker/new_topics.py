@@ -120,11 +120,7 @@ def _replicas(parts: Parts, topic: NewTopic) -> Replicas:
 
 def _placed(parts: Parts, partitions: int, replication: int, start: Start) -> Replicas:
     """Raises Refused."""
-    if start.partition + partitions > MOST_PARTITIONS:
-        raise Refused(
-            ErrorCode.POLICY_VIOLATION,
-            f"{start.partition + partitions} partitions; the limit of this broker is {MOST_PARTITIONS}",
-        )
+    _check_number(start.partition + partitions)
     nodes = parts.metadata.nodes
     racks = {each.broker_id: each.rack for each in nodes.values() if each.rack is not None}
     try:
@@ -137,13 +133,24 @@ def _placed(parts: Parts, partitions: int, replication: int, start: Start) -> Re
         raise Refused(ErrorCode.INVALID_REPLICATION_FACTOR, str(error)) from None
 
 
+def _check_number(partitions: int) -> None:
+    """Raises Refused."""
+    if partitions > MOST_PARTITIONS:
+        raise Refused(
+            ErrorCode.POLICY_VIOLATION, f"{partitions} partitions; the limit of this broker is {MOST_PARTITIONS}"
+        )
+
+
 def _checked(replicas: Mapping[int, Sequence[int]]) -> Replicas:
     """A client's own assignment; its brokers need not be live, as in Kafka. Raises Refused."""
+    _check_number(len(replicas))
     if len({len(each) for each in replicas.values()}) != 1:
         raise _bad_assignment("All partitions should have the same number of replicas")
     for partition, brokers in replicas.items():
         if not brokers or len(set(brokers)) != len(brokers):
             raise _bad_assignment(f"Duplicate or no replicas for partition {partition}: {list(brokers)}")
+        if min(brokers) < 0:
+            raise _bad_assignment(f"There is no broker {min(brokers)}, which is to hold partition {partition}")
     if sorted(replicas) != list(range(len(replicas))):
         raise _bad_assignment("partitions should be a consecutive 0-based integer sequence")
     return {each: tuple(brokers) for each, brokers in sorted(replicas.items())}
@@ -168,6 +175,8 @@ async def add_partitions(
 ) -> None:
     """Let a topic have `count` partitions. A topic never has fewer than before (claim P3). `assignments`: the brokers
     of each new partition, if the client chooses them. Raises Refused."""
+    if await parts.topics.is_marked_for_deletion(topic):
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, f"The topic '{topic}' is being deleted.")
     try:
         known = await parts.topics.assignment(topic)
     except KafkaException as error:
@@ -208,6 +217,7 @@ def _new_partitions(
 
 def _own_partitions(parts: Parts, before: Replicas, count: int, assignments: Sequence[Sequence[int]]) -> Replicas:
     """Raises Refused."""
+    _check_number(count)
     unknown_brokers = sorted({each for brokers in assignments for each in brokers} - parts.metadata.nodes.keys())
     if unknown_brokers:
         raise _bad_assignment(f"Unknown broker(s) in replica assignment: {', '.join(map(str, unknown_brokers))}.")

@@ -121,13 +121,15 @@ class Partition:
             self._advance()
             return appended
 
-    async def committed(self, offset: int) -> None:
-        """Wait until the record at `offset` is committed. Raises Refused if this replica does not lead any more."""
-        epoch = self.leader_epoch
-        while self.log.high_watermark <= offset:
-            await self.progress
+    async def committed(self, offset: int, epoch: int) -> None:
+        """Wait until the record at `offset`, written in leader epoch `epoch`, is committed. Raises Refused if this
+        replica does not lead in that epoch any more."""
+        while True:
             if (self.role, self.leader_epoch) != (ReplicaRole.LEADER, epoch):
                 raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.partition} any more")
+            if self.log.high_watermark > offset:
+                return
+            await self.progress
 
     def _advance(self) -> None:
         """Move the high watermark to where every in-sync replica is. Where the others are is not known."""

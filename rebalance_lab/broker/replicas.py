@@ -32,7 +32,11 @@ Errors = dict[TopicPartition, ErrorCode]
 
 
 class Replicas:
-    """`broker_epoch()`: the czxid of this broker's registration. `config_of(topic)`: the settings of a topic's logs."""
+    """- `broker_epoch()`: the czxid of this broker's registration.
+    - `config_of(topic)`: the settings of a topic's logs.
+    - `is_known(partition)`: whether the cluster has it, according to the controller's last update.
+    - `warn` takes a line for whoever runs the broker.
+    """
 
     def __init__(
         self,
@@ -42,6 +46,8 @@ class Replicas:
         *,
         config_of: Callable[[str], Awaitable[LogConfig]],
         broker_epoch: Callable[[], int],
+        is_known: Callable[[TopicPartition], bool],
+        warn: Callable[[str], None],
     ) -> None:
         self.controller_epoch = 0
         self._tasks = tasks
@@ -49,6 +55,8 @@ class Replicas:
         self._logs = logs
         self._config_of = config_of
         self._broker_epoch = broker_epoch
+        self._is_known = is_known
+        self._warn = warn
         self._partitions: dict[TopicPartition, Partition] = {}
         self._ordering = tasks.lock("orders of controllers")
 
@@ -56,10 +64,10 @@ class Replicas:
         """The replica, if it leads. Raises Refused."""
         found = self._partitions.get(partition)
         if found is None:
-            raise Refused(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"this broker has no partition {partition.topic}-{partition.partition}",
-            )
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if self._is_known(partition):  # the client's metadata are old, or this broker has not been told yet
+                code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise Refused(code, f"this broker has no partition {partition.topic}-{partition.partition}")
         found.check_leader(known_epoch)
         return found
 
@@ -100,11 +108,17 @@ class Replicas:
             await (replica.lead(state) if state.leader == self._broker_id else replica.follow(state))
         except LogError as error:
             return error.code
+        except Exception as error:  # the controller would send the whole request again, and nothing after it
+            return self._failed(partition, error)
         self._partitions[partition] = replica
         return ErrorCode.NONE
 
+    def _failed(self, partition: TopicPartition, error: Exception) -> ErrorCode:
+        self._warn(f"an order for {partition.topic}-{partition.partition} failed: {type(error).__name__}: {error}")
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
     async def _created(self, partition: TopicPartition) -> Partition:
-        """Raises LogFailed."""
+        """Raises LogFailed and InvalidTopic."""
         log = await self._logs.create(partition, await self._config_of(partition.topic))
         return Partition(self._tasks, self._broker_id, partition, log)
 
@@ -130,6 +144,8 @@ class Replicas:
                 await self._logs.delete(partition)
         except LogError as error:
             return error.code
+        except Exception as error:
+            return self._failed(partition, error)
         return ErrorCode.NONE
 
 

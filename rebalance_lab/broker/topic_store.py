@@ -52,9 +52,12 @@ class TopicStore:
             return {}
         return read_configuration(path, node.data)
 
+    async def is_marked_for_deletion(self, topic: str) -> bool:
+        return await self._is_there(f"{DELETE_TOPICS}/{topic}")
+
     async def check_new(self, topic: str) -> None:
         """Raises Refused if the topic exists, is being deleted, or would collide with one that exists."""
-        if await self._is_there(f"{DELETE_TOPICS}/{topic}"):
+        if await self.is_marked_for_deletion(topic):
             raise Refused(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' is marked for deletion.")
         names = await self.names()
         if topic in names:

@@ -80,15 +80,18 @@ class _Broker:
 
     async def ask(self, message: Message) -> Message:
         """Raises NetworkErrors and NotServed."""
-        key = key_of(type(message))
-        if key not in self._newest:
-            raise NotServed(f"the broker at {self.connection.address} does not serve {APIS[key].name}")
-        return await self._send(message, self._newest[key])
+        return await self._send(message, self._version(message))
 
     async def tell(self, message: Message) -> None:
         """Send what gets no answer. Raises NetworkErrors and NotServed."""
-        version = self._newest[key_of(type(message))]
-        await self.connection.send(Call.of(message, version, self._client_id))
+        await self.connection.send(Call.of(message, self._version(message), self._client_id))
+
+    def _version(self, message: Message) -> int:
+        """The newest that both know. Raises NotServed."""
+        key = key_of(type(message))
+        if key not in self._newest:
+            raise NotServed(f"the broker at {self.connection.address} does not serve {APIS[key].name}")
+        return self._newest[key]
 
     async def _send(self, message: Message, version: int) -> Message:
         asked = Call.of(message, version, self._client_id)
@@ -146,19 +149,24 @@ class ClusterClient:
             return await self._ask(self.nodes[node], message)
         except NetworkError as error:
             self._leaders.clear()
+            self.controller_id = -1
             raise NoBroker(f"{what}, broker {node}, does not answer: {error}") from None
 
     async def _ask(self, address: Address, message: Message) -> Message:
         return await (await self._broker(address)).ask(message)
 
     async def _broker(self, address: Address) -> _Broker:
-        """Raises NetworkErrors."""
+        """Raises NetworkErrors and RefusedByBroker."""
         found = self._open.get(address)
         if found is None or found.connection.ended.done:
             timeout_us = CONNECT_TIMEOUT_MS * 1000
             connection = await self._network.connect(address, KafkaCodec(), timeout_us=timeout_us)
             found = _Broker(connection, self._client_id)
-            await found.greet()
+            try:
+                await found.greet()
+            except RefusedByBroker:
+                connection.close()
+                raise
             self._open[address] = found
         return found
 

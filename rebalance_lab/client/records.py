@@ -20,8 +20,16 @@ LATEST, EARLIEST = -1, -2
 
 ACKS_NONE = 0
 
-#: The leader has changed since the metadata was read.
-MOVED = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+#: The leader may have changed since the metadata was read.
+MOVED = frozenset(
+    {
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
 
 _FETCH_BYTES = 1 << 20
 

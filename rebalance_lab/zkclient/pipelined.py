@@ -14,7 +14,6 @@ from rebalance_lab.world.errors import (
     ConnectionLoss,
     MultiRefused,
     NodeExists,
-    NoNode,
     SessionClosed,
     SessionExpired,
     ZooKeeperError,
@@ -49,7 +48,8 @@ class Answer(Generic[T]):
 
 class PipelinedClient:
     """Requests on one session. What a lost connection left undecided is asked again on the next one, so a write may be
-    carried out twice: the second time it finds what the first has done.
+    carried out twice. A creation, or a write with a version, then finds what the first one has done; a sequential
+    creation makes a second znode.
 
     All methods raise SessionExpired, and SessionClosed after `close`.
     """
@@ -110,19 +110,6 @@ class PipelinedClient:
         except NodeExists:
             return False
         return True
-
-    async def delete_tree(self, path: str) -> None:
-        """Delete a znode and all below it, the deepest first. What is gone already is fine."""
-        try:
-            children = (await self.ask(lambda session: session.children(path))).value.names
-        except NoNode:
-            return
-        for each in children:
-            await self.delete_tree(f"{path}/{each}")
-        try:
-            await self.ask(lambda session: session.delete(path))
-        except NoNode:
-            return
 
 
 def _multi(fence: WriteOperation, operation: WriteOperation) -> Request[tuple[WriteResult, ...]]:

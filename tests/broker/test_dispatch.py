@@ -5,13 +5,14 @@ from __future__ import annotations
 import pytest
 from broker_stage import BrokerStage
 
-from rebalance_lab.broker.dispatch import SERVED
+from rebalance_lab.broker.dispatch import ADVERTISED, HANDLERS
 from rebalance_lab.wire.kafka.apis import APIS, ApiKey
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from rebalance_lab.wire.kafka.messages.find_coordinator import FindCoordinatorRequest
 from rebalance_lab.wire.kafka.messages.metadata import MetadataRequest
+from rebalance_lab.wire.kafka.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest
 from rebalance_lab.world.network import ConnectionLost
 
 
@@ -22,15 +23,25 @@ def test_a_client_learns_what_is_served(version: int) -> None:
     async def story(stage: BrokerStage) -> None:
         found = await stage.ask(ApiVersionsRequest(**named), version)
         assert found.error_code == ErrorCode.NONE
-        assert {ApiKey(each.api_key): (each.min_version, each.max_version) for each in found.api_keys} == dict(SERVED)
+        assert {ApiKey(each.api_key): (each.min_version, each.max_version) for each in found.api_keys} == dict(
+            ADVERTISED
+        )
 
     BrokerStage().play(story)
 
 
-def test_every_served_version_exists() -> None:
-    for key, versions in SERVED.items():
-        assert versions.first in APIS[key].versions
-        assert versions.last in APIS[key].versions
+def test_every_served_version_exists_and_every_module_is_found() -> None:
+    assert len(HANDLERS) == 14
+    for key, handler in HANDLERS.items():
+        assert handler.versions.first in APIS[key].versions
+        assert handler.versions.last in APIS[key].versions
+
+
+def test_only_produce_is_advertised_from_a_version_that_is_not_served() -> None:
+    """librdkafka up to 2.11 compresses only if Produce 0 is there (KAFKA-18659)."""
+    more = {key for key, handler in HANDLERS.items() if ADVERTISED[key] != handler.versions}
+    assert more == {ApiKey.PRODUCE}
+    assert ADVERTISED[ApiKey.PRODUCE] == (0, 9)
 
 
 def test_a_client_of_the_future_learns_to_ask_again() -> None:
@@ -55,16 +66,25 @@ def test_a_client_s_software_needs_a_name(name: str) -> None:
     BrokerStage().play(story)
 
 
+@pytest.mark.parametrize("version", range(4))
+def test_there_is_no_coordinator_yet(version: int) -> None:
+    async def story(stage: BrokerStage) -> None:
+        found = await stage.ask(FindCoordinatorRequest(key="g"), version)
+        assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    BrokerStage().play(story)
+
+
 def test_what_is_not_served_closes_the_connection_and_no_other() -> None:
     async def story(stage: BrokerStage) -> None:
         other = await stage.connect()
         with pytest.raises(ConnectionLost):
             await stage.ask(MetadataRequest(topics=None), 10)
         with pytest.raises(ConnectionLost):
-            await stage.ask(FindCoordinatorRequest(key="g"), 0)
+            await stage.ask(OffsetForLeaderEpochRequest(topics=()), 2)
         assert [each["why"] for each in stage.said("connection closed")] == [
             "METADATA version 10 is not served here, 0 to 9 are",
-            "FIND_COORDINATOR is not served here",
+            "OFFSET_FOR_LEADER_EPOCH is not served here",
         ]
         assert not other.ended.done
         assert (await stage.ask(MetadataRequest(topics=None), 9)).topics == ()

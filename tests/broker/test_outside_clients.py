@@ -23,6 +23,8 @@ from kafka.admin import KafkaAdminClient
 from kafka.admin import NewTopic as PythonTopic
 from kafka.errors import KafkaError
 
+from rebalance_lab.wire.kafka.records import batches
+
 COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
 ACKS = (0, 1, -1)
 LIMIT_S = 30
@@ -67,12 +69,21 @@ def librdkafka(bootstrap: str, **settings: Any) -> dict[str, Any]:
     return {"bootstrap.servers": bootstrap, "socket.timeout.ms": 10_000, **settings}
 
 
+def assert_compressed(cluster: ClusterProcess, topic: str, compression: str) -> None:
+    """Batches are stored as the client was told to compress them. Clients leave some plain, which would grow; one that
+    takes the broker for an old one leaves all."""
+    log = cluster.folder / "broker-1" / f"{topic}-0" / f"{0:020d}.log"
+    stored = {header.compression.name.lower() for _, header in batches(log.read_bytes())}
+    assert compression in stored
+    assert stored <= {compression, "none"}
+
+
 # -- there and back -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("acks", ACKS)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_confluent_kafka(bootstrap: str, compression: str, acks: int) -> None:
+def test_confluent_kafka(cluster: ClusterProcess, bootstrap: str, compression: str, acks: int) -> None:
     topic, failed = topic_of("librdkafka", compression, acks), []
     producer = confluent_kafka.Producer(librdkafka(bootstrap, acks=acks, **{"compression.type": compression}))
     for each in RECORDS:
@@ -86,6 +97,7 @@ def test_confluent_kafka(bootstrap: str, compression: str, acks: int) -> None:
     assert producer.flush(LIMIT_S) == 0
     assert failed == []
     assert read_by_librdkafka(bootstrap, topic, len(RECORDS)) == RECORDS
+    assert_compressed(cluster, topic, compression)
 
 
 def read_by_librdkafka(bootstrap: str, topic: str, count: int) -> list[Sent]:
@@ -105,7 +117,7 @@ def read_by_librdkafka(bootstrap: str, topic: str, count: int) -> list[Sent]:
 
 @pytest.mark.parametrize("acks", ACKS)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_kafka_python(bootstrap: str, compression: str, acks: int) -> None:
+def test_kafka_python(cluster: ClusterProcess, bootstrap: str, compression: str, acks: int) -> None:
     topic = topic_of("python", compression, acks)
     producer = KafkaProducer(
         bootstrap_servers=bootstrap,
@@ -124,11 +136,12 @@ def test_kafka_python(bootstrap: str, compression: str, acks: int) -> None:
     found = [Sent(message.key, message.value) for _, message in zip(RECORDS, consumer, strict=False)]
     consumer.close()
     assert found == RECORDS
+    assert_compressed(cluster, topic, compression)
 
 
 @pytest.mark.parametrize("acks", ACKS)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_aiokafka(bootstrap: str, compression: str, acks: int) -> None:
+def test_aiokafka(cluster: ClusterProcess, bootstrap: str, compression: str, acks: int) -> None:
     topic = topic_of("aiokafka", compression, acks)
 
     async def there_and_back() -> list[Sent]:
@@ -154,10 +167,11 @@ def test_aiokafka(bootstrap: str, compression: str, acks: int) -> None:
         return found
 
     assert asyncio.run(there_and_back()) == RECORDS
+    assert_compressed(cluster, topic, compression)
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_kcat(bootstrap: str, compression: str) -> None:
+def test_kcat(cluster: ClusterProcess, bootstrap: str, compression: str) -> None:
     command = shutil.which("kcat")
     if command is None:
         (pytest.fail if os.environ.get(KCAT_REQUIRED) else pytest.skip)("kcat is not installed (apt-get install kcat)")
@@ -167,6 +181,7 @@ def test_kcat(bootstrap: str, compression: str) -> None:
     subprocess.run([*asked, "-P", "-z", compression], input=lines, check=True, timeout=LIMIT_S)
     read = subprocess.run([*asked, "-C", "-e", "-q"], capture_output=True, check=True, timeout=LIMIT_S)
     assert read.stdout == lines
+    assert_compressed(cluster, topic, compression)
 
 
 def test_what_one_client_writes_the_others_read(bootstrap: str) -> None:

@@ -420,7 +420,7 @@ def test_a_replica_that_is_stopped_keeps_its_records_unless_it_is_deleted() -> N
             topic = StopReplicaTopicState(topic_name="t", partition_states=(state,))
             stopped = await stage.ask(StopReplicaRequest(controller_id=9, controller_epoch=1, topic_states=(topic,)), 3)
             assert [each.error_code for each in stopped.partition_errors] == [E.NONE]
-            assert (await produced(stage, batch("b"))).error_code == E.UNKNOWN_TOPIC_OR_PARTITION
+            assert (await produced(stage, batch("b"))).error_code == E.NOT_LEADER_OR_FOLLOWER
             await stage.ask(leadership(1, epoch + 1), 4)
             (found,) = await fetched(stage, fetch(0))
             assert values(found.records) == left
@@ -485,5 +485,60 @@ def test_connections_end_with_the_broker() -> None:
         connection = await stage.connect()
         stage.closing.raise_()
         await connection.ended
+
+    BrokerStage().play(story)
+
+
+def test_a_partition_that_others_have_is_not_led_here_and_one_that_nobody_has_is_unknown() -> None:
+    async def story(stage: BrokerStage) -> None:
+        await create(stage)
+        state = StopReplicaPartitionState(partition_index=0, leader_epoch=1, delete_partition=False)
+        topic = StopReplicaTopicState(topic_name="t", partition_states=(state,))
+        await stage.ask(StopReplicaRequest(controller_id=9, controller_epoch=1, topic_states=(topic,)), 3)
+        assert (await produced(stage, batch("a"))).error_code == E.NOT_LEADER_OR_FOLLOWER
+        assert (await produced(stage, batch("a"), partition=9)).error_code == E.UNKNOWN_TOPIC_OR_PARTITION
+
+    BrokerStage().play(story)
+
+
+def test_an_order_that_fails_leaves_the_others_of_its_request() -> None:
+    """A topic with a name that no folder can have, written to ZooKeeper by hand."""
+
+    async def story(stage: BrokerStage) -> None:
+        states = tuple(
+            LeaderAndIsrTopicState(topic_name=name, partition_states=leadership(1, 1).topic_states[0].partition_states)
+            for name in ("a b", "t")
+        )
+        asked = LeaderAndIsrRequest(controller_id=9, controller_epoch=1, topic_states=states, live_leaders=())
+        answer = await stage.ask(asked, 4)
+        assert [E(each.error_code) for each in answer.partition_errors] == [E.UNKNOWN_SERVER_ERROR, E.NONE]
+        assert "InvalidTopic" in str(stage.said("warning"))
+
+    BrokerStage().play(story)
+
+
+def test_a_broker_that_waits_for_zookeeper_can_be_closed() -> None:
+    async def story(stage: BrokerStage) -> None:
+        session = (await stage.zookeeper.ask(lambda it: it.exists("/brokers/ids/1"))).value
+        assert session is not None
+        connection = await stage.connect()
+        stage.server.expire(session.ephemeral_owner)
+        stage.server.hold_connections(stage.process)
+        await stage.tasks.sleep(10_000_000)
+        assert not connection.ended.done
+        stage.closing.raise_()
+        await connection.ended
+
+    BrokerStage().play(story)
+
+
+def test_lost_connections_to_zookeeper_are_reported() -> None:
+    async def story(stage: BrokerStage) -> None:
+        session = (await stage.zookeeper.ask(lambda it: it.exists("/brokers/ids/1"))).value
+        assert session is not None
+        stage.server.break_connection(session.ephemeral_owner)
+        await stage.tasks.sleep(2_000_000)
+        told = [each["message"] for each in stage.said("zookeeper")]
+        assert told[-2:] == ["the connection to ZooKeeper: disconnected", "the connection to ZooKeeper: connected"]
 
     BrokerStage().play(story)

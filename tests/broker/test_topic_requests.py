@@ -101,6 +101,8 @@ def assigned(*replicas: tuple[int, tuple[int, ...]], partitions: int = -1) -> Cr
         (assigned((0, (1,)), partitions=1), E.INVALID_REQUEST, "Both cannot be used at the same time."),
         (assigned((1, (1,))), E.INVALID_REPLICA_ASSIGNMENT, "consecutive 0-based"),
         (assigned((0, (1, 1))), E.INVALID_REPLICA_ASSIGNMENT, "Duplicate"),
+        (assigned((0, (-1,))), E.INVALID_REPLICA_ASSIGNMENT, "There is no broker -1"),
+        (assigned(*((each, (1,)) for each in range(10_001))), E.POLICY_VIOLATION, "10001 partitions; the limit"),
         (assigned((0, (1,)), (1, (1, 2))), E.INVALID_REPLICA_ASSIGNMENT, "same number of replicas"),
         (
             topic("t", configs=(CreatableTopicConfig(name="segment.bytes", value=None),)),
@@ -195,6 +197,7 @@ def brokers(*ids: int) -> CreatePartitionsAssignment:
         (more("x", 2), E.UNKNOWN_TOPIC_OR_PARTITION, "The topic 'x' does not exist."),
         (more("t", 3, (brokers(9),)), E.INVALID_REPLICA_ASSIGNMENT, "Unknown broker(s) in replica assignment: 9."),
         (more("t", 4, (brokers(1),)), E.INVALID_REPLICA_ASSIGNMENT, "by 2 but 1 assignments provided."),
+        (more("t", 10_001, ()), E.POLICY_VIOLATION, "10001 partitions; the limit"),
         (more("t", 3, (brokers(1, 1),)), E.INVALID_REPLICA_ASSIGNMENT, "1 different replicas"),
     ],
 )
@@ -305,3 +308,32 @@ def test_a_topic_is_not_created_unless_both_want_it(enabled: bool, asked: bool) 
         assert not await stage.there("/brokers/topics/t")
 
     BrokerStage(auto_create_topics_enable=enabled).play(story)
+
+
+def test_a_topic_that_is_being_deleted_does_not_grow() -> None:
+    async def story(stage: BrokerStage) -> None:
+        await stage.ask(create(topic("t", 2)), 6)
+        stage.parts.replicas.stop = None  # type: ignore[method-assign]
+        asked = DeleteTopicsRequest(topic_names=("t",), timeout_ms=0)
+        assert codes((await stage.ask(asked, 5)).responses) == {"t": E.REQUEST_TIMED_OUT}
+        assert codes((await stage.ask(more("t", 3), 3)).results) == {"t": E.INVALID_TOPIC_EXCEPTION}
+
+    BrokerStage().play(story)
+
+
+def test_a_name_that_no_topic_can_have_is_said_so_also_without_creation() -> None:
+    async def story(stage: BrokerStage) -> None:
+        found = await stage.ask(metadata("a b"), 9)
+        assert codes(found.topics) == {"a b": E.INVALID_TOPIC_EXCEPTION}
+
+    BrokerStage().play(story)
+
+
+def test_metadata_are_answered_while_zookeeper_is_away() -> None:
+    async def story(stage: BrokerStage) -> None:
+        await stage.ask(create(topic("t")), 6)
+        stage.server.cut(stage.process, to_server=True, to_client=True)
+        found = await stage.ask(metadata("t", "new", auto_create=True), 9)
+        assert codes(found.topics) == {"t": E.NONE, "new": E.LEADER_NOT_AVAILABLE}
+
+    BrokerStage().play(story)

@@ -96,7 +96,7 @@ def test_the_controller_elects_for_what_a_dead_broker_led() -> None:
         await stage.write_topic("t", {0: (1, 2)})
         stage.candidate(2)
         await stage.settle()
-        await stage.other.delete_tree("/brokers/ids/1")
+        await stage.remove("/brokers/ids/1")
         await stage.settle()
         assert await stage.data(partition_state_path("t", 0)) == (
             b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":1,"isr":[2]}'
@@ -115,7 +115,7 @@ def test_a_successor_elects_for_what_the_dead_controller_led() -> None:
         second = stage.candidate(2)
         await stage.settle()
         first.process.kill()
-        await stage.other.delete_tree("/brokers/ids/1")
+        await stage.remove("/brokers/ids/1")
         await stage.tasks.sleep(6_000_000)
         assert second.epochs == [2]
         assert await stage.data(partition_state_path("t", 0)) == (
@@ -145,7 +145,7 @@ def test_a_controller_whose_znode_is_gone_stands_again() -> None:
     async def story(stage: Stage) -> None:
         first = stage.candidate(1)
         await stage.settle()
-        await stage.other.delete_tree(CONTROLLER)
+        await stage.remove(CONTROLLER)
         await stage.settle()
         assert first.epochs == [1, 2]
 

@@ -143,6 +143,10 @@ class Stage:
         else:
             await self.other.ask(lambda session: session.create(path, payload))
 
+    async def remove(self, path: str) -> None:
+        """Delete a znode that has no children, whoever owns it."""
+        await self.other.ask(lambda session: session.delete(path))
+
     async def data(self, path: str) -> bytes:
         return (await self.other.ask(lambda session: session.get(path))).value.data
 

@@ -1,1 +1,1 @@
-"""The APIs that a broker answers, one module each; `HANDLERS` of `broker.dispatch` lists them."""
+"""The APIs that a broker answers, one module each, with its `HANDLER`. `broker.dispatch` finds them."""

@@ -26,19 +26,19 @@ async def handle(parts: Parts, call: Call) -> ApiVersionsResponse:
     names = (call.request.client_software_name, call.request.client_software_version)
     if call.version >= _NAMED_SINCE and not all(map(_SOFTWARE.fullmatch, names)):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST, api_keys=())
-    return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=advertised(parts.served.items()))
+    return ApiVersionsResponse(error_code=ErrorCode.NONE, api_keys=advertised(parts.advertised.items()))
 
 
-def unsupported_version(served: Iterable[tuple[ApiKey, Versions]]) -> ApiVersionsResponse:
+def unsupported_version(known: Iterable[tuple[ApiKey, Versions]]) -> ApiVersionsResponse:
     """The answer to a version that does not exist: the versions of ApiVersions itself."""
-    own = [(key, versions) for key, versions in served if key is ApiKey.API_VERSIONS]
+    own = [(key, versions) for key, versions in known if key is ApiKey.API_VERSIONS]
     return ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=advertised(own))
 
 
-def advertised(served: Iterable[tuple[ApiKey, Versions]]) -> tuple[ApiVersion, ...]:
+def advertised(known: Iterable[tuple[ApiKey, Versions]]) -> tuple[ApiVersion, ...]:
     return tuple(
         ApiVersion(api_key=key, min_version=versions.first, max_version=versions.last)
-        for key, versions in sorted(served)
+        for key, versions in sorted(known)
     )
 
 

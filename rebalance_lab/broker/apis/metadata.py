@@ -6,8 +6,10 @@ Versions 10 and later speak of topic ids, which other APIs of this broker do not
 from __future__ import annotations
 
 from rebalance_lab.broker.calls import Handler, Parts
+from rebalance_lab.broker.log.names import InvalidTopic, check_topic
 from rebalance_lab.broker.new_topics import NewTopic, create_topics
 from rebalance_lab.broker.refused import Refused
+from rebalance_lab.kernel import TimedOut
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
@@ -19,6 +21,9 @@ from rebalance_lab.wire.kafka.messages.metadata import (
 )
 from rebalance_lab.wire.kafka.schema import Versions
 from rebalance_lab.wire.topic_filter import INTERNAL_TOPICS
+
+#: How long a client waits for topics that it asks for by their names. Kafka does not wait at all.
+CREATION_TIMEOUT_MS = 2_000
 
 
 async def handle(parts: Parts, call: Call) -> MetadataResponse:
@@ -36,8 +41,7 @@ async def handle(parts: Parts, call: Call) -> MetadataResponse:
         cluster_id=parts.cluster_id,
         controller_id=-1 if cache.controller_id is None else cache.controller_id,
         topics=tuple(
-            cache.described(each, version=call.version)
-            or _missing(each, errors.get(each, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+            cache.described(each, version=call.version) or _missing(each, errors.get(each, _why_missing(each)))
             for each in names
         ),
     )
@@ -57,7 +61,11 @@ async def _created(parts: Parts, topics: list[str]) -> dict[str, ErrorCode]:
         return {}
     config = parts.config
     wanted = [NewTopic(each, config.num_partitions, config.default_replication_factor) for each in topics]
-    outcomes = await create_topics(parts, wanted)
+    try:
+        async with parts.tasks.timeout(CREATION_TIMEOUT_MS * 1000, "creation of topics"):
+            outcomes = await create_topics(parts, wanted)
+    except TimedOut:  # ZooKeeper does not answer; the client still learns of the topics that exist
+        return dict.fromkeys(topics, ErrorCode.LEADER_NOT_AVAILABLE)
     return {each: _told(outcome) for each, outcome in outcomes.items()}
 
 
@@ -65,6 +73,14 @@ def _told(outcome: Refused | object) -> ErrorCode:
     if isinstance(outcome, Refused) and outcome.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
         return outcome.code
     return ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def _why_missing(topic: str) -> ErrorCode:
+    try:
+        check_topic(topic)
+    except InvalidTopic:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _missing(topic: str, error: ErrorCode) -> MetadataResponseTopic:

@@ -34,6 +34,7 @@ ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
 class _Written:
     partition: Partition
     appended: Appended
+    leader_epoch: int
 
 
 Outcome = _Written | Refused | LogError
@@ -71,7 +72,8 @@ async def _appended(parts: Parts, partition: TopicPartition, data: PartitionProd
     try:
         replica = parts.replicas.led(partition)
         min_in_sync = parts.config.min_insync_replicas if acks == ACKS_ALL else 0
-        return _Written(replica, await replica.append(data.records or b"", min_in_sync=min_in_sync))
+        appended = await replica.append(data.records or b"", min_in_sync=min_in_sync)
+        return _Written(replica, appended, replica.leader_epoch)
     except (Refused, LogError) as error:
         return error
 
@@ -94,7 +96,7 @@ async def _uncommitted(
         async with parts.tasks.timeout(max(timeout_ms, 0) * 1000, "acks=all"):
             for each, written in waiting.items():
                 try:
-                    await written.partition.committed(written.appended.last_offset)
+                    await written.partition.committed(written.appended.last_offset, written.leader_epoch)
                 except Refused as refused:
                     failed[each] = refused
     except TimedOut:

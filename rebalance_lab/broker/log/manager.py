@@ -203,7 +203,8 @@ class LogManager:
         """Write recovery points and start offsets. Raises StorageErrors."""
         await self._write_checkpoint(RECOVERY_POINTS, lambda log: log.recovery_point)
         await self._write_checkpoint(
-            LOG_START_OFFSETS, lambda log: log.start_offset if log.start_offset > log.base_offsets[0] else None
+            LOG_START_OFFSETS,
+            lambda log: log.start_offset if log.start_offset > min(log.base_offsets, default=-1) else None,
         )
 
     async def checkpoint_high_watermarks(self) -> None:

@@ -1,0 +1,25 @@
+"""FindCoordinator: there is none yet, and the client may ask again (`KafkaApis.handleFindCoordinatorRequest`).
+
+It is served all the same, because librdkafka takes a broker without it for one that cannot read lz4. Version 4 asks for
+several coordinators at once.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.broker.calls import Handler, Parts
+from rebalance_lab.wire.kafka.apis import ApiKey
+from rebalance_lab.wire.kafka.calls import Call
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.wire.kafka.messages.find_coordinator import FindCoordinatorResponse
+from rebalance_lab.wire.kafka.schema import Versions
+
+NO_NODE = -1
+
+
+async def handle(_parts: Parts, _call: Call) -> FindCoordinatorResponse:
+    return FindCoordinatorResponse(
+        error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE, node_id=NO_NODE, host="", port=NO_NODE
+    )
+
+
+HANDLER = Handler(ApiKey.FIND_COORDINATOR, Versions(0, 3), handle)
