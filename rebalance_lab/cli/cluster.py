@@ -17,7 +17,7 @@ from rebalance_lab.cli.endings import ended_by_signals
 from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import print_json
-from rebalance_lab.cli.zookeeper import kept_log, wait_for_exit
+from rebalance_lab.cli.zookeeper import watch
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.process.os_process import OsProcess
@@ -94,7 +94,7 @@ def cluster(
         print_json({"zookeeper": zookeeper.connect_string, "bootstrap": bootstrap, "pids": pids})
         if not as_json:
             print(f"{brokers} broker(s) serve at {bootstrap}; Ctrl-C ends all.", file=sys.stderr)
-        _watch({**{f"ZooKeeper {each.pid}": each for each in servers}, **{each.name: each for each in running}}, data)
+        watch({each.name: each for each in (*servers, *running)}, "processes", data)
 
 
 def _started(stack: ExitStack, number: int, connect: str, folder: Path) -> BrokerProcess:
@@ -116,19 +116,6 @@ def _wait_until_ready(brokers: Sequence[BrokerProcess]) -> list[str]:
             late = next(each for each, address in zip(brokers, found, strict=True) if address is None)
             raise Failure(f"{late.name} does not serve after {START_TIMEOUT_S:g} s: {late.tail()}")
         time.sleep(_POLL_S)
-
-
-def _watch(processes: dict[str, OsProcess], data: Path | None) -> None:
-    """Wait. One that ends by itself is reported; the others go on, as this may be intended. Raises Failure when all
-    have ended."""
-    total = len(processes)
-    while processes:
-        name = wait_for_exit(processes)
-        process = processes.pop(name)
-        told = f"{name} (pid {process.pid}) ended by itself{kept_log(process, data)}"
-        if processes:
-            print(f"{told}; {len(processes)} of {total} processes are left", file=sys.stderr)
-    raise Failure(told)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Protocol
+from typing import Annotated, NoReturn, Protocol
 
 import typer
 
@@ -62,18 +62,23 @@ def zookeeper(
 
 
 def _serve(connect: str, servers: Mapping[str, Server], *, as_json: bool, data: Path | None) -> None:
-    """Print the address, and wait. If one of several servers ends, that is reported and the others go on, as this may
-    be intended. Raises Failure when all have ended by themselves."""
+    """Print the address, and wait. Raises Failure when all have ended by themselves."""
     print_json({"zookeeper": connect, "pids": {"zookeeper": [server.pid for server in servers.values()]}})
     if not as_json:
         print(f"ZooKeeper serves at {connect}; Ctrl-C ends it.", file=sys.stderr)
+    watch(servers, "servers", data)
+
+
+def watch(servers: Mapping[str, Server], what: str, data: Path | None) -> NoReturn:
+    """Wait. If one of several ends by itself, that is reported and the others go on, as this may be intended. Raises
+    Failure when all have ended."""
     running = dict(servers)
     while running:
-        name = wait_for_exit(running)
+        name = _wait_for_exit(running)
         server = running.pop(name)
-        told = f"{name} (pid {server.pid}) ended by itself{kept_log(server, data)}"
+        told = f"{name} (pid {server.pid}) ended by itself{_kept_log(server, data)}"
         if running:
-            print(f"{told}; {len(running)} of {len(servers)} servers are left", file=sys.stderr)
+            print(f"{told}; {len(running)} of {len(servers)} {what} are left", file=sys.stderr)
     raise Failure(told)
 
 
@@ -113,7 +118,7 @@ def _check_free(port: int, nodes: int) -> None:
             raise Failure(f"cannot serve on {HOST}:{port}: {error.strerror}; choose another --port, or 0") from error
 
 
-def wait_for_exit(servers: Mapping[str, Server]) -> str:
+def _wait_for_exit(servers: Mapping[str, Server]) -> str:
     """Wait until the process of one of them ends; returns its name. A signal raises AskedToEnd here."""
     descriptors = {os.pidfd_open(server.pid): name for name, server in servers.items()}
     try:
@@ -124,5 +129,5 @@ def wait_for_exit(servers: Mapping[str, Server]) -> str:
             os.close(descriptor)
 
 
-def kept_log(server: Server, data: Path | None) -> str:
+def _kept_log(server: Server, data: Path | None) -> str:
     return f"; see {server.log_file}" if data is not None else "; use --data DIR to keep its log"

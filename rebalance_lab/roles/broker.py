@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from rebalance_lab.broker.broker import Broker, BrokerSettings
-from rebalance_lab.broker.calls import BrokerConfig
-from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.history.writes import REPORTED
@@ -21,15 +19,9 @@ class BrokerPlant(PlantedBug):
 
 
 class BrokerSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
-    """Start data of a broker; the fields are those of `broker.broker.BrokerSettings`."""
+    """Start data of a broker."""
 
-    connect: str
-    advertised_host: str
-    config: BrokerConfig
-    port: int = 0
-    session_timeout_ms: int = 18_000
-    znode_version: int = 5
-    log: LogConfig = LogConfig()
+    settings: BrokerSettings
 
 
 async def run_broker(environment: Environment, spec: BrokerSpec, closing: Flag) -> None:
@@ -40,7 +32,7 @@ async def run_broker(environment: Environment, spec: BrokerSpec, closing: Flag) 
 
     if spec.plant == BrokerPlant.FORGETS:
         await _forget_last_batches(environment.storage)
-    await Broker(environment, settings_of(spec), report).run(closing)
+    await Broker(environment, spec.settings, report).run(closing)
 
 
 async def _forget_last_batches(storage: Storage) -> None:
@@ -55,19 +47,6 @@ async def _forget_last_batches(storage: Storage) -> None:
             await file.close()
             if size:
                 break
-
-
-def settings_of(spec: BrokerSpec) -> BrokerSettings:
-    """What the broker is started with."""
-    return BrokerSettings(
-        config=spec.config,
-        connect=spec.connect,
-        host=spec.advertised_host,
-        port=spec.port,
-        session_timeout_ms=spec.session_timeout_ms,
-        znode_version=spec.znode_version,
-        log=spec.log,
-    )
 
 
 ROLE = Role("broker", BrokerSpec, run_broker)

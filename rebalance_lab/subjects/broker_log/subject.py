@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rebalance_lab.broker.broker import BrokerSettings
 from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.checks.lost_write import BROKER_LOG
@@ -34,12 +35,14 @@ class BrokerOptions(NodeOptions):
             seed=plan.seed,
             events=events,
             plant=plan.plant,
-            connect=connect,
-            advertised_host=f"host-{actor}" if plan.world == "simulated" else "127.0.0.1",
-            config=BrokerConfig(broker_id=BROKER_ID),
-            session_timeout_ms=plan.number("session_timeout_ms"),
-            log=LogConfig(
-                segment_bytes=plan.number("segment_bytes"), flush_messages=plan.number("flush_messages") or None
+            settings=BrokerSettings(
+                config=BrokerConfig(broker_id=BROKER_ID),
+                connect=connect,
+                host=f"host-{actor}" if plan.world == "simulated" else "127.0.0.1",
+                session_timeout_ms=plan.number("session_timeout_ms"),
+                log=LogConfig(
+                    segment_bytes=plan.number("segment_bytes"), flush_messages=plan.number("flush_messages") or None
+                ),
             ),
         )
 

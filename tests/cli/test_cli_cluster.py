@@ -1,0 +1,91 @@
+"""`cluster` and the commands that talk to its brokers, as processes of their own."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from cli_tools import CommandLine, background, end, next_line
+
+
+def _gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_records_are_there_again_at_the_next_start(
+    command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with background("cluster", "--brokers", 2, "--data", tmp_path, "--json") as process:
+        ready = next_line(process)
+        assert set(ready) == {"zookeeper", "bootstrap", "pids"}
+        bootstrap = ["--bootstrap", ready["bootstrap"]]
+        assert command("topics", *bootstrap, "--create", "t", "--partitions", 3).out == "created topic t\n"
+        assert command("topics", *bootstrap, "--list", "--json").json == {"topics": ["t"]}
+        described = command("topics", *bootstrap, "--describe", "t", "--json").json
+        assert {each["leader"] for each in described["partitions"]} == {1, 2}
+        lines = "".join(f"key{each}:{each}\n" for each in range(1200))
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
+        written = command(
+            "produce",
+            *bootstrap,
+            "--topic",
+            "t",
+            "--partition",
+            2,
+            "--key-separator",
+            ":",
+            "--compression",
+            "zstd",
+            "--json",
+        )
+        assert written.json == {"records": 1200, "first_offset": 0, "last_offset": 1199}
+        assert "TOPIC_ALREADY_EXISTS" in command.refused("topics", *bootstrap, "--create", "t")
+        ended = end(process, signal.SIGTERM)
+    assert (ended.code, ended.err) == (0, "")
+    assert all(_gone(pid) for pid in (*ready["pids"]["zookeeper"], *ready["pids"]["brokers"].values()))
+
+    with background("cluster", "--brokers", 2, "--data", tmp_path, "--json") as process:
+        bootstrap = ["--bootstrap", next_line(process)["bootstrap"]]
+        consume = ["consume", *bootstrap, "--topic", "t", "--partition", 2]
+        assert command(*consume, "--to-end").out == "".join(f"{each}\n" for each in range(1200))
+        last = command(*consume, "--from", 1199, "--count", 1, "--json").json
+        assert (last["offset"], last["key"], last["value"]) == (1199, "key1199", "1199")
+        assert command("topics", *bootstrap, "--delete", "t").out == "deleted topic t\n"
+        assert command("topics", *bootstrap, "--list").out == "there are no topics\n"
+        end(process, signal.SIGINT)
+
+
+def test_a_broker_that_ends_by_itself_is_reported_and_nothing_is_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with background("cluster", "--json") as process:
+        pids = next_line(process)["pids"]
+        os.kill(pids["brokers"]["1"], signal.SIGKILL)
+        assert process.stderr is not None
+        assert "broker 1 (pid" in process.stderr.readline()
+        end(process, signal.SIGTERM)
+    assert _gone(pids["zookeeper"][0])
+    assert list(tmp_path.glob("rebalance-lab-cluster-*")) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["topics", "--list"], "--bootstrap is missing"),
+        (["topics", "--list", "--create", "t"], "say what to do: one of --create"),
+        (["topics", "--bootstrap", "h", "--list"], "--bootstrap h: 'h' is not HOST:PORT"),
+        (["topics", "--bootstrap", "127.0.0.1:1", "--list"], "no broker answers: CannotConnect: 127.0.0.1:1"),
+        (["consume", "--bootstrap", "127.0.0.1:1", "--topic", "t", "--from", "soon"], "--from soon: write earliest"),
+        (["consume", "--bootstrap", "127.0.0.1:1", "--topic", "t"], "no broker answers"),
+    ],
+)
+def test_what_cannot_be_done(command: CommandLine, arguments: list[str], says: str) -> None:
+    assert says in command.refused(*arguments)
