@@ -406,7 +406,6 @@ class PartitionLog:
         self.end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.high_watermark = min(self.high_watermark, offset)
-        await self._snapshots.delete_after(offset)
         await self._snapshots.load(
             self._producers,
             start_offset=self.start_offset,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import insort
 from collections.abc import Callable, Iterable, Sequence
 
 from rebalance_lab.broker.log.checkpoints import MalformedFile
@@ -31,9 +31,13 @@ class Snapshots:
     async def load(
         self, producers: Producers, *, start_offset: int, end_offset: int, now_ms: int, warn: Callable[[str], None]
     ) -> None:
-        """The latest state that was kept between both offsets; no producers, at `start_offset`, if none was."""
+        """The latest state that was kept between both offsets; no producers, at `start_offset`, if none was.
+
+        Files of offsets outside are deleted: a later truncation would otherwise read a state that nothing keeps true.
+        """
         producers.clear(start_offset)
-        for offset in [each for each in reversed(self._offsets) if start_offset <= each <= end_offset]:
+        await self.delete([each for each in self._offsets if not start_offset <= each <= end_offset])
+        for offset in list(reversed(self._offsets)):
             data = await read_file(self._storage, self._path(offset))
             try:
                 producers.load(data or b"", offset, now_ms)
@@ -51,9 +55,6 @@ class Snapshots:
             await delete_file(self._storage, self._path(offset))
         if gone:
             await self._storage.sync_folder(self._folder)
-
-    async def delete_after(self, offset: int) -> None:
-        await self.delete(self._offsets[bisect_right(self._offsets, offset) :])
 
     async def keep(self, offsets: Sequence[int]) -> None:
         """Delete all others."""

@@ -23,6 +23,7 @@ class LogMachine(RuleBasedStateMachine):
         self.ends = [0]
         self.start = 0
         self.epoch = 0
+        self.power_was_lost = False
 
     @initialize(segment=st.integers(600, 2000), interval=st.integers(0, 500), every=st.sampled_from([None, 1, 4]))
     def begin(self, segment: int, interval: int, every: int | None) -> None:
@@ -104,13 +105,13 @@ class LogMachine(RuleBasedStateMachine):
         self.world.kill()
         self.world.run(self.world.open)
         assert self.log.recovery_point == self.end
-        assert self.world.warnings == []
+        self._nothing_is_torn()
 
     @rule()
     def kill(self) -> None:
         self.world.kill()
         self.world.run(self.world.open)
-        assert self.world.warnings == []
+        self._nothing_is_torn()
 
     @precondition(lambda self: self.end > 0)
     @rule()
@@ -118,12 +119,16 @@ class LogMachine(RuleBasedStateMachine):
         durable = self.log.recovery_point
         self.world.lose_power()
         self.world.run(self.world.open)
-        self.world.warnings.clear()
+        self.power_was_lost = True
         assert self.log.end_offset >= durable
         if self.log.end_offset > self.end:
             raise AssertionError(f"{self.log} has more than was written")
         self._cut(self.log.end_offset)
         self.start = self.log.start_offset
+
+    def _nothing_is_torn(self) -> None:
+        """A file that a loss of power has torn may be read, and reported, much later."""
+        assert self.power_was_lost or self.world.warnings == []
 
     def _cut(self, end: int) -> None:
         del self.kept[end:]

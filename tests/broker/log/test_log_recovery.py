@@ -282,3 +282,19 @@ def test_an_interrupted_compaction_of_kafkas_is_refused():
     world.run(story)
     with pytest.raises(UnreadableLog, match="let Kafka finish that first"):
         reopened(world)
+
+
+def test_a_snapshot_before_the_start_of_the_log_is_deleted():
+    """Found by the machine: torn by a power loss, it was read when the log was truncated below its start."""
+    world = written(count=1)
+
+    async def story():
+        log = await world.open()
+        log.high_watermark = 1
+        await log.delete_records(1)
+
+    world.run(story)
+    world.kill()
+    world.disk.files()[f"{FOLDER}/{FIRST}.snapshot"] = world.disk.files()[f"{FOLDER}/{FIRST}.log"]
+    reopened(world)
+    assert f"{FIRST}.snapshot" not in world.files()
