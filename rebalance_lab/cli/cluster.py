@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -13,11 +14,14 @@ from typing import Annotated
 import msgspec
 import typer
 
+from rebalance_lab.cli.brokers import with_cluster
 from rebalance_lab.cli.endings import ended_by_signals
 from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.cli.zookeeper import watch
+from rebalance_lab.client.cluster import ClusterClient
+from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 from rebalance_lab.world.process.os_process import OsProcess
@@ -86,14 +90,17 @@ def cluster(
         )
         servers = [zookeeper] if isinstance(zookeeper, EmbeddedZooKeeper) else list(zookeeper.servers.values())
         running = [_started(stack, number, zookeeper.connect_string, folder) for number in range(1, brokers + 1)]
-        bootstrap = ",".join(_wait_until_ready(running))
+        bootstrap = _wait_until_ready(running)
+        for each in bootstrap:
+            with_cluster(each, partial(_until_it_knows, brokers))
         pids = {
             "zookeeper": [each.pid for each in servers],
             "brokers": {str(number): each.pid for number, each in enumerate(running, 1)},
         }
-        print_json({"zookeeper": zookeeper.connect_string, "bootstrap": bootstrap, "pids": pids})
+        addresses = ",".join(bootstrap)
+        print_json({"zookeeper": zookeeper.connect_string, "bootstrap": addresses, "pids": pids})
         if not as_json:
-            print(f"{brokers} broker(s) serve at {bootstrap}; Ctrl-C ends all.", file=sys.stderr)
+            print(f"{brokers} broker(s) serve at {addresses}; Ctrl-C ends all.", file=sys.stderr)
         watch({each.name: each for each in (*servers, *running)}, "processes", data)
 
 
@@ -116,6 +123,17 @@ def _wait_until_ready(brokers: Sequence[BrokerProcess]) -> list[str]:
             late = next(each for each, address in zip(brokers, found, strict=True) if address is None)
             raise Failure(f"{late.name} does not serve after {START_TIMEOUT_S:g} s: {late.tail()}")
         time.sleep(_POLL_S)
+
+
+async def _until_it_knows(brokers: int, client: ClusterClient, live: LiveKernel) -> None:
+    """Wait until the controller has told a broker of all brokers, and so of the topics that exist. Raises Failure."""
+    for _ in range(round(START_TIMEOUT_S / _POLL_S)):
+        await client.refresh([])
+        if len(client.nodes) == brokers:
+            return
+        await live.kernel.sleep(round(_POLL_S * 1_000_000))
+    known = ", ".join(map(str, client.nodes)) or "none"
+    raise Failure(f"of {brokers} brokers a broker knows {known} after {START_TIMEOUT_S:g} s; is there a controller?")
 
 
 @contextmanager
