@@ -18,7 +18,7 @@ from rebalance_lab.analysis.agreement.verdicts import (
 )
 from rebalance_lab.cli import agree_samples
 from rebalance_lab.cli.agree_shown import Comparison, shape, show
-from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, UNKNOWN, Failure, must_be_writable, spoken, writable_store
+from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, UNKNOWN, Failure, must_be_writable, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     ControlOption,
@@ -78,12 +78,11 @@ def agree(
     values = key_values(settings)
     if plant := values.pop(api.PLANT, ""):
         raise Failure(f"--set plant={plant}: leave it out; a comparison of the worlds with a planted bug shows nothing")
-    with spoken():
-        plans = live_plans(scenario, rules, members, control, values)
-        writable_store(store)
-        if out is not None:
-            must_be_writable(out.parent, f"--out {out}", "another file")
-        found = [compared(world, plan, live, simulated, store, processes) for world, plan in plans.items()]
+    plans = live_plans(scenario, rules, members, control, values)
+    writable_store(store)
+    if out is not None:
+        must_be_writable(out.parent, f"--out {out}", "another file")
+    found = [compared(world, plan, live, simulated, store, processes) for world, plan in plans.items()]
     for comparison in found:
         if as_json:
             print_json(shape(comparison))
@@ -128,5 +127,4 @@ def _draw(found: list[Comparison], out: Path) -> None:
     # altair is imported only here, because its import is slow.
     from rebalance_lab.report.charts.agreement import write_picture  # noqa: PLC0415
 
-    with spoken():
-        write_picture([(comparison.title, comparison.rows) for comparison in found], out)
+    write_picture([(comparison.title, comparison.rows) for comparison in found], out)

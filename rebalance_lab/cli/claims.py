@@ -13,7 +13,7 @@ from rich.markup import escape
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION, claims_json, not_run, sort, statuses
 from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
 from rebalance_lab.analysis.results import Analysis, Verdict
-from rebalance_lab.cli.failures import Failure, exit_code, spoken
+from rebalance_lab.cli.failures import Failure, exit_code
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption
 from rebalance_lab.cli.terminal import print_json, progress, say, styled, whole
 from rebalance_lab.history.files import trial_folders
@@ -41,21 +41,8 @@ def _analysed(store: Path, wanted: Wanted) -> Analysis:
     from rebalance_lab.analysis.analyse import analyse  # noqa: PLC0415
 
     count = len(trial_folders(store))
-    try:
-        with spoken(), progress().status(f"Spark reads {count} trials of {store}"):
-            return analyse(store, intervals_for=wanted)
-    except Exception as error:
-        if _was_interrupted(error):
-            raise KeyboardInterrupt from None
-        raise
-
-
-def _was_interrupted(error: BaseException) -> bool:
-    """Whether an error was raised while a Ctrl-C was handled: Spark reacts to one with errors of its own."""
-    behind: BaseException | None = error
-    while behind is not None and not isinstance(behind, KeyboardInterrupt):
-        behind = behind.__cause__ or behind.__context__
-    return behind is not None
+    with progress().status(f"Spark reads {count} trials of {store}"):
+        return analyse(store, intervals_for=wanted)
 
 
 HOW_TO_READ = (

@@ -49,7 +49,7 @@ class BrokerProcess(OsProcess):
         """`options`: further ones of the command."""
         super().__init__(f"broker {number}", folder / f"broker-{number}.log")
         data = folder / f"broker-{number}"
-        self._command = [sys.executable, "-m", "rebalance_lab.cli.main", "broker", "--json"]
+        self._command = [sys.executable, "-m", "rebalance_lab", "broker", "--json"]
         self._command += ["--zookeeper", connect, "--id", str(number), "--data", str(data), *options]
 
     def launch(self) -> None:

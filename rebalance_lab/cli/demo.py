@@ -18,7 +18,7 @@ from rebalance_lab.analysis.results import Analysis
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.cli.claims import analysed, show
 from rebalance_lab.cli.events import id_text
-from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
+from rebalance_lab.cli.failures import Failure, exit_code, writable_store
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption
 from rebalance_lab.cli.terminal import progress, say, watched, whole
 from rebalance_lab.history.files import Trial, replay_command
@@ -232,10 +232,9 @@ STEPS: tuple[Step, ...] = (
 def demo(*, store: StoreOption = DEFAULT_STORE) -> None:
     """Watch a group work, and fail in four ways: live, simulated, and judged."""
     state = Demo(writable_store(store))
-    with spoken():
-        for number, step in enumerate(STEPS, 1):
-            say(step.says, lead=f"[bold]{number}/{len(STEPS)}[/] ")
-            step.do(state)
+    for number, step in enumerate(STEPS, 1):
+        say(step.says, lead=f"[bold]{number}/{len(STEPS)}[/] ")
+        step.do(state)
     if Status.NOT_RUN in state.statuses:
         raise Failure("a claim of the demo was not tested")
     raise typer.Exit(exit_code(state.statuses))

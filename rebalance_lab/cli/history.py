@@ -21,10 +21,10 @@ from rebalance_lab.cli.events import (
     place_of,
     words_of,
 )
-from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, Failure, spoken
+from rebalance_lab.cli.failures import AS_EXPECTED, SURPRISE, Failure
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
 from rebalance_lab.cli.results import title
-from rebalance_lab.cli.terminal import answer, note, pipeable, print_json
+from rebalance_lab.cli.terminal import answer, note, print_json
 from rebalance_lab.history.compare import Difference, first_difference
 from rebalance_lab.history.events import Event, Kind, Layer, encode
 from rebalance_lab.history.files import History, Trial, load
@@ -35,6 +35,9 @@ history = typer.Typer(name="history", help="Read recorded trials, event by event
 STYLES = {Layer.FAULT: "bold red", Layer.BELIEF: "green", Layer.REGISTRY: "cyan", Layer.EFFECT: "dim"}
 
 _Texts = list[str] | None
+
+#: 285 years: no trial lasts so long, and such a time in microseconds is exact.
+LATEST_MS = 9e12
 
 
 @history.command()
@@ -47,8 +50,12 @@ def show(
     partition: Annotated[
         str | None, typer.Option(help="Events of this partition, with phases and faults.", metavar="T/N")
     ] = None,
-    from_ms: Annotated[float | None, typer.Option(help="Events from this time on.", metavar="MS")] = None,
-    to_ms: Annotated[float | None, typer.Option(help="Events up to this time.", metavar="MS")] = None,
+    from_ms: Annotated[
+        float | None, typer.Option(help="Events from this time on.", metavar="MS", min=0, max=LATEST_MS)
+    ] = None,
+    to_ms: Annotated[
+        float | None, typer.Option(help="Events up to this time.", metavar="MS", min=0, max=LATEST_MS)
+    ] = None,
     around: Annotated[
         str | None,
         typer.Option(help=f"This event, and COUNT (default {AROUND}) before and after it.", metavar="ID[:COUNT]"),
@@ -78,17 +85,16 @@ def show(
         around=chosen,
         count=count,
     )
-    with spoken(), pipeable():
-        found = load(trial_folder(trial, store))
-        shown = wanted.of(found.events)
-        if as_json:
-            for event in shown:
-                print(encode(event).decode())
-            return
-        head(found.trial)
-        lines = Lines.of(found.events, shown)
-        put((lines.line(event, chosen), event) for event in shown)
-        note(f"{len(shown)} of {len(found.events)} events")
+    found = load(trial_folder(trial, store))
+    shown = wanted.of(found.events)
+    if as_json:
+        for event in shown:
+            print(encode(event).decode())
+        return
+    head(found.trial)
+    lines = Lines.of(found.events, shown)
+    put((lines.line(event, chosen), event) for event in shown)
+    note(f"{len(shown)} of {len(found.events)} events")
 
 
 @history.command()
@@ -104,14 +110,13 @@ def compare(
 
     Exit 0: they are the same. 1: they differ.
     """
-    with spoken(), pipeable():
-        ours, theirs = (load(trial_folder(each, store)) for each in (left, right))
-        found = first_difference(ours.events, theirs.events)
-        if as_json:
-            print_json(_shape(ours, theirs, found))
-        else:
-            _tell(ours, theirs, found, context)
-        raise typer.Exit(AS_EXPECTED if found is None else SURPRISE)
+    ours, theirs = (load(trial_folder(each, store)) for each in (left, right))
+    found = first_difference(ours.events, theirs.events)
+    if as_json:
+        print_json(_shape(ours, theirs, found))
+    else:
+        _tell(ours, theirs, found, context)
+    raise typer.Exit(AS_EXPECTED if found is None else SURPRISE)
 
 
 def head(trial: Trial) -> None:

@@ -12,11 +12,11 @@ from typing import Annotated
 import typer
 
 from rebalance_lab.assignors import TopicPartition, UnknownAssignor
-from rebalance_lab.cli.endings import AskedToEnd
-from rebalance_lab.cli.failures import UNKNOWN, Failure, spoken
+from rebalance_lab.cli.failures import UNKNOWN, Failure
 from rebalance_lab.cli.options import Rules, RulesOption, ZooKeeperOption, key_values
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.kernel.interruption import SIGNALS, Interrupted
 from rebalance_lab.roles.consumer import CONNECT, GROUP, Consumer, NotLeft, Partitions
 from rebalance_lab.wire.errors import InvalidFilter, UnsupportedFilter
 from rebalance_lab.world.live.security import BadSecurity
@@ -110,7 +110,7 @@ def join(
         Path | None, typer.Option("--security", help="Digest, ACLs and TLS: see docs/containers.md.", metavar="FILE")
     ] = None,
 ) -> None:
-    """Join a group as a consumer of Kafka 0.8; Ctrl-C (SIGINT) or SIGTERM leaves it.
+    """Join a group as a consumer of Kafka 0.8; Ctrl-C or SIGTERM leaves it.
 
     The command prints a JSON line whenever the member's partitions change.
     """
@@ -118,26 +118,25 @@ def join(
         raise Failure("name what to consume: one or more --topic, or --whitelist, or --blacklist")
     regex, streams = _filter("--blacklist" if whitelist is None else "--whitelist", whitelist or blacklist)
     lines = OwnershipLines()
-    with spoken():
-        consumer = Consumer(
-            zookeeper,
-            group,
-            _streams(topic or []),
-            whitelist=regex if whitelist is not None else None,
-            blacklist=regex if blacklist is not None else None,
-            streams=streams,
-            rules=rules,
-            assignor=assignor,
-            config=_settings(group, config),
-            security=security,
-            on_owned=lines.owned,
-            on_lost=lines.lost,
-            on_event=lines.event,
-        )
-        try:
-            _run(consumer)
-        except REFUSALS as error:
-            raise Failure(str(error)) from error
+    consumer = Consumer(
+        zookeeper,
+        group,
+        _streams(topic or []),
+        whitelist=regex if whitelist is not None else None,
+        blacklist=regex if blacklist is not None else None,
+        streams=streams,
+        rules=rules,
+        assignor=assignor,
+        config=_settings(group, config),
+        security=security,
+        on_owned=lines.owned,
+        on_lost=lines.lost,
+        on_event=lines.event,
+    )
+    try:
+        _run(consumer)
+    except REFUSALS as error:
+        raise Failure(str(error)) from error
 
 
 def _settings(group: str | None, config: list[str] | None) -> dict[str, str]:
@@ -178,23 +177,20 @@ def _is_count(text: str) -> bool:
 
 def _run(consumer: Consumer) -> None:
     """Join; leave on the first signal. A second signal ends the command if the clean leave hangs."""
-    asked = False
-
-    def leave(_number: int, _frame: FrameType | None) -> None:
-        nonlocal asked
-        if asked:  # for example on a ZooKeeper that is gone
-            _say("left at once; the session ends by its timeout")
-            raise SystemExit(UNKNOWN)
-        asked = True
-        raise AskedToEnd
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         consumer.start()
         consumer.wait()
-    except AskedToEnd:
-        with suppress(NotLeft):
-            consumer.close(timeout_s=None)
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    except Interrupted:
+        before = {each: signal.signal(each, _leave_at_once) for each in SIGNALS}
+        try:
+            with suppress(NotLeft):
+                consumer.close(timeout_s=None)
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+def _leave_at_once(_number: int, _frame: FrameType | None) -> None:
+    """For example on a ZooKeeper that is gone."""
+    _say("left at once; the session ends by its timeout")
+    raise SystemExit(UNKNOWN)

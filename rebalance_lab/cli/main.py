@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Annotated
 
+import structlog
 import typer
 from typer.exceptions import TyperException
 
@@ -16,7 +19,7 @@ from rebalance_lab.cli.broker import broker
 from rebalance_lab.cli.claims import claims
 from rebalance_lab.cli.cluster import cluster
 from rebalance_lab.cli.demo import demo
-from rebalance_lab.cli.failures import UNKNOWN, Failure
+from rebalance_lab.cli.failures import UNKNOWN, Failure, spoken
 from rebalance_lab.cli.history import history
 from rebalance_lab.cli.join import join
 from rebalance_lab.cli.messages import consume, produce_lines
@@ -30,11 +33,17 @@ from rebalance_lab.cli.terminal import set_up_logs
 from rebalance_lab.cli.topics import topics
 from rebalance_lab.cli.whatif import whatif
 from rebalance_lab.cli.zookeeper import zookeeper
+from rebalance_lab.kernel.interruption import Interruption, interruptible
 
-#: The exit code that shells report for a command ended by SIGINT: 128 + 2.
-INTERRUPTED = 130
+#: What typer returns for a KeyboardInterrupt.
+BY_TYPER = 130
+
+#: The exit code that shells report for a command whose reader has gone: 128 + SIGPIPE.
+PIPE_CLOSED = 141
 
 NAME = "rebalance-lab"
+
+log = structlog.get_logger()
 
 app = typer.Typer(
     name=NAME,
@@ -75,21 +84,58 @@ app.add_typer(whatif, rich_help_panel="Hands on")
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command line; returns the exit code. This is the console script."""
+    """Run one command line; returns the exit code. `rebalance_lab.__main__` is the console script."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - for the life of the process
+    if sys.stdout is None:
+        return _fail("standard output is closed; send it to a file, or to /dev/null")
+    with interruptible() as interruption:
+        code = _carried_out(arguments, interruption)
+    return _answered(code)
+
+
+def _carried_out(arguments: list[str] | None, interruption: Interruption) -> int:
+    """The exit code of a command. After a signal, every error is a consequence of it."""
     try:
-        code = app(arguments, prog_name=NAME, standalone_mode=False)
-    except Failure as failure:
-        return _fail(str(failure))
-    except TyperException as error:
-        return _fail(f"{_plainly(error.format_message()) or 'no command was given'} (see {NAME} --help)")
-    except (KeyboardInterrupt, typer.Abort):
-        code = INTERRUPTED  # typer itself returns this on Ctrl-C
-    if code == INTERRUPTED:
-        print(
-            f"{NAME}: interrupted; a trial that was under way is left incomplete and does not count",
-            file=sys.stderr,
-        )
+        with spoken():
+            code = app(arguments, prog_name=NAME, standalone_mode=False)
+    except SystemExit as error:  # typer's end after a closed pipe, or that of a command's own
+        if isinstance(error.__context__, BrokenPipeError):
+            return PIPE_CLOSED
+        raise
+    except (Exception, KeyboardInterrupt) as error:
+        if interruption.number is None:
+            return _failed(error)
+        code = BY_TYPER
+    if code == BY_TYPER:
+        name = (interruption.number or signal.SIGINT).name
+        print(f"{NAME}: interrupted by {name}; what was not finished does not count", file=sys.stderr)
+        return interruption.exit_code
     return code if isinstance(code, int) else 0
+
+
+def _failed(error: BaseException) -> int:
+    if isinstance(error, Failure):
+        return _fail(str(error))
+    if isinstance(error, TyperException):
+        return _fail(f"{_plainly(error.format_message()) or 'no command was given'} (see {NAME} --help)")
+    log.debug("the command failed", exc_info=error)
+    why = str(error).partition("\n")[0]
+    return _fail(f"unexpected {type(error).__name__}: {why}; {NAME} -v shows where it was raised")
+
+
+def _answered(code: int) -> int:
+    """The exit code, once the answer has been written to the end."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        code = PIPE_CLOSED
+    except OSError as error:
+        code = _fail(f"cannot write to standard output: {error.strerror}")
+    else:
+        return code
+    sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - Python flushes it once more at its end
+    return code
 
 
 #: Phrases of pydantic, which checks typer's values, and ours.
@@ -113,7 +159,3 @@ def _plainly(message: str) -> str:
 def _fail(message: str) -> int:
     print(f"{NAME}: {message}", file=sys.stderr)
     return UNKNOWN
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,11 +10,11 @@ import typer
 
 from rebalance_lab.checks import judge
 from rebalance_lab.cli.events import Lines, event_id_of, id_text, index_of, printable
-from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
+from rebalance_lab.cli.failures import Failure, exit_code, writable_store
 from rebalance_lab.cli.history import head, put
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
 from rebalance_lab.cli.results import shape, show
-from rebalance_lab.cli.terminal import note, pipeable, print_json, progress
+from rebalance_lab.cli.terminal import note, print_json, progress
 from rebalance_lab.history.compare import first_difference
 from rebalance_lab.history.files import History, Trial, load
 from rebalance_lab.history.views import gave_up
@@ -50,23 +50,22 @@ def replay(
     if tasks and until is None:
         raise Failure("--tasks needs --until N or --until ACTOR#N, the event at which tasks are shown")
     folder = trial_folder(trial, store)
-    with spoken():
-        if until is not None:
-            _stop(folder, until, tasks=tasks, as_json=as_json)
-            return
-        stored = load(folder)  # checked as a whole: a changed history is refused
-        before = stored.trial
-        plan = api.plan_of(folder)
-        if before.world != "simulated":
-            print(
-                "This trial ran on real processes. The parameters are the same, but the schedule may differ.",
-                file=sys.stderr,
-            )
-            with progress().status(f"{plan.trial_id}: running"):
-                result = api.run(plan, writable_store(store))
-            _tell(result, before, None, as_json=as_json)
-            raise typer.Exit(exit_code([result.status]))
-        history, _ = simulate(plan)
+    if until is not None:
+        _stop(folder, until, tasks=tasks, as_json=as_json)
+        return
+    stored = load(folder)  # checked as a whole: a changed history is refused
+    before = stored.trial
+    plan = api.plan_of(folder)
+    if before.world != "simulated":
+        print(
+            "This trial ran on real processes. The parameters are the same, but the schedule may differ.",
+            file=sys.stderr,
+        )
+        with progress().status(f"{plan.trial_id}: running"):
+            result = api.run(plan, writable_store(store))
+        _tell(result, before, None, as_json=as_json)
+        raise typer.Exit(exit_code([result.status]))
+    history, _ = simulate(plan)
     result = api.TrialResult(folder, history.trial, judge(history))
     same = history.trial.history_sha256 == before.history_sha256
     _tell(result, before, same, as_json=as_json)
@@ -112,11 +111,10 @@ def _stop(folder: Path, until: str, *, tasks: bool, as_json: bool) -> None:
     number = int(until) if until.isdecimal() else index_of(history.events, event_id_of(until, "--until")) + 1
     with progress().status(f"{history.trial.id}: running up to event {number}"):
         halt = halt_at(api.plan_of(folder), history, number)
-    with pipeable():
-        if as_json:
-            print_json(_halt_shape(halt, history, tasks=tasks))
-        else:
-            _tell_halt(halt, history, tasks=tasks)
+    if as_json:
+        print_json(_halt_shape(halt, history, tasks=tasks))
+    else:
+        _tell_halt(halt, history, tasks=tasks)
 
 
 def _halt_shape(halt: Halt, history: History, *, tasks: bool) -> dict[str, object]:

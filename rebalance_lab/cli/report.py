@@ -9,7 +9,7 @@ import typer
 
 from rebalance_lab.analysis.claims import statuses
 from rebalance_lab.cli.claims import analysed
-from rebalance_lab.cli.failures import Failure, exit_code, spoken
+from rebalance_lab.cli.failures import Failure, exit_code
 from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption, trial_folder
 from rebalance_lab.cli.terminal import say
 from rebalance_lab.history.files import TRIAL_FILE, load, trial_folders
@@ -48,8 +48,7 @@ def report(
     if not trial_folders(place):
         raise Failure(f"{place} holds no trial; run some: rebalance-lab run zombie --store {place}")
     analysis = analysed(place, shown_trials)
-    with spoken():
-        page = write(analysis, place, out or place / "report.html", with_pages=pages)
+    page = write(analysis, place, out or place / "report.html", with_pages=pages)
     say(summary(analysis), markup=False)
     print(page)
     raise typer.Exit(exit_code(statuses(analysis.verdicts)))
@@ -61,8 +60,7 @@ def _place(what: str, store: Path) -> Path:
 
 
 def _of_trial(folder: Path, out: Path | None, trace: Path | None) -> None:
-    with spoken():
-        if trace is not None:
-            trace.write_bytes(trace_of(load(folder)))
-            print(trace)
-        print(write_trial(folder, out))
+    if trace is not None:
+        trace.write_bytes(trace_of(load(folder)))
+        print(trace)
+    print(write_trial(folder, out))

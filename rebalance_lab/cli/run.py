@@ -7,7 +7,7 @@ from typing import Annotated
 import structlog
 import typer
 
-from rebalance_lab.cli.failures import exit_code, spoken, writable_store
+from rebalance_lab.cli.failures import exit_code, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     ControlOption,
@@ -44,14 +44,13 @@ def run(
 ) -> None:
     """Run one trial of a scenario and judge it."""
     values = {name: [value] for name, value in key_values(settings).items()}
-    with spoken():
-        options = PlanOptions(world=world, rules=rules, implementation=members, control=control)
-        (plan,) = api.plans(scenario, values, [seed], **options)
-        writable_store(store)
-        log.info("trial begins", trial=plan.trial_id, world=plan.world)
-        with progress().status(f"{plan.trial_id}: running"):
-            result = api.run(plan, store)
-        log.info("trial ended", trial=result.trial.id, status=result.status)
+    options = PlanOptions(world=world, rules=rules, implementation=members, control=control)
+    (plan,) = api.plans(scenario, values, [seed], **options)
+    writable_store(store)
+    log.info("trial begins", trial=plan.trial_id, world=plan.world)
+    with progress().status(f"{plan.trial_id}: running"):
+        result = api.run(plan, store)
+    log.info("trial ended", trial=result.trial.id, status=result.status)
     if as_json:
         print_json(shape(result))
     else:

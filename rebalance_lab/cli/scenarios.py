@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from rebalance_lab.cli.failures import spoken
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import answer, print_json, say, table
 from rebalance_lab.trials.api import scenario, scenario_names
@@ -21,8 +20,7 @@ def scenarios(
     as_json: JsonOption = False,
 ) -> None:
     """List the scenarios, or the settings of one."""
-    with spoken():
-        chosen = [scenario(each) for each in ([name] if name else scenario_names())]
+    chosen = [scenario(each) for each in ([name] if name else scenario_names())]
     if as_json:
         print_json({each.name: _shape(each) for each in chosen})
     elif name is None:

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rebalance_lab.cli.failures import spoken, writable_store
+from rebalance_lab.cli.failures import writable_store
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, TrialArgument, trial_folder
 from rebalance_lab.cli.results import title
 from rebalance_lab.cli.terminal import print_json, progress, say, styled, whole
@@ -34,7 +34,7 @@ def shrink(
     Smaller means fewer members, partitions, faults or events. The smallest
     trial found is stored, and the command that runs it is printed.
     """
-    with spoken(), progress().status(f"shrinking {trial}") as status:
+    with progress().status(f"shrinking {trial}") as status:
         folder = trial_folder(trial, store)
 
         def on_run(number: int, events: int) -> None:

@@ -14,7 +14,7 @@ from rich.console import Console
 
 from rebalance_lab.api import trials_of
 from rebalance_lab.checks import CHECKS
-from rebalance_lab.cli.failures import exit_code, spoken, writable_store
+from rebalance_lab.cli.failures import exit_code, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     ControlOption,
@@ -72,11 +72,10 @@ def sweep(
     printed.
     """
     values = choices(settings)
-    with spoken():
-        options = PlanOptions(world=world, rules=rules, implementation=members, control=control)
-        plans = api.plans(scenario, values, range(1, seeds + 1), **options)
-        writable_store(store)
-        ended = list(_told(watched(trials_of(plans, store, processes, master), len(plans)), store, as_json=as_json))
+    options = PlanOptions(world=world, rules=rules, implementation=members, control=control)
+    plans = api.plans(scenario, values, range(1, seeds + 1), **options)
+    writable_store(store)
+    ended = list(_told(watched(trials_of(plans, store, processes, master), len(plans)), store, as_json=as_json))
     results = [each for each in ended if isinstance(each, api.TrialResult)]
     failed = [each for each in ended if isinstance(each, api.FailedTrial)]
     if not as_json:

@@ -20,7 +20,7 @@ from rebalance_lab.assignors import (
     UnknownAssignor,
     by_name,
 )
-from rebalance_lab.cli.failures import AS_EXPECTED, UNKNOWN, Failure, spoken
+from rebalance_lab.cli.failures import AS_EXPECTED, UNKNOWN, Failure
 from rebalance_lab.cli.placing import answer_place
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.wire.errors import KafkaException
@@ -255,13 +255,12 @@ def place_replicas(files: Files = None) -> None:
 def _answer_all(files: list[Path] | None, answer: Callable[[bytes], dict[str, Any]]) -> None:
     """Print the answer to each line, in order. Blank lines are skipped."""
     failed = False
-    with spoken():
-        for line in _lines(files):
-            if not line.strip():
-                continue
-            found = _answered(answer, line)
-            failed = failed or "error" in found
-            print_json(found)
+    for line in _lines(files):
+        if not line.strip():
+            continue
+        found = _answered(answer, line)
+        failed = failed or "error" in found
+        print_json(found)
     raise typer.Exit(UNKNOWN if failed else AS_EXPECTED)
 
 

@@ -119,7 +119,7 @@ def _check_free(port: int, nodes: int) -> None:
 
 
 def _wait_for_exit(servers: Mapping[str, Server]) -> str:
-    """Wait until the process of one of them ends; returns its name. A signal raises AskedToEnd here."""
+    """Wait until the process of one of them ends; returns its name. A signal raises Interrupted here."""
     descriptors = {os.pidfd_open(server.pid): name for name, server in servers.items()}
     try:
         ended, _, _ = select.select(list(descriptors), [], [])

@@ -14,7 +14,7 @@ import pytest
 
 from rebalance_lab.cli.main import main
 
-COMMAND = [sys.executable, "-m", "rebalance_lab.cli.main"]
+COMMAND = [sys.executable, "-m", "rebalance_lab"]
 
 #: Longer than any command of these tests takes on a busy machine.
 LIMIT_S = 110

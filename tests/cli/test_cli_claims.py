@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -251,16 +252,17 @@ def test_a_store_that_is_a_file_holds_no_trials(command: CommandLine, tmp_path) 
     assert "is not a folder" in command.refused("claims", "--store", tmp_path / "file")
 
 
-def test_an_interrupted_analysis_is_no_verdict(command: CommandLine, monkeypatch, tmp_path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_an_interrupted_analysis_is_no_verdict(command: CommandLine, monkeypatch, tmp_path, number, code) -> None:
     def interrupted(*_: object, **__: object) -> None:
         try:
-            raise KeyboardInterrupt
+            signal.raise_signal(number)
         except KeyboardInterrupt:
             raise RuntimeError("what Spark makes of it")  # noqa: B904
 
     monkeypatch.setattr("rebalance_lab.analysis.analyse.analyse", interrupted)
     ended = command("claims", "--store", tmp_path)
-    assert (ended.code, ended.out) == (130, "")
+    assert (ended.code, ended.out) == (code, "")
     assert "Traceback" not in ended.err
 
 

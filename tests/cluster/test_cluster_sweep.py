@@ -37,7 +37,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def lab(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "rebalance_lab.cli.main", *map(str, arguments)]
+    command = [sys.executable, "-m", "rebalance_lab", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, stdin=subprocess.DEVNULL)
 
 

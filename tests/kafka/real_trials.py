@@ -71,7 +71,7 @@ def ledger(store: Path, claim: str) -> Mapping[str, Any]:
     """What the command `claims` says of a claim by real members, from the trials of a store."""
     # Its exit code tells of all other claims, too, which nobody has tried there.
     said = subprocess.run(
-        [sys.executable, "-m", "rebalance_lab.cli.main", "claims", "--store", str(store), "--json"],
+        [sys.executable, "-m", "rebalance_lab", "claims", "--store", str(store), "--json"],
         check=False,
         stdin=subprocess.DEVNULL,
         capture_output=True,

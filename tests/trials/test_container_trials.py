@@ -165,7 +165,7 @@ class TestInterrupted:
         store = tmp_path / "store"
         command = ["run", "zombie", "--world", "containers", "--store", str(store)]
         lab = subprocess.Popen(
-            [sys.executable, "-m", "rebalance_lab.cli.main", *command],
+            [sys.executable, "-m", "rebalance_lab", *command],
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,

@@ -204,7 +204,7 @@ def test_ctrl_c_ends_everything_at_once(tmp_path: Path, way: str, name: str) -> 
     arguments = [name, "--world", "processes", "--store", str(store)]
     arguments += ["--seeds", "3"] if way == "sweep" else []
     lab = subprocess.Popen(
-        [sys.executable, "-m", "rebalance_lab.cli.main", way, *arguments],
+        [sys.executable, "-m", "rebalance_lab", way, *arguments],
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,

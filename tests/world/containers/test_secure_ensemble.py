@@ -253,7 +253,7 @@ def join(connect: str, security: Path | None) -> subprocess.Popen[str]:
     options = ["--security", str(security)] if security is not None else []
     return subprocess.Popen(
         [
-            *(sys.executable, "-m", "rebalance_lab.cli.main", "join", "--zookeeper", connect),
+            *(sys.executable, "-m", "rebalance_lab", "join", "--zookeeper", connect),
             *("--group", "g", "--topic", "t", "--rules", "shipped", *options),
         ],
         stdout=subprocess.PIPE,

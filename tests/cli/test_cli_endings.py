@@ -1,0 +1,108 @@
+"""How commands end: exit codes, streams that are closed or full, errors that nothing foresaw, and signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_tools import COMMAND, LIMIT_S, CommandLine, background, end, next_line
+
+from rebalance_lab.cli import scenarios
+from rebalance_lab.kernel.interruption import SIGNALS
+from rebalance_lab.trials import api
+
+
+def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = f'lab() {{ {" ".join(COMMAND)} "$@"; }}; {line}'
+    return subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, cwd=folder, timeout=LIMIT_S, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("lab scenarios >&-", "standard output is closed; send it to a file, or to /dev/null"),
+        ("lab scenarios >/dev/full", "No space left on device"),
+        ("lab run herd >/dev/full", "No space left on device"),
+        ("lab whatif place --help >/dev/full", "No space left on device"),
+    ],
+)
+def test_an_answer_that_cannot_be_written_is_an_error(tmp_path: Path, line: str, why: str) -> None:
+    ended = shell(line, tmp_path)
+    assert (ended.returncode, ended.stderr.count("\n")) == (2, 1)
+    assert why in ended.stderr
+
+
+def test_without_a_place_for_errors_the_exit_code_says_it(tmp_path: Path) -> None:
+    ended = shell("lab scenarios nope 2>&-", tmp_path)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (2, "", "")
+
+
+@pytest.mark.parametrize("arguments", [["scenarios"], ["run", "herd"], ["--help"], ["--version"]])
+def test_a_reader_that_has_gone_ends_a_command_in_silence(tmp_path: Path, arguments: list[str]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing) as gone:
+        ended = subprocess.run(
+            [*COMMAND, *arguments], stdout=gone, stderr=subprocess.PIPE, cwd=tmp_path, timeout=LIMIT_S, check=False
+        )
+    assert (ended.returncode, ended.stderr) == (128 + signal.SIGPIPE, b"")
+
+
+def test_an_error_that_nothing_foresaw_is_one_line_and_2(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise ZeroDivisionError("no reason\nat all")
+
+    monkeypatch.setattr(scenarios, "scenario_names", broken)
+    ended = command("scenarios")
+    assert (ended.code, ended.out) == (2, "")
+    why = "unexpected ZeroDivisionError: no reason; rebalance-lab -v shows where it was raised"
+    assert ended.err == f"rebalance-lab: {why}\n"
+    assert "test_cli_endings.py" in command("-v", "scenarios").err
+
+
+@pytest.mark.parametrize("text", ["NaN", "inf", "1e400", "-1"])
+def test_a_time_that_is_not_one_is_refused(command: CommandLine, text: str) -> None:
+    assert "--from-ms" in command.refused("history", "show", "t", f"--from-ms={text}")
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_every_signal_is_answered_by_its_exit_code(
+    command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, number: signal.Signals
+) -> None:
+    monkeypatch.setattr(api, "run", lambda *_: signal.raise_signal(number))
+    ended = command("run", "herd", "--store", tmp_path)
+    assert (ended.code, ended.out) == (128 + number, "")
+    assert ended.err == f"rebalance-lab: interrupted by {number.name}; what was not finished does not count\n"
+    assert signal.getsignal(number) is not signal.SIG_IGN
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_foreground_command_ends_by_every_signal(number: signal.Signals, tmp_path: Path) -> None:
+    with background("zookeeper", "--data", tmp_path, "--json") as process:
+        (pid,) = next_line(process)["pids"]["zookeeper"]
+        ended = end(process, number)
+    assert (ended.code, ended.err) == (0, "")
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_what_nohup_ignores_stays_ignored(
+    command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    really = api.run
+
+    def disturbed(*arguments: Any) -> api.TrialResult:
+        signal.raise_signal(signal.SIGHUP)
+        return really(*arguments)
+
+    monkeypatch.setattr(api, "run", disturbed)
+    try:
+        assert command("run", "herd", "--store", tmp_path).code == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
