@@ -36,7 +36,7 @@ coverage:
 	@./scripts/setup test
 	@mkdir -p .cache/coverage && .venv/bin/coverage erase
 	@.venv/bin/coverage run -m pytest -q -n auto --maxprocesses 4 --dist loadfile \
-		-m 'not browser and not cluster and not docker and not kafka'
+		-m 'not browser and not cluster and not compat and not docker and not kafka'
 	@.venv/bin/coverage combine -q
 	@.venv/bin/coverage report
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
 
 from rebalance_lab.broker.metadata_cache import MetadataCache
 from rebalance_lab.broker.producer_ids import ProducerIds
@@ -14,17 +17,19 @@ from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.schema import Message, Versions
 
+Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
     """A broker's settings, under Kafka's names and with the defaults of 3.9.1. `rack`: None if it has none."""
 
     broker_id: int
-    num_partitions: int = 1
-    default_replication_factor: int = 1
+    num_partitions: Count = 1
+    default_replication_factor: Count = 1
     auto_create_topics_enable: bool = True
     delete_topic_enable: bool = True
-    min_insync_replicas: int = 1
+    min_insync_replicas: Count = 1
     unclean_leader_election_enable: bool = False
     rack: str | None = None
 

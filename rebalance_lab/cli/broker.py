@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from rebalance_lab.broker.broker import Broker, BrokerSettings, NoZooKeeper
@@ -16,7 +19,7 @@ from rebalance_lab.broker.log.errors import WrongFolder
 from rebalance_lab.broker.registration import BrokerIdTaken
 from rebalance_lab.cli.brokers import Unrecorded
 from rebalance_lab.cli.failures import Failure, spoken
-from rebalance_lab.cli.options import JsonOption, ZooKeeperOption
+from rebalance_lab.cli.options import JsonOption, ZooKeeperOption, key_values
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.kernel import Flag
 from rebalance_lab.kernel.live import LiveKernel
@@ -38,6 +41,35 @@ TOLD = {
     "warning": "",
 }
 
+#: Settings with options of their own.
+OWN_OPTIONS = {"broker_id", "rack"}
+
+#: The settings that `--set` takes: Kafka's name, and ours.
+SETTINGS = {
+    field.name.replace("_", "."): field.name
+    for field in fields(BrokerConfig)
+    if field.name not in ("broker_id", "rack")
+}
+
+BrokerSetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help=f"A setting, by Kafka's name: {', '.join(SETTINGS)}.", metavar="NAME=VALUE"),
+]
+
+
+def broker_config(broker_id: int, rack: str | None, texts: Sequence[str] | None) -> BrokerConfig:
+    """The config with the values of `--set`. Raises Failure: a name that is not known, or a bad value."""
+    found: dict[str, object] = {"broker_id": broker_id, "rack": rack}
+    for name, value in key_values(texts).items():
+        if name not in SETTINGS:
+            raise Failure(f"--set {name}: there is no such setting; there are {', '.join(SETTINGS)}")
+        found[SETTINGS[name]] = value
+        try:
+            msgspec.convert(found, BrokerConfig, strict=False)
+        except msgspec.ValidationError as error:
+            raise Failure(f"--set {name}={value}: {str(error).partition(' - at')[0]}") from None
+    return msgspec.convert(found, BrokerConfig, strict=False)
+
 
 def broker(
     *,
@@ -53,6 +85,7 @@ def broker(
         int, typer.Option("--connection-timeout-ms", help="zookeeper.connection.timeout.ms.", min=100, max=600_000)
     ] = 18_000,
     rack: Annotated[str | None, typer.Option("--rack", help="Its rack, for the placement of replicas.")] = None,
+    set_: BrokerSetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Start a broker, print its address, and keep it running.
@@ -61,15 +94,15 @@ def broker(
     (SIGINT) and SIGTERM shut it down cleanly. Kafka's clients can use it:
     docs/broker.md says what it serves.
     """
-    settings = BrokerSettings(
-        config=BrokerConfig(broker_id=broker_id, rack=rack),
-        connect=zookeeper,
-        host=host,
-        port=port,
-        session_timeout_ms=session_timeout_ms,
-        connection_timeout_ms=connection_timeout_ms,
-    )
     with spoken():
+        settings = BrokerSettings(
+            config=broker_config(broker_id, rack, set_),
+            connect=zookeeper,
+            host=host,
+            port=port,
+            session_timeout_ms=session_timeout_ms,
+            connection_timeout_ms=connection_timeout_ms,
+        )
         try:
             _run(settings, data, as_json=as_json)
         except ENDINGS as error:

@@ -14,6 +14,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from rebalance_lab.cli.broker import BrokerSetOption, broker_config
 from rebalance_lab.cli.brokers import with_cluster
 from rebalance_lab.cli.endings import ended_by_signals
 from rebalance_lab.cli.failures import Failure, spoken
@@ -74,6 +75,7 @@ def cluster(
     data: Annotated[
         Path | None, typer.Option("--data", help="Keep the data there. Default: delete it at the end.", metavar="DIR")
     ] = None,
+    set_: BrokerSetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Start a ZooKeeper and brokers, print their addresses, and keep them running.
@@ -82,6 +84,9 @@ def cluster(
     client can use them. Ctrl-C (SIGINT) and SIGTERM end all. With --data the
     topics are there again at the next start.
     """
+    with spoken():
+        broker_config(0, None, set_)
+    settings = [word for each in set_ or () for word in ("--set", each)]
     with ended_by_signals(), spoken(), _folder(data) as folder, ExitStack() as stack:
         zookeeper = (
             stack.enter_context(EmbeddedZooKeeper.start(folder / "zookeeper"))
@@ -89,7 +94,8 @@ def cluster(
             else stack.enter_context(EmbeddedEnsemble.start(folder / "zookeeper", nodes))
         )
         servers = [zookeeper] if isinstance(zookeeper, EmbeddedZooKeeper) else list(zookeeper.servers.values())
-        running = [_started(stack, number, zookeeper.connect_string, folder) for number in range(1, brokers + 1)]
+        connect = zookeeper.connect_string
+        running = [_started(stack, BrokerProcess(each, connect, folder, *settings)) for each in range(1, brokers + 1)]
         bootstrap = _wait_until_ready(running)
         for each in bootstrap:
             with_cluster(each, partial(_until_it_knows, brokers))
@@ -104,8 +110,7 @@ def cluster(
         watch({each.name: each for each in (*servers, *running)}, "processes", data)
 
 
-def _started(stack: ExitStack, number: int, connect: str, folder: Path) -> BrokerProcess:
-    process = BrokerProcess(number, connect, folder)
+def _started(stack: ExitStack, process: BrokerProcess) -> BrokerProcess:
     stack.callback(process.stop)
     process.launch()
     return process

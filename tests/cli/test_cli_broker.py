@@ -1,4 +1,4 @@
-"""The command `broker` where ZooKeeper does not answer."""
+"""The command `broker`: its settings, and where ZooKeeper does not answer."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 from cli_tools import CommandLine, background, end
+
+from rebalance_lab.broker.calls import BrokerConfig
+from rebalance_lab.cli.broker import broker_config
 
 
 @pytest.fixture
@@ -39,3 +42,26 @@ def test_a_broker_that_waits_for_zookeeper_can_be_ended(silent: socket.socket, t
         silent.accept()[0].close()  # it takes signals by now
         ended = end(process, number)
     assert (ended.code, ended.out) == (0, "")
+
+
+def test_settings_have_kafkas_names_and_types() -> None:
+    settings = ["num.partitions=4", "auto.create.topics.enable=false"]
+    assert broker_config(3, "r1", settings) == BrokerConfig(
+        broker_id=3, rack="r1", num_partitions=4, auto_create_topics_enable=False
+    )
+    assert broker_config(3, None, None) == BrokerConfig(broker_id=3)
+
+
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("num.partitions=0", "--set num.partitions=0: Expected `int` >= 1"),
+        ("num.partitions=many", "--set num.partitions=many: Expected `int`"),
+        ("auto.create.topics.enable=perhaps", "--set auto.create.topics.enable=perhaps: Expected `bool`"),
+        ("broker.id=7", "--set broker.id: there is no such setting; there are num.partitions,"),
+        ("num.partitions", "--set num.partitions: write it as key=value"),
+    ],
+)
+@pytest.mark.parametrize("broker", [("cluster",), ("broker", "--zookeeper", "127.0.0.1:1", "--data", "none")])
+def test_a_bad_setting_is_an_error(command: CommandLine, broker: tuple[str, ...], setting: str, why: str) -> None:
+    assert command.refused(*broker, "--set", setting).startswith(why)

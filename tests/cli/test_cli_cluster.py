@@ -22,13 +22,15 @@ def _gone(pid: int) -> bool:
 def test_records_are_there_again_at_the_next_start(
     command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with background("cluster", "--brokers", 2, "--data", tmp_path, "--json") as process:
+    settings = ("--set", "num.partitions=3")
+    with background("cluster", "--brokers", 2, "--data", tmp_path, *settings, "--json") as process:
         ready = next_line(process)
         assert set(ready) == {"zookeeper", "bootstrap", "pids"}
         bootstrap = ["--bootstrap", ready["bootstrap"]]
-        assert command("topics", *bootstrap, "--create", "t", "--partitions", 3).out == "created topic t\n"
+        assert command("topics", *bootstrap, "--create", "t").out == "created topic t\n"
         assert command("topics", *bootstrap, "--list", "--json").json == {"topics": ["t"]}
         described = command("topics", *bootstrap, "--describe", "t", "--json").json
+        assert len(described["partitions"]) == 3
         assert {each["leader"] for each in described["partitions"]} == {1, 2}
         lines = "".join(f"key{each}:{each}\n" for each in range(1200))
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))

@@ -24,15 +24,14 @@ def free_port() -> int:
 
 
 class ClusterProcess:
-    """One broker, on a port that stays its own."""
+    """One broker, on a port that stays its own. `options`: further ones of the command `broker`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
         self.zookeeper = EmbeddedZooKeeper.start(folder / "zookeeper")
         self._port = free_port()
-        self.broker = BrokerProcess(
-            1, self.zookeeper.connect_string, folder, "--port", str(self._port), "--session-timeout-ms", "2000"
-        )
+        own = ("--port", str(self._port), "--session-timeout-ms", "2000", *options)
+        self.broker = BrokerProcess(1, self.zookeeper.connect_string, folder, *own)
 
     @property
     def bootstrap(self) -> str:
