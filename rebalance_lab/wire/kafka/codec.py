@@ -47,9 +47,10 @@ class Codec(Generic[M]):
     def __repr__(self) -> str:
         return f"<Codec {self.message.__name__} version {self.version}>"
 
-    def encode(self, message: M) -> bytes:
-        """Raises UnwritableMessage: this version lacks a field that is set, or a field cannot hold its value."""
-        pieces: list[bytes] = []
+    def encode(self, message: M, head: bytes = b"") -> bytes:
+        """The message's bytes behind `head`. Raises UnwritableMessage: this version lacks a field that is set, or a
+        field cannot hold its value."""
+        pieces = [head]
         try:
             self._writer[0](message, pieces.append)
         except _UNWRITABLE as error:

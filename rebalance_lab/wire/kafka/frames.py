@@ -35,7 +35,7 @@ def encode_request(request: Message, version: int, *, correlation_id: int, clien
         request_api_key=key, request_api_version=version, correlation_id=correlation_id, client_id=client_id
     )
     head = codec(RequestHeader, _request_header_version(key, version)).encode(header)
-    return head + codec(type(request), version).encode(request)
+    return codec(type(request), version).encode(request, head)
 
 
 def read_header(frame: bytes) -> Header:
@@ -65,7 +65,7 @@ def encode_response(response: Message, version: int, *, correlation_id: int) -> 
     """Raises UnsupportedVersion and UnwritableMessage."""
     header_version = _response_header_version(key_of(type(response)), version)
     head = codec(ResponseHeader, header_version).encode(ResponseHeader(correlation_id=correlation_id))
-    return head + codec(type(response), version).encode(response)
+    return codec(type(response), version).encode(response, head)
 
 
 def decode_response(frame: bytes, key: ApiKey, version: int) -> tuple[int, Message]:

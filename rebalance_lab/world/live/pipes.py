@@ -18,6 +18,9 @@ from rebalance_lab.world.network import Frame
 
 LENGTH_BYTES = 4
 
+#: Frames up to this size are sent together with their length. Longer ones are not copied for that.
+JOINED_BYTES = 16_384
+
 #: A server's end stops reading when it has so much that nobody has asked for.
 _AHEAD_BYTES = 65_536
 
@@ -89,7 +92,12 @@ class LivePipe(asyncio.Protocol):
     # -- writing ----------------------------------------------------------------------------
 
     def write(self, frame: Frame) -> None:
-        self._send(len(frame).to_bytes(LENGTH_BYTES, "big") + frame)
+        length = len(frame).to_bytes(LENGTH_BYTES, "big")
+        if len(frame) <= JOINED_BYTES:
+            self._send(length + frame)
+        else:
+            self._send(length)
+            self._send(frame)
 
     def room(self) -> Future[None]:
         if self._room is not None:

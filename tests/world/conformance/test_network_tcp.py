@@ -9,7 +9,7 @@ from conformance_network import TEXT, Ask, LiveNetworkHarness, NetworkHarness, T
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rebalance_lab.world.live.pipes import LENGTH_BYTES
+from rebalance_lab.world.live.pipes import JOINED_BYTES, LENGTH_BYTES
 from rebalance_lab.world.network import ConnectionLost, Limits, Listener
 
 #: What a stranger may send: lengths that lie, frames that are cut short, and frames that are whole.
@@ -60,6 +60,20 @@ def test_a_length_alone_takes_no_memory() -> None:
         client.close()
         with pytest.raises(ConnectionLost, match="closed the connection"):
             await request
+
+    LiveNetworkHarness().run(story)
+
+
+@pytest.mark.parametrize("more", [-1, 0, 1])
+def test_a_frame_arrives_whole_however_it_was_written(more: int) -> None:
+    async def story(h: NetworkHarness) -> None:
+        client, server = await h.pair()
+        text = "x" * (JOINED_BYTES - len(TEXT.encode_request(0, Ask(""))) + more)
+        replies = [client.request(Ask(text)) for _ in range(3)]
+        for reply in replies:
+            assert await server.receive() == Ask(text)
+            await server.reply(Told(text))
+            assert await reply == Told(text)
 
     LiveNetworkHarness().run(story)
 
