@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+import msgspec
+
 from controller.channels import BrokerChannels
 from controller.controller import Controller
 from rebalance_lab.broker.calls import BrokerConfig, Parts
@@ -21,6 +23,8 @@ from rebalance_lab.broker.producer_ids import ProducerIds
 from rebalance_lab.broker.registration import Endpoint, cluster_id, prepare, register
 from rebalance_lab.broker.replicas import Replicas
 from rebalance_lab.broker.server import Report, serve
+from rebalance_lab.broker.settings import broker_values
+from rebalance_lab.broker.topic_configs import TopicConfigs
 from rebalance_lab.broker.topic_store import TopicStore
 from rebalance_lab.kernel import Flag, TimedOut
 from rebalance_lab.wire.kafka.calls import KafkaCodec
@@ -46,6 +50,16 @@ class BrokerSettings:
     log: LogConfig = field(default_factory=LogConfig)
 
 
+def _log_defaults(settings: BrokerSettings) -> LogConfig:
+    """Of topics that override nothing (`KafkaConfig.extractLogConfigMap`)."""
+    config = settings.config
+    return msgspec.structs.replace(
+        settings.log,
+        min_insync_replicas=config.min_insync_replicas,
+        unclean_leader_election_enable=config.unclean_leader_election_enable,
+    )
+
+
 class NoZooKeeper(Exception):
     """ZooKeeper did not answer while the broker started. The message says where and for how long."""
 
@@ -55,6 +69,7 @@ class Broker:
 
     def __init__(self, environment: Environment, settings: BrokerSettings, report: Report) -> None:
         self.parts: Parts
+        self._client: PipelinedClient
         self.broker_epoch = -1
         self._environment = environment
         self._settings = settings
@@ -68,6 +83,9 @@ class Broker:
             environment.clock,
             environment.random("folders"),
             warn=self._warn,
+        )
+        self._configs = TopicConfigs(
+            environment.tasks, environment.clock, self._logs, _log_defaults(settings), warn=self._warn
         )
 
     def _warn(self, line: str) -> None:
@@ -123,15 +141,17 @@ class Broker:
     async def _start_logs(self, client: PipelinedClient) -> None:
         config, environment = self._settings.config, self._environment
         cluster = await cluster_id(client, environment.random("cluster id"))
+        configs = await self._configs.load(client)
         await self._logs.start(
-            MetaProperties(cluster_id=cluster, broker_id=config.broker_id), lambda _topic: self._settings.log
+            MetaProperties(cluster_id=cluster, broker_id=config.broker_id),
+            lambda topic: configs.get(topic, self._configs.defaults),
         )
         metadata = MetadataCache()
         replicas = Replicas(
             environment.tasks,
             config.broker_id,
             self._logs,
-            config_of=self._config_of,
+            log_of=lambda partition: self._configs.log_of(self._client, partition),
             broker_epoch=lambda: self.broker_epoch,
             is_known=metadata.has,
             warn=self._warn,
@@ -147,20 +167,21 @@ class Broker:
             replicas=replicas,
             producer_ids=ProducerIds(environment.tasks, client, config.broker_id),
             is_controller=lambda: self._is_controller,
+            log_defaults=self._configs.defaults,
+            settings=broker_values(self._configs.defaults, config, self._settings),
         )
-
-    async def _config_of(self, _topic: str) -> LogConfig:
-        return self._settings.log
 
     # -- one session ------------------------------------------------------------------------
 
     async def _serve(self, client: PipelinedClient, port: int, closing: Flag) -> None:
         """Be a broker in one ZooKeeper session, until it is to end. Raises SessionExpired, and BrokerIdTaken."""
         tasks, config = self._environment.tasks, self._settings.config
+        self._client = client
         self.parts.topics = TopicStore(client)
         self.parts.producer_ids = ProducerIds(tasks, client, config.broker_id)
         async with tasks.scope("session") as scope:
             scope.spawn(self._follow(client.session), "session events")
+            scope.spawn(self._configs.follow(client), "settings of topics")
             serving = scope.spawn(self._register_and_stand(client, port), "registration and controller")
             try:
                 await tasks.first(closing.wait(), serving)

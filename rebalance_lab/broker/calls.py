@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
+from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.metadata_cache import MetadataCache
 from rebalance_lab.broker.producer_ids import ProducerIds
+from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.replicas import Replicas
+from rebalance_lab.broker.settings import Value
 from rebalance_lab.broker.topic_store import TopicStore
 from rebalance_lab.kernel import Kernel, RandomStream, TimedOut
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.schema import Message, Versions
 
 Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
+K = TypeVar("K")
+T = TypeVar("T")
+
+#: How long an administrator's request waits for ZooKeeper if it names no time (a client's request.timeout.ms).
+ADMIN_TIMEOUT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +47,10 @@ class BrokerConfig:
 class Parts:
     """The parts of a running broker that requests are answered from.
 
-    `advertised`: the versions of each API that ApiVersions names. `is_controller`: whether it is the controller now.
+    - `advertised`: the versions of each API that ApiVersions names.
+    - `is_controller`: whether it is the controller now.
+    - `log_defaults`: the configuration of a topic that overrides nothing.
+    - `settings`: the broker's own, by Kafka's names.
     """
 
     config: BrokerConfig
@@ -51,6 +63,34 @@ class Parts:
     replicas: Replicas
     producer_ids: ProducerIds
     is_controller: Callable[[], bool]
+    log_defaults: LogConfig
+    settings: Mapping[str, Value | None]
+
+    async def outcomes(
+        self, work: Mapping[K, Callable[[], Awaitable[T]]], timeout_ms: int = ADMIN_TIMEOUT_MS
+    ) -> dict[K, T | Refused]:
+        """Do all this work, one after another. What is not done in time, because ZooKeeper does not answer, is refused
+        with REQUEST_TIMED_OUT. Without any time from the client it has `ADMIN_TIMEOUT_MS`: such a client waits for
+        nothing that comes after it."""
+        limit_ms = timeout_ms if timeout_ms > 0 else ADMIN_TIMEOUT_MS
+        done: dict[K, T | Refused] = {}
+        try:
+            async with self.tasks.timeout(limit_ms * 1000, "ZooKeeper"):
+                for name, each in work.items():
+                    try:
+                        done[name] = await each()
+                    except Refused as refused:
+                        done[name] = refused
+        except TimedOut:
+            late = Refused(
+                ErrorCode.REQUEST_TIMED_OUT, f"ZooKeeper has not answered in {limit_ms} ms; it may be done all the same"
+            )
+            done |= {each: late for each in work if each not in done}
+        return done
+
+    def left_ms(self, asked_us: int, timeout_ms: int) -> int:
+        """Of the time that a request has which came at `asked_us`."""
+        return timeout_ms - (self.tasks.now_us() - asked_us) // 1000
 
     async def until_metadata(self, ready: Callable[[], bool], timeout_ms: int) -> bool:
         """Wait for the metadata cache to be as wanted. False: it was not in time."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from controller.placement import InvalidPartitions, PlacementError, RacksMissing, Start, place
 from rebalance_lab.broker.calls import Parts
 from rebalance_lab.broker.log.names import InvalidTopic, check_topic
 from rebalance_lab.broker.refused import Refused
+from rebalance_lab.broker.settings import InvalidSetting, read_settings
 from rebalance_lab.broker.topic_store import unknown
 from rebalance_lab.wire.cluster import TopicAssignment
 from rebalance_lab.wire.errors import KafkaException
@@ -19,48 +21,6 @@ DEFAULT = -1
 
 #: Partitions that a topic may have. Kafka has no limit of its own, and runs out of memory.
 MOST_PARTITIONS = 10_000
-
-#: The settings that a topic may have (`LogConfig.configNames`, 3.9.1). The broker keeps them in ZooKeeper.
-TOPIC_SETTINGS = frozenset(
-    {
-        "cleanup.policy",
-        "compression.gzip.level",
-        "compression.lz4.level",
-        "compression.type",
-        "compression.zstd.level",
-        "delete.retention.ms",
-        "file.delete.delay.ms",
-        "flush.messages",
-        "flush.ms",
-        "follower.replication.throttled.replicas",
-        "index.interval.bytes",
-        "leader.replication.throttled.replicas",
-        "local.retention.bytes",
-        "local.retention.ms",
-        "max.compaction.lag.ms",
-        "max.message.bytes",
-        "message.downconversion.enable",
-        "message.format.version",
-        "message.timestamp.after.max.ms",
-        "message.timestamp.before.max.ms",
-        "message.timestamp.difference.max.ms",
-        "message.timestamp.type",
-        "min.cleanable.dirty.ratio",
-        "min.compaction.lag.ms",
-        "min.insync.replicas",
-        "preallocate",
-        "remote.log.copy.disable",
-        "remote.log.delete.on.disable",
-        "remote.storage.enable",
-        "retention.bytes",
-        "retention.ms",
-        "segment.bytes",
-        "segment.index.bytes",
-        "segment.jitter.ms",
-        "segment.ms",
-        "unclean.leader.election.enable",
-    }
-)
 
 Replicas = dict[int, tuple[int, ...]]
 
@@ -78,25 +38,25 @@ class NewTopic:
 
 
 async def create_topics(
-    parts: Parts, topics: Sequence[NewTopic], *, validate_only: bool = False
+    parts: Parts, topics: Sequence[NewTopic], *, timeout_ms: int, validate_only: bool = False
 ) -> dict[str, Refused | Replicas]:
     """Topic -> the replicas that it was given, or why it was not created."""
-    return {each.name: await _created(parts, each, validate_only=validate_only) for each in topics}
+    work = {each.name: partial(_created, parts, each, validate_only=validate_only) for each in topics}
+    return await parts.outcomes(work, timeout_ms)
 
 
-async def _created(parts: Parts, topic: NewTopic, *, validate_only: bool) -> Refused | Replicas:
+async def _created(parts: Parts, topic: NewTopic, *, validate_only: bool) -> Replicas:
+    """Raises Refused."""
     try:
         check_topic(topic.name)
-        await parts.topics.check_new(topic.name)
-        replicas = _replicas(parts, topic)
-        config = _config(topic)
-        if not validate_only:
-            topic_id = parts.random.bits(128).to_bytes(16, "big")
-            await parts.topics.create(topic.name, replicas, config, topic_id)
-    except Refused as refused:
-        return refused
     except InvalidTopic as error:
-        return Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, str(error))
+        raise Refused(ErrorCode.INVALID_TOPIC_EXCEPTION, str(error)) from None
+    await parts.topics.check_new(topic.name)
+    replicas = _replicas(parts, topic)
+    config = _config(topic)
+    if not validate_only:
+        topic_id = parts.random.bits(128).to_bytes(16, "big")
+        await parts.topics.create(topic.name, replicas, config, topic_id)
     return replicas
 
 
@@ -161,10 +121,12 @@ def _config(topic: NewTopic) -> dict[str, str]:
     without = [name for name, value in topic.config.items() if value is None]
     if without:
         raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without)}")
-    strange = sorted(topic.config.keys() - TOPIC_SETTINGS)
-    if strange:
-        raise Refused(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {strange[0]}")
-    return {name: value for name, value in topic.config.items() if value is not None}
+    config = {name: value for name, value in topic.config.items() if value is not None}
+    try:
+        read_settings(config)
+    except InvalidSetting as error:
+        raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
+    return config
 
 
 # -- more partitions ------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from rebalance_lab.wire.paths import (
     CLUSTER_ID,
     CONFIG_CHANGES,
     DELETE_TOPICS,
+    TOPIC_CONFIGS,
     broker_path,
 )
 from rebalance_lab.world.errors import MultiRefused, NodeExists, NoNode
@@ -29,7 +30,7 @@ PERSISTENT_PATHS = (
     "/brokers/seqid",
     "/isr_change_notification",
     "/log_dir_event_notification",
-    "/config/topics",
+    TOPIC_CONFIGS,
     "/config/clients",
     "/config/users",
     "/config/brokers",

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 
 from rebalance_lab.assignors import TopicPartition
-from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.errors import LogError
+from rebalance_lab.broker.log.log import PartitionLog
 from rebalance_lab.broker.log.manager import LogManager
 from rebalance_lab.broker.partition import NO_EPOCH, Partition, ReplicaRole
 from rebalance_lab.broker.refused import Refused
@@ -33,7 +33,7 @@ Errors = dict[TopicPartition, ErrorCode]
 
 class Replicas:
     """- `broker_epoch()`: the czxid of this broker's registration.
-    - `config_of(topic)`: the settings of a topic's logs.
+    - `log_of(partition)`: its log, made with the topic's settings if it is not there.
     - `is_known(partition)`: whether the cluster has it, according to the controller's last update.
     - `warn` takes a line for whoever runs the broker.
     """
@@ -44,7 +44,7 @@ class Replicas:
         broker_id: int,
         logs: LogManager,
         *,
-        config_of: Callable[[str], Awaitable[LogConfig]],
+        log_of: Callable[[TopicPartition], Awaitable[PartitionLog]],
         broker_epoch: Callable[[], int],
         is_known: Callable[[TopicPartition], bool],
         warn: Callable[[str], None],
@@ -53,7 +53,7 @@ class Replicas:
         self._tasks = tasks
         self._broker_id = broker_id
         self._logs = logs
-        self._config_of = config_of
+        self._log_of = log_of
         self._broker_epoch = broker_epoch
         self._is_known = is_known
         self._warn = warn
@@ -104,7 +104,7 @@ class Replicas:
         if self._broker_id not in state.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:
-            replica = known or await self._created(partition)
+            replica = known or Partition(self._tasks, self._broker_id, partition, await self._log_of(partition))
             await (replica.lead(state) if state.leader == self._broker_id else replica.follow(state))
         except LogError as error:
             return error.code
@@ -116,11 +116,6 @@ class Replicas:
     def _failed(self, partition: TopicPartition, error: Exception) -> ErrorCode:
         self._warn(f"an order for {partition.topic}-{partition.partition} failed: {type(error).__name__}: {error}")
         return ErrorCode.UNKNOWN_SERVER_ERROR
-
-    async def _created(self, partition: TopicPartition) -> Partition:
-        """Raises LogFailed and InvalidTopic."""
-        log = await self._logs.create(partition, await self._config_of(partition.topic))
-        return Partition(self._tasks, self._broker_id, partition, log)
 
     # -- StopReplica ------------------------------------------------------------------------
 

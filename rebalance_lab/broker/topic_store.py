@@ -44,7 +44,7 @@ class TopicStore:
         return read_assignment(topic, node.data)
 
     async def configuration(self, topic: str) -> dict[str, str]:
-        """What the topic overrides; nothing if it has no configuration."""
+        """What the topic overrides; nothing if it has no configuration. Raises KafkaException if it is not readable."""
         path = topic_config_path(topic)
         try:
             node = (await self._client.ask(lambda session: session.get(path))).value

@@ -105,6 +105,20 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     config: dict[str, str] = msgspec.field(default_factory=dict)
 
 
+class ConfigurationChange(msgspec.Struct, frozen=True, kw_only=True):
+    """`/config/changes/config_change_<n>`, versions 1 (0.9) and 2: whose settings have changed."""
+
+    version: int
+    entity_type: str = ""
+    entity_name: str = ""
+    entity_path: str = ""
+
+    @property
+    def path(self) -> str:
+        """`topics/<topic>` or `brokers/<id>`."""
+        return self.entity_path or f"{self.entity_type}/{self.entity_name}"
+
+
 class _ClusterId(msgspec.Struct, frozen=True):
     """`/cluster/id`. The version is a text."""
 
@@ -231,6 +245,14 @@ def read_controller(data: bytes) -> ControllerRegistration:
 def read_configuration(path: str, data: bytes) -> dict[str, str]:
     """The settings at `path`. Raises KafkaException, which names the path."""
     return _read(Configuration, data, path).config
+
+
+def read_configuration_change(path: str, data: bytes) -> str:
+    """The path below `/config` of what has changed. A bare text is a topic, as 0.8.2 writes it. Raises KafkaException,
+    which names the path."""
+    if data.startswith(b'"'):
+        return f"topics/{_read(str, data, path)}"
+    return _read(ConfigurationChange, data, path).path
 
 
 def read_cluster_id(data: bytes) -> str:

@@ -9,6 +9,7 @@ CLUSTER_ID = "/cluster/id"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 CONFIG_CHANGES = "/config/changes"
+TOPIC_CONFIGS = "/config/topics"
 DELETE_TOPICS = "/admin/delete_topics"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 
@@ -30,7 +31,7 @@ def partition_state_path(topic: str, partition: int) -> str:
 
 def topic_config_path(topic: str) -> str:
     """`/config/topics/<topic>`: the settings that the topic overrides."""
-    return f"/config/topics/{topic}"
+    return f"{TOPIC_CONFIGS}/{topic}"
 
 
 def members_path(group: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from broker_stage import BrokerStage
 
+from rebalance_lab.broker.calls import ADMIN_TIMEOUT_MS
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -256,6 +257,28 @@ def test_a_broker_that_deletes_no_topics(version: int, code: ErrorCode) -> None:
         assert codes((await stage.ask(delete, version)).responses) == {"t": code}
 
     BrokerStage(delete_topic_enable=False).play(story)
+
+
+@pytest.mark.parametrize("timeout_ms", [3_000, 0])
+def test_without_zookeeper_a_client_is_told_in_time(timeout_ms: int) -> None:
+    """A client that names no time does not wait for ever, either."""
+
+    async def story(stage: BrokerStage) -> None:
+        await stage.ask(create(topic("t")), 6)
+        stage.server.cut(stage.process, to_server=True, to_client=True)
+        began_us = stage.tasks.now_us()
+        grown = CreatePartitionsTopic(name="t", count=2, assignments=None)
+        for request, version in (
+            (create(topic("u"), topic("v"), timeout_ms=timeout_ms), 6),
+            (DeleteTopicsRequest(topic_names=("t",), timeout_ms=timeout_ms), 5),
+            (CreatePartitionsRequest(topics=(grown,), timeout_ms=timeout_ms, validate_only=False), 3),
+        ):
+            found = await stage.ask(request, version)
+            results = next(getattr(found, each) for each in ("topics", "responses", "results") if hasattr(found, each))
+            assert set(codes(results).values()) == {E.REQUEST_TIMED_OUT}
+        assert stage.tasks.now_us() - began_us < 3 * (timeout_ms or ADMIN_TIMEOUT_MS) * 1000 + 1_000_000
+
+    BrokerStage().play(story)
 
 
 # -- metadata -------------------------------------------------------------------------------------

@@ -14,32 +14,35 @@ from rebalance_lab.broker.refused import Refused
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
-from rebalance_lab.wire.kafka.messages.create_topics import CreatableTopic, CreatableTopicResult, CreateTopicsResponse
+from rebalance_lab.wire.kafka.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from rebalance_lab.wire.kafka.schema import Versions
 
 
 async def handle(parts: Parts, call: Call) -> CreateTopicsResponse:
     request = call.request
-    outcomes = await _outcomes(parts, request.topics, validate_only=request.validate_only)
+    asked_us = parts.tasks.now_us()
+    outcomes = await _outcomes(parts, request)
     created = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, Refused)}
     late: set[str] = set()
     if created and not request.validate_only:
-        late = await parts.topics_without_leaders(created, request.timeout_ms)
+        late = await parts.topics_without_leaders(created, parts.left_ms(asked_us, request.timeout_ms))
     return CreateTopicsResponse(
         topics=tuple(_result(name, outcome, late=name in late) for name, outcome in outcomes.items())
     )
 
 
-async def _outcomes(
-    parts: Parts, topics: tuple[CreatableTopic, ...], *, validate_only: bool
-) -> dict[str, Refused | Replicas]:
-    times = Counter(each.name for each in topics)
+async def _outcomes(parts: Parts, request: CreateTopicsRequest) -> dict[str, Refused | Replicas]:
+    times = Counter(each.name for each in request.topics)
     if not parts.is_controller():
         return {each: Refused(ErrorCode.NOT_CONTROLLER, "this broker is not the controller") for each in times}
     twice = Refused(ErrorCode.INVALID_REQUEST, "Found multiple entries for this topic.")
-    created = await create_topics(
-        parts, [_new_topic(each) for each in topics if times[each.name] == 1], validate_only=validate_only
-    )
+    new = [_new_topic(each) for each in request.topics if times[each.name] == 1]
+    created = await create_topics(parts, new, timeout_ms=request.timeout_ms, validate_only=request.validate_only)
     return {name: created.get(name, twice) for name in times}
 
 

@@ -6,8 +6,11 @@ topic ids, which other APIs of this broker do not.
 
 from __future__ import annotations
 
+from functools import partial
+
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.refused import Refused
+from rebalance_lab.broker.topic_store import unknown
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
@@ -19,32 +22,38 @@ _DISABLED_SINCE = 3
 
 
 async def handle(parts: Parts, call: Call) -> DeleteTopicsResponse:
+    asked_us, timeout_ms = parts.tasks.now_us(), call.request.timeout_ms
     names = list(dict.fromkeys(call.request.topic_names))
-    errors = {each: await _asked(parts, each, call.version) for each in names}
-    going = [each for each in names if errors[each] is ErrorCode.NONE]
-    in_time = call.request.timeout_ms > 0 and await parts.until_metadata(
-        lambda: not any(each in parts.metadata.topics for each in going), call.request.timeout_ms
+    outcomes = await parts.outcomes({each: partial(_asked, parts, each, call.version) for each in names}, timeout_ms)
+    refused = {each: outcome for each, outcome in outcomes.items() if outcome is not None}
+    going = [each for each in names if each not in refused]
+    left_ms = parts.left_ms(asked_us, timeout_ms)
+    in_time = left_ms > 0 and await parts.until_metadata(
+        lambda: not any(each in parts.metadata.topics for each in going), left_ms
     )
+    late = Refused(ErrorCode.REQUEST_TIMED_OUT, f"it is not deleted after {timeout_ms} ms; it will be")
     for each in going:
-        if not in_time and (call.request.timeout_ms <= 0 or each in parts.metadata.topics):
-            errors[each] = ErrorCode.REQUEST_TIMED_OUT
-    return DeleteTopicsResponse(
-        responses=tuple(DeletableTopicResult(name=each, error_code=errors[each]) for each in names)
-    )
+        if not in_time and (timeout_ms <= 0 or each in parts.metadata.topics):
+            refused[each] = late
+    return DeleteTopicsResponse(responses=tuple(_result(each, refused.get(each)) for each in names))
 
 
-async def _asked(parts: Parts, topic: str, version: int) -> ErrorCode:
+async def _asked(parts: Parts, topic: str, version: int) -> None:
+    """Raises Refused."""
     if not parts.is_controller():
-        return ErrorCode.NOT_CONTROLLER
+        raise Refused(ErrorCode.NOT_CONTROLLER, "this broker is not the controller")
     if not parts.config.delete_topic_enable:
-        return ErrorCode.INVALID_REQUEST if version < _DISABLED_SINCE else ErrorCode.TOPIC_DELETION_DISABLED
+        code = ErrorCode.INVALID_REQUEST if version < _DISABLED_SINCE else ErrorCode.TOPIC_DELETION_DISABLED
+        raise Refused(code, "delete.topic.enable is false")
     if topic not in parts.metadata.topics:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    try:
-        await parts.topics.delete(topic)
-    except Refused as refused:
-        return refused.code
-    return ErrorCode.NONE
+        raise unknown(topic)
+    await parts.topics.delete(topic)
+
+
+def _result(topic: str, refused: Refused | None) -> DeletableTopicResult:
+    if refused is None:
+        return DeletableTopicResult(name=topic, error_code=ErrorCode.NONE)
+    return DeletableTopicResult(name=topic, error_code=refused.code, error_message=str(refused))
 
 
 HANDLER = Handler(ApiKey.DELETE_TOPICS, Versions(0, 5), handle)

@@ -9,7 +9,6 @@ from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.log.names import InvalidTopic, check_topic
 from rebalance_lab.broker.new_topics import NewTopic, create_topics
 from rebalance_lab.broker.refused import Refused
-from rebalance_lab.kernel import TimedOut
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
@@ -24,6 +23,8 @@ from rebalance_lab.wire.topic_filter import INTERNAL_TOPICS
 
 #: How long a client waits for topics that it asks for by their names. Kafka does not wait at all.
 CREATION_TIMEOUT_MS = 2_000
+
+_COMING = (ErrorCode.TOPIC_ALREADY_EXISTS, ErrorCode.REQUEST_TIMED_OUT)
 
 
 async def handle(parts: Parts, call: Call) -> MetadataResponse:
@@ -61,16 +62,13 @@ async def _created(parts: Parts, topics: list[str]) -> dict[str, ErrorCode]:
         return {}
     config = parts.config
     wanted = [NewTopic(each, config.num_partitions, config.default_replication_factor) for each in topics]
-    try:
-        async with parts.tasks.timeout(CREATION_TIMEOUT_MS * 1000, "creation of topics"):
-            outcomes = await create_topics(parts, wanted)
-    except TimedOut:  # ZooKeeper does not answer; the client still learns of the topics that exist
-        return dict.fromkeys(topics, ErrorCode.LEADER_NOT_AVAILABLE)
+    outcomes = await create_topics(parts, wanted, timeout_ms=CREATION_TIMEOUT_MS)
     return {each: _told(outcome) for each, outcome in outcomes.items()}
 
 
 def _told(outcome: Refused | object) -> ErrorCode:
-    if isinstance(outcome, Refused) and outcome.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+    """The client asks again for a topic that is there now, or that may be soon."""
+    if isinstance(outcome, Refused) and outcome.code not in _COMING:
         return outcome.code
     return ErrorCode.LEADER_NOT_AVAILABLE
 

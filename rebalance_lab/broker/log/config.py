@@ -18,7 +18,8 @@ class TimestampType(Enum):
 
 class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     """`retention_ms`, `retention_bytes`: -1 keeps everything. `flush_messages`, `flush_ms`: None leaves it to the
-    operating system when bytes reach the disk."""
+    operating system when bytes reach the disk. `min_insync_replicas` is for the leader of the partition,
+    `unclean_leader_election_enable` for the controller."""
 
     segment_bytes: int = 1024 * 1024 * 1024
     segment_ms: int = 7 * _DAY_MS
@@ -32,3 +33,5 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     file_delete_delay_ms: int = 60_000
     message_timestamp_type: TimestampType = TimestampType.CREATE_TIME
     producer_id_expiration_ms: int = _DAY_MS
+    min_insync_replicas: int = 1
+    unclean_leader_election_enable: bool = False
