@@ -31,6 +31,8 @@ from rebalance_lab.world.process.os_process import OsProcess
 START_TIMEOUT_S = 60.0
 _POLL_S = 0.02
 
+LAST_PORT = 65535
+
 #: A clean shutdown writes checkpoints and closes all logs.
 _STOP_TIMEOUT_S = 30.0
 
@@ -75,6 +77,9 @@ def cluster(
     data: Annotated[
         Path | None, typer.Option("--data", help="Keep the data there. Default: delete it at the end.", metavar="DIR")
     ] = None,
+    port: Annotated[
+        int, typer.Option("--port", help="Port of the first broker; others count up. 0: any.", min=0, max=LAST_PORT)
+    ] = 0,
     set_: BrokerSetOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -86,6 +91,7 @@ def cluster(
     """
     with spoken():
         broker_config(0, None, set_)
+        ports = _ports(port, brokers)
     settings = [word for each in set_ or () for word in ("--set", each)]
     with ended_by_signals(), spoken(), _folder(data) as folder, ExitStack() as stack:
         zookeeper = (
@@ -95,7 +101,10 @@ def cluster(
         )
         servers = [zookeeper] if isinstance(zookeeper, EmbeddedZooKeeper) else list(zookeeper.servers.values())
         connect = zookeeper.connect_string
-        running = [_started(stack, BrokerProcess(each, connect, folder, *settings)) for each in range(1, brokers + 1)]
+        running = [
+            _started(stack, BrokerProcess(number, connect, folder, "--port", str(its), *settings))
+            for number, its in enumerate(ports, 1)
+        ]
         bootstrap = _wait_until_ready(running)
         for each in bootstrap:
             with_cluster(each, partial(_until_it_knows, brokers))
@@ -108,6 +117,16 @@ def cluster(
         if not as_json:
             print(f"{brokers} broker(s) serve at {addresses}; Ctrl-C ends all.", file=sys.stderr)
         watch({each.name: each for each in (*servers, *running)}, "processes", data)
+
+
+def _ports(first: int, brokers: int) -> Sequence[int]:
+    """The port of each broker. Raises Failure if there are too few."""
+    if not first:
+        return [0] * brokers
+    last = first + brokers - 1
+    if last > LAST_PORT:
+        raise Failure(f"--port {first}: {brokers} brokers have ports up to {last}, and there are {LAST_PORT}")
+    return range(first, last + 1)
 
 
 def _started(stack: ExitStack, process: BrokerProcess) -> BrokerProcess:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,12 @@ def test_records_are_there_again_at_the_next_start(
         end(process, signal.SIGINT)
 
 
+def test_a_port_in_use_is_reported(command: CommandLine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert f"127.0.0.1:{port}: the port is in use" in command.refused("cluster", "--port", port)
+
+
 def test_a_broker_that_ends_by_itself_is_reported_and_nothing_is_left(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -81,6 +88,7 @@ def test_a_broker_that_ends_by_itself_is_reported_and_nothing_is_left(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
+        (["cluster", "--brokers", 3, "--port", 65534], "--port 65534: 3 brokers have ports up to 65536"),
         (["topics", "--list"], "--bootstrap is missing"),
         (["topics", "--list", "--create", "t"], "say what to do: one of --create"),
         (["topics", "--bootstrap", "h", "--list"], "--bootstrap h: 'h' is not HOST:PORT"),
@@ -89,5 +97,5 @@ def test_a_broker_that_ends_by_itself_is_reported_and_nothing_is_left(
         (["consume", "--bootstrap", "127.0.0.1:1", "--topic", "t"], "no broker answers"),
     ],
 )
-def test_what_cannot_be_done(command: CommandLine, arguments: list[str], says: str) -> None:
+def test_what_cannot_be_done(command: CommandLine, arguments: list[str | int], says: str) -> None:
     assert says in command.refused(*arguments)
