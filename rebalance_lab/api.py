@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, overload
 
 from rebalance_lab.analysis.errors import SparkStartError
@@ -22,6 +21,7 @@ from rebalance_lab.analysis.trialwise.rows import herd_costs_of, intervals_of, o
 from rebalance_lab.checks import Finding, Outcome, judge
 from rebalance_lab.history import files
 from rebalance_lab.history.files import History, HistoryError, Trial
+from rebalance_lab.history.scratch import temporary_folder
 from rebalance_lab.subjects.zk_group.live_topics import create_topic
 from rebalance_lab.testing.ensemble import EMBEDDED, ZooKeeperEnsemble, ZooKeeperFaults, running
 from rebalance_lab.trials import api
@@ -273,10 +273,11 @@ def sweep(
 def trials_of(plans: list[Plan], store: Path, processes: int, master: str | None) -> Iterator[Ended]:
     """Run the trials of a sweep here, on local processes, or on Spark, and give each result as it comes. Raises
     SparkStartError."""
-    each = partial(api.attempt, store=store)
     if master is not None:
         return _on_spark(plans, store, master)
-    return map(each, plans) if processes == 1 else api.each_of(plans, each, processes)
+    if processes == 1:
+        return map(partial(api.attempt, store=store), plans)
+    return api.attempts(plans, store, processes)
 
 
 def _on_spark(plans: list[Plan], store: Path, master: str) -> Iterator[Ended]:
@@ -323,8 +324,8 @@ def zookeeper(*, nodes: int = 1, tick_ms: int = 500) -> Iterator[ZooKeeperEnsemb
     context, and its data go with it. `connect_string` says where it is, `ZooKeeperFaults` harms it. Sessions may last
     2 to 20 ticks. Raises EmbeddedServerError without Java 17."""
     with (
-        TemporaryDirectory(prefix="rebalance-lab-zookeeper-") as folder,
-        running(EMBEDDED, Path(folder), nodes, tick_ms) as ensemble,
+        temporary_folder("rebalance-lab-zookeeper-") as folder,
+        running(EMBEDDED, folder, nodes, tick_ms) as ensemble,
     ):
         yield ensemble
 

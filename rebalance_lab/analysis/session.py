@@ -4,14 +4,12 @@ It sends nothing over the network and fetches nothing, so it works offline. Sett
 (SPARK_HOME, a Connect server, submit arguments) are ignored, so that a command gives the same answer on every machine.
 With a `master` the driver is as quiet, and its tasks run on that cluster.
 
-Everything is written to a folder, which is removed at the end; if the process was killed, by the next one. A folder
-belongs to the process that holds the lock on its file `lock`. Linux releases the lock when that process ends, however
-it ends: a folder whose lock can be taken has no owner any more.
+Everything is written to a folder, which is removed at the end; if the process was killed, by the next one
+(`history.scratch`).
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import shutil
@@ -33,67 +31,10 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from rebalance_lab.analysis.errors import SparkStartError
+from rebalance_lab.history.scratch import Scratch
+from rebalance_lab.kernel.interruption import undisturbed
 
 PREFIX = "rebalance-lab-spark-"
-
-#: A folder in the making has another name, so that nobody finds it before its lock is taken.
-_UNBORN = f".{PREFIX}"
-_LOCK = "lock"
-
-
-@dataclass(frozen=True, slots=True)
-class Scratch:
-    """`lock`: the open descriptor of the lock's file."""
-
-    folder: Path
-    lock: int
-
-    @classmethod
-    def make(cls) -> Scratch:
-        """A new folder in the system's place for temporary ones; those of the dead there are
-        removed first."""
-        place = Path(tempfile.gettempdir())
-        _remove_orphans(place)
-        unborn = Path(tempfile.mkdtemp(prefix=_UNBORN, dir=place))
-        lock = os.open(unborn / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        folder = unborn.with_name(unborn.name.removeprefix("."))
-        unborn.rename(folder)
-        return cls(folder, lock)
-
-    def remove(self) -> None:
-        """Remove the folder with all that is in it, then let go of it."""
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.close(self.lock)
-
-
-def _remove_orphans(place: Path) -> None:
-    for folder in place.glob(f"{PREFIX}*"):
-        with _dead(folder) as orphan:
-            if orphan:
-                shutil.rmtree(folder, ignore_errors=True)
-
-
-@contextmanager
-def _dead(folder: Path) -> Iterator[bool]:
-    """Whether no process holds the folder. False for a folder of another user, and for one without a lock."""
-    try:
-        lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:
-        yield False
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        yield False
-    else:
-        yield True
-    finally:
-        os.close(lock)
-
-
-# -- Spark ----------------------------------------------------------------------------------------
-
 
 #: Spark 4 does not start on less.
 MINIMUM_JAVA = 17
@@ -145,9 +86,10 @@ class LocalSpark:
 
     def stop(self) -> None:
         """Stop Spark and its JVM, and wait until that is gone."""
-        self.session.stop()
-        _end(self.gateway)
-        self.scratch.remove()
+        with ExitStack() as ends:
+            ends.callback(self.scratch.remove)
+            ends.callback(_end, self.gateway)
+            ends.callback(self.session.stop)
 
     def __enter__(self) -> Self:
         return self
@@ -170,7 +112,8 @@ def start(*, cores: int = 2, master: str | None = None) -> LocalSpark:
     if SparkContext._active_spark_context is not None:
         raise SparkStartError("this process has a Spark already: stop that one first")
     with ExitStack() as undo:
-        scratch = Scratch.make()
+        undo.enter_context(undisturbed())  # a JVM that is half started would stay; and PySpark replaces the handler
+        scratch = Scratch.temporary(PREFIX)
         undo.callback(scratch.remove)
         settings = _settings(scratch.folder, cores) if master is None else _cluster_settings(scratch.folder, master)
         conf = SparkConf(loadDefaults=False).setAll(sorted(settings.items()))
@@ -271,7 +214,7 @@ def _launch(conf: SparkConf, folder: Path) -> Any:
     is not quiet and a failed start cannot quote the JVM. Nor does it end the JVM with the session (see `_end`).
     """
     log = folder / "spark.log"
-    with log.open("wb") as sink:
+    with log.open("wb") as sink, _temporary_files_in(folder):
         try:
             return launch_gateway(conf, {"stdout": sink, "stderr": subprocess.STDOUT})
         except (PySparkRuntimeError, OSError) as error:
@@ -280,6 +223,16 @@ def _launch(conf: SparkConf, folder: Path) -> Any:
                 tail = "\n".join(log.read_text("utf-8", "replace").splitlines()[-_LOG_TAIL_LINES:])
                 problem = f"{error}; the JVM's last words:\n{tail}"
             raise SparkStartError(f"Spark did not start: {problem}") from error
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """PySpark makes a temporary folder while the JVM starts. It goes with ours, also if this process is killed."""
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 def _end(gateway: Any) -> None:

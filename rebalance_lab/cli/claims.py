@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import typer
 from rich.markup import escape
@@ -17,6 +16,7 @@ from rebalance_lab.cli.failures import Failure, exit_code
 from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption
 from rebalance_lab.cli.terminal import print_json, progress, say, styled, whole
 from rebalance_lab.history.files import trial_folders
+from rebalance_lab.history.scratch import temporary_folder
 from rebalance_lab.report import summary
 from rebalance_lab.report.text import count
 
@@ -33,8 +33,8 @@ def analysed(store: Path, wanted: Wanted = ()) -> Analysis:
     if store != DEFAULT_STORE:
         raise Failure(f"{told}; --store names another.")
     print(f"{told}.", file=sys.stderr)
-    with TemporaryDirectory(prefix="rebalance-lab-store-") as empty:
-        return _analysed(Path(empty), wanted)
+    with temporary_folder("rebalance-lab-store-") as empty:
+        return _analysed(empty, wanted)
 
 
 def _analysed(store: Path, wanted: Wanted) -> Analysis:

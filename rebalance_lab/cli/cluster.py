@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import msgspec
@@ -22,6 +21,7 @@ from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.cli.zookeeper import watch
 from rebalance_lab.client.cluster import ClusterClient
+from rebalance_lab.history.scratch import temporary_folder
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
@@ -166,5 +166,5 @@ def _folder(data: Path | None) -> Iterator[Path]:
         data.mkdir(parents=True, exist_ok=True)
         yield data
     else:
-        with TemporaryDirectory(prefix="rebalance-lab-cluster-") as folder:
-            yield Path(folder)
+        with temporary_folder("rebalance-lab-cluster-") as folder:
+            yield folder

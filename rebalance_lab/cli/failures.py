@@ -11,6 +11,7 @@ from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.analysis.ledger import Status
 from rebalance_lab.history.files import HistoryError
 from rebalance_lab.subjects.zk_group.cluster import FixtureConflict
+from rebalance_lab.trials.api import remove_unfinished
 from rebalance_lab.trials.lab import TrialError
 from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.world.errors import ZooKeeperError
@@ -43,8 +44,10 @@ def spoken() -> Iterator[None]:
 
 
 def writable_store(store: Path) -> Path:
-    """The store, created if it does not exist. Raises Failure if it cannot be written to."""
+    """The store, created if it does not exist, without the trials of processes that were killed. Raises Failure if it
+    cannot be written to."""
     must_be_writable(store, f"to the store {store}", "another with --store")
+    remove_unfinished(store)
     return store
 
 

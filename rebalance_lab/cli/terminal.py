@@ -107,7 +107,9 @@ def watched(every: Iterable[T], total: int, what: str = "trials") -> Iterator[T]
 
 
 def set_up_logs(*, verbose: bool) -> None:
-    """Structured logs on stderr: warnings, and with `verbose` everything."""
+    """Structured logs on stderr: warnings, and with `verbose` everything, those of libraries too. Without it these say
+    nothing: what matters of their errors is in ours."""
+    logging.basicConfig(handlers=[logging.StreamHandler() if verbose else logging.NullHandler()], force=True)
     structlog.configure(
         processors=[
             structlog.processors.add_log_level,

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Annotated, NoReturn, Protocol
 
 import typer
@@ -18,6 +17,7 @@ from rebalance_lab.cli.endings import ended_by_signals
 from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import print_json
+from rebalance_lab.history.scratch import temporary_folder
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.reserved_port import HOST
 from rebalance_lab.world.live.server_process import DEFAULT_TICK_MS, EmbeddedZooKeeper
@@ -89,8 +89,8 @@ def _folder(data: Path | None, nodes: int) -> Iterator[Path]:
         _check_data(data, nodes)
         yield data
     else:
-        with TemporaryDirectory(prefix="rebalance-lab-zookeeper-") as folder:
-            yield Path(folder)
+        with temporary_folder("rebalance-lab-zookeeper-") as folder:
+            yield folder
 
 
 def _check_data(data: Path, nodes: int) -> None:

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -20,7 +20,8 @@ import structlog
 
 from rebalance_lab.checks import checks_of, judge
 from rebalance_lab.checks.model import Finding, Outcome
-from rebalance_lab.history.files import History, Trial, load, read_trial, seal
+from rebalance_lab.history.files import TRIAL_FILE, History, Trial, load, read_trial, seal
+from rebalance_lab.history.scratch import LOCK, Scratch, orphans, remove_whole
 from rebalance_lab.history.views import gave_up
 from rebalance_lab.trials.plan import Plan, PlanError, Value, run_command
 from rebalance_lab.trials.scenario import PlanOptions, make_plan, plan_like, scenario, scenario_names
@@ -97,6 +98,9 @@ class FailedTrial:
     why: str
 
 
+#: The end of the name of a simulated trial that is being stored.
+_PART = ".part"
+
 #: The result of a trial of a sweep.
 Ended = TrialResult | FailedTrial
 
@@ -146,13 +150,7 @@ def run(plan: Plan, store: Path) -> TrialResult:
         folder = _store_simulated(store, history, body)
     else:
         folder = store / f"{plan.trial_id}-{time.time_ns() // 1_000_000}-{os.getpid()}"
-        folder.mkdir()
-        try:
-            perform(plan, folder)
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) or not _left_traces(folder):
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
+        _perform(plan, folder)
         history = load(folder)
     why = gave_up(history)
     if why is not None:
@@ -160,6 +158,29 @@ def run(plan: Plan, store: Path) -> TrialResult:
         stopped.add_note(f"again: {run_command(plan)}")
         raise stopped
     return TrialResult(folder, history.trial, judge(history))
+
+
+def _perform(plan: Plan, folder: Path) -> None:
+    scratch = Scratch.make(folder)
+    try:
+        perform(plan, folder)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) or not _left_traces(folder):
+            scratch.remove()
+        else:
+            scratch.keep()
+        raise
+    scratch.keep()
+
+
+def remove_unfinished(store: Path) -> None:
+    """Remove the trials of processes that were killed."""
+    for pattern in ("[!.]*", f".*{_PART}"):
+        for folder in orphans(store, pattern):
+            if (folder / TRIAL_FILE).exists():  # killed right after it was sealed
+                (folder / LOCK).unlink()
+            else:
+                remove_whole(folder)
 
 
 #: Files of a failed trial that are worth keeping: members' events, and the logs of processes.
@@ -173,17 +194,17 @@ def _left_traces(folder: Path) -> bool:
 
 def _store_simulated(store: Path, history: History, body: bytes) -> Path:
     folder = store / history.trial.id
-    part = store / f".{history.trial.id}.{os.getpid()}.part"
-    part.mkdir()
+    part = Scratch.make(store / f".{history.trial.id}.{os.getpid()}{_PART}")
     try:
-        (part / "events.jsonl").write_bytes(body)
-        seal(part, history.trial)
+        (part.folder / "events.jsonl").write_bytes(body)
+        seal(part.folder, history.trial)
         if folder.exists():
             shutil.rmtree(folder)
-        part.rename(folder)
+        part.folder.rename(folder)
     except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
+        part.remove()
         raise
+    replace(part, folder=folder).keep()
     return folder
 
 
@@ -201,15 +222,23 @@ def sweep(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[Tr
     """Run many trials on `processes` local processes; results come as they are completed.
 
     Only a few trials for each process are under way at a time, so a long sweep uses little memory. Raises what a
-    trial raises, after the others under way have ended. Ctrl-C ends this process's workers and everything they
-    started: see `world.process.states`.
+    trial raises, after the others under way have ended. Ctrl-C, and closing the iterator, end this process's workers
+    and everything they started (see `world.process.states`), and remove the trials that were under way.
     """
-    return each_of(plans, partial(run, store=store), processes)
+    return _stored(store, each_of(plans, partial(run, store=store), processes))
 
 
 def attempts(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[Ended]:
     """`sweep`, but it goes on after a trial that failed (see `attempt`)."""
-    return each_of(plans, partial(attempt, store=store), processes)
+    return _stored(store, each_of(plans, partial(attempt, store=store), processes))
+
+
+def _stored(store: Path, ended: Iterator[R]) -> Iterator[R]:
+    try:
+        yield from ended
+    except (KeyboardInterrupt, GeneratorExit):
+        remove_unfinished(store)
+        raise
 
 
 def each_of(plans: Iterable[Plan], each: Callable[[Plan], R], processes: int = 2) -> Iterator[R]:
@@ -231,7 +260,7 @@ def each_of(plans: Iterable[Plan], each: Callable[[Plan], R], processes: int = 2
                 done, pending = wait(pending, return_when=FIRST_COMPLETED)
                 for future in done:
                     yield from future.result()
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, GeneratorExit):
             for worker in multiprocessing.active_children():
                 worker.kill()
             raise

@@ -22,8 +22,10 @@ POLL_S = 0.002
 
 
 def bind_worker(parent_pid: int) -> None:
-    """For a worker of a pool: it dies with its parent, and ignores Ctrl-C, which its parent handles."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """For a worker of a pool: it dies with its parent, and ignores the signals of a terminal, which its parent
+    handles. The pool itself ends its workers by SIGTERM."""
+    for each in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
     die_with_parent(parent_pid)()
 
 

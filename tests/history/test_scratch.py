@@ -1,4 +1,4 @@
-"""Folders of Sparks that were killed are removed by the next one; those of the living are not."""
+"""Folders of processes that were killed are removed by the next one; those of the living are not."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from rebalance_lab.analysis.session import PREFIX, Scratch
+from rebalance_lab.history.scratch import Scratch, orphans, temporary_folder
+
+PREFIX = "rebalance-lab-spark-"
 
 HOLD = """
 import sys
-from rebalance_lab.analysis.session import Scratch
-print(Scratch.make().folder, flush=True)
+from rebalance_lab.history.scratch import Scratch
+print(Scratch.temporary('rebalance-lab-spark-').folder, flush=True)
 sys.stdin.read()
 """
 
@@ -26,7 +28,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_is_gone_when_it_is_removed(place: Path) -> None:
-    scratch = Scratch.make()
+    scratch = Scratch.temporary(PREFIX)
     assert scratch.folder.name.startswith(PREFIX)
     (scratch.folder / "file").touch()
     scratch.remove()
@@ -39,11 +41,11 @@ def test_what_a_killed_process_left_goes_with_the_next(place: Path) -> None:
     ) as process:
         assert process.stdout is not None
         left = Path(process.stdout.readline().strip())
-        mine = Scratch.make()
+        mine = Scratch.temporary(PREFIX)
         assert left.is_dir()  # its owner lives
         process.kill()
     assert left.is_dir()
-    next_one = Scratch.make()
+    next_one = Scratch.temporary(PREFIX)
     assert not left.exists()
     assert mine.folder.is_dir() and next_one.folder.is_dir()
     mine.remove()
@@ -57,5 +59,28 @@ def test_a_folder_without_a_lock_is_somebody_else_s(place: Path) -> None:
     linked.mkdir()
     (place / "elsewhere").touch()
     (linked / "lock").symlink_to(place / "elsewhere")
-    Scratch.make().remove()
+    Scratch.temporary(PREFIX).remove()
     assert other.is_dir() and linked.is_dir()
+
+
+def test_a_temporary_folder_is_its_owner_s_alone_and_goes_with_the_block(place: Path) -> None:
+    with temporary_folder(PREFIX) as folder:
+        assert folder.stat().st_mode & 0o777 == 0o700
+        assert list(orphans(place, "*")) == []
+    assert list(place.iterdir()) == []
+
+
+def test_a_folder_that_is_kept_belongs_to_no_process(place: Path) -> None:
+    scratch = Scratch.make(place / "trial")
+    (scratch.folder / "events").touch()
+    scratch.keep()
+    assert [each.name for each in (place / "trial").iterdir()] == ["events"]
+    assert list(orphans(place, "*")) == []
+
+
+def test_a_name_that_is_taken_leaves_nothing(place: Path) -> None:
+    (place / "trial").mkdir()
+    (place / "trial" / "events").touch()
+    with pytest.raises(OSError, match="not empty"):
+        Scratch.make(place / "trial")
+    assert [each.name for each in place.iterdir()] == ["trial"]

@@ -1,0 +1,111 @@
+"""Folders that belong to a process: temporary ones, and trials that are being recorded.
+
+A folder belongs to the process that holds the lock on its file `lock`. Linux releases the lock when that process ends,
+however it ends. A folder whose lock can be taken has no owner, and the next command removes it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+LOCK = "lock"
+
+#: Processes that were killed with the owner of a folder may write to it for some milliseconds more.
+_REMOVAL_ATTEMPTS = 100
+_REMOVAL_PAUSE_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A folder of this process. `lock`: the open descriptor of the lock's file."""
+
+    folder: Path
+    lock: int
+
+    @classmethod
+    def make(cls, folder: Path, mode: int = 0o777) -> Scratch:
+        """A new folder. It gets its name once its lock is taken, so that no other process finds it without. Raises
+        OSError."""
+        unborn = folder.with_name(f".{folder.name}.{os.getpid()}")
+        unborn.mkdir(mode)
+        lock = os.open(unborn / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            unborn.rename(folder)
+        except BaseException:
+            cls(unborn, lock).remove()
+            raise
+        return cls(folder, lock)
+
+    @classmethod
+    def temporary(cls, prefix: str) -> Scratch:
+        """A new folder in the system's place for temporary ones. Those of ended processes with the same prefix are
+        removed first."""
+        place = Path(tempfile.gettempdir())
+        for orphan in orphans(place, f"{prefix}*"):
+            remove_whole(orphan)
+        return cls.make(place / f"{prefix}{os.getpid()}-{time.monotonic_ns():x}", mode=0o700)
+
+    def keep(self) -> None:
+        """The folder is finished, and belongs to no process any longer."""
+        (self.folder / LOCK).unlink()
+        os.close(self.lock)
+
+    def remove(self) -> None:
+        """Remove the folder with all that is in it, then let go of it."""
+        remove_whole(self.folder)
+        os.close(self.lock)
+
+
+@contextmanager
+def temporary_folder(prefix: str) -> Iterator[Path]:
+    """A temporary folder for the time of the block. One that a killed process left is removed by the next process that
+    asks for the same prefix."""
+    scratch = Scratch.temporary(prefix)
+    try:
+        yield scratch.folder
+    finally:
+        scratch.remove()
+
+
+def orphans(place: Path, pattern: str) -> Iterator[Path]:
+    """The folders there whose process has ended. While one is handed out no other process gets it."""
+    for lock in place.glob(f"{pattern}/{LOCK}"):
+        with _dead(lock) as orphan:
+            if orphan:
+                yield lock.parent
+
+
+def remove_whole(folder: Path) -> None:
+    """Remove a folder with all that is in it, also if somebody still writes to it for a moment."""
+    for _ in range(_REMOVAL_ATTEMPTS):
+        shutil.rmtree(folder, ignore_errors=True)
+        if not folder.exists():
+            return
+        time.sleep(_REMOVAL_PAUSE_S)
+
+
+@contextmanager
+def _dead(path: Path) -> Iterator[bool]:
+    """Whether no process holds the lock. False for a folder of another user, and for a lock that is a link."""
+    try:
+        lock = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        yield False
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        yield False
+    else:
+        yield True
+    finally:
+        os.close(lock)

@@ -1,0 +1,207 @@
+"""Signals at any moment of any command: nothing that it started stays, nothing is left half-written.
+
+A command joins by a line in COMMANDS.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from cli_tools import COMMAND, LIMIT_S
+
+from rebalance_lab.analysis.parquet import FOLDER
+from rebalance_lab.history.files import load, trial_folders
+from rebalance_lab.kernel.interruption import SIGNALS
+from rebalance_lab.report.files import PAGES
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(580)]
+
+#: Shots of each signal at each command; for a thorough run set more.
+SHOTS = int(os.environ.get("REBALANCE_LAB_SHOTS", "1"))
+
+#: A process that is found by this variable of its environment was started by the test.
+MARK = "REBALANCE_LAB_SHOT"
+
+#: Processes that the kernel kills with their parent end a moment after it.
+_SETTLE_S = 20.0
+
+
+#: Folders of a store that are not trials.
+OWN_FOLDERS = (FOLDER, PAGES)
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """`within_s`: about as long as the command takes, or as its start takes. `foreground`: it runs until a signal ends
+    it, and exits with 0 then."""
+
+    arguments: tuple[str, ...]
+    within_s: float
+    foreground: bool = False
+
+    @property
+    def name(self) -> str:
+        return "-".join(each for each in self.arguments[:4] if not each.startswith("-"))
+
+
+COMMANDS = (
+    Shot(("scenarios",), 1.2),
+    Shot(("run", "zombie"), 1.6),
+    Shot(("run", "zombie", "--world", "processes"), 10.0),
+    Shot(("sweep", "herd", "--seeds", "400"), 6.0),
+    Shot(("sweep", "leave", "--world", "processes", "--seeds", "4"), 10.0),
+    Shot(("claims",), 14.0),
+    Shot(("report",), 14.0),
+    Shot(("demo",), 12.0),
+    Shot(("zookeeper",), 4.0, foreground=True),
+    Shot(("zookeeper", "--nodes", "3"), 6.0, foreground=True),
+    Shot(("cluster", "--brokers", "2"), 6.0, foreground=True),
+)
+
+
+#: They use temporary folders, and remove those of their killed predecessors.
+SWEEPERS = ("claims", "report", "zookeeper", "cluster")
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with trials, for commands that read one."""
+    store = tmp_path_factory.mktemp("shots") / "trials"
+    subprocess.run(
+        [*COMMAND, "sweep", "zombie", "--seeds", "20", "--store", str(store)], check=True, capture_output=True
+    )
+    return store
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder to run in, and the place for temporary folders."""
+
+    folder: Path
+    mark: str
+
+    @property
+    def temporary(self) -> Path:
+        return self.folder / "tmp"
+
+    def start(self, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "TMPDIR": str(self.temporary), MARK: self.mark}
+        with (self.folder / "out").open("wb") as out, (self.folder / "err").open("wb") as err:
+            return subprocess.Popen(
+                [*COMMAND, *arguments],
+                cwd=self.folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+            )
+
+    def processes(self) -> list[str]:
+        return [" ".join(each.cmdline())[:200] for each in psutil.process_iter() if _mark_of(each) == self.mark]
+
+    @property
+    def errors(self) -> str:
+        return (self.folder / "err").read_text("utf-8", "replace")
+
+    def unfinished(self) -> list[str]:
+        """Folders of the store that are not whole trials, and temporary ones."""
+        store = self.folder / "trials"
+        trials = set(trial_folders(store)) if store.exists() else set()
+        found = {each for each in store.iterdir() if each.is_dir()} - trials if store.exists() else set()
+        for trial in trials:
+            load(trial)
+        return sorted(
+            each.name for each in (*(found - {store / each for each in OWN_FOLDERS}), *self.temporary.iterdir())
+        )
+
+
+def _mark_of(process: psutil.Process) -> str | None:
+    try:
+        return process.environ().get(MARK)
+    except psutil.Error:
+        return None
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    found = Place(tmp_path, uuid.uuid4().hex)
+    found.temporary.mkdir()
+    return found
+
+
+def _semaphores() -> set[str]:
+    return {each.name for each in Path("/dev/shm").glob("sem.*")}
+
+
+def _all_ended(place: Place) -> list[str]:
+    """The processes that are still there after a generous time."""
+    give_up = time.monotonic() + _SETTLE_S
+    while (left := place.processes()) and time.monotonic() < give_up:
+        time.sleep(0.05)
+    return left
+
+
+def _moments(shot: Shot, number: int) -> Iterator[float]:
+    rng = random.Random(f"{shot.arguments} {number}")
+    for each in range(SHOTS):
+        yield (each + rng.random()) / SHOTS * shot.within_s
+
+
+def _fire(shot: Shot, number: signal.Signals, after_s: float, place: Place, stored: Path) -> int:
+    """Run the command, send the signal, and wait; returns the exit code."""
+    if shot.arguments[0] in ("claims", "report") and not (place.folder / "trials").exists():
+        subprocess.run(["cp", "-r", str(stored), str(place.folder / "trials")], check=True)
+    process = place.start(shot.arguments)
+    try:
+        process.wait(after_s)
+    except subprocess.TimeoutExpired:
+        process.send_signal(number)
+    return process.wait(LIMIT_S)
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda each: each.name)
+@pytest.mark.parametrize("shot", COMMANDS, ids=lambda each: each.name)
+def test_a_signal_ends_all_and_leaves_nothing(shot: Shot, number: signal.Signals, place: Place, stored: Path) -> None:
+    before = _semaphores()
+    for after_s in _moments(shot, number):
+        code = _fire(shot, number, after_s, place, stored)
+        told = f"{number.name} after {after_s:.3f} s: exit {code}, stderr {place.errors!r}"
+        # 0 to 2: it had ended before. A negative code: it was still being loaded.
+        assert code in ((0, -number) if shot.foreground else (0, 1, 2, 128 + number, -number)), told
+        assert "Traceback" not in place.errors, told
+        if code == 128 + number:
+            assert place.errors.splitlines()[-1].startswith("rebalance-lab: interrupted by"), told
+        assert _all_ended(place) == [], told
+        assert place.unfinished() == [], told
+    assert _semaphores() <= before
+
+
+@pytest.mark.parametrize(
+    "shot", [each for each in COMMANDS if each.arguments[0] != "scenarios"], ids=lambda each: each.name
+)
+def test_after_a_kill_the_next_command_tidies_up(shot: Shot, place: Place, stored: Path) -> None:
+    for after_s in _moments(shot, signal.SIGKILL):
+        _fire(shot, signal.SIGKILL, after_s, place, stored)
+        assert _all_ended(place) == []
+    again = place.start(shot.arguments if shot.arguments[0] in SWEEPERS else ("run", "herd"))
+    if shot.foreground:
+        _wait_for_answer(place, again)
+        again.send_signal(signal.SIGTERM)
+    assert again.wait(LIMIT_S) in (0, 2), place.errors  # 2: trials may be too few for a verdict
+    assert [each for each in place.unfinished() if not each.startswith(".")] == []
+
+
+def _wait_for_answer(place: Place, process: subprocess.Popen[bytes]) -> None:
+    while not (place.folder / "out").read_bytes():
+        assert process.poll() is None, place.errors
+        time.sleep(0.05)
