@@ -333,6 +333,16 @@ def test_a_topic_is_not_created_unless_both_want_it(enabled: bool, asked: bool) 
     BrokerStage(auto_create_topics_enable=enabled).play(story)
 
 
+def test_a_broker_that_knows_no_brokers_yet_creates_no_topic() -> None:
+    async def story(stage: BrokerStage) -> None:
+        found = await stage.ask(metadata("t", "a b", auto_create=True), 9)
+        assert found.brokers == ()
+        assert codes(found.topics) == {"t": E.UNKNOWN_TOPIC_OR_PARTITION, "a b": E.INVALID_TOPIC_EXCEPTION}
+        assert not await stage.there("/brokers/topics/t")
+
+    BrokerStage(controller=False).play(story)
+
+
 def test_a_topic_that_is_being_deleted_does_not_grow() -> None:
     async def story(stage: BrokerStage) -> None:
         await stage.ask(create(topic("t", 2)), 6)

@@ -57,8 +57,10 @@ def _asked(request: MetadataRequest, version: int) -> list[str] | None:
 
 async def _created(parts: Parts, topics: list[str]) -> dict[str, ErrorCode]:
     """Create topics that clients asked for. Their leaders are not known yet, so clients ask again. Any broker does it,
-    as all did before Kafka 2.8, where brokers began to ask the controller."""
-    if not topics:
+    as all did before Kafka 2.8, where brokers began to ask the controller. A broker that no controller has told of the
+    cluster yet creates nothing, and its clients ask again (`AutoTopicCreationManager.sendCreateTopicRequest`, 3.9.1):
+    it would refuse every topic for lack of brokers, which clients take for a permanent error."""
+    if not topics or not parts.metadata.nodes:
         return {}
     config = parts.config
     wanted = [NewTopic(each, config.num_partitions, config.default_replication_factor) for each in topics]
