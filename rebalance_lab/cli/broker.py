@@ -41,10 +41,7 @@ TOLD = {
     "warning": "",
 }
 
-#: Settings with options of their own.
-OWN_OPTIONS = {"broker_id", "rack"}
-
-#: The settings that `--set` takes: Kafka's name, and ours.
+#: The settings that `--set` takes: Kafka's name, and ours. The others have options of their own.
 SETTINGS = {
     field.name.replace("_", "."): field.name
     for field in fields(BrokerConfig)
