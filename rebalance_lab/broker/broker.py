@@ -29,6 +29,7 @@ from rebalance_lab.broker.topic_store import TopicStore
 from rebalance_lab.kernel import Flag, TimedOut
 from rebalance_lab.wire.kafka.calls import KafkaCodec
 from rebalance_lab.world.errors import SessionClosed, SessionExpired
+from rebalance_lab.world.network import Address
 from rebalance_lab.world.ports import Environment, ZooKeeper
 from rebalance_lab.zkclient.pipelined import PipelinedClient
 
@@ -36,13 +37,13 @@ from rebalance_lab.zkclient.pipelined import PipelinedClient
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerSettings:
     """`connect`, `session_timeout_ms`: of its ZooKeeper session. `connection_timeout_ms`: how long the first one may
-    take to answer (Kafka's zookeeper.connection.timeout.ms). `host`: the name by which clients reach it. `port`: 0 for
-    one that is free. `znode_version`: of its registration, 1 (0.8.2) or 5 (3.9). `log`: the defaults of its topics'
-    logs."""
+    take to answer (Kafka's zookeeper.connection.timeout.ms). `host`: the name by which clients reach it; None: the
+    address at which it listens. `port`: 0 for one that is free. `znode_version`: of its registration, 1 (0.8.2) or 5
+    (3.9). `log`: the defaults of its topics' logs."""
 
     config: BrokerConfig
     connect: str
-    host: str
+    host: str | None = None
     port: int = 0
     session_timeout_ms: int = 18_000
     connection_timeout_ms: int = 18_000
@@ -109,7 +110,7 @@ class Broker:
             scope.spawn(serve(environment.tasks, listener, lambda: self.parts, self._report), "connections")
             while not closing.raised:
                 try:
-                    await self._serve(client, listener.address.port, closing)
+                    await self._serve(client, listener.address, closing)
                 except (SessionExpired, SessionClosed) as error:
                     self._report("session lost", {"why": str(error)})
                     self._last_session, session = session.session_id, self._open()
@@ -173,7 +174,7 @@ class Broker:
 
     # -- one session ------------------------------------------------------------------------
 
-    async def _serve(self, client: PipelinedClient, port: int, closing: Flag) -> None:
+    async def _serve(self, client: PipelinedClient, address: Address, closing: Flag) -> None:
         """Be a broker in one ZooKeeper session, until it is to end. Raises SessionExpired, and BrokerIdTaken."""
         tasks, config = self._environment.tasks, self._settings.config
         self._client = client
@@ -182,7 +183,7 @@ class Broker:
         async with tasks.scope("session") as scope:
             scope.spawn(self._follow(client.session), "session events")
             scope.spawn(self._configs.follow(client), "settings of topics")
-            serving = scope.spawn(self._register_and_stand(client, port), "registration and controller")
+            serving = scope.spawn(self._register_and_stand(client, address), "registration and controller")
             try:
                 await tasks.first(closing.wait(), serving)
             finally:
@@ -195,17 +196,18 @@ class Broker:
             event = await session.events.get()
             self._report("zookeeper", {"message": f"the connection to ZooKeeper: {event.kind.value}"})
 
-    async def _register_and_stand(self, client: PipelinedClient, port: int) -> None:
+    async def _register_and_stand(self, client: PipelinedClient, address: Address) -> None:
         """Register, then stand for election as the controller."""
         environment, settings, config = self._environment, self._settings, self._settings.config
+        host = settings.host or address.host
         self.broker_epoch = await register(
             client,
             config.broker_id,
-            Endpoint(settings.host, port, config.rack, settings.znode_version),
+            Endpoint(host, address.port, config.rack, settings.znode_version),
             timestamp_ms=environment.clock.wall_ms(),
             last_session=self._last_session,
         )
-        self._report("registered", {"broker_epoch": self.broker_epoch, "host": settings.host, "port": port})
+        self._report("registered", {"broker_epoch": self.broker_epoch, "host": host, "port": address.port})
         await Controller(
             environment.tasks,
             client,

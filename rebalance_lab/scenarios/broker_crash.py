@@ -69,6 +69,6 @@ SCENARIO = Scenario(
     ),
     script=broker_crash,
     expects=expects,
-    worlds=("simulated", "processes"),
+    worlds=("simulated", "processes", "containers"),
     demands=demands,
 )

@@ -17,6 +17,7 @@ from rebalance_lab.wire.kafka.messages.stop_replica import (
     StopReplicaRequest,
     StopReplicaTopicState,
 )
+from rebalance_lab.wire.payloads import Broker, read_broker
 
 # -- orders of controllers ------------------------------------------------------------------------
 
@@ -127,6 +128,15 @@ def test_a_broker_whose_session_expires_goes_on_in_another() -> None:
         assert (await produced(stage, batch("a"))).error_code == E.NONE
 
     BrokerStage().play(story)
+
+
+@pytest.mark.parametrize(("host", "registered"), [(None, "host-b1"), ("b1.example", "b1.example")])
+def test_a_broker_registers_the_name_it_was_given_or_where_it_listens(host: str | None, registered: str) -> None:
+    async def story(stage: BrokerStage) -> None:
+        data = (await stage.zookeeper.ask(lambda it: it.get("/brokers/ids/1"))).value.data
+        assert read_broker(1, data) == Broker(1, registered, 9092)
+
+    BrokerStage(host=host, controller=False).play(story)
 
 
 def test_connections_end_with_the_broker() -> None:

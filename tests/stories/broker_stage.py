@@ -24,7 +24,8 @@ class BrokerStage:
     """`play(story)` runs `async def story(stage)` once broker 1 is registered.
 
     `others`: further brokers that are registered, and are not there. `controller`: False if another broker is the
-    controller. `log`: the defaults of topics' logs. `seed` 0: messages pass as bytes.
+    controller. `log`: the defaults of topics' logs. `host`: the name by which clients are to reach the broker; None:
+    the address at which it listens. `seed` 0: messages pass as bytes.
     """
 
     def __init__(
@@ -34,6 +35,7 @@ class BrokerStage:
         controller: bool = True,
         log: LogConfig | None = None,
         seed: int = 0,
+        host: str | None = None,
         **config: Any,
     ) -> None:
         self._stage = Controllers(seed)
@@ -42,7 +44,7 @@ class BrokerStage:
         self._settings = BrokerSettings(
             config=BrokerConfig(broker_id=1, **config),
             connect=CONNECT,
-            host="host-b1",
+            host=host,
             port=9092,
             session_timeout_ms=2000,
             log=log or LogConfig(),

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,19 @@ class TestScenario:
     def test_all_layers_are_recorded(self, results: dict[str, api.TrialResult], plan: Plan) -> None:
         history = load(results[plan.trial_id].folder)
         assert {event.layer for event in history.events} >= set(Layer) - {Layer.FAULT}
+
+
+class TestBroker:
+    pytestmark = TIER
+
+    def test_its_client_reaches_it_from_another_container(self, docker_engine: Engine, tmp_path: Path) -> None:
+        assert docker_engine.session
+        result = api.run(contained("broker-crash", settings={"messages": "100"}), tmp_path)
+        assert result.status == api.AS_EXPECTED, told(result)
+        history = load(result.folder)
+        (address,) = {str(event.of("host")) for event in history.events if event.kind is Kind.LISTENING}
+        assert not ip_address(address).is_loopback
+        assert [proof.endswith("-b1 ended with 137") for proof in proofs(history) if "ended" in proof] == [True, True]
 
 
 class TestVersions:

@@ -38,7 +38,6 @@ class BrokerOptions(NodeOptions):
             settings=BrokerSettings(
                 config=BrokerConfig(broker_id=BROKER_ID),
                 connect=connect,
-                host=f"host-{actor}" if plan.world == "simulated" else "127.0.0.1",
                 session_timeout_ms=plan.number("session_timeout_ms"),
                 log=LogConfig(
                     segment_bytes=plan.number("segment_bytes"), flush_messages=plan.number("flush_messages") or None

@@ -10,14 +10,16 @@ from typing import Any
 from rebalance_lab.world.containers.container import AnyContainer
 from rebalance_lab.world.containers.engine import LAB_IMAGE, Engine, engine_errors, remove
 from rebalance_lab.world.containers.networks import PrivateNetwork
+from rebalance_lab.world.live.network import ADDRESS_VARIABLE
 
 #: Where a process in a container sees the trial's folder.
 TRIAL_DIR = Path("/trial")
 
 
 class ProcessContainer(AnyContainer):
-    """One process, in a container with an address of its own. `folder` of this machine is its TRIAL_DIR, where it
-    writes as the user who runs the lab. Methods block until docker has done it, and raise ContainersError."""
+    """One process, in a container with an address of its own, at which its nodes listen. `folder` of this machine is
+    its TRIAL_DIR, where it writes as the user who runs the lab. Methods block until docker has done it, and raise
+    ContainersError."""
 
     def __init__(
         self, engine: Engine, name: str, network: PrivateNetwork, folder: Path, command: Sequence[str]
@@ -33,6 +35,7 @@ class ProcessContainer(AnyContainer):
                 name=engine.name(name),
                 hostname=name,
                 user=f"{os.getuid()}:{os.getgid()}",
+                environment={ADDRESS_VARIABLE: self.address},
                 volumes={str(folder.absolute()): {"bind": str(TRIAL_DIR), "mode": "rw"}},
                 network=network.name,
                 networking_config={network.name: engine.client.api.create_endpoint_config(ipv4_address=self.address)},

@@ -11,6 +11,7 @@ from rebalance_lab.history.recorder import Recorder, Sink
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.world.live.network import LiveNetwork
+from rebalance_lab.world.live.reserved_port import HOST
 from rebalance_lab.world.live.security import NO_SECURITY, Security
 from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.live.storage import LiveStorage
@@ -53,18 +54,20 @@ def live_environment(
     factory: LiveZooKeeperFactory | None = None,
     next_n: int = 0,
     storage: Path | None = None,
+    address: str = HOST,
 ) -> Environment:
     """An environment on a live kernel, its sessions recorded to `sink`.
 
     `host`: the name that goes into consumer ids; left out, the machine's. `operations`: `all` or
     `counts` (`world.zk.recording`). `factory`: from `live_factory`, if the caller needs it.
     `storage`: the folder of the actor's files, made when it is first needed; None: it can keep none.
+    `address`: at which others reach what listens here (`world.live.network`).
     """
     kernel = live.kernel
     recorder = Recorder(actor, kernel, sink, next_n=next_n)
     if factory is None:
         factory = live_factory(actor, live, seed)
-    network = LiveNetwork(kernel, live.loop, partial(record_listening, recorder))
+    network = LiveNetwork(kernel, live.loop, partial(record_listening, recorder), host=address)
     live.on_close(network.close)
     files = LiveStorage(kernel, live.loop, storage)
     live.on_close(files.close)

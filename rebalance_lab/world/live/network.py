@@ -1,4 +1,4 @@
-"""The port `world.network` on TCP, for the processes of one host, with cuts and slow links of its own."""
+"""The port `world.network` on TCP, with cuts and slow links of its own."""
 
 from __future__ import annotations
 
@@ -32,6 +32,11 @@ R = TypeVar("R")
 
 _BACKLOG = 1024
 
+#: In a process's environment: the address at which other hosts reach it (`world.containers.member` sets it).
+ADDRESS_VARIABLE = "REBALANCE_LAB_ADDRESS"
+
+_ALL_INTERFACES = "0.0.0.0"
+
 
 @dataclass(frozen=True, slots=True)
 class LinkState:
@@ -54,8 +59,9 @@ _OPEN = LinkState()
 
 class LiveNetwork:
     """The port `world.network.Network`. `loop` must be the loop of the kernel's AsyncioDriver. `listening`: called with
-    each address that the process listens at; `bind`: the host part of these. Close it when nothing of the kernel runs
-    any more."""
+    each address that the process listens at; `host`: the host part of these, at which others reach this process. On
+    loopback it listens there only. Elsewhere it listens at all interfaces, as its own may be gone for a while (a
+    container that was cut off). Close it when nothing of the kernel runs any more."""
 
     def __init__(
         self,
@@ -63,13 +69,14 @@ class LiveNetwork:
         loop: asyncio.AbstractEventLoop,
         listening: Callable[[Address], object],
         *,
-        bind: str = HOST,
+        host: str = HOST,
     ) -> None:
         self._kernel = kernel
         self._loop = loop
         self._clock = AsyncioDriver(loop)
         self._listening = listening
-        self._bind = bind
+        self._host = host
+        self._bind = HOST if host == HOST else _ALL_INTERFACES
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._servers: dict[asyncio.Server, None] = {}
         self._accepted: dict[AcceptedPipe, None] = {}
@@ -100,12 +107,12 @@ class LiveNetwork:
 
         try:
             server = await self._loop.create_server(accepted, self._bind, port, backlog=_BACKLOG, start_serving=False)
-            address = Address(self._bind, server.sockets[0].getsockname()[1])
+            address = Address(self._host, server.sockets[0].getsockname()[1])
             door: Door[Q, R] = Door(address, limits, partial(self._stop, server))
             await server.start_serving()
         except OSError as error:
             why = "the port is in use" if error.errno == errno.EADDRINUSE else error.strerror or str(error)
-            listening.fail(CannotListen(Address(self._bind, port), why))
+            listening.fail(CannotListen(Address(self._host, port), why))
             return
         self._servers[server] = None
         self._listening(address)

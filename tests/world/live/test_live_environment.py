@@ -5,12 +5,21 @@ from __future__ import annotations
 import os
 import socket
 import time
+from pathlib import Path
+
+import pytest
 
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.recorder import MemorySink
 from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.roles.main import live_node
+from rebalance_lab.roles.spec import NodeSpec
+from rebalance_lab.wire.kafka.calls import KafkaCodec
 from rebalance_lab.world.live.environment import live_environment
+from rebalance_lab.world.live.network import ADDRESS_VARIABLE
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
+from rebalance_lab.world.net.listening import address_of
+from rebalance_lab.world.network import Address
 from rebalance_lab.world.ports import SessionEventKind
 from rebalance_lab.world.process.clocks import boot_id, identity
 
@@ -53,6 +62,45 @@ def test_random_streams_are_the_actors() -> None:
     with LiveKernel() as live:
         one, same, other = (live_environment(actor, live, MemorySink(), 7) for actor in ("m1", "m1", "m2"))
         assert one.random("id").hex(8) == same.random("id").hex(8) != other.random("id").hex(8)
+
+
+@pytest.mark.parametrize(
+    ("address", "reached"),
+    [
+        ("127.0.0.1", ["127.0.0.1"]),
+        ("127.0.0.2", ["127.0.0.1", "127.0.0.2"]),
+        ("192.0.2.1", ["127.0.0.1", "127.0.0.2"]),
+    ],
+)
+def test_it_listens_on_loopback_unless_it_has_another_address(address: str, reached: list[str]) -> None:
+    """192.0.2.1 (RFC 5737) is no address of this machine, like that of a container without its network."""
+    sink = MemorySink()
+    with LiveKernel() as live:
+        environment = live_environment("m1", live, sink, 7, address=address)
+
+        async def story() -> int:
+            listener = await environment.network.listen(KafkaCodec())
+            assert listener.address.host == address
+            return listener.address.port
+
+        port = live.run(story())
+        for host in ("127.0.0.1", "127.0.0.2"):
+            with socket.socket() as client:
+                assert (client.connect_ex((host, port)) == 0) == (host in reached)
+    (event,) = sink.events
+    assert address_of(event) == Address(address, port)
+
+
+def test_a_node_listens_at_the_address_that_its_process_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = NodeSpec(actor="m1", host="m1", seed=7, events=str(tmp_path / "m1.jsonl"))
+    monkeypatch.setenv(ADDRESS_VARIABLE, "127.0.0.2")
+    with LiveKernel() as live:
+        _, environment = live_node(live, spec, MemorySink())
+
+        async def story() -> Address:
+            return (await environment.network.listen(KafkaCodec())).address
+
+        assert live.run(story()).host == "127.0.0.2"
 
 
 def test_a_process_tells_who_it_is() -> None:
