@@ -8,7 +8,7 @@ writes nothing (claim E3).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Protocol, TypeVar, assert_never
 
@@ -23,11 +23,14 @@ from controller.machine import (
     Instruction,
     Loaded,
     Log,
+    ReadUnclean,
     RemoveTopic,
+    SettingsChanged,
     StatesWritten,
     Stimulus,
     TopicRemoved,
     TopicsRead,
+    UncleanRead,
     WriteStates,
 )
 from controller.request_batch import ControlRequest, Send
@@ -36,6 +39,7 @@ from rebalance_lab.kernel import Cancelled, Future, Kernel, Mailbox, Scope
 from rebalance_lab.wire.cluster import (
     LeaderIsrAndControllerEpoch,
     read_assignment,
+    read_configuration,
     read_registration,
     read_state,
     state_payload,
@@ -69,6 +73,9 @@ from rebalance_lab.world.ports import (
 from rebalance_lab.zkclient.pipelined import Answer, PipelinedClient, Request
 
 T = TypeVar("T")
+
+#: The setting of a topic that lets a replica outside the ISR lead if no other is live.
+UNCLEAN = "unclean.leader.election.enable"
 
 #: Watches that fired and answers of brokers, until the controller handles them.
 EVENTS_LIMIT = 100_000
@@ -104,7 +111,8 @@ class Controller:
         *,
         wall_ms: Callable[[], int],
         channels: Callable[[Scope], Channels],
-        unclean_allowed: Callable[[str], bool],
+        unclean_default: bool,
+        deletes_topics: bool,
         report: Callable[[str, dict[str, object]], None],
     ) -> None:
         self._tasks = tasks
@@ -112,8 +120,15 @@ class Controller:
         self._broker_id = broker_id
         self._wall_ms = wall_ms
         self._channels = channels
-        self._unclean_allowed = unclean_allowed
+        self._unclean_default = unclean_default
+        self._deletes_topics = deletes_topics
         self._report = report
+        self._reigning: _Reign | None = None
+
+    def settings_changed(self, topics: Collection[str]) -> None:
+        """The settings of these topics have changed. Nothing happens unless this controller reigns."""
+        if self._reigning is not None:
+            self._reigning.put(SettingsChanged(topics))
 
     async def run(self) -> None:
         """Stand for election whenever there is no controller."""
@@ -150,9 +165,20 @@ class Controller:
     async def _reign(self, elected: Elected) -> None:
         """Raises ControllerMoved."""
         self._report("elected", {"epoch": elected.epoch})
-        machine = ControllerMachine(self._broker_id, elected.epoch, unclean_allowed=self._unclean_allowed)
+        machine = ControllerMachine(self._broker_id, elected.epoch, deletes_topics=self._deletes_topics)
         async with self._tasks.scope(f"reign {elected.epoch}") as scope:
-            await _Reign(self._client, elected, machine, self._channels(scope), self._report).run()
+            self._reigning = _Reign(
+                self._client,
+                elected,
+                machine,
+                self._channels(scope),
+                self._report,
+                unclean_default=self._unclean_default,
+            )
+            try:
+                await self._reigning.run()
+            finally:
+                self._reigning = None
 
 
 class _Reign:
@@ -165,9 +191,12 @@ class _Reign:
         machine: ControllerMachine,
         channels: Channels,
         report: Callable[[str, dict[str, object]], None],
+        *,
+        unclean_default: bool,
     ) -> None:
         self._client = client
         self._elected = elected
+        self._unclean_default = unclean_default
         self._machine = machine
         self._channels = channels
         self._report = report
@@ -181,6 +210,10 @@ class _Reign:
         while True:
             event = await self._events.get()
             await self._handle(await self._read(event) if isinstance(event, str) else event)
+
+    def put(self, stimulus: Stimulus) -> None:
+        """Handle it after all that waits already."""
+        self._events.put(stimulus)
 
     async def _handle(self, stimulus: Stimulus | None) -> None:
         """Carry out all that follows from a stimulus. What came of it is handled once all is carried out."""
@@ -204,6 +237,8 @@ class _Reign:
                 return TopicRemoved(instruction.topic)
             case DropDeletion():
                 await self._delete(f"{DELETE_TOPICS}/{instruction.topic}")
+            case ReadUnclean():
+                return UncleanRead(instruction.partitions, await self._unclean(instruction.partitions))
             case Log():
                 self._report("log", {"message": instruction.message})
             case _:
@@ -291,6 +326,21 @@ class _Reign:
             except KafkaException as error:
                 self._report("log", {"message": f"the state of {partition.topic}-{partition.partition}: {error}"})
         return found
+
+    async def _unclean(self, partitions: Sequence[TopicPartition]) -> set[str]:
+        """Those of their topics that allow unclean elections. Settings that cannot be read allow none."""
+        topics = sorted({each.topic for each in partitions})
+        answers = await self._client.ask_all([_get(topic_config_path(each)) for each in topics])
+        allowed = dict.fromkeys(topics, self._unclean_default)
+        for topic, node in _there(topics, answers):
+            try:
+                text = read_configuration(topic_config_path(topic), node.data).get(UNCLEAN)
+            except KafkaException as error:
+                self._report("log", {"message": str(error)})
+                text = "false"
+            if text is not None:
+                allowed[topic] = text.strip().lower() == "true"
+        return {each for each in topics if allowed[each]}
 
     def _watch(self, path: str, reply: Reply[Any]) -> None:
         """Put the path among the events when its watch fires. Reads that watch the same share one watch."""

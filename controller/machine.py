@@ -10,7 +10,7 @@ preferred leaders, reassignment.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
@@ -88,6 +88,21 @@ class LeadershipRefused:
     errors: Mapping[TopicPartition, ErrorCode]
 
 
+@dataclass(frozen=True, slots=True)
+class UncleanRead:
+    """What came of ReadUnclean. `allowed`: topics whose settings allow unclean elections."""
+
+    partitions: Sequence[TopicPartition]
+    allowed: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """The settings of these topics have changed."""
+
+    topics: Collection[str]
+
+
 Stimulus = (
     Loaded
     | BrokersRead
@@ -97,6 +112,8 @@ Stimulus = (
     | ReplicasDeleted
     | TopicRemoved
     | LeadershipRefused
+    | UncleanRead
+    | SettingsChanged
 )
 
 # -- instructions ---------------------------------------------------------------------------------
@@ -118,9 +135,16 @@ class RemoveTopic:
 
 @dataclass(frozen=True, slots=True)
 class DropDeletion:
-    """Delete the request to delete a topic that does not exist."""
+    """Delete the request to delete a topic that does not exist, or that must not be deleted."""
 
     topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadUnclean:
+    """Read whether the topics of these partitions allow unclean elections. Then report UncleanRead."""
+
+    partitions: Sequence[TopicPartition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,18 +154,17 @@ class Log:
     message: str
 
 
-Instruction = Send | WriteStates | RemoveTopic | DropDeletion | Log
+Instruction = Send | WriteStates | RemoveTopic | DropDeletion | ReadUnclean | Log
 
 
 class ControllerMachine:
-    """One reign of a controller. `epoch`: the controller's. `unclean_allowed(topic)`: whether a replica outside the ISR
-    may lead if no other is live."""
+    """One reign of a controller. `epoch`: the controller's. `deletes_topics`: delete.topic.enable."""
 
-    def __init__(self, controller_id: int, epoch: int, *, unclean_allowed: Callable[[str], bool]) -> None:
+    def __init__(self, controller_id: int, epoch: int, *, deletes_topics: bool = True) -> None:
         self.cluster = Cluster()
         self._controller_id = controller_id
         self._epoch = epoch
-        self._unclean_allowed = unclean_allowed
+        self._deletes_topics = deletes_topics
         self._elections: dict[TopicPartition, Election] = {}
         self._undeleted: dict[str, set[tuple[TopicPartition, int]]] = {}
 
@@ -158,7 +181,7 @@ class ControllerMachine:
         cluster = self.cluster
         cluster.brokers = {each.broker_id: each for each in loaded.brokers}
         cluster.topics, cluster.stored = dict(loaded.topics), dict(loaded.stored)
-        cluster.deleting = {each for each in loaded.deletions if each in loaded.topics}
+        cluster.deleting = {each for each in loaded.deletions if self._may_delete(each)}
         batch = self._batch()
         batch.inform(cluster.brokers)
         out: list[Instruction] = list(batch.requests())
@@ -166,8 +189,8 @@ class ControllerMachine:
             for partition in cluster.partitions(topic):
                 cluster.states[partition] = self._state_found(partition)
         out += self._replicas_online(cluster.brokers)
-        unknown = sorted(each for each in loaded.deletions if each not in loaded.topics)
-        return [*out, *self._elect(), *map(DropDeletion, unknown), *self._delete(sorted(cluster.deleting))]
+        dropped = sorted(each for each in loaded.deletions if each not in cluster.deleting)
+        return [*out, *self._elect(), *map(DropDeletion, dropped), *self._delete(sorted(cluster.deleting))]
 
     def _state_found(self, partition: TopicPartition) -> PartitionState:
         stored = self.cluster.stored.get(partition)
@@ -248,33 +271,60 @@ class ControllerMachine:
 
     # -- elections --------------------------------------------------------------------------
 
-    def _elect(self, partitions: Iterable[TopicPartition] | None = None) -> list[Instruction]:
-        """Elect leaders for partitions; by default for all that have none and are not being deleted."""
-        if partitions is None:
-            waiting = self.cluster.in_state(PartitionState.NEW, PartitionState.OFFLINE)
-            partitions = [each for each in waiting if each not in self._elections]
+    def _elect(
+        self, partitions: Iterable[TopicPartition] | None = None, *, unclean: Collection[str] | None = None
+    ) -> list[Instruction]:
+        """Elect leaders for partitions; by default for all that have none and are not being deleted.
+
+        `unclean`: topics whose settings allow unclean elections; None if they have not been read. They are read only if
+        nothing else helps.
+        """
         states: dict[TopicPartition, tuple[LeaderAndIsr, int | None]] = {}
         out: list[Instruction] = []
-        for each in sorted(partitions):
+        unread: list[TopicPartition] = []
+        for each in sorted(self._waiting() if partitions is None else partitions):
             if each.topic in self.cluster.deleting:
                 continue
             try:
-                election = self._election(each)
+                election = self._election(each, unclean_allowed=each.topic in (unclean or ()))
             except NoLeader as why:
-                out.append(Log(f"partition {each.topic}-{each.partition} has no leader: {why}"))
+                if unclean is None and self._could_be_unclean(each):
+                    unread.append(each)
+                else:
+                    out.append(Log(f"partition {each.topic}-{each.partition} has no leader: {why}"))
                 continue
             self._elections[each] = election
             stored = self.cluster.stored.get(each)
             states[each] = (election.leader_and_isr, None if stored is None else stored.version)
-        return [*out, WriteStates(states)] if states else out
+        if states:
+            out.append(WriteStates(states))
+        return [*out, ReadUnclean(unread)] if unread else out
 
-    def _election(self, partition: TopicPartition) -> Election:
+    def _waiting(self) -> list[TopicPartition]:
+        """Partitions without a leader that nobody is elected for now."""
+        waiting = self.cluster.in_state(PartitionState.NEW, PartitionState.OFFLINE)
+        return [each for each in waiting if each not in self._elections]
+
+    def _could_be_unclean(self, partition: TopicPartition) -> bool:
+        live = any(each in self.cluster.brokers for each in self.cluster.replicas(partition))
+        return live and partition in self.cluster.stored
+
+    def _election(self, partition: TopicPartition, *, unclean_allowed: bool) -> Election:
         """Raises NoLeader."""
         replicas, stored = self.cluster.replicas(partition), self.cluster.stored.get(partition)
         if stored is None:
             return first_leader(replicas, self.cluster.brokers)
-        allowed = self._unclean_allowed(partition.topic)
-        return offline(replicas, stored.leader_and_isr, self.cluster.brokers, unclean_allowed=allowed)
+        return offline(replicas, stored.leader_and_isr, self.cluster.brokers, unclean_allowed=unclean_allowed)
+
+    @handle.register
+    def _(self, read: UncleanRead) -> list[Instruction]:
+        waiting = set(self._waiting())
+        return self._elect([each for each in read.partitions if each in waiting], unclean=read.allowed)
+
+    @handle.register
+    def _(self, changed: SettingsChanged) -> list[Instruction]:
+        """Partitions without a leader may have got one by `unclean.leader.election.enable`."""
+        return self._elect([each for each in self._waiting() if each.topic in changed.topics])
 
     @handle.register
     def _(self, result: StatesWritten) -> list[Instruction]:
@@ -296,6 +346,7 @@ class ControllerMachine:
                 out.append(Log(_not_elected(partition, found)))
             else:
                 self.cluster.stored[partition] = found
+                del self._elections[partition]
                 again.append(partition)
         return self._elected(written) + out + (self._elect(again) if again else [])
 
@@ -318,10 +369,14 @@ class ControllerMachine:
 
     @handle.register
     def _(self, read: DeletionsRead) -> list[Instruction]:
-        unknown = sorted(each for each in read.topics if each not in self.cluster.topics)
-        new = sorted(set(read.topics) - set(unknown) - self.cluster.deleting)
+        """A request for a topic that does not exist is dropped; every request is, if topics are not deleted here."""
+        dropped = sorted(each for each in read.topics if not self._may_delete(each))
+        new = sorted(set(read.topics) - set(dropped) - self.cluster.deleting)
         self.cluster.deleting.update(new)
-        return [*map(DropDeletion, unknown), *self._delete(new)]
+        return [*map(DropDeletion, dropped), *self._delete(new)]
+
+    def _may_delete(self, topic: str) -> bool:
+        return self._deletes_topics and topic in self.cluster.topics
 
     def _delete(self, topics: Sequence[str]) -> list[Instruction]:
         """Tell all brokers that these topics go, and their replicas to delete what they hold."""

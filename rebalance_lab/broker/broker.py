@@ -6,6 +6,7 @@ replicas outlive a ZooKeeper session that expires; the registration and the cont
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import msgspec
@@ -86,8 +87,14 @@ class Broker:
             warn=self._warn,
         )
         self._configs = TopicConfigs(
-            environment.tasks, environment.clock, self._logs, _log_defaults(settings), warn=self._warn
+            environment.tasks,
+            environment.clock,
+            self._logs,
+            _log_defaults(settings),
+            changed=self._settings_changed,
+            warn=self._warn,
         )
+        self._controller: Controller | None = None
 
     def _warn(self, line: str) -> None:
         self._report("warning", {"message": line})
@@ -208,15 +215,21 @@ class Broker:
             last_session=self._last_session,
         )
         self._report("registered", {"broker_epoch": self.broker_epoch, "host": host, "port": address.port})
-        await Controller(
+        self._controller = Controller(
             environment.tasks,
             client,
             config.broker_id,
             wall_ms=environment.clock.wall_ms,
             channels=lambda scope: BrokerChannels(environment.tasks, scope, self._links.deliver),
-            unclean_allowed=lambda _topic: config.unclean_leader_election_enable,
+            unclean_default=config.unclean_leader_election_enable,
+            deletes_topics=config.delete_topic_enable,
             report=self._controller_reported,
-        ).run()
+        )
+        await self._controller.run()
+
+    def _settings_changed(self, topics: Collection[str]) -> None:
+        if self._controller is not None:
+            self._controller.settings_changed(topics)
 
     def _controller_reported(self, event: str, detail: dict[str, object]) -> None:
         if event in {"elected", "resigned"}:

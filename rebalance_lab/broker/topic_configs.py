@@ -8,7 +8,7 @@ these, and reads the configuration that each of them names.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.log.config import LogConfig
@@ -31,16 +31,25 @@ _TOPICS = "topics/"
 
 
 class TopicConfigs:
-    """`defaults`: of topics that override nothing. `warn` takes a line for whoever runs the broker.
+    """`defaults`: of topics that override nothing. `changed(topics)` is called when the settings of any topics have
+    changed. `warn` takes a line for whoever runs the broker.
 
     What cannot be used, because somebody else wrote it, is reported and leaves the log as it is; a new log gets the
     defaults.
     """
 
     def __init__(
-        self, tasks: Kernel, clock: Clock, logs: LogManager, defaults: LogConfig, *, warn: Callable[[str], None]
+        self,
+        tasks: Kernel,
+        clock: Clock,
+        logs: LogManager,
+        defaults: LogConfig,
+        *,
+        changed: Callable[[Collection[str]], None],
+        warn: Callable[[str], None],
     ) -> None:
         self.defaults = defaults
+        self._told = changed
         self._clock = clock
         self._logs = logs
         self._warn = warn
@@ -69,7 +78,10 @@ class TopicConfigs:
             reply = await client.ask(lambda session: session.children(CONFIG_CHANGES, watch=True))
             changes = sorted((number, each) for each in reply.value.names if (number := _number(each)) is not None)
             new = [each for number, each in changes if number > self._last_change]
-            await self._apply(client, None if everything else await self._changed(client, new))
+            changed = await self._changed(client, new)
+            await self._apply(client, None if everything else changed)
+            if changed:
+                self._told(changed)
             self._last_change = max([self._last_change, *(number for number, _ in changes)])
             everything = False
             await self._purge(client, [each for _, each in changes])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controller.cluster import LiveBroker, Stored, Topic
 from controller.leader_election import LeaderAndIsr
-from controller.machine import ControllerMachine, DeletionsRead, Loaded, StatesWritten, WriteStates
+from controller.machine import ControllerMachine, DeletionsRead, Loaded, StatesWritten, UncleanRead, WriteStates
 from controller.request_batch import Send
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.control_link import VERSIONS
@@ -13,9 +13,10 @@ from rebalance_lab.wire.kafka.frames import encode_request
 
 def test_also_an_unclean_election() -> None:
     partition = TopicPartition("t", 0)
-    machine = ControllerMachine(1, 1, unclean_allowed=lambda _topic: True)
+    machine = ControllerMachine(1, 1)
     before = Stored(LeaderAndIsr(3, 4, (3,)), 1, 0)
     found = machine.handle(Loaded([LiveBroker(2, 1, "h", 1)], {"t": Topic({0: (3, 2)})}, {partition: before}))
+    found += machine.handle(UncleanRead([partition], {"t"}))
     written = found[-1]
     assert isinstance(written, WriteStates)
     elected = written.states[partition][0]

@@ -256,6 +256,19 @@ def test_a_broker_that_deletes_no_topics(version: int, code: ErrorCode) -> None:
         delete = DeleteTopicsRequest(topic_names=("t",), timeout_ms=5000)
         assert codes((await stage.ask(delete, version)).responses) == {"t": code}
 
+        assert not await stage.there("/admin/delete_topics/t")
+
+    BrokerStage(delete_topic_enable=False).play(story)
+
+
+def test_a_request_that_somebody_else_wrote_deletes_nothing_either() -> None:
+    async def story(stage: BrokerStage) -> None:
+        await stage.ask(create(topic("t")), 6)
+        await stage.zookeeper.create_if_missing("/admin/delete_topics/t")
+        await stage.settle()
+        assert codes((await stage.ask(metadata("t"), 9)).topics) == {"t": E.NONE}
+        assert not await stage.there("/admin/delete_topics/t")
+
     BrokerStage(delete_topic_enable=False).play(story)
 
 

@@ -191,6 +191,64 @@ def test_a_request_to_delete_what_does_not_exist_is_dropped() -> None:
     Stage().play(story)
 
 
+def test_a_controller_that_deletes_no_topics_drops_the_requests() -> None:
+    """`delete.topic.enable` is false: a request that is there at its election, and one that comes later."""
+
+    async def story(stage: Stage) -> None:
+        await stage.register(1)
+        await stage.write_topic("t", {0: (1,)})
+        await stage.other.create_if_missing(f"{DELETE_TOPICS}/t")
+        stage.candidate(1)
+        for _ in range(2):
+            await stage.settle()
+            assert not await stage.there(f"{DELETE_TOPICS}/t")
+            assert await stage.there(partition_state_path("t", 0))
+            await stage.other.create_if_missing(f"{DELETE_TOPICS}/t")
+
+    Stage(deletes_topics=False).play(story)
+
+
+async def lose_the_isr(stage: Stage, config: bytes | None) -> None:
+    """Topic `t` has a live replica that is not in sync, and settings."""
+    for each in (1, 2):
+        await stage.register(each)
+    await stage.write_topic("t", {0: (1, 2)})
+    state = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1]}'
+    await stage.other.ensure_path(f"{topic_path('t')}/partitions/0")
+    await stage.other.create_if_missing(partition_state_path("t", 0), state)
+    await stage.other.ensure_path("/config/topics")
+    if config is not None:
+        await stage.other.create_if_missing("/config/topics/t", config)
+    await stage.remove("/brokers/ids/1")
+
+
+UNCLEAN = b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}'
+
+
+@pytest.mark.parametrize(("config", "leader"), [(UNCLEAN, b"2"), (b"{", b"1"), (None, b"1")])
+def test_a_topic_s_settings_decide_on_unclean_elections(config: bytes | None, leader: bytes) -> None:
+    async def story(stage: Stage) -> None:
+        await lose_the_isr(stage, config)
+        stage.candidate(2)
+        await stage.settle()
+        assert b'"leader":%b,' % leader in await stage.data(partition_state_path("t", 0))
+
+    Stage().play(story)
+
+
+def test_a_change_of_settings_elects_at_once() -> None:
+    async def story(stage: Stage) -> None:
+        await lose_the_isr(stage, b'{"version":1,"config":{}}')
+        candidate = stage.candidate(2)
+        await stage.settle()
+        await stage.other.ask(lambda session: session.set("/config/topics/t", UNCLEAN))
+        candidate.controller.settings_changed({"t"})
+        await stage.settle()
+        assert b'"leader":2,' in await stage.data(partition_state_path("t", 0))
+
+    Stage().play(story)
+
+
 def test_a_topic_that_cannot_be_read_is_left_out_and_named() -> None:
     async def story(stage: Stage) -> None:
         await stage.register(1)

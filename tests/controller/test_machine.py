@@ -15,11 +15,14 @@ from controller.machine import (
     LeadershipRefused,
     Loaded,
     Log,
+    ReadUnclean,
     RemoveTopic,
     ReplicasDeleted,
+    SettingsChanged,
     StatesWritten,
     TopicRemoved,
     TopicsRead,
+    UncleanRead,
     WriteStates,
 )
 from controller.partition_states import PartitionState
@@ -43,8 +46,8 @@ def stored(leader: int, *isr: int, leader_epoch: int = 0, controller_epoch: int 
     return Stored(LeaderAndIsr(leader, leader_epoch, isr), controller_epoch, version)
 
 
-def machine(*, unclean: bool = False) -> ControllerMachine:
-    return ControllerMachine(1, EPOCH, unclean_allowed=lambda _topic: unclean)
+def machine(*, deletes_topics: bool = True) -> ControllerMachine:
+    return ControllerMachine(1, EPOCH, deletes_topics=deletes_topics)
 
 
 def running(
@@ -109,12 +112,33 @@ def test_a_partition_without_a_live_replica_waits_for_one() -> None:
     assert it.handle(BrokersRead([broker(1), broker(2)]))[-1] == WriteStates({T0: (LeaderAndIsr(2, 0, (2,)), None)})
 
 
-def test_unclean_elections_ask_for_permission() -> None:
+def test_unclean_elections_ask_the_topic_s_settings() -> None:
     topics, states = {"t": Topic({0: (3, 2)})}, {T0: stored(3, 3)}
-    assert isinstance(machine().handle(Loaded([broker(2)], topics, states))[-1], Log)
-    assert machine(unclean=True).handle(Loaded([broker(2)], topics, states))[-1] == WriteStates(
-        {T0: (LeaderAndIsr(2, 1, (2,), recovering=True), 0)}
+    it = machine()
+    assert it.handle(Loaded([broker(2)], topics, states))[-1] == ReadUnclean([T0])
+    (said,) = it.handle(UncleanRead([T0], ()))
+    assert said == Log(
+        "partition t-0 has no leader: no in-sync replica is live (ISR 3, live 2), and unclean leader election is "
+        "not allowed; start one of the ISR"
     )
+    assert it.handle(SettingsChanged({"u"})) == []
+    assert it.handle(SettingsChanged({"t"})) == [ReadUnclean([T0])]
+    assert it.handle(UncleanRead([T0], {"t"})) == [WriteStates({T0: (LeaderAndIsr(2, 1, (2,), recovering=True), 0)})]
+    assert it.handle(SettingsChanged({"t"})) == []  # somebody is elected already
+
+
+def test_settings_are_read_only_if_nothing_else_helps() -> None:
+    topics = {"t": Topic({0: (3, 2), 1: (3,)})}
+    found = machine().handle(Loaded([broker(2)], topics, {T0: stored(3, 2, 3), T1: stored(3, 3)}))
+    assert not any(isinstance(each, ReadUnclean) for each in found)
+    assert found[-1] == WriteStates({T0: (LeaderAndIsr(2, 1, (2,)), 0)})
+
+
+def test_what_has_got_a_leader_meanwhile_is_elected_no_second_time() -> None:
+    it = machine()
+    it.handle(Loaded([broker(2)], {"t": Topic({0: (3, 2)})}, {T0: stored(3, 3)}))
+    assert isinstance(it.handle(BrokersRead([broker(2), broker(3)]))[-1], WriteStates)
+    assert it.handle(UncleanRead([T0], {"t"})) == []
 
 
 # -- topics ---------------------------------------------------------------------------------------
@@ -156,12 +180,9 @@ def test_another_writer_s_state_is_elected_from_anew() -> None:
     asked = it.handle(BrokersRead([broker(2)]))
     assert asked[-1] == WriteStates({T0: (LeaderAndIsr(2, 1, (2,)), 0)})
     shrunk = stored(1, 1, leader_epoch=0, version=1)  # the leader had dropped broker 2 before it died
-    assert it.handle(StatesWritten({}, {T0: shrunk})) == [
-        Log(
-            "partition t-0 has no leader: no in-sync replica is live (ISR 1, live 2), and unclean leader election is "
-            "not allowed; start one of the ISR"
-        )
-    ]
+    assert it.handle(StatesWritten({}, {T0: shrunk})) == [ReadUnclean([T0])]
+    assert isinstance(it.handle(UncleanRead([T0], ()))[-1], Log)
+    assert it.handle(BrokersRead([broker(1), broker(2)]))[-1] == WriteStates({T0: (LeaderAndIsr(1, 1, (1,)), 1)})
 
 
 def test_a_state_of_a_later_controller_is_left_alone() -> None:

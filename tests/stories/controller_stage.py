@@ -63,23 +63,25 @@ class Candidate:
         self.reigns: list[SentRequests] = []
         self.reports: list[tuple[str, dict[str, object]]] = []
         self.ended = False
+        self.controller: Controller
         self.process = stage.tasks.process(f"b{broker_id}")
         self._stage = stage
         self._environment = stage.world.environment(f"b{broker_id}", self.process)
         self.session = self._environment.zookeeper.open(CONNECT, 2000)
 
     async def run(self) -> None:
-        controller = Controller(
+        self.controller = Controller(
             self._stage.tasks,
             PipelinedClient(self.session),
             self.broker_id,
             wall_ms=lambda: 1000,
             channels=self._channels,
-            unclean_allowed=lambda _topic: False,
+            unclean_default=False,
+            deletes_topics=self._stage.deletes_topics,
             report=lambda event, detail: self.reports.append((event, detail)),
         )
         try:
-            await controller.run()
+            await self.controller.run()
         except SessionExpired:
             self.ended = True
 
@@ -96,10 +98,12 @@ class Candidate:
 
 
 class Stage:
-    """`play(story)` runs `async def story(stage)`. `silent`: brokers do not answer."""
+    """`play(story)` runs `async def story(stage)`. `silent`: brokers do not answer. `deletes_topics`: the controllers'
+    delete.topic.enable."""
 
-    def __init__(self, seed: int = 1, *, silent: bool = False) -> None:
+    def __init__(self, seed: int = 1, *, silent: bool = False, deletes_topics: bool = True) -> None:
         self.silent = silent
+        self.deletes_topics = deletes_topics
         self.simulation = Simulation(seed)
         self.tasks = self.simulation.kernel
         self.world = SimulatedWorld(self.simulation, seed, MemorySink())
