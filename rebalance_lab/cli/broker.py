@@ -73,7 +73,9 @@ def broker(
     zookeeper: ZooKeeperOption,
     data: Annotated[Path, typer.Option("--data", help="Where its logs are kept.", metavar="DIR")],
     broker_id: Annotated[int, typer.Option("--id", help="Its broker id.", min=0, max=2**31 - 1)] = 0,
-    host: Annotated[str, typer.Option("--host", help="The name by which clients reach it.")] = "127.0.0.1",
+    host: Annotated[
+        str | None, typer.Option("--host", help="The name by which clients reach it. Default: where it listens.")
+    ] = None,
     port: Annotated[int, typer.Option("--port", help="The port; 0: any free port.", min=0, max=65535)] = 0,
     session_timeout_ms: Annotated[
         int, typer.Option("--session-timeout-ms", help="zookeeper.session.timeout.ms.", min=100, max=600_000)

@@ -24,8 +24,7 @@ from rebalance_lab.kernel import Flag, Future, Task
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.roles.spec import Command, Expire, Leave, NodeSpec, SetLink, Start, decode_spec, role_of
 from rebalance_lab.world.live.environment import live_environment, live_factory
-from rebalance_lab.world.live.network import ADDRESS_VARIABLE, LinkState, LiveNetwork
-from rebalance_lab.world.live.reserved_port import HOST
+from rebalance_lab.world.live.network import LinkState, LiveNetwork
 from rebalance_lab.world.live.security import NO_SECURITY, read_security
 from rebalance_lab.world.live.session import LiveZooKeeperFactory
 from rebalance_lab.world.live.takeover import close_session
@@ -58,7 +57,6 @@ def live_node(
         factory=factory,
         next_n=next_n,
         storage=spec.files if spec.storage or spec.events else None,
-        address=os.environ.get(ADDRESS_VARIABLE, HOST),
     )
     return factory, environment
 

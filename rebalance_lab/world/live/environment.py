@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import time
 from functools import partial
@@ -10,7 +11,7 @@ from pathlib import Path
 from rebalance_lab.history.recorder import Recorder, Sink
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.world.live.network import LiveNetwork
+from rebalance_lab.world.live.network import ADDRESS_VARIABLE, LiveNetwork
 from rebalance_lab.world.live.reserved_port import HOST
 from rebalance_lab.world.live.security import NO_SECURITY, Security
 from rebalance_lab.world.live.session import LiveZooKeeperFactory
@@ -54,20 +55,21 @@ def live_environment(
     factory: LiveZooKeeperFactory | None = None,
     next_n: int = 0,
     storage: Path | None = None,
-    address: str = HOST,
 ) -> Environment:
     """An environment on a live kernel, its sessions recorded to `sink`.
 
     `host`: the name that goes into consumer ids; left out, the machine's. `operations`: `all` or
     `counts` (`world.zk.recording`). `factory`: from `live_factory`, if the caller needs it.
     `storage`: the folder of the actor's files, made when it is first needed; None: it can keep none.
-    `address`: at which others reach what listens here (`world.live.network`).
+    It listens on loopback, or where ADDRESS_VARIABLE says (`world.live.network`).
     """
     kernel = live.kernel
     recorder = Recorder(actor, kernel, sink, next_n=next_n)
     if factory is None:
         factory = live_factory(actor, live, seed)
-    network = LiveNetwork(kernel, live.loop, partial(record_listening, recorder), host=address)
+    network = LiveNetwork(
+        kernel, live.loop, partial(record_listening, recorder), host=os.environ.get(ADDRESS_VARIABLE, HOST)
+    )
     live.on_close(network.close)
     files = LiveStorage(kernel, live.loop, storage)
     live.on_close(files.close)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import os
 import socket
 import time
-from pathlib import Path
 
 import pytest
 
 from rebalance_lab.history.events import Kind
 from rebalance_lab.history.recorder import MemorySink
 from rebalance_lab.kernel.live import LiveKernel
-from rebalance_lab.roles.main import live_node
-from rebalance_lab.roles.spec import NodeSpec
 from rebalance_lab.wire.kafka.calls import KafkaCodec
 from rebalance_lab.world.live.environment import live_environment
 from rebalance_lab.world.live.network import ADDRESS_VARIABLE
@@ -67,20 +64,26 @@ def test_random_streams_are_the_actors() -> None:
 @pytest.mark.parametrize(
     ("address", "reached"),
     [
+        (None, ["127.0.0.1"]),
         ("127.0.0.1", ["127.0.0.1"]),
         ("127.0.0.2", ["127.0.0.1", "127.0.0.2"]),
         ("192.0.2.1", ["127.0.0.1", "127.0.0.2"]),
     ],
 )
-def test_it_listens_on_loopback_unless_it_has_another_address(address: str, reached: list[str]) -> None:
+def test_it_listens_on_loopback_unless_it_has_another_address(
+    address: str | None, reached: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """192.0.2.1 (RFC 5737) is no address of this machine, like that of a container without its network."""
+    monkeypatch.delenv(ADDRESS_VARIABLE, raising=False)
+    if address is not None:
+        monkeypatch.setenv(ADDRESS_VARIABLE, address)
     sink = MemorySink()
     with LiveKernel() as live:
-        environment = live_environment("m1", live, sink, 7, address=address)
+        environment = live_environment("m1", live, sink, 7)
 
         async def story() -> int:
             listener = await environment.network.listen(KafkaCodec())
-            assert listener.address.host == address
+            assert listener.address.host == (address or "127.0.0.1")
             return listener.address.port
 
         port = live.run(story())
@@ -88,19 +91,7 @@ def test_it_listens_on_loopback_unless_it_has_another_address(address: str, reac
             with socket.socket() as client:
                 assert (client.connect_ex((host, port)) == 0) == (host in reached)
     (event,) = sink.events
-    assert address_of(event) == Address(address, port)
-
-
-def test_a_node_listens_at_the_address_that_its_process_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spec = NodeSpec(actor="m1", host="m1", seed=7, events=str(tmp_path / "m1.jsonl"))
-    monkeypatch.setenv(ADDRESS_VARIABLE, "127.0.0.2")
-    with LiveKernel() as live:
-        _, environment = live_node(live, spec, MemorySink())
-
-        async def story() -> Address:
-            return (await environment.network.listen(KafkaCodec())).address
-
-        assert live.run(story()).host == "127.0.0.2"
+    assert address_of(event) == Address(address or "127.0.0.1", port)
 
 
 def test_a_process_tells_who_it_is() -> None:
