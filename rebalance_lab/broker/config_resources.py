@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -14,28 +13,10 @@ from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.settings import BROKER_SETTINGS, InvalidSetting, read_settings
 from rebalance_lab.broker.topic_store import unknown
 from rebalance_lab.wire.errors import KafkaException
+from rebalance_lab.wire.kafka.config_kinds import ResourceType
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 R_co = TypeVar("R_co", covariant=True)
-
-
-class ResourceType(IntEnum):
-    """By its number in requests (`ConfigResource.Type`)."""
-
-    UNKNOWN = 0
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-
-class ConfigSource(IntEnum):
-    """Where a value comes from, by its number in DescribeConfigs (`DescribeConfigsResponse.ConfigSource`)."""
-
-    TOPIC_CONFIG = 1
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
 
 
 def resource_type(number: int) -> ResourceType:

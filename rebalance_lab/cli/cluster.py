@@ -107,7 +107,7 @@ def cluster(
         ]
         bootstrap = _wait_until_ready(running)
         for each in bootstrap:
-            with_cluster(each, partial(_until_it_knows, brokers))
+            with_cluster(each, partial(until_it_knows, brokers))
         pids = {
             "zookeeper": [each.pid for each in servers],
             "brokers": {str(number): each.pid for number, each in enumerate(running, 1)},
@@ -149,7 +149,7 @@ def _wait_until_ready(brokers: Sequence[BrokerProcess]) -> list[str]:
         time.sleep(_POLL_S)
 
 
-async def _until_it_knows(brokers: int, client: ClusterClient, live: LiveKernel) -> None:
+async def until_it_knows(brokers: int, client: ClusterClient, live: LiveKernel) -> None:
     """Wait until the controller has told a broker of all brokers, and so of the topics that exist. Raises Failure."""
     for _ in range(round(START_TIMEOUT_S / _POLL_S)):
         await client.refresh([])

@@ -1,26 +1,43 @@
-"""`topics`: create, list, describe and delete topics; or write the znodes that members need, without brokers."""
+"""`topics`: create, list, describe, alter and delete topics; or write the znodes that members need, without brokers."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from rebalance_lab.cli.brokers import with_cluster
 from rebalance_lab.cli.failures import Failure, spoken
-from rebalance_lab.cli.options import JsonOption
+from rebalance_lab.cli.options import JsonOption, key_values
 from rebalance_lab.cli.terminal import answer, print_json, table
 from rebalance_lab.client.cluster import ClusterClient, RefusedByBroker
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.subjects.zk_group.live_topics import create_topic
-from rebalance_lab.wire.kafka.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from rebalance_lab.wire.kafka.config_kinds import ConfigSource, Operation, ResourceType
+from rebalance_lab.wire.kafka.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from rebalance_lab.wire.kafka.messages.delete_topics import DeleteTopicsRequest
+from rebalance_lab.wire.kafka.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from rebalance_lab.wire.kafka.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from rebalance_lab.wire.kafka.messages.metadata import MetadataResponseTopic
 from rebalance_lab.world.zk.connect_string import BadConnectString
 from rebalance_lab.zkclient import ZkTimeoutException
 
 CREATE_TIMEOUT_MS = 30_000
+
+ConfigOption = Annotated[
+    list[str] | None,
+    typer.Option("--config", help="With --create or --alter: a setting, by Kafka's name.", metavar="NAME=VALUE"),
+]
+DeleteConfigOption = Annotated[
+    list[str] | None,
+    typer.Option("--delete-config", help="With --alter: back to the brokers' default.", metavar="NAME"),
+]
 
 Work = Callable[[ClusterClient, LiveKernel], Coroutine[Any, Any, None]]
 
@@ -35,7 +52,10 @@ def topics(
     ] = None,
     create: Annotated[str | None, typer.Option("--create", help="Create a topic.", metavar="TOPIC")] = None,
     delete: Annotated[str | None, typer.Option("--delete", help="Delete a topic.", metavar="TOPIC")] = None,
-    describe: Annotated[str | None, typer.Option("--describe", help="Who leads a topic.", metavar="TOPIC")] = None,
+    describe: Annotated[
+        str | None, typer.Option("--describe", help="Who leads a topic, and its settings.", metavar="TOPIC")
+    ] = None,
+    alter: Annotated[str | None, typer.Option("--alter", help="Change a topic's settings.", metavar="TOPIC")] = None,
     list_all: Annotated[bool, typer.Option("--list", help="List all topics.")] = False,
     partitions: Annotated[
         int | None, typer.Option("--partitions", help="Number of partitions. Default: the brokers'.", min=1)
@@ -43,6 +63,8 @@ def topics(
     replication: Annotated[
         int | None, typer.Option("--replication", help="Number of replicas. Default: the brokers'.", min=1)
     ] = None,
+    config: ConfigOption = None,
+    delete_config: DeleteConfigOption = None,
     fixture: Annotated[
         bool,
         typer.Option("--fixture", help="With --create: write the znodes of the topic and of brokers, without any."),
@@ -52,43 +74,83 @@ def topics(
     ] = 1,
     as_json: JsonOption = False,
 ) -> None:
-    """Create, list, describe or delete topics.
+    """Create, list, describe, alter or delete topics.
 
     With --fixture no brokers are needed: the znodes that consumers of 0.8 read
     are written to ZooKeeper. It is safe to repeat that.
     """
-    wanted = [option for option in (create, delete, describe, list_all or None) if option is not None]
+    wanted = [option for option in (create, delete, describe, alter, list_all or None) if option is not None]
     if len(wanted) != 1:
-        raise Failure("say what to do: one of --create, --delete, --describe and --list")
+        raise Failure("say what to do: one of --create, --delete, --describe, --alter and --list")
+    settings = _settings(config, delete_config, create=create, alter=alter, fixture=fixture)
     if fixture:
         _write_fixture(zookeeper, create, partitions, brokers, as_json=as_json)
         return
     if bootstrap is None:
         raise Failure("--bootstrap is missing; without brokers, --create with --fixture and --zookeeper writes znodes")
-    with_cluster(bootstrap, _work(create, delete, describe, partitions, replication, as_json=as_json))
+    new = _NewTopic(create, partitions or -1, replication or -1) if create is not None else None
+    with_cluster(bootstrap, _work(new, delete, describe, alter, settings, as_json=as_json))
+
+
+@dataclass(frozen=True, slots=True)
+class _NewTopic:
+    """-1 leaves a number to the brokers."""
+
+    name: str
+    partitions: int
+    replication: int
+
+
+#: name -> the value that it gets; None for the brokers' default.
+Settings = Mapping[str, str | None]
+
+
+def _settings(
+    config: Sequence[str] | None,
+    delete_config: Sequence[str] | None,
+    *,
+    create: str | None,
+    alter: str | None,
+    fixture: bool,
+) -> Settings:
+    """Raises Failure for options that do not go together."""
+    if config and (fixture or (create is None and alter is None)):
+        raise Failure("--config goes with --create or --alter, and not with --fixture")
+    if delete_config and alter is None:
+        raise Failure("--delete-config goes with --alter")
+    found = key_values(config, "--config")
+    both = sorted(found.keys() & set(delete_config or ()))
+    if both:
+        raise Failure(f"{both[0]} is both in --config and in --delete-config")
+    if alter is not None and not (found or delete_config):
+        raise Failure("--alter needs --config or --delete-config")
+    return {**found, **dict.fromkeys(delete_config or ())}
 
 
 def _work(
-    create: str | None,
+    create: _NewTopic | None,
     delete: str | None,
     describe: str | None,
-    partitions: int | None,
-    replication: int | None,
+    alter: str | None,
+    settings: Settings,
     *,
     as_json: bool,
 ) -> Work:
     async def work(client: ClusterClient, _live: LiveKernel) -> None:
         if create is not None:
-            await _create(client, create, partitions or -1, replication or -1)
-            print_json({"created": create}) if as_json else print(f"created topic {create}")
+            await _create(client, create, settings)
+            print_json({"created": create.name}) if as_json else print(f"created topic {create.name}")
         elif delete is not None:
             await _delete(client, delete)
             print_json({"deleted": delete}) if as_json else print(f"deleted topic {delete}")
+        elif alter is not None:
+            await _alter(client, alter, settings)
+            print_json({"altered": alter}) if as_json else print(f"altered topic {alter}")
         elif describe is not None:
             (found,) = await client.refresh([describe])
             if found.error_code:
                 raise RefusedByBroker(found.error_code, f"topic {describe}")
-            _show(found, as_json=as_json)
+            _show(found, await _overrides(client, describe), as_json=as_json)
         else:
             names = sorted(each.name or "" for each in await client.refresh(None))
             print_json({"topics": names}) if as_json else print("\n".join(names) or "there are no topics")
@@ -96,14 +158,39 @@ def _work(
     return work
 
 
-async def _create(client: ClusterClient, topic: str, partitions: int, replication: int) -> None:
+async def _create(client: ClusterClient, topic: _NewTopic, settings: Settings) -> None:
     new = CreatableTopic(
-        name=topic, num_partitions=partitions, replication_factor=replication, assignments=(), configs=()
+        name=topic.name,
+        num_partitions=topic.partitions,
+        replication_factor=topic.replication,
+        assignments=(),
+        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in settings.items()),
     )
     response = await client.ask_controller(CreateTopicsRequest(topics=(new,), timeout_ms=CREATE_TIMEOUT_MS))
     (result,) = response.topics
     if result.error_code:
+        raise RefusedByBroker(result.error_code, f"topic {topic.name}", result.error_message)
+
+
+async def _alter(client: ClusterClient, topic: str, settings: Settings) -> None:
+    changes = tuple(
+        AlterableConfig(name=name, config_operation=Operation.DELETE if value is None else Operation.SET, value=value)
+        for name, value in settings.items()
+    )
+    resource = AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configs=changes)
+    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+    (result,) = (await client.ask_any(request)).responses
+    if result.error_code:
         raise RefusedByBroker(result.error_code, f"topic {topic}", result.error_message)
+
+
+async def _overrides(client: ClusterClient, topic: str) -> dict[str, str]:
+    """The settings of a topic that are its own."""
+    resource = DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configuration_keys=None)
+    (result,) = (await client.ask_any(DescribeConfigsRequest(resources=(resource,)))).results
+    if result.error_code:
+        raise RefusedByBroker(result.error_code, f"settings of topic {topic}", result.error_message)
+    return {each.name: each.value for each in result.configs if each.config_source == ConfigSource.TOPIC_CONFIG}
 
 
 async def _delete(client: ClusterClient, topic: str) -> None:
@@ -113,7 +200,7 @@ async def _delete(client: ClusterClient, topic: str) -> None:
         raise RefusedByBroker(result.error_code, f"topic {topic}", result.error_message)
 
 
-def _show(topic: MetadataResponseTopic, *, as_json: bool) -> None:
+def _show(topic: MetadataResponseTopic, overrides: Mapping[str, str], *, as_json: bool) -> None:
     rows = [
         {
             "partition": each.partition_index,
@@ -125,11 +212,13 @@ def _show(topic: MetadataResponseTopic, *, as_json: bool) -> None:
         for each in topic.partitions
     ]
     if as_json:
-        print_json({"topic": topic.name, "partitions": rows})
+        print_json({"topic": topic.name, "partitions": rows, "settings": overrides})
         return
     shown = [[_text(value) for value in row.values()] for row in rows]
     columns = ("partition", "leader", "leader epoch", "replicas", "in sync")
     answer().print(table(f"topic {topic.name}", columns, shown, numbers=("partition", "leader", "leader epoch")))
+    for name, value in sorted(overrides.items()):
+        print(f"{name}={value}")
 
 
 def _text(value: object) -> str:

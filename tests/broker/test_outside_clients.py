@@ -16,9 +16,18 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka import TopicPartition as AioPartition
 from cluster_process import ClusterProcess
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewTopic,
+    ResourceType,
+)
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import TopicPartition as PythonPartition
+from kafka.admin import ConfigResource as PythonResource
 from kafka.admin import KafkaAdminClient
 from kafka.admin import NewTopic as PythonTopic
 from kafka.errors import KafkaError
@@ -214,6 +223,51 @@ def test_topics_by_the_admin_of_kafka_python(bootstrap: str) -> None:
         admin.create_topics([PythonTopic("admin-python", 2, 1)])
     admin.delete_topics(["admin-python"])
     assert "admin-python" not in admin.list_topics()
+    admin.close()
+
+
+def test_settings_by_the_admin_of_librdkafka(bootstrap: str) -> None:
+    admin = AdminClient(librdkafka(bootstrap))
+    created = admin.create_topics([NewTopic("settings", 1, 1, config={"retention.ms": "1000"})])["settings"]
+    assert outcome(created.result) == ""
+    assert topic_settings(admin) == {"retention.ms": "1000"}
+    changed = ConfigResource(
+        ResourceType.TOPIC,
+        "settings",
+        incremental_configs=[
+            ConfigEntry("segment.bytes", "4096", incremental_operation=AlterConfigOpType.SET),
+            ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.APPEND),
+        ],
+    )
+    assert outcome(admin.incremental_alter_configs([changed])[changed].result) == ""
+    kept = {"retention.ms": "1000", "segment.bytes": "4096", "cleanup.policy": "delete,compact"}
+    assert topic_settings(admin) == kept
+    for value, says in (("2000", ""), ("-1", "Value must be at least 0")):
+        replaced = ConfigResource(ResourceType.TOPIC, "settings", set_config={"max.message.bytes": value})
+        with pytest.deprecated_call():
+            futures = admin.alter_configs([replaced])
+        assert says in outcome(futures[replaced].result)
+        assert topic_settings(admin) == {"max.message.bytes": "2000"}
+    broker = ConfigResource(ResourceType.BROKER, "1")
+    assert admin.describe_configs([broker])[broker].result(LIMIT_S)["broker.id"].value == "1"
+
+
+def topic_settings(admin: AdminClient) -> dict[str, str]:
+    """What the topic overrides."""
+    asked = ConfigResource(ResourceType.TOPIC, "settings")
+    found = admin.describe_configs([asked])[asked].result(LIMIT_S)
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {name: entry.value for name, entry in found.items() if entry.source == own}
+
+
+def test_settings_by_the_admin_of_kafka_python(bootstrap: str) -> None:
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap)
+    admin.create_topics([PythonTopic("settings-python", 1, 1)])
+    for incremental, name, value in ((True, "retention.ms", "1000"), (False, "segment.bytes", "4096")):
+        wanted = PythonResource("TOPIC", "settings-python", {name: value})
+        admin.alter_configs([wanted], incremental=incremental)
+        found = admin.describe_configs([PythonResource("TOPIC", "settings-python")])
+        assert found["topic"]["settings-python"][name]["value"] == value
     admin.close()
 
 

@@ -28,11 +28,21 @@ def test_records_are_there_again_at_the_next_start(
         ready = next_line(process)
         assert set(ready) == {"zookeeper", "bootstrap", "pids"}
         bootstrap = ["--bootstrap", ready["bootstrap"]]
-        assert command("topics", *bootstrap, "--create", "t").out == "created topic t\n"
+        created = command("topics", *bootstrap, "--create", "t", "--config", "retention.ms=-1")
+        assert created.out == "created topic t\n"
+        altered = command(
+            "topics", *bootstrap, "--alter", "t", "--config", "segment.ms=9000", "--delete-config", "flush.ms"
+        )
+        assert altered.out == "altered topic t\n"
+        refused = command.refused("topics", *bootstrap, "--alter", "t", "--config", "retention.ms=soon")
+        assert "INVALID_CONFIG" in refused
+        assert "Not a number of type LONG" in refused
         assert command("topics", *bootstrap, "--list", "--json").json == {"topics": ["t"]}
         described = command("topics", *bootstrap, "--describe", "t", "--json").json
         assert len(described["partitions"]) == 3
         assert {each["leader"] for each in described["partitions"]} == {1, 2}
+        assert described["settings"] == {"retention.ms": "-1", "segment.ms": "9000"}
+        assert command("topics", *bootstrap, "--describe", "t").out.endswith("retention.ms=-1\nsegment.ms=9000\n")
         lines = "".join(f"key{each}:{each}\n" for each in range(1200))
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
         written = command(
@@ -91,6 +101,11 @@ def test_a_broker_that_ends_by_itself_is_reported_and_nothing_is_left(
         (["cluster", "--brokers", 3, "--port", 65534], "--port 65534: 3 brokers have ports up to 65536"),
         (["topics", "--list"], "--bootstrap is missing"),
         (["topics", "--list", "--create", "t"], "say what to do: one of --create"),
+        (["topics", "--alter", "t"], "--alter needs --config or --delete-config"),
+        (["topics", "--list", "--config", "a=b"], "--config goes with --create or --alter"),
+        (["topics", "--create", "t", "--delete-config", "a"], "--delete-config goes with --alter"),
+        (["topics", "--alter", "t", "--config", "a"], "--config a: write it as key=value"),
+        (["topics", "--alter", "t", "--config", "a=b", "--delete-config", "a"], "a is both in --config and"),
         (["topics", "--bootstrap", "h", "--list"], "--bootstrap h: 'h' is not HOST:PORT"),
         (["topics", "--bootstrap", "127.0.0.1:1", "--list"], "no broker answers: CannotConnect: 127.0.0.1:1"),
         (["consume", "--bootstrap", "127.0.0.1:1", "--topic", "t", "--from", "soon"], "--from soon: write earliest"),

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.kafka
 LIMIT_S = 60
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"  # kafka-topics.sh
+CONFIGS = "kafka.admin.ConfigCommand"  # kafka-configs.sh
 PRODUCER = "kafka.tools.ConsoleProducer"  # kafka-console-producer.sh
 CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"  # kafka-console-consumer.sh
 
@@ -63,6 +64,24 @@ def test_topics_are_created_grown_and_deleted(cluster: ClusterProcess) -> None:
     assert "t" in said(cluster, TOPICS, "--list")
     said(cluster, TOPICS, "--delete", "--topic", "t")
     assert "t" not in said(cluster, TOPICS, "--list")
+
+
+def test_settings_are_described_and_altered(cluster: ClusterProcess) -> None:
+    create = ("--create", "--topic", "settings", "--partitions", "2", "--replication-factor", "1")
+    said(cluster, TOPICS, *create, "--config", "retention.ms=1000")
+    described = said(cluster, TOPICS, "--describe", "--topic", "settings")
+    assert "Configs: retention.ms=1000" in described[0]
+    assert len(described) == 3
+    entity = ("--entity-type", "topics", "--entity-name", "settings")
+    change = ("--add-config", "segment.bytes=4096,cleanup.policy=[delete,compact]", "--delete-config", "retention.ms")
+    said(cluster, CONFIGS, "--alter", *entity, *change)
+    (_, *settings) = said(cluster, CONFIGS, "--describe", *entity)
+    assert [each.split()[0] for each in settings] == ["cleanup.policy=delete,compact", "segment.bytes=4096"]
+    wrong = tool(cluster, CONFIGS, "--alter", *entity, "--add-config", "segment.bytes=1")
+    assert wrong.returncode == 1
+    assert "Value must be at least 14" in wrong.stdout + wrong.stderr
+    broker = said(cluster, CONFIGS, "--describe", "--all", "--entity-type", "brokers", "--entity-name", "1")
+    assert any(each.strip().startswith("broker.id=1 ") for each in broker)
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])

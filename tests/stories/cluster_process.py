@@ -5,12 +5,14 @@ from __future__ import annotations
 import socket
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Self
 
 from kazoo.client import KazooClient
 
-from rebalance_lab.cli.cluster import BrokerProcess
+from rebalance_lab.cli.brokers import with_cluster
+from rebalance_lab.cli.cluster import BrokerProcess, until_it_knows
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 LIMIT_S = 60.0
@@ -38,12 +40,16 @@ class ClusterProcess:
         return f"127.0.0.1:{self._port}"
 
     def start_broker(self) -> None:
-        """Start it, and wait until it serves. What its last life registered goes first, with its session."""
+        """Start it, and wait until it knows a controller. What its last life registered goes first, with its session.
+
+        librdkafka asks for the controller once, and again after minutes.
+        """
         self._until_unregistered()
         self.broker.launch()
         give_up = time.monotonic() + LIMIT_S
         while self.broker.bootstrap() is None:
             assert time.monotonic() < give_up, self.broker.tail()
+        with_cluster(self.bootstrap, partial(until_it_knows, 1))
 
     def kill_broker(self) -> None:
         self.broker.kill()

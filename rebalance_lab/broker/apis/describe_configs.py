@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 
 from rebalance_lab.broker.calls import Handler, Parts
-from rebalance_lab.broker.config_resources import ConfigSource, ResourceType, broker_id_of, resource_type
+from rebalance_lab.broker.config_resources import broker_id_of, resource_type
 from rebalance_lab.broker.log.names import InvalidTopic, check_topic
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.settings import (
@@ -26,6 +26,7 @@ from rebalance_lab.broker.topic_store import unknown
 from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
+from rebalance_lab.wire.kafka.config_kinds import ConfigSource, ResourceType
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.describe_configs import (
     DescribeConfigsResource,

@@ -7,7 +7,6 @@ same moment one may be lost.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import IntEnum
 
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.config_resources import Alteration, alter
@@ -15,6 +14,7 @@ from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.settings import TOPIC_SETTINGS, Kind, text_of
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
+from rebalance_lab.wire.kafka.config_kinds import Operation
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.incremental_alter_configs import (
     AlterableConfig,
@@ -23,15 +23,6 @@ from rebalance_lab.wire.kafka.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 from rebalance_lab.wire.kafka.schema import Versions
-
-
-class Operation(IntEnum):
-    """By its number (`AlterConfigOp.OpType`). The last two are for lists."""
-
-    SET = 0
-    DELETE = 1
-    APPEND = 2
-    SUBTRACT = 3
 
 
 async def handle(parts: Parts, call: Call) -> IncrementalAlterConfigsResponse:
