@@ -7,7 +7,6 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -141,16 +140,3 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]], *, 
 def print_json(value: Any) -> None:
     """Print one JSON line on stdout, and flush it."""
     print(msgspec.json.encode(value).decode(), flush=True)
-
-
-@contextmanager
-def pipeable() -> Iterator[None]:
-    """For answers that may be piped into `head`: it is not an error if the reader closes the pipe."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Buffered output is flushed at exit, and must go where it can be written.
-        devnull = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(devnull, sys.stdout.fileno())
-        os.close(devnull)

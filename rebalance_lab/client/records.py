@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rebalance_lab.client.cluster import ClusterClient, RefusedByBroker
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from rebalance_lab.wire.kafka.messages.init_producer_id import InitProducerIdRequest
 from rebalance_lab.wire.kafka.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -34,12 +36,41 @@ MOVED = frozenset(
 _FETCH_BYTES = 1 << 20
 
 
+#: Sequence numbers go from 0 to 2³¹ - 1, and begin again.
+_SEQUENCES = 1 << 31
+
+#: In an InitProducerId request without a transactional id, as Kafka's producer sends it.
+_NO_TRANSACTION_TIMEOUT_MS = 2**31 - 1
+
+
 class Fetched(NamedTuple):
     """`next_offset`: where to go on. `high_watermark`: the first offset that cannot be read yet."""
 
     records: tuple[Record, ...]
     next_offset: int
     high_watermark: int
+
+
+@dataclass(slots=True)
+class Producer:
+    """An idempotent producer (KIP-98) of one partition: brokers recognize a batch that it repeats. `next_sequence`:
+    that of the next record."""
+
+    producer_id: int
+    epoch: int
+    next_sequence: int = 0
+
+
+_NOBODY = Producer(-1, -1, -1)
+
+
+async def new_producer(cluster: ClusterClient) -> Producer:
+    """A producer with an id of its own. Raises NoBroker, NotServed and RefusedByBroker."""
+    asked = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTION_TIMEOUT_MS)
+    response = await cluster.ask_any(asked)
+    if response.error_code:
+        raise RefusedByBroker(response.error_code, "a producer id")
+    return Producer(response.producer_id, response.producer_epoch)
 
 
 async def produce(
@@ -51,10 +82,22 @@ async def produce(
     acks: int = -1,
     compression: Compression = Compression.NONE,
     timeout_ms: int = 30_000,
+    producer: Producer | None = None,
 ) -> int:
-    """Write records as one batch. Returns the offset of the first; -1 with acks 0, which nobody answers. Raises
-    NoBroker, NotServed and RefusedByBroker."""
-    data = PartitionProduceData(index=partition, records=build_batch(new, compression=compression))
+    """Write records as one batch. Returns the offset of the first; -1 with acks 0, which nobody answers.
+
+    With a `producer` and acks -1 it may be repeated after any error: the records are written once. Raises NoBroker,
+    NotServed and RefusedByBroker.
+    """
+    by = producer or _NOBODY
+    batch = build_batch(
+        new,
+        compression=compression,
+        producer_id=by.producer_id,
+        producer_epoch=by.epoch,
+        base_sequence=by.next_sequence,
+    )
+    data = PartitionProduceData(index=partition, records=batch)
     asked = ProduceRequest(
         acks=acks, timeout_ms=timeout_ms, topic_data=(TopicProduceData(name=topic, partition_data=(data,)),)
     )
@@ -64,6 +107,8 @@ async def produce(
     response = await cluster.ask_leader(topic, partition, asked)
     (result,) = response.responses[0].partition_responses
     _check(cluster, topic, partition, result.error_code, result.error_message)
+    if producer is not None:
+        producer.next_sequence = (producer.next_sequence + len(new)) % _SEQUENCES
     return int(result.base_offset)
 
 

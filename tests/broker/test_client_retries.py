@@ -1,0 +1,75 @@
+"""How long a client repeats a request, and which errors it takes for final."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from rebalance_lab.client.cluster import NoBroker, RefusedByBroker
+from rebalance_lab.client.retries import UNKNOWN_LIMIT_MS, with_retries
+from rebalance_lab.kernel.simulation import Simulation
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+
+
+def refused(code: ErrorCode) -> Callable[[], Exception]:
+    return lambda: RefusedByBroker(code, "partition t-0")
+
+
+class Attempts:
+    """Attempts of which the first `failures` fail."""
+
+    def __init__(self, failures: int, error: Callable[[], Exception]) -> None:
+        self.count = 0
+        self.ended_ms = 0
+        self._failures = failures
+        self._error = error
+
+    async def once(self) -> int:
+        self.count += 1
+        if self.count <= self._failures:
+            raise self._error()
+        return self.count
+
+    def run(self, *, repeatable: bool = True) -> int:
+        simulation = Simulation(0)
+        try:
+            return simulation.run(with_retries(simulation.kernel, self.once, timeout_ms=30_000, repeatable=repeatable))
+        finally:
+            self.ended_ms = simulation.kernel.now_us() // 1000
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        refused(ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        refused(ErrorCode.LEADER_NOT_AVAILABLE),
+        refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        lambda: NoBroker("partition t-0 has no leader now"),
+    ],
+)
+def test_what_passes_is_waited_for(error: Callable[[], Exception]) -> None:
+    assert Attempts(5, error).run() == 6
+
+
+@pytest.mark.parametrize(
+    ("error", "limit_ms"),
+    [
+        (refused(ErrorCode.NOT_LEADER_OR_FOLLOWER), 30_000),
+        (refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION), UNKNOWN_LIMIT_MS),
+        (refused(ErrorCode.OFFSET_OUT_OF_RANGE), 0),
+        (lambda: NoBroker("gone"), 30_000),
+    ],
+)
+def test_no_error_is_waited_for_longer_than_its_limit(error: Callable[[], Exception], limit_ms: int) -> None:
+    attempts = Attempts(10_000, error)
+    with pytest.raises((NoBroker, RefusedByBroker)):
+        attempts.run()
+    assert attempts.ended_ms == limit_ms
+
+
+def test_what_may_have_been_carried_out_is_not_repeated() -> None:
+    attempts = Attempts(1, lambda: NoBroker("no answer"))
+    with pytest.raises(NoBroker):
+        attempts.run(repeatable=False)
+    assert attempts.count == 1
