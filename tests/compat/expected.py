@@ -11,7 +11,7 @@ FILE = Path(__file__).with_name("librdkafka_tests.txt")
 
 
 class Verdict(Enum):
-    """Passes, or what a test asks for that is not there."""
+    """Passes, or why not: mostly what a test asks for that is not there."""
 
     PASS = "pass"
     LOCAL = "local"
@@ -20,6 +20,7 @@ class Verdict(Enum):
     REPLICAS = "replicas"
     SECURITY = "security"
     FEATURE = "feature"
+    KAFKA = "kafka"
     SKIPPED = "skipped"
 
 
