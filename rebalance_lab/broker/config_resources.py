@@ -10,7 +10,7 @@ from typing import Protocol, TypeVar
 
 from rebalance_lab.broker.calls import Parts
 from rebalance_lab.broker.refused import Refused
-from rebalance_lab.broker.settings import BROKER_SETTINGS, InvalidSetting, read_settings
+from rebalance_lab.broker.settings import BROKER_SETTINGS, InvalidSetting, check_settings
 from rebalance_lab.broker.topic_store import unknown
 from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.kafka.config_kinds import ResourceType
@@ -108,7 +108,7 @@ async def _alter_topic(parts: Parts, wanted: Alteration, *, validate_only: bool)
         raise unknown(topic)
     try:
         overrides = wanted.settled(await parts.topics.configuration(topic) if wanted.increments else {})
-        read_settings(overrides)
+        check_settings(overrides)
     except InvalidSetting as error:
         where = f"Invalid config value for resource ConfigResource(type=TOPIC, name='{topic}'): " if error.known else ""
         raise Refused(ErrorCode.INVALID_CONFIG, f"{where}{error}") from None

@@ -10,7 +10,7 @@ from controller.placement import InvalidPartitions, PlacementError, RacksMissing
 from rebalance_lab.broker.calls import Parts
 from rebalance_lab.broker.log.names import InvalidTopic, check_topic
 from rebalance_lab.broker.refused import Refused
-from rebalance_lab.broker.settings import InvalidSetting, read_settings
+from rebalance_lab.broker.settings import InvalidSetting, check_settings
 from rebalance_lab.broker.topic_store import unknown
 from rebalance_lab.wire.cluster import TopicAssignment
 from rebalance_lab.wire.errors import KafkaException
@@ -123,7 +123,7 @@ def _config(topic: NewTopic) -> dict[str, str]:
         raise Refused(ErrorCode.INVALID_CONFIG, f"Null value not supported for topic configs: {','.join(without)}")
     config = {name: value for name, value in topic.config.items() if value is not None}
     try:
-        read_settings(config)
+        check_settings(config)
     except InvalidSetting as error:
         raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
     return config

@@ -224,12 +224,18 @@ TOPIC_SETTINGS: Mapping[str, Setting] = {
 }
 
 
-def read_settings(overrides: Mapping[str, str]) -> dict[str, Value]:
-    """The values of a topic's settings. Raises InvalidSetting (`LogConfig.validate`)."""
+def stored_settings(overrides: Mapping[str, str]) -> dict[str, Value]:
+    """The values of the settings that a topic has in ZooKeeper. Names that are not known may be there: another version
+    of Kafka may have written them. Raises InvalidSetting (`LogConfig.fromProps`)."""
+    return {name: each.read(overrides[name]) for name, each in TOPIC_SETTINGS.items() if name in overrides}
+
+
+def check_settings(overrides: Mapping[str, str]) -> None:
+    """Whether a client may give a topic these settings. Raises InvalidSetting (`LogConfig.validate`)."""
     strange = next((name for name in overrides if name not in TOPIC_SETTINGS), None)
     if strange is not None:
         raise InvalidSetting(f"Unknown topic config name: {strange}", known=False)
-    values = {name: each.read(overrides[name]) for name, each in TOPIC_SETTINGS.items() if name in overrides}
+    values = stored_settings(overrides)
     least, most = (values.get(each, TOPIC_SETTINGS[each].default) for each in _LAGS)
     if least > most:  # type: ignore[operator]
         raise InvalidSetting(f"conflict topic config setting {_LAGS[0]} ({least}) > {_LAGS[1]} ({most})")
@@ -237,7 +243,6 @@ def read_settings(overrides: Mapping[str, str]) -> dict[str, Value]:
         raise InvalidSetting("`remote.log.delete.on.disable` and `remote.log.copy.disable` need KRaft, not ZooKeeper")
     if values.get("remote.storage.enable"):
         raise InvalidSetting("Tiered storage is disabled on this broker: `remote.storage.enable` cannot be true")
-    return values
 
 
 _LAGS = ("min.compaction.lag.ms", "max.compaction.lag.ms")
@@ -246,7 +251,7 @@ _LAGS = ("min.compaction.lag.ms", "max.compaction.lag.ms")
 def log_config(overrides: Mapping[str, str], defaults: LogConfig) -> LogConfig:
     """The configuration of a topic's logs. Raises InvalidSetting."""
     changes = {}
-    for name, value in read_settings(overrides).items():
+    for name, value in stored_settings(overrides).items():
         field = TOPIC_SETTINGS[name].field
         if field is not None:
             never = value == NEVER and TOPIC_SETTINGS[name].default == NEVER
@@ -255,15 +260,12 @@ def log_config(overrides: Mapping[str, str], defaults: LogConfig) -> LogConfig:
 
 
 def without_effect(overrides: Mapping[str, str]) -> list[str]:
-    """Those settings that this broker keeps, and that it does not act on."""
-    values = read_settings(overrides)
-    return [
-        each for each, value in values.items() if TOPIC_SETTINGS[each].field is None and not _is_default(each, value)
+    """Those settings that this broker keeps, and that it does not act on. Raises InvalidSetting."""
+    values = stored_settings(overrides)
+    kept = [
+        each for each in values if TOPIC_SETTINGS[each].field is None and values[each] != TOPIC_SETTINGS[each].default
     ]
-
-
-def _is_default(name: str, value: Value) -> bool:
-    return value == TOPIC_SETTINGS[name].default
+    return [*kept, *(each for each in overrides if each not in TOPIC_SETTINGS)]
 
 
 # -- brokers --------------------------------------------------------------------------------------

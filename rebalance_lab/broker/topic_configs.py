@@ -67,6 +67,9 @@ class TopicConfigs:
     async def log_of(self, client: PipelinedClient, partition: TopicPartition) -> PartitionLog:
         """The log of a partition, made if it is not there. Raises InvalidTopic and LogFailed."""
         async with self._applying:
+            there = self._logs.get(partition)
+            if there is not None:
+                return there  # with its settings: of `load`, and of all changes since
             found = await self._read(client, [partition.topic])
             return await self._logs.create(partition, found[partition.topic] or self.defaults)
 

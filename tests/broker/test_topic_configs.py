@@ -209,6 +209,19 @@ def test_what_cannot_be_used_is_reported_and_changes_nothing(config: bytes) -> N
     BrokerStage().play(story)
 
 
+def test_names_of_another_version_of_kafka_are_reported_and_left_alone() -> None:
+    async def story(stage: BrokerStage) -> None:
+        await create(stage)
+        config = b'{"version":1,"config":{"segment.bytes":"888","x.y":"1"}}'
+        await write(stage, config, b'{"version":2,"entity_path":"topics/t"}')
+        assert log_config(stage).segment_bytes == 888
+        assert {"message": "topic t: x.y: kept, and without effect on this broker"} in stage.said("warning")
+        (entry,) = (await described(stage, "t", "segment.bytes")).configs
+        assert entry.value == "888"
+
+    BrokerStage().play(story)
+
+
 def test_what_is_no_notification_is_passed_over() -> None:
     async def story(stage: BrokerStage) -> None:
         await create(stage)

@@ -19,7 +19,7 @@ from rebalance_lab.broker.settings import (
     TOPIC_SETTINGS,
     InvalidSetting,
     Setting,
-    read_settings,
+    stored_settings,
     text_of,
 )
 from rebalance_lab.broker.topic_store import unknown
@@ -71,7 +71,7 @@ async def _of_topic(parts: Parts, topic: str) -> Entries:
         raise unknown(topic)
     try:
         overrides = await parts.topics.configuration(topic)
-        read_settings(overrides)
+        stored_settings(overrides)
     except (KafkaException, InvalidSetting) as error:
         raise Refused(ErrorCode.INVALID_CONFIG, str(error)) from None
     return [_entry(parts, each, overrides) for each in TOPIC_SETTINGS.values()]
