@@ -7,9 +7,10 @@ source packages are rarely switched on. apt checks signature and digest.
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 VERSION = "2.0.2-1"
@@ -66,9 +67,13 @@ def runner() -> Path:
 
 
 def _fetch(folder: Path) -> None:
+    release = _release()
+    known = mirrors(_run(["apt-get", "-q", "update", "--print-uris"], folder), release)
+    if not known:
+        raise Unavailable(f"apt knows no mirror of Debian {release}")
     lists = folder / "apt" / "sources.list"
     (lists.parent / "lists").mkdir(parents=True)
-    lists.write_text("".join(f"deb-src [signed-by={KEYRING}] {each} main\n" for each in _mirrors()))
+    lists.write_text("".join(f"deb-src [signed-by={KEYRING}] {each} {release} main\n" for each in known))
     settings = {
         "Dir::Etc::sourcelist": lists,
         "Dir::Etc::sourceparts": "/dev/null",
@@ -82,16 +87,16 @@ def _fetch(folder: Path) -> None:
     _run([*apt, "source", f"librdkafka={VERSION}"], folder)
 
 
-def _mirrors() -> Iterator[str]:
-    """`URI SUITE` of where this machine gets its release of Debian from. Raises Unavailable."""
-    release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
-    name = release.get("VERSION_CODENAME", "").strip('"')
-    told = _run(["apt-get", "indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)"], Path.cwd())
-    found = sorted({line for line in told.splitlines() if line.split()[1:] == [name, "main"]})
-    if not found:
-        raise Unavailable(f"apt knows no source of Debian {name or '?'} main")
-    for line in found:
-        yield line.rpartition(" ")[0]
+def mirrors(uris: str, release: str) -> list[str]:
+    """Where a machine gets a release of Debian from, by what `apt-get update --print-uris` prints. That needs no lists:
+    machines that were made from an image often have none."""
+    return sorted(set(re.findall(rf"^'(\S+)/dists/{re.escape(release)}/InRelease'", uris, re.MULTILINE)))
+
+
+def _release() -> str:
+    """Its name."""
+    found = re.search(r'^VERSION_CODENAME="?(\w+)', Path("/etc/os-release").read_text(), re.MULTILINE)
+    return found[1] if found else "?"
 
 
 def _build(folder: Path) -> None:

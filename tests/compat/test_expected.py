@@ -1,4 +1,4 @@
-"""The list of librdkafka's tests: how it is read, and the table in the docs that sums it up."""
+"""The list of librdkafka's tests: how it is read, and the table in the docs that sums it up. Where they come from."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from expected import FILE, Expected, Verdict, expected, scenarios
+from librdkafka_build import mirrors
 
 DOCS = Path(__file__).parents[2] / "docs" / "broker.md"
 
@@ -52,3 +53,13 @@ def test_the_docs_count_the_verdicts() -> None:
     counted = Counter(each.verdict.value for each in expected(FILE.read_text()).values())
     rows = re.findall(r"^\| (\w+) \| (\d+) \|", DOCS.read_text(), re.MULTILINE)
     assert {name: int(number) for name, number in rows if name in {each.value for each in Verdict}} == counted
+
+
+def test_the_mirrors_of_a_release_are_those_that_apt_asks() -> None:
+    printed = """
+'http://mirror.example/debian/dists/bookworm/InRelease' mirror.example_debian_dists_bookworm_InRelease 0
+'http://mirror.example/debian/dists/bookworm-updates/InRelease' mirror.example_debian_dists_bookworm-updates_InRelease 0
+'http://mirror.example/debian/dists/bookworm/main/binary-amd64/Packages.xz' mirror.example_Packages 0
+"""
+    assert mirrors(printed, "bookworm") == ["http://mirror.example/debian"]
+    assert mirrors(printed, "trixie") == []
