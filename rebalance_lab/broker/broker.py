@@ -23,7 +23,7 @@ from rebalance_lab.broker.metadata_cache import MetadataCache
 from rebalance_lab.broker.producer_ids import ProducerIds
 from rebalance_lab.broker.registration import Endpoint, cluster_id, prepare, register
 from rebalance_lab.broker.replicas import Replicas
-from rebalance_lab.broker.server import Report, serve
+from rebalance_lab.broker.server import Report, Server
 from rebalance_lab.broker.settings import broker_values
 from rebalance_lab.broker.topic_configs import TopicConfigs
 from rebalance_lab.broker.topic_store import TopicStore
@@ -114,7 +114,8 @@ class Broker:
         listener = await environment.network.listen(KafkaCodec(), port=settings.port)
         async with environment.tasks.scope("broker") as scope:
             scope.spawn(self._logs.run(), "care of logs")
-            scope.spawn(serve(environment.tasks, listener, lambda: self.parts, self._report), "connections")
+            server = Server(environment.tasks, lambda: self.parts, self._report, settings.config.max_connections)
+            scope.spawn(server.run(listener), "connections")
             while not closing.raised:
                 try:
                     await self._serve(client, listener.address, closing)

@@ -40,6 +40,7 @@ class BrokerConfig:
     delete_topic_enable: bool = True
     min_insync_replicas: Count = 1
     unclean_leader_election_enable: bool = False
+    max_connections: Count = 2**31 - 1
     rack: str | None = None
 
 

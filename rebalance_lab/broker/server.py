@@ -1,8 +1,8 @@
 """The broker's side of its connections (`kafka.network.SocketServer`, `kafka.server.KafkaRequestHandler`).
 
 Each connection has one task: it reads a request, answers it, and only then reads the next. So a client that asks faster
-than it is answered waits in the network, and no queue grows. A request that fails in an unexpected way closes its
-connection and is reported; the broker lives on.
+than it is answered waits in the network, and no queue grows. A request that cannot be read, or fails in an unexpected
+way, closes its connection and is reported; the broker lives on.
 """
 
 from __future__ import annotations
@@ -12,52 +12,103 @@ from collections.abc import Callable
 from rebalance_lab.broker.calls import Parts
 from rebalance_lab.broker.dispatch import answer
 from rebalance_lab.broker.refused import CloseConnection
-from rebalance_lab.kernel import Cancelled, Kernel, Scope
+from rebalance_lab.kernel import Cancelled, Flag, Kernel, Scope
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.schema import Message
-from rebalance_lab.world.network import ConnectionClosed, Listener, NetworkError, ServerConnection
+from rebalance_lab.world.network import ConnectionClosed, Listener, NetworkError, ProtocolViolated, ServerConnection
 
 Report = Callable[[str, dict[str, object]], None]
 
+#: In each period so many closed connections are reported one by one, and the others as a number.
+REPORTED_EACH = 10
+REPORT_PERIOD_S = 10
 
-async def serve(tasks: Kernel, listener: Listener[Call, Message], parts: Callable[[], Parts], report: Report) -> None:
-    """Take connections and answer their requests, until the listener is closed and all connections have ended.
 
-    `parts()`: those of the broker now.
+class Server:
+    """Takes connections and answers their requests.
+
+    `parts()`: those of the broker now. `max_connections`: more clients wait until a connection ends (Kafka's
+    max.connections).
     """
-    async with tasks.scope("connections") as scope:
-        while True:
-            try:
-                connection = await listener.accept()
-            except ConnectionClosed:
-                return
-            _begin(scope, connection, parts, report)
+
+    def __init__(
+        self, tasks: Kernel, parts: Callable[[], Parts], report: Report, max_connections: int = 2**31 - 1
+    ) -> None:
+        self._tasks = tasks
+        self._parts = parts
+        self._closings = Closings(tasks, report)
+        self._max_connections = max_connections
+        self._open = 0
+        self._has_room = Flag("room for a connection")
+        self._has_room.raise_()
+
+    async def run(self, listener: Listener[Call, Message]) -> None:
+        """Until the listener is closed and all connections have ended."""
+        async with self._tasks.scope("connections") as scope:
+            while True:
+                await self._has_room.wait()
+                try:
+                    connection = await listener.accept()
+                except ConnectionClosed:
+                    return
+                self._begin(scope, connection)
+
+    def _begin(self, scope: Scope, connection: ServerConnection[Call, Message]) -> None:
+        self._open += 1
+        if self._open >= self._max_connections:
+            self._has_room.clear()
+        scope.spawn(self._answer_all(connection), f"connection of {connection.peer}").on(self._ended)
+
+    def _ended(self, _task: object) -> None:
+        self._open -= 1
+        self._has_room.raise_()
+
+    async def _answer_all(self, connection: ServerConnection[Call, Message]) -> None:
+        try:
+            while True:
+                request = await connection.receive()
+                response = await answer(self._parts(), request)
+                if response is not None:
+                    await connection.reply(response)
+        except ProtocolViolated as error:
+            self._closings.add(connection.peer, error.why)
+        except NetworkError:
+            return
+        except CloseConnection as why:
+            self._close(connection, str(why))
+        except Cancelled:
+            connection.close("the broker shuts down")
+            raise
+        except Exception as error:
+            self._close(connection, f"{type(error).__name__}: {error}")
+
+    def _close(self, connection: ServerConnection[Call, Message], why: str) -> None:
+        self._closings.add(connection.peer, why)
+        connection.close(why)
 
 
-def _begin(
-    scope: Scope, connection: ServerConnection[Call, Message], parts: Callable[[], Parts], report: Report
-) -> None:
-    scope.spawn(_answer_all(connection, parts, report), f"connection of {connection.peer}")
+class Closings:
+    """Reports which connections the broker closed, and why. Hostile clients must not fill the log."""
 
+    def __init__(self, tasks: Kernel, report: Report) -> None:
+        self._tasks = tasks
+        self._report = report
+        self._period_ends_us = 0
+        self._in_period = 0
+        self._last = ""
 
-async def _answer_all(connection: ServerConnection[Call, Message], parts: Callable[[], Parts], report: Report) -> None:
-    try:
-        while True:
-            request = await connection.receive()
-            response = await answer(parts(), request)
-            if response is not None:
-                await connection.reply(response)
-    except NetworkError:
-        return
-    except CloseConnection as why:
-        _close(connection, str(why), report)
-    except Cancelled:
-        connection.close("the broker shuts down")
-        raise
-    except Exception as error:
-        _close(connection, f"{type(error).__name__}: {error}", report)
+    def add(self, peer: str, why: str) -> None:
+        now_us = self._tasks.now_us()
+        if now_us >= self._period_ends_us:
+            self._period_ends_us = now_us + REPORT_PERIOD_S * 1_000_000
+            self._in_period = 0
+        self._in_period += 1
+        self._last = why
+        if self._in_period <= REPORTED_EACH:
+            self._report("connection closed", {"peer": peer, "why": why})
+        elif self._in_period == REPORTED_EACH + 1:
+            self._tasks.call_at(self._period_ends_us, self._sum_up)
 
-
-def _close(connection: ServerConnection[Call, Message], why: str, report: Report) -> None:
-    report("connection closed", {"peer": connection.peer, "why": why})
-    connection.close(why)
+    def _sum_up(self) -> None:
+        self._report("connections closed", {"number": self._in_period - REPORTED_EACH, "why": self._last})
+        self._period_ends_us = 0

@@ -37,6 +37,7 @@ TOLD = {
     "resigned": "this broker is not the controller any more",
     "session lost": "the ZooKeeper session has ended; a new one begins",
     "connection closed": "a connection was closed",
+    "connections closed": "further connections were closed",
     "log": "",
     "warning": "",
 }
@@ -130,7 +131,9 @@ def _run(settings: BrokerSettings, data: Path, *, as_json: bool) -> None:
 
 
 def _because(detail: dict[str, object]) -> str:
-    return str(detail.get("message") or detail.get("why") or "")
+    """As `127.0.0.1:40123: <why>`, or `512, the last one: <why>`."""
+    about = detail.get("peer") or (f"{detail['number']}, the last one" if "number" in detail else None)
+    return ": ".join(str(each) for each in (about, detail.get("message") or detail.get("why")) if each)
 
 
 def _say(text: str) -> None:

@@ -93,6 +93,11 @@ class ConnectionLost(NetworkError):
     """The connection has ended. The outcome of requests that were sent and not answered is unknown."""
 
 
+class ProtocolViolated(ConnectionLost):
+    """The other side sent what it may not, such as a frame that cannot be read or is too long. The connection was
+    reset."""
+
+
 class RequestTimedOut(ConnectionLost):
     """No reply came in time, and the connection was closed for that. The outcome is unknown."""
 
@@ -154,8 +159,8 @@ class ServerConnection(Protocol[Q, R_contra]):
         ...
 
     def receive(self) -> Future[Q]:
-        """The next request; only now it is read. Fails with ConnectionLost. If an earlier call has not been answered
-        yet, its future is returned again."""
+        """The next request; only now it is read. Fails with ConnectionLost, and with ProtocolViolated for a frame that
+        cannot be read. If an earlier call has not been answered yet, its future is returned again."""
         ...
 
     def reply(self, reply: R_contra) -> Future[None]:

@@ -100,8 +100,10 @@ class BrokerStage:
     def said(self, event: str) -> list[dict[str, object]]:
         return [detail for each, detail in self.reports if each == event]
 
-    async def connect(self) -> Connection[Call, Message]:
-        return await self._client.network.connect(Address("host-b1", 9092), KafkaCodec(), timeout_us=CONNECT_TIMEOUT_US)
+    async def connect(self, codec: Any = None) -> Connection[Any, Any]:
+        return await self._client.network.connect(
+            Address("host-b1", 9092), codec or KafkaCodec(), timeout_us=CONNECT_TIMEOUT_US
+        )
 
     async def ask(self, message: Message, version: int, *, timeout_us: int = 60_000_000) -> Any:
         """The response to a request, on one connection for all."""

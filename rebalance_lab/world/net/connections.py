@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-import structlog
-
 from rebalance_lab.kernel import Future, Kernel, Timer
 from rebalance_lab.world.network import (
     Address,
@@ -22,6 +20,7 @@ from rebalance_lab.world.network import (
     FrameTooLarge,
     Limits,
     NetworkError,
+    ProtocolViolated,
     RequestTimedOut,
     ServerConnection,
     TooManyRequests,
@@ -31,8 +30,6 @@ Q = TypeVar("Q")
 R = TypeVar("R")
 
 _CORRELATION_IDS = 1 << 31
-
-_log = structlog.get_logger("rebalance_lab.world.net")
 
 
 class Pipe(Protocol):
@@ -69,15 +66,14 @@ class _End(Generic[Q, R]):
         self._codec = codec
         self._pipe = pipe
 
-    def lost(self, why: str) -> None:
-        """The connection has ended. Again: nothing happens."""
+    def lost(self, why: str, kind: type[ConnectionLost] = ConnectionLost) -> None:
+        """The connection has ended. Again: nothing happens. `kind`: the error of whoever waits."""
         raise NotImplementedError
 
     def violated(self, why: str) -> None:
         """The other side sent what it may not: reset the connection."""
-        _log.warning("connection_reset", peer=str(self._peer), why=why)
         self._pipe.abort()
-        self.lost(why)
+        self.lost(why, ProtocolViolated)
 
     def takes(self, length: int) -> bool:
         """Whether a frame of this length may come. Otherwise the other side has violated the limit."""
@@ -139,7 +135,7 @@ class ClientConnection(_End[Q, R]):
             asked.timer.cancel()
         asked.reply.set(reply)
 
-    def lost(self, why: str) -> None:
+    def lost(self, why: str, kind: type[ConnectionLost] = ConnectionLost) -> None:
         if not self.ended.set(why):
             return
         self._attempt.cancel()
@@ -148,7 +144,7 @@ class ClientConnection(_End[Q, R]):
         for each in asked:
             if each.timer is not None:
                 each.timer.cancel()
-            each.reply.fail(ConnectionLost(self.address, f"{why}; what became of the request is unknown"))
+            each.reply.fail(kind(self.address, f"{why}; what became of the request is unknown"))
 
     # -- the port ---------------------------------------------------------------------------
 
@@ -226,9 +222,9 @@ class AcceptedConnection(_End[Q, R]):
         assert self._receiving is not None, "a frame was asked for"
         self._receiving.set(self._request[1])
 
-    def lost(self, why: str) -> None:
+    def lost(self, why: str, kind: type[ConnectionLost] = ConnectionLost) -> None:
         if self.ended.set(why) and self._receiving is not None:
-            self._receiving.fail(ConnectionLost(self.peer, why))
+            self._receiving.fail(kind(self.peer, why))
 
     # -- the port ---------------------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from rebalance_lab.world.network import (
     ConnectionLost,
     FrameTooLarge,
     Limits,
+    ProtocolViolated,
     RequestTimedOut,
     ServerConnection,
     TooManyRequests,
@@ -168,7 +169,7 @@ class TestLimits:
             client = await h.connect(listener.address)
             server = await listener.accept()
             reply = client.request(Ask("12345678901"))
-            await refused(server.receive(), ConnectionLost, "a frame of 15 bytes; the limit is 14")
+            await refused(server.receive(), ProtocolViolated, "a frame of 15 bytes; the limit is 14")
             await refused(reply, ConnectionLost)
             other = await h.connect(listener.address)
             await asks(other, await listener.accept(), "lives")
@@ -195,7 +196,7 @@ class TestViolations:
             client = await h.connect(listener.address, codec=Mumble())
             server = await listener.accept()
             reply = client.request(Ask("one"))
-            await refused(server.receive(), ConnectionLost, "cannot be read: 1 bytes are no correlation id")
+            await refused(server.receive(), ProtocolViolated, "cannot be read: 1 bytes are no correlation id")
             await refused(reply, ConnectionLost)
             other = await h.connect(listener.address)
             await asks(other, await listener.accept(), "it lives on")
@@ -215,7 +216,7 @@ class TestViolations:
             server = await listener.accept()
             await server.receive()
             await server.reply(Told("?"))
-            await refused(reply, ConnectionLost, why)
+            await refused(reply, ProtocolViolated, why)
             await ended(server)
 
         on_network(story)
