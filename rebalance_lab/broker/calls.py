@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
-
-import msgspec
+from typing import TypeVar
 
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.metadata_cache import MetadataCache
@@ -21,7 +19,6 @@ from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.schema import Message, Versions
 
-Count = Annotated[int, msgspec.Meta(ge=1, le=2**31 - 1)]
 K = TypeVar("K")
 T = TypeVar("T")
 
@@ -34,13 +31,13 @@ class BrokerConfig:
     """A broker's settings, under Kafka's names and with the defaults of 3.9.1. `rack`: None if it has none."""
 
     broker_id: int
-    num_partitions: Count = 1
-    default_replication_factor: Count = 1
+    num_partitions: int = 1
+    default_replication_factor: int = 1
     auto_create_topics_enable: bool = True
     delete_topic_enable: bool = True
-    min_insync_replicas: Count = 1
+    min_insync_replicas: int = 1
     unclean_leader_election_enable: bool = False
-    max_connections: Count = 2**31 - 1
+    max_connections: int = 2**31 - 1
     rack: str | None = None
 
 

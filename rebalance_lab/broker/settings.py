@@ -250,12 +250,17 @@ _LAGS = ("min.compaction.lag.ms", "max.compaction.lag.ms")
 
 def log_config(overrides: Mapping[str, str], defaults: LogConfig) -> LogConfig:
     """The configuration of a topic's logs. Raises InvalidSetting."""
-    changes = {}
-    for name, value in stored_settings(overrides).items():
-        field = TOPIC_SETTINGS[name].field
-        if field is not None:
-            never = value == NEVER and TOPIC_SETTINGS[name].default == NEVER
-            changes[field] = None if never else value
+    return changed(defaults, {TOPIC_SETTINGS[each].field: value for each, value in stored_settings(overrides).items()})
+
+
+def changed(defaults: LogConfig, values: Mapping[str | None, Value]) -> LogConfig:
+    """`values`: by the names of fields; what `LogConfig` does not have is passed over."""
+    fields = msgspec.to_builtins(LogConfig())
+    changes = {
+        field: None if value == NEVER and fields[field] is None else value
+        for field, value in values.items()
+        if field in fields
+    }
     return msgspec.convert({**msgspec.to_builtins(defaults), **changes}, LogConfig)
 
 
@@ -270,22 +275,23 @@ def without_effect(overrides: Mapping[str, str]) -> list[str]:
 
 # -- brokers --------------------------------------------------------------------------------------
 
-#: name -> the setting. None of them can be changed while the broker runs.
+#: name -> the setting. The command `broker` takes those with a field. None can be changed while the broker runs.
 BROKER_SETTINGS: Mapping[str, Setting] = {
     each.name: each
     for each in (
         Setting("broker.id", _I, -1, field="broker_id"),
         Setting("broker.rack", _S, None, field="rack"),
-        Setting("num.partitions", _I, 1, field="num_partitions"),
-        Setting("default.replication.factor", _I, 1, field="default_replication_factor"),
+        Setting("num.partitions", _I, 1, _at_least(1), "num_partitions"),
+        Setting("default.replication.factor", _I, 1, _at_least(1), "default_replication_factor"),
         Setting("auto.create.topics.enable", _B, True, field="auto_create_topics_enable"),
         Setting("delete.topic.enable", _B, True, field="delete_topic_enable"),
-        Setting("producer.id.expiration.ms", _I, _DAY_MS, field="producer_id_expiration_ms"),
+        Setting("max.connections", _I, 2**31 - 1, _at_least(1), "max_connections"),
+        Setting("producer.id.expiration.ms", _I, _DAY_MS, _at_least(1), "producer_id_expiration_ms"),
         Setting("zookeeper.connect", _S, None, field="connect"),
         Setting("zookeeper.session.timeout.ms", _I, 18_000, field="session_timeout_ms"),
         Setting("zookeeper.connection.timeout.ms", _I, 18_000, field="connection_timeout_ms"),
         *(
-            Setting(each.server, each.kind, None if each.server_unset else each.default, field=each.field)
+            Setting(each.server, each.kind, None if each.server_unset else each.default, each.check, each.field)
             for each in TOPIC_SETTINGS.values()
             if each.server is not None
         ),

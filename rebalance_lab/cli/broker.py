@@ -15,8 +15,10 @@ import typer
 
 from rebalance_lab.broker.broker import Broker, BrokerSettings, NoZooKeeper
 from rebalance_lab.broker.calls import BrokerConfig
+from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.errors import WrongFolder
 from rebalance_lab.broker.registration import BrokerIdTaken
+from rebalance_lab.broker.settings import BROKER_SETTINGS, InvalidSetting, Value, changed
 from rebalance_lab.cli.brokers import Unrecorded
 from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption, ZooKeeperOption, key_values
@@ -42,31 +44,31 @@ TOLD = {
     "warning": "",
 }
 
-#: The settings that `--set` takes: Kafka's name, and ours. The others have options of their own.
-SETTINGS = {
-    field.name.replace("_", "."): field.name
-    for field in fields(BrokerConfig)
-    if field.name not in ("broker_id", "rack")
-}
+#: The settings that `--set` takes. The others have options of their own, or no effect.
+_OPTIONS = ("broker_id", "rack", "connect", "session_timeout_ms", "connection_timeout_ms")
+SETTINGS = {name: each for name, each in BROKER_SETTINGS.items() if each.field and each.field not in _OPTIONS}
 
 BrokerSetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help=f"A setting, by Kafka's name: {', '.join(SETTINGS)}.", metavar="NAME=VALUE"),
+    typer.Option(
+        "--set", help="A setting, by Kafka's name, such as num.partitions or log.retention.ms.", metavar="NAME=VALUE"
+    ),
 ]
 
 
-def broker_config(broker_id: int, rack: str | None, texts: Sequence[str] | None) -> BrokerConfig:
-    """The config with the values of `--set`. Raises Failure: a name that is not known, or a bad value."""
-    found: dict[str, object] = {"broker_id": broker_id, "rack": rack}
-    for name, value in key_values(texts).items():
+def broker_configs(broker_id: int, rack: str | None, texts: Sequence[str] | None) -> tuple[BrokerConfig, LogConfig]:
+    """The broker's config and that of its logs, with the values of `--set`. Raises Failure: an unknown name, or a bad
+    value."""
+    values: dict[str | None, Value] = {}
+    for name, text in key_values(texts).items():
         if name not in SETTINGS:
             raise Failure(f"--set {name}: there is no such setting; there are {', '.join(SETTINGS)}")
-        found[SETTINGS[name]] = value
         try:
-            msgspec.convert(found, BrokerConfig, strict=False)
-        except msgspec.ValidationError as error:
-            raise Failure(f"--set {name}={value}: {str(error).partition(' - at')[0]}") from None
-    return msgspec.convert(found, BrokerConfig, strict=False)
+            values[SETTINGS[name].field] = SETTINGS[name].read(text)
+        except InvalidSetting as error:
+            raise Failure(f"--set: {error}") from None
+    own = {field.name: values[field.name] for field in fields(BrokerConfig) if field.name in values}
+    return msgspec.convert({"broker_id": broker_id, "rack": rack, **own}, BrokerConfig), changed(LogConfig(), values)
 
 
 def broker(
@@ -95,8 +97,10 @@ def broker(
     docs/broker.md says what it serves.
     """
     with spoken():
+        config, log = broker_configs(broker_id, rack, set_)
         settings = BrokerSettings(
-            config=broker_config(broker_id, rack, set_),
+            config=config,
+            log=log,
             connect=zookeeper,
             host=host,
             port=port,

@@ -13,7 +13,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from rebalance_lab.cli.broker import BrokerSetOption, broker_config
+from rebalance_lab.cli.broker import BrokerSetOption, broker_configs
 from rebalance_lab.cli.brokers import with_cluster
 from rebalance_lab.cli.endings import ended_by_signals
 from rebalance_lab.cli.failures import Failure, spoken
@@ -90,7 +90,7 @@ def cluster(
     topics are there again at the next start.
     """
     with spoken():
-        broker_config(0, None, set_)
+        broker_configs(0, None, set_)
         ports = _ports(port, brokers)
     settings = [word for each in set_ or () for word in ("--set", each)]
     with ended_by_signals(), spoken(), _folder(data) as folder, ExitStack() as stack:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
+import msgspec
 import pytest
 from broker_stage import BrokerStage
 from config_requests import (
@@ -23,6 +25,7 @@ from config_requests import (
     notifications,
 )
 
+from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.settings import BROKER_SETTINGS, TOPIC_SETTINGS
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
@@ -196,6 +199,13 @@ def test_every_version_describes_those_that_are_asked_for(version: int) -> None:
             assert not any(each.synonyms for each in found.configs)
 
     BrokerStage().play(story)
+
+
+def test_every_field_of_a_configuration_is_a_setting() -> None:
+    of_topics = {each.field for each in TOPIC_SETTINGS.values()}
+    of_brokers = {each.field for each in BROKER_SETTINGS.values()}
+    assert {each.name for each in msgspec.structs.fields(LogConfig)} <= of_topics | of_brokers
+    assert {each.name for each in dataclasses.fields(BrokerConfig)} <= of_brokers
 
 
 def test_the_settings_of_a_broker() -> None:

@@ -11,7 +11,8 @@ import pytest
 from cli_tools import CommandLine, background, end
 
 from rebalance_lab.broker.calls import BrokerConfig
-from rebalance_lab.cli.broker import broker_config
+from rebalance_lab.broker.log.config import LogConfig, TimestampType
+from rebalance_lab.cli.broker import broker_configs
 
 
 @pytest.fixture
@@ -45,19 +46,27 @@ def test_a_broker_that_waits_for_zookeeper_can_be_ended(silent: socket.socket, t
 
 
 def test_settings_have_kafkas_names_and_types() -> None:
-    settings = ["num.partitions=4", "auto.create.topics.enable=false"]
-    assert broker_config(3, "r1", settings) == BrokerConfig(
-        broker_id=3, rack="r1", num_partitions=4, auto_create_topics_enable=False
+    settings = ["num.partitions=4", "auto.create.topics.enable=false", "log.retention.ms=7"]
+    settings += ["log.message.timestamp.type=LogAppendTime", f"log.flush.interval.messages={2**63 - 1}"]
+    assert broker_configs(3, "r1", settings) == (
+        BrokerConfig(broker_id=3, rack="r1", num_partitions=4, auto_create_topics_enable=False),
+        LogConfig(retention_ms=7, message_timestamp_type=TimestampType.LOG_APPEND_TIME),
     )
-    assert broker_config(3, None, None) == BrokerConfig(broker_id=3)
+    assert broker_configs(3, None, None) == (BrokerConfig(broker_id=3), LogConfig())
 
 
 @pytest.mark.parametrize(
     ("setting", "why"),
     [
-        ("num.partitions=0", "--set num.partitions=0: Expected `int` >= 1"),
-        ("num.partitions=many", "--set num.partitions=many: Expected `int`"),
-        ("auto.create.topics.enable=perhaps", "--set auto.create.topics.enable=perhaps: Expected `bool`"),
+        (
+            "num.partitions=0",
+            "--set: Invalid value 0 for configuration num.partitions: Value must be at least 1",
+        ),
+        (
+            "num.partitions=many",
+            "--set: Invalid value many for configuration num.partitions: Not a number",
+        ),
+        ("auto.create.topics.enable=perhaps", "--set: Invalid value perhaps for"),
         ("broker.id=7", "--set broker.id: there is no such setting; there are num.partitions,"),
         ("num.partitions", "--set num.partitions: write it as key=value"),
     ],
