@@ -31,6 +31,10 @@ LIMIT_S = 240
 #: Where it is not to pass, it often waits for what does not come.
 LIMIT_TO_FAIL_S = 40
 
+#: librdkafka's tests have limits of time and races of their own, which a busy machine shows. In 0086 the client sends
+#: one message instead of ten if its threads run in another order; this was seen in one of seven runs.
+ATTEMPTS = 3
+
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m|\x1b\(B")
 _STATE = re.compile(r"^\|\s*(\w+)\s*\|\s*([A-Z]+)\s*\|", re.MULTILINE)
 
@@ -47,7 +51,7 @@ class Suite:
             name: stack.enter_context(ClusterProcess(folder / name, *(f"--set={each}" for each in settings)))
             for name, settings in SCENARIOS.items()
         }
-        self.again: list[str] = []  # what was tried twice
+        self.again: list[str] = []  # once for each attempt after the first
         self._outcomes: dict[tuple[str, str], Future[str]] = {}
         pool = ThreadPoolExecutor(AT_ONCE)
         stack.callback(pool.shutdown, cancel_futures=True)
@@ -64,15 +68,16 @@ class Suite:
         return test.number, self._scenarios[test.name]
 
     def _run(self, test: Expected) -> str:
-        """Its log. librdkafka's tests have many limits of time, which a busy machine exceeds; so one that is to pass
-        may try twice."""
-        log = self._attempt(test, "first")
-        if test.verdict is Verdict.PASS and dict(_STATE.findall(log)).get(test.name) != "PASSED":
+        """Its log; the last one, if it is to pass and was tried again."""
+        log = self._attempt(test, 1)
+        for attempt in range(2, ATTEMPTS + 1):
+            if test.verdict is not Verdict.PASS or dict(_STATE.findall(log)).get(test.name) == "PASSED":
+                break
             self.again.append(test.name)
-            return self._attempt(test, "second")
+            log = self._attempt(test, attempt)
         return log
 
-    def _attempt(self, test: Expected, attempt: str) -> str:
+    def _attempt(self, test: Expected, attempt: int) -> str:
         """Its log, in a process and a folder of its own: a test that fails ends its process."""
         number, scenario = self._key(test)
         folder = self._folder / f"{scenario}-{number}-{attempt}"
@@ -108,7 +113,7 @@ def suite(runner: Path, request: pytest.FixtureRequest, tmp_path_factory: pytest
         yield begun
         if begun.again:
             with request.config.pluginmanager.getplugin("capturemanager").global_and_fixture_disabled():
-                print(f"\ntried twice: {', '.join(begun.again)}")
+                print(f"\ntried again: {', '.join(begun.again)}")
 
 
 def check(outcome: str) -> None:
