@@ -6,8 +6,9 @@ replicas outlive a ZooKeeper session that expires; the registration and the cont
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Coroutine
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,6 +19,7 @@ from rebalance_lab.broker.control_link import ControlLinks
 from rebalance_lab.broker.dispatch import ADVERTISED
 from rebalance_lab.broker.log.checkpoints import MetaProperties
 from rebalance_lab.broker.log.config import LogConfig
+from rebalance_lab.broker.log.errors import FolderFailed
 from rebalance_lab.broker.log.manager import LogManager
 from rebalance_lab.broker.metadata_cache import MetadataCache
 from rebalance_lab.broker.producer_ids import ProducerIds
@@ -33,6 +35,8 @@ from rebalance_lab.world.errors import SessionClosed, SessionExpired
 from rebalance_lab.world.network import Address
 from rebalance_lab.world.ports import Environment, ZooKeeper
 from rebalance_lab.zkclient.pipelined import PipelinedClient
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +76,8 @@ class Broker:
     def __init__(self, environment: Environment, settings: BrokerSettings, report: Report) -> None:
         self.parts: Parts
         self._client: PipelinedClient
+        self._cluster_id: str
+        self._stored_configs: dict[str, LogConfig]
         self.broker_epoch = -1
         self._environment = environment
         self._settings = settings
@@ -102,8 +108,9 @@ class Broker:
     async def run(self, closing: Flag) -> None:
         """The broker's whole life, until `closing` is raised.
 
-        Raises WrongFolder for a data folder of another broker or cluster, BrokerIdTaken, CannotListen,
-        NoZooKeeper and StorageErrors.
+        Raises WrongFolder for a data folder of another broker or cluster, BrokerIdTaken, CannotListen, NoZooKeeper and
+        StorageErrors; FolderFailed when a write to the data folder fails (`LogDirFailureHandler`: a broker ends when
+        all its folders have failed, and this one has one).
         """
         environment, settings = self._environment, self._settings
         session = self._open()
@@ -116,7 +123,7 @@ class Broker:
             scope.spawn(self._logs.run(), "care of logs")
             server = Server(environment.tasks, lambda: self.parts, self._report, settings.config.max_connections)
             scope.spawn(server.run(listener), "connections")
-            while not closing.raised:
+            while not (closing.raised or self._logs.failed.raised):
                 try:
                     await self._serve(client, listener.address, closing)
                 except (SessionExpired, SessionClosed) as error:
@@ -126,31 +133,45 @@ class Broker:
             listener.close()
             scope.cancel("the broker shuts down")
         self._links.close()
+        if self._logs.failed.raised:  # as after a crash: the next start recovers the logs
+            await session.close()
+            raise FolderFailed(f"the broker ends, because its data folder has failed: {self._logs.failure}")
         await self._logs.close(self.broker_epoch)
         await session.close()
 
     async def _prepared(self, client: PipelinedClient, closing: Flag) -> bool:
-        """Create the paths that are missing. False: the broker was asked to end first. Raises NoZooKeeper."""
-        tasks, settings = self._environment.tasks, self._settings
+        """Create the paths that are missing, and read what the logs need. False: the broker was asked to end first.
+        Raises NoZooKeeper."""
+        tasks = self._environment.tasks
+        async with tasks.scope("start") as scope:
+            preparing = scope.spawn(self._answered_in_time(self._prepare(client)), "paths")
+            await tasks.first(closing.wait(), preparing)
+            scope.cancel("the broker shuts down")
+        return not closing.raised
+
+    async def _prepare(self, client: PipelinedClient) -> None:
+        await prepare(client)
+        self._cluster_id = await cluster_id(client, self._environment.random("cluster id"))
+        self._stored_configs = await self._configs.load(client)
+
+    async def _answered_in_time(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`. Raises NoZooKeeper if it takes longer than a broker that starts waits for ZooKeeper."""
+        settings, tasks = self._settings, self._environment.tasks
         limit_ms = settings.connection_timeout_ms
         try:
-            async with tasks.timeout(limit_ms * 1000, "ZooKeeper"), tasks.scope("start") as scope:
-                preparing = scope.spawn(prepare(client), "paths")
-                await tasks.first(closing.wait(), preparing)
-                scope.cancel("the broker shuts down")
+            async with tasks.timeout(limit_ms * 1000, "ZooKeeper"):
+                return await work
         except TimedOut:
             raise NoZooKeeper(
                 f"no ZooKeeper answers at {settings.connect} within {limit_ms} ms; start it, or correct the address"
             ) from None
-        return not closing.raised
 
     def _open(self) -> ZooKeeper:
         return self._environment.zookeeper.open(self._settings.connect, self._settings.session_timeout_ms)
 
     async def _start_logs(self, client: PipelinedClient) -> None:
         config, environment = self._settings.config, self._environment
-        cluster = await cluster_id(client, environment.random("cluster id"))
-        configs = await self._configs.load(client)
+        cluster, configs = self._cluster_id, self._stored_configs
         await self._logs.start(
             MetaProperties(cluster_id=cluster, broker_id=config.broker_id),
             lambda topic: configs.get(topic, self._configs.defaults),
@@ -193,7 +214,7 @@ class Broker:
             scope.spawn(self._configs.follow(client), "settings of topics")
             serving = scope.spawn(self._register_and_stand(client, address), "registration and controller")
             try:
-                await tasks.first(closing.wait(), serving)
+                await tasks.first(closing.wait(), self._logs.failed.wait(), serving)
             finally:
                 self._is_controller = False
             scope.cancel("the broker shuts down")
@@ -208,13 +229,15 @@ class Broker:
         """Register, then stand for election as the controller."""
         environment, settings, config = self._environment, self._settings, self._settings.config
         host = settings.host or address.host
-        self.broker_epoch = await register(
+        registering = register(
             client,
             config.broker_id,
             Endpoint(host, address.port, config.rack, settings.znode_version),
             timestamp_ms=environment.clock.wall_ms(),
             last_session=self._last_session,
         )
+        # Only the first registration has a limit: later a broker waits for ZooKeeper for ever, as in the original.
+        self.broker_epoch = await (self._answered_in_time(registering) if self.broker_epoch < 0 else registering)
         self._report("registered", {"broker_epoch": self.broker_epoch, "host": host, "port": address.port})
         self._controller = Controller(
             environment.tasks,

@@ -92,7 +92,7 @@ async def register(
         if there.ephemeral_owner != last_session:
             raise BrokerIdTaken(
                 f"broker id {broker_id} is taken: {path} is of session {there.ephemeral_owner:#x}; choose another id or"
-                " stop that broker"
+                " stop that broker; after a kill -9 it goes once its session has timed out"
             )
         await _delete(client, path, there)
 

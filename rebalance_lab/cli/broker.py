@@ -16,11 +16,11 @@ import typer
 from rebalance_lab.broker.broker import Broker, BrokerSettings, NoZooKeeper
 from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.log.config import LogConfig
-from rebalance_lab.broker.log.errors import WrongFolder
+from rebalance_lab.broker.log.errors import FolderFailed, WrongFolder
 from rebalance_lab.broker.registration import BrokerIdTaken
 from rebalance_lab.broker.settings import BROKER_SETTINGS, InvalidSetting, Value, changed
 from rebalance_lab.cli.brokers import Unrecorded
-from rebalance_lab.cli.failures import Failure, spoken
+from rebalance_lab.cli.failures import Failure, must_be_writable, spoken
 from rebalance_lab.cli.options import JsonOption, ZooKeeperOption, key_values
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.kernel import Flag
@@ -31,7 +31,10 @@ from rebalance_lab.world.storage import StorageError
 from rebalance_lab.world.zk.connect_string import BadConnectString
 
 #: Errors with which a broker ends. Their messages are written for users.
-ENDINGS = (BadConnectString, BrokerIdTaken, CannotListen, NoZooKeeper, StorageError, WrongFolder)
+ENDINGS = (BadConnectString, BrokerIdTaken, CannotListen, NoZooKeeper)
+
+#: The same, of its data folder.
+FOLDER_ENDINGS = (FolderFailed, StorageError, WrongFolder)
 
 #: What is reported on stderr, and in which words.
 TOLD = {
@@ -111,11 +114,13 @@ def broker(
             _run(settings, data, as_json=as_json)
         except ENDINGS as error:
             raise Failure(str(error)) from error
+        except FOLDER_ENDINGS as error:
+            raise Failure(f"--data {data}: {error}") from error
 
 
 def _run(settings: BrokerSettings, data: Path, *, as_json: bool) -> None:
     """Until a signal asks it to end."""
-    data.mkdir(parents=True, exist_ok=True)
+    must_be_writable(data, f"to the data folder {data}", "another with --data")
     number = settings.config.broker_id
     with LiveKernel() as live:
         closing: Flag = live.kernel.flag("asked to end")

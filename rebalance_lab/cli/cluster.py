@@ -19,7 +19,7 @@ from rebalance_lab.cli.endings import ended_by_signals
 from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import print_json
-from rebalance_lab.cli.zookeeper import watch
+from rebalance_lab.cli.zookeeper import used_alone, watch
 from rebalance_lab.client.cluster import ClusterClient
 from rebalance_lab.history.scratch import temporary_folder
 from rebalance_lab.kernel.live import LiveKernel
@@ -163,8 +163,8 @@ async def until_it_knows(brokers: int, client: ClusterClient, live: LiveKernel) 
 @contextmanager
 def _folder(data: Path | None) -> Iterator[Path]:
     if data is not None:
-        data.mkdir(parents=True, exist_ok=True)
-        yield data
+        with used_alone(data):
+            yield data
     else:
         with temporary_folder("rebalance-lab-cluster-") as folder:
             yield folder

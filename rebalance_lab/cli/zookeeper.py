@@ -14,13 +14,15 @@ from typing import Annotated, NoReturn, Protocol
 import typer
 
 from rebalance_lab.cli.endings import ended_by_signals
-from rebalance_lab.cli.failures import Failure, spoken
+from rebalance_lab.cli.failures import Failure, must_be_writable, spoken
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.history.scratch import temporary_folder
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
 from rebalance_lab.world.live.reserved_port import HOST
 from rebalance_lab.world.live.server_process import DEFAULT_TICK_MS, EmbeddedZooKeeper
+from rebalance_lab.world.live.storage import lock_folder
+from rebalance_lab.world.storage import FolderInUse
 
 
 class Server(Protocol):
@@ -83,11 +85,26 @@ def watch(servers: Mapping[str, Server], what: str, data: Path | None) -> NoRetu
 
 
 @contextmanager
+def used_alone(data: Path) -> Iterator[None]:
+    """Create the folder if it is missing, and keep other commands out: two servers would write the same files. Raises
+    Failure."""
+    must_be_writable(data, f"to the data folder {data}", "another with --data")
+    try:
+        lock = lock_folder(data)
+    except FolderInUse as error:
+        raise Failure(f"--data {data}: {error.hint}") from error
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+@contextmanager
 def _folder(data: Path | None, nodes: int) -> Iterator[Path]:
     if data is not None:
-        data.mkdir(parents=True, exist_ok=True)
-        _check_data(data, nodes)
-        yield data
+        with used_alone(data):
+            _check_data(data, nodes)
+            yield data
     else:
         with temporary_folder("rebalance-lab-zookeeper-") as folder:
             yield folder

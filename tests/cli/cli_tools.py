@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -63,10 +63,11 @@ class Shell(CommandLine):
     def __init__(self) -> None:
         """Needs nothing of pytest."""
 
-    def __call__(self, *arguments: object) -> Ended:
+    def __call__(self, *arguments: object, given: str = "") -> Ended:
+        """`given`: its standard input."""
         done = subprocess.run(
             [*COMMAND, *(str(argument) for argument in arguments)],
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             text=True,
             timeout=LIMIT_S,
@@ -76,10 +77,10 @@ class Shell(CommandLine):
 
 
 @contextmanager
-def background(*arguments: object) -> Iterator[subprocess.Popen[str]]:
-    """A command as a process of its own, killed at the end if it still runs."""
+def background(*arguments: object, before: Sequence[str] = ()) -> Iterator[subprocess.Popen[str]]:
+    """A command as a process of its own, killed at the end if it still runs. `before`: what starts it."""
     process = subprocess.Popen(
-        [*COMMAND, *(str(argument) for argument in arguments)],
+        [*before, *COMMAND, *(str(argument) for argument in arguments)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,18 +1,21 @@
-"""The command `broker`: its settings, and where ZooKeeper does not answer."""
+"""The command `broker`: its settings, and bad surroundings: ZooKeeper, data folder, port, id and disk."""
 
 from __future__ import annotations
 
 import signal
 import socket
+import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from cli_tools import CommandLine, background, end
+from cli_tools import LIMIT_S, CommandLine, Shell, background, end, next_line
 
 from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.log.config import LogConfig, TimestampType
 from rebalance_lab.cli.broker import broker_configs
+from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 
 
 @pytest.fixture
@@ -74,3 +77,111 @@ def test_settings_have_kafkas_names_and_types() -> None:
 @pytest.mark.parametrize("broker", [("cluster",), ("broker", "--zookeeper", "127.0.0.1:1", "--data", "none")])
 def test_a_bad_setting_is_an_error(command: CommandLine, broker: tuple[str, ...], setting: str, why: str) -> None:
     assert command.refused(*broker, "--set", setting).startswith(why)
+
+
+class Muted:
+    """A way to a ZooKeeper on which every connection falls silent before the client says `word`."""
+
+    def __init__(self, server: EmbeddedZooKeeper, word: bytes) -> None:
+        self.reached = threading.Event()
+        self._server = server
+        self._word = word
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = address(self._listener)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                client, _ = self._listener.accept()
+                server = socket.create_connection(("127.0.0.1", self._server.port))
+                for each in ((client, server), (server, client)):
+                    threading.Thread(target=self._forward, args=each, daemon=True).start()
+
+    def _forward(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                if self._word in data:
+                    self.reached.set()
+                    return
+                target.sendall(data)
+            target.close()
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+@pytest.fixture(params=[b"/cluster/id", b"/brokers/ids/7"], ids=["cluster id", "registration"])
+def muted(request: pytest.FixtureRequest, fixture_zookeeper: EmbeddedZooKeeper) -> Iterator[Muted]:
+    way = Muted(fixture_zookeeper, request.param)
+    yield way
+    way.close()
+
+
+def test_a_zookeeper_that_falls_silent_during_the_start_is_an_error(
+    command: CommandLine, muted: Muted, tmp_path: Path
+) -> None:
+    where = ["--zookeeper", muted.address, "--data", tmp_path / "data", "--id", 7]
+    said = command.refused("broker", *where, "--connection-timeout-ms", 2000)
+    assert said.startswith(f"no ZooKeeper answers at {muted.address} within 2000 ms")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_broker_whose_zookeeper_has_fallen_silent_can_be_ended(muted: Muted, tmp_path: Path, number: int) -> None:
+    where = ["--zookeeper", muted.address, "--data", tmp_path / "data", "--id", 7]
+    with background("broker", *where, "--connection-timeout-ms", 600_000, "--session-timeout-ms", 1000) as process:
+        assert muted.reached.wait(LIMIT_S)
+        ended = end(process, number)
+    assert (ended.code, ended.out) == (0, "")
+
+
+def test_data_folders_that_cannot_be_used(
+    command: CommandLine, fixture_zookeeper: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    where = ["--zookeeper", fixture_zookeeper.connect_string]
+    file = tmp_path / "file"
+    file.touch()
+    for folder in (file, file / "below"):
+        said = command.refused("broker", *where, "--data", folder)
+        assert said.startswith(f"cannot write to the data folder {folder}: ")
+        assert said.endswith("; choose another with --data")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "meta.properties").write_text("version=0\nbroker.id=8\ncluster.id=another\n")
+    said = command.refused("broker", *where, "--data", tmp_path / "data", "--id", 7)
+    assert said.startswith(f"--data {tmp_path / 'data'}: the data folder belongs to broker 8 of cluster another, and")
+
+
+def test_a_port_in_use_and_an_id_that_is_taken(
+    command: CommandLine, silent: socket.socket, fixture_zookeeper: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    where = ["--zookeeper", fixture_zookeeper.connect_string, "--data", tmp_path / "data"]
+    port = silent.getsockname()[1]
+    assert f"127.0.0.1:{port}: the port is in use" in command.refused("broker", *where, "--id", 3, "--port", port)
+    with background("broker", *where, "--json", "--id", 3) as process:
+        next_line(process)
+        said = command.refused("broker", *where[:2], "--data", tmp_path / "other", "--id", 3)
+        assert said.startswith("broker id 3 is taken: /brokers/ids/3 is of session ")
+        assert end(process, signal.SIGTERM).code == 0
+
+
+def test_a_disk_that_is_full_ends_the_broker(fixture_zookeeper: EmbeddedZooKeeper, tmp_path: Path) -> None:
+    """Here a limit of the process stands in for it. What was acknowledged is there at the next start."""
+    where = ["--zookeeper", fixture_zookeeper.connect_string, "--data", tmp_path / "data", "--id", 5]
+    limited = ["bash", "-c", 'ulimit -f 64; exec "$@"', "bash"]
+    lines = "".join("x" * 999 + "\n" for _ in range(40))
+    with background("broker", *where, "--json", before=limited) as process:
+        at = ["--bootstrap", next_line(process)["bootstrap"], "--topic", "full"]
+        assert Shell()("produce", *at, given=lines).code == 0
+        ended = Shell()("produce", *at, "--timeout-ms", 0, given=lines)
+        assert ended.code == 2
+        assert ended.err.endswith("; 0 records were written before\n")
+        _, err = process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 2
+    assert (
+        f"--data {tmp_path / 'data'}: the broker ends, because its data folder has failed: full-0: cannot append" in err
+    )
+    assert "Traceback" not in err
+    with background("broker", *where, "--json") as process:
+        at = ["--bootstrap", next_line(process)["bootstrap"], "--topic", "full"]
+        assert Shell()("consume", *at, "--to-end").out == lines
+        assert end(process, signal.SIGTERM).code == 0

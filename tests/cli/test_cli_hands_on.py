@@ -51,6 +51,15 @@ def test_zookeeper_keeps_data_where_it_is_told(command: CommandLine, tmp_path) -
         assert "Ctrl-C ends it" in ended.err
 
 
+@pytest.mark.parametrize("name", ["zookeeper", "cluster"])
+def test_a_data_folder_that_another_command_uses(command: CommandLine, tmp_path: Path, name: str) -> None:
+    """A second server would write the same files."""
+    with background("zookeeper", "--data", tmp_path, "--json") as process:
+        next_line(process)
+        said = command.refused(name, "--data", tmp_path)
+        assert said.startswith(f"--data {tmp_path}: another process keeps its files in this folder")
+
+
 def test_zookeeper_that_is_killed_is_told(tmp_path) -> None:
     with background("zookeeper", "--data", tmp_path, "--json") as process:
         os.kill(next_line(process)["pids"]["zookeeper"][0], signal.SIGKILL)

@@ -53,5 +53,10 @@ class UnreadableLog(LogError):
     code = ErrorCode.KAFKA_STORAGE_ERROR
 
 
+class FolderFailed(Exception):
+    """Nothing more can be written to the data folder, for example because its disk is full. The message says where it
+    was found, and why."""
+
+
 class WrongFolder(Exception):
     """The data folder belongs to another cluster or broker."""

@@ -71,7 +71,8 @@ class FoundOffset(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What a log is given. `checkpoint`: make durable the recovery point and the start offset that logs have now;
-    `rolled`: a segment was closed, and should be flushed soon; `warn`: takes a line for whoever runs the broker."""
+    `rolled`: a segment was closed, and should be flushed soon; `warn`: takes a line for whoever runs the broker;
+    `failed`: takes the reason why the disk cannot be used any more."""
 
     tasks: Kernel
     storage: Storage
@@ -79,6 +80,7 @@ class Surroundings:
     checkpoint: Callable[[], Awaitable[None]]
     rolled: Callable[[PartitionLog], None]
     warn: Callable[[str], None]
+    failed: Callable[[str], None]
 
 
 class PartitionLog:
@@ -485,6 +487,8 @@ class PartitionLog:
             if not isinstance(error, spared):
                 self.failure = f"{error}; start the broker again when the disk works"
                 self._around.warn(f"{self._name}: {self.failure}")
+            if isinstance(error, DiskFull) or not isinstance(error, spared):
+                self._around.failed(f"{self._name}: cannot {what}: {error}")
             raise LogFailed(f"{self._name}: cannot {what}: {error}") from error
 
 

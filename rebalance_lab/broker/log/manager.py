@@ -70,6 +70,9 @@ class LogManager:
     ) -> None:
         #: Why the log of a partition cannot be used, though its folder is there.
         self.unusable: dict[TopicPartition, str] = {}
+        #: Why nothing more can be written to the folder; None while the disk works.
+        self.failure: str | None = None
+        self.failed = tasks.flag("the disk has failed")
         self._tasks = tasks
         self._storage = storage
         self._clock = clock
@@ -84,7 +87,7 @@ class LogManager:
         self._has_rolled = tasks.flag("a segment was closed")
         #: Folders of deleted partitions, and when they may go.
         self._deleted: list[tuple[int, str]] = []
-        self._surroundings = Surroundings(tasks, storage, clock, self.checkpoint, self._note_rolled, warn)
+        self._surroundings = Surroundings(tasks, storage, clock, self.checkpoint, self._note_rolled, warn, self._fail)
 
     @property
     def logs(self) -> tuple[PartitionLog, ...]:
@@ -291,6 +294,7 @@ class LogManager:
                 await work()
             except StorageError as error:
                 self._warn(f"care of logs: {error}")
+                self._fail(str(error))
 
     async def _with(self, log: PartitionLog, work: Callable[[PartitionLog], Awaitable[object]]) -> None:
         """One log that fails keeps no other from being cared for."""
@@ -305,4 +309,10 @@ class LogManager:
         try:
             yield
         except StorageError as error:
+            self._fail(f"cannot {what}: {error}")
             raise LogFailed(f"cannot {what}: {error}") from error
+
+    def _fail(self, why: str) -> None:
+        """A folder that a write has failed in is not used any more (`LogDirFailureChannel`)."""
+        self.failure = self.failure or why
+        self.failed.raise_()

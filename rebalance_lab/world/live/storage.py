@@ -44,6 +44,18 @@ _THREADS = 8
 _BATCH_LIMIT = 64
 
 
+def lock_folder(folder: Path) -> int:
+    """Let no other process use the folder, until the descriptor that is returned is closed or this process ends. Raises
+    FolderInUse."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise FolderInUse("use", str(folder)) from error
+    return descriptor
+
+
 class _Lane:
     """Operations that are carried out one after another, in threads of the pool."""
 
@@ -150,20 +162,9 @@ class LiveStorage:
             raise StorageFailure("use", path, "this actor was given no folder for its files")
         if self._synced is None:
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._lock()
+            self._locked = lock_folder(self._folder)
             self._synced = SyncedLengths(self._folder)
         return self._folder / path
-
-    def _lock(self) -> None:
-        """Let no other process use the folder, until this one closes it or ends."""
-        assert self._folder is not None, "_at has looked"
-        descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(descriptor)
-            raise FolderInUse("use", str(self._folder)) from error
-        self._locked = descriptor
 
     def _opened(self, path: str, create: bool) -> File:
         where = self._at(path)

@@ -43,6 +43,7 @@ class LogWorld:
         self.disk = disk or SimulatedDisk(seed, "b1")
         self.config = config or LogConfig()
         self.warnings: list[str] = []
+        self.failures: list[str] = []
         self.rolled: list[PartitionLog] = []
         self.recovery_point = 0
         self.start_offset = 0
@@ -69,7 +70,13 @@ class LogWorld:
         await self.storage.make_folder(FOLDER)
         await self.storage.sync_folder("")
         surroundings = Surroundings(
-            self.kernel, self.storage, self.clock, self.checkpoint, self.rolled.append, self.warnings.append
+            self.kernel,
+            self.storage,
+            self.clock,
+            self.checkpoint,
+            self.rolled.append,
+            self.warnings.append,
+            self.failures.append,
         )
         life = LastLife(self.clean, self.recovery_point, self.start_offset)
         self.clean = False
