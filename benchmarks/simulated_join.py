@@ -17,10 +17,11 @@ from collections import Counter
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.roles.member import MemberSpec, run_member
-from rebalance_lab.subjects.zk_group.cluster import ensure_path, write_fixture
+from rebalance_lab.subjects.zk_group.cluster import write_fixture
 from rebalance_lab.world.ports import SessionEventKind, ZooKeeper
 from rebalance_lab.world.simulated.settings import SIMULATED_CONNECT
 from rebalance_lab.world.simulated.world import SimulatedWorld
+from rebalance_lab.zkclient.pipelined import PipelinedClient
 from zkconsumer.config import ConsumerConfig
 
 TOPIC, GROUP = "t1", "g1"
@@ -103,7 +104,7 @@ class Group:
         session = runner.zookeeper.open(SIMULATED_CONNECT, 10_000)
         assert (await session.events.get()).kind is SessionEventKind.CONNECTED
         await write_fixture(session, brokers=1, topics={TOPIC: self._partitions})
-        await ensure_path(session, f"/consumers/{GROUP}/ids")
+        await PipelinedClient(session).ensure_path(f"/consumers/{GROUP}/ids")
         return session
 
     async def settled(self) -> None:

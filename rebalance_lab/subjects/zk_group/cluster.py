@@ -12,6 +12,7 @@ from rebalance_lab.wire.paths import broker_path, members_path, owner_path, owne
 from rebalance_lab.wire.payloads import broker_payload, topic_payload
 from rebalance_lab.world.errors import ConnectionLoss, NodeExists, NoNode
 from rebalance_lab.world.ports import GetRead, Node, ReadResult, RecorderPort, Reply, ZooKeeper
+from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 #: The address in the znodes of the fixture's brokers; no process listens there.
 FIXTURE_HOST = "localhost"
@@ -20,18 +21,6 @@ FIXTURE_PORT = 9092
 
 class FixtureConflict(Exception):
     """A znode of the fixture exists with other content; it is left as it is."""
-
-
-async def ensure_path(session: ZooKeeper, path: str) -> None:
-    """Create a persistent znode and its parents, all without data. Existing znodes stay as they are."""
-    at = 0
-    while at != len(path):
-        at = path.find("/", at + 1)
-        at = len(path) if at < 0 else at
-        try:
-            await session.create(path[:at], b"")
-        except NodeExists:
-            continue
 
 
 async def write_fixture(
@@ -45,7 +34,7 @@ async def write_fixture(
     """
     created = []
     for parent in ("/brokers/ids", "/brokers/topics", "/consumers"):
-        await ensure_path(session, parent)
+        await PipelinedClient(session).ensure_path(parent)
     for broker in () if registered else range(brokers):
         created += await _create(session, broker_path(broker), broker_znode(broker), same_content=False)
     for topic, partitions in sorted(topics.items()):
@@ -117,7 +106,7 @@ class Cluster:
         self.brokers = list(range(brokers))
         self.topics = dict(topics)
         if self._several:
-            await ensure_path(self._session, PROBE)
+            await PipelinedClient(self._session).ensure_path(PROBE)
 
     async def _there(self, path: str) -> None:
         """Wait until the znode exists, by a watch."""
@@ -127,7 +116,7 @@ class Cluster:
     async def add_group(self, group: str) -> None:
         """Create the group's parent znode, which its first member would create."""
         if group not in self.groups:
-            await ensure_path(self._session, members_path(group))
+            await PipelinedClient(self._session).ensure_path(members_path(group))
             self.groups.append(group)
 
     async def set_topic(self, topic: str, partitions: int) -> int:
@@ -160,7 +149,7 @@ class Cluster:
         """Create another program's ephemeral znode where a topic's owner znodes belong, so that nothing can be
         created below it. Raises NodeExists."""
         path = owners_path(group, topic)
-        await ensure_path(self._session, path.rpartition("/")[0])
+        await PipelinedClient(self._session).ensure_path(path.rpartition("/")[0])
         return (await self._session.create(path, b"", ephemeral=True)).zxid
 
     async def clear(self, group: str, topic: str) -> int:
