@@ -29,7 +29,16 @@ class Members(StrEnum):
     mixed = "mixed"
 
 
-StoreOption = Annotated[Path, typer.Option("--store", help="Where trials are kept.", metavar="DIR")]
+def _folder_named(text: str) -> Path:
+    """Raises BadParameter for an empty name, which would be the current folder."""
+    if not text:
+        raise typer.BadParameter("is empty; name a folder, or leave the option out")
+    return Path(text)
+
+
+StoreOption = Annotated[
+    Path, typer.Option("--store", help="Where trials are kept.", metavar="DIR", parser=_folder_named)
+]
 WorldOption = Annotated[
     World,
     typer.Option(
@@ -88,5 +97,9 @@ def key_values(texts: Sequence[str] | None, option: str = "--set") -> dict[str, 
 
 
 def choices(texts: Sequence[str] | None) -> dict[str, list[str]]:
-    """`k=a,b,c` texts as the values of each key. Raises Failure."""
-    return {key: value.split(",") for key, value in key_values(texts).items()}
+    """`k=a,b,c` texts as the values of each key. Raises Failure, also for a value that is given twice."""
+    found = {key: value.split(",") for key, value in key_values(texts).items()}
+    for key, values in found.items():
+        if twice := sorted({each for each in values if values.count(each) > 1}):
+            raise Failure(f"--set {key}: {', '.join(twice)} is given twice")
+    return found

@@ -48,7 +48,9 @@ def sweep(
     settings: Annotated[
         list[str] | None, typer.Option("--set", help="Values of a setting. plant=NAME plants a bug.", metavar="K=A,B,C")
     ] = None,
-    seeds: Annotated[int, typer.Option("--seeds", help="Trials of each combination, with seeds 1 to N.", min=1)] = 10,
+    seeds: Annotated[
+        int, typer.Option("--seeds", help="Trials of each combination, with seeds 1 to N.", min=1, max=1_000_000)
+    ] = 10,
     processes: Annotated[int, typer.Option("--processes", help="Local processes that run trials.", min=1)] = 2,
     master: Annotated[
         str | None,

@@ -106,3 +106,15 @@ def test_what_nohup_ignores_stays_ignored(
         assert command("run", "herd", "--store", tmp_path).code == 0
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (["sweep", "herd", "--seeds", "1000000000"], "must be 1000000 or less"),
+        (["sweep", "herd", "--set", "members=2,3,2"], "--set members: 2 is given twice"),
+        (["run", "herd", "--store", ""], "is empty; name a folder"),
+    ],
+)
+def test_what_would_run_for_ever_or_elsewhere_is_refused(command: CommandLine, arguments: list[str], why: str) -> None:
+    assert why in command.refused(*arguments)
