@@ -106,8 +106,12 @@ class Place:
                 stderr=err,
             )
 
-    def processes(self) -> list[str]:
-        return [" ".join(each.cmdline())[:200] for each in psutil.process_iter() if _mark_of(each) == self.mark]
+    def processes(self) -> list[psutil.Process]:
+        return [each for each in psutil.process_iter() if _mark_of(each) == self.mark]
+
+    def semaphores(self) -> set[Path]:
+        """Those in shared memory that its processes use now."""
+        return {Path(path) for each in self.processes() for path in _mapped(each) if path.startswith("/dev/shm/sem.")}
 
     @property
     def errors(self) -> str:
@@ -139,8 +143,11 @@ def place(tmp_path: Path) -> Place:
     return found
 
 
-def _semaphores() -> set[str]:
-    return {each.name for each in Path("/dev/shm").glob("sem.*")}
+def _mapped(process: psutil.Process) -> list[str]:
+    try:
+        return [each.path for each in process.memory_maps()]
+    except (psutil.Error, OSError):
+        return []
 
 
 def _all_ended(place: Place) -> list[str]:
@@ -148,7 +155,7 @@ def _all_ended(place: Place) -> list[str]:
     give_up = time.monotonic() + _SETTLE_S
     while (left := place.processes()) and time.monotonic() < give_up:
         time.sleep(0.05)
-    return left
+    return [str(each) for each in left]
 
 
 def _moments(shot: Shot, number: int) -> Iterator[float]:
@@ -157,24 +164,25 @@ def _moments(shot: Shot, number: int) -> Iterator[float]:
         yield (each + rng.random()) / SHOTS * shot.within_s
 
 
-def _fire(shot: Shot, number: signal.Signals, after_s: float, place: Place, stored: Path) -> int:
-    """Run the command, send the signal, and wait; returns the exit code."""
+def _fire(shot: Shot, number: signal.Signals, after_s: float, place: Place, stored: Path) -> tuple[int, set[Path]]:
+    """Run the command, send the signal, and wait; returns the exit code, and the semaphores that were in use."""
     if shot.arguments[0] in ("claims", "report") and not (place.folder / "trials").exists():
         subprocess.run(["cp", "-r", str(stored), str(place.folder / "trials")], check=True)
     process = place.start(shot.arguments)
+    used: set[Path] = set()
     try:
         process.wait(after_s)
     except subprocess.TimeoutExpired:
+        used = place.semaphores()
         process.send_signal(number)
-    return process.wait(LIMIT_S)
+    return process.wait(LIMIT_S), used
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda each: each.name)
 @pytest.mark.parametrize("shot", COMMANDS, ids=lambda each: each.name)
 def test_a_signal_ends_all_and_leaves_nothing(shot: Shot, number: signal.Signals, place: Place, stored: Path) -> None:
-    before = _semaphores()
     for after_s in _moments(shot, number):
-        code = _fire(shot, number, after_s, place, stored)
+        code, semaphores = _fire(shot, number, after_s, place, stored)
         told = f"{number.name} after {after_s:.3f} s: exit {code}, stderr {place.errors!r}"
         # 0 to 2: it had ended before. A negative code: it was still being loaded.
         assert code in ((0, -number) if shot.foreground else (0, 1, 2, 128 + number, -number)), told
@@ -183,7 +191,7 @@ def test_a_signal_ends_all_and_leaves_nothing(shot: Shot, number: signal.Signals
             assert place.errors.splitlines()[-1].startswith("rebalance-lab: interrupted by"), told
         assert _all_ended(place) == [], told
         assert place.unfinished() == [], told
-    assert _semaphores() <= before
+        assert [each for each in semaphores if each.exists()] == [], told
 
 
 @pytest.mark.parametrize(
