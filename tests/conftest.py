@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -18,6 +19,11 @@ from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
 # Tests start hundreds of Python processes. Where none may write bytecode, each would compile all of the lab again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
+
+# A shell ignores these signals for what it starts in the background, and programs that tests start would inherit that.
+for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _handler)
 
 # The same examples in every run, however slow the machine: a red test is red again.
 settings.register_profile(

@@ -137,6 +137,8 @@ def consume(
         await client.refresh([topic])  # without retries: an address that is wrong stays wrong
         offset = begin if begin >= 0 else await offset_of(begin)
         end = await offset_of(LATEST) if to_end else None
+        if end is not None and offset > end:
+            raise Failure(_out_of_range(f"{topic}-{partition}", offset, await offset_of(EARLIEST), end))
         left = count
         while left != 0 and (end is None or offset < end):
             try:

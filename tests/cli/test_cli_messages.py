@@ -74,6 +74,7 @@ def test_offsets_that_are_not_there(command: CommandLine, cluster: ClusterProces
     assert said == (
         "partition range-0: OFFSET_OUT_OF_RANGE: offset 7 is not there; it holds offsets 0 to 1, and 2 comes next"
     )
+    assert command.refused("consume", *where, "--from", 7, "--to-end") == said
     assert "write earliest, latest or an offset" in command.refused("consume", *where, "--from", 2**63)
     assert "--count" in command.refused("consume", *where, "--count", 0)
 
