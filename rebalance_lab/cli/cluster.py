@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -14,7 +15,7 @@ import msgspec
 import typer
 
 from rebalance_lab.cli.broker import BrokerSetOption, broker_configs
-from rebalance_lab.cli.brokers import with_cluster
+from rebalance_lab.cli.brokers import CLIENT_ID, Unrecorded, with_cluster
 from rebalance_lab.cli.endings import ended_by_signals
 from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption
@@ -22,14 +23,22 @@ from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.cli.zookeeper import used_alone, watch
 from rebalance_lab.client.cluster import ClusterClient
 from rebalance_lab.history.scratch import temporary_folder
+from rebalance_lab.kernel import Future
 from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.wire.paths import broker_path
 from rebalance_lab.world.live.ensemble import EmbeddedEnsemble
+from rebalance_lab.world.live.environment import live_environment
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
+from rebalance_lab.world.ports import Environment, Reply, Stat, ZooKeeper
 from rebalance_lab.world.process.os_process import OsProcess
+from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 #: A broker starts in about a second. Recovery of large logs takes longer.
 START_TIMEOUT_S = 60.0
 _POLL_S = 0.02
+
+#: Of the brokers that this command starts: the default of the command `broker`.
+LAST_SESSION_TIMEOUT_MS = 18_000
 
 LAST_PORT = 65535
 
@@ -101,6 +110,10 @@ def cluster(
         )
         servers = [zookeeper] if isinstance(zookeeper, EmbeddedZooKeeper) else list(zookeeper.servers.values())
         connect = zookeeper.connect_string
+        if data is not None:
+            with LiveKernel() as live:
+                environment = live_environment(CLIENT_ID, live, Unrecorded(), os.getpid())
+                live.run(_until_free(environment, connect, range(1, brokers + 1)))
         running = [
             _started(stack, BrokerProcess(number, connect, folder, "--port", str(its), *settings))
             for number, its in enumerate(ports, 1)
@@ -133,6 +146,30 @@ def _started(stack: ExitStack, process: BrokerProcess) -> BrokerProcess:
     stack.callback(process.stop)
     process.launch()
     return process
+
+
+async def _until_free(environment: Environment, connect: str, ids: Sequence[int]) -> None:
+    """Wait until no broker of the last start is registered. After a kill -9 of all, their sessions begin anew with
+    ZooKeeper, and last until they time out."""
+    session = environment.zookeeper.open(connect, LAST_SESSION_TIMEOUT_MS)
+    client = PipelinedClient(session)
+    give_up_us = environment.tasks.now_us() + 2 * LAST_SESSION_TIMEOUT_MS * 1000
+    left: list[int] = []
+    while environment.tasks.now_us() < give_up_us:
+        found = await client.ask_all([partial(_registration, each) for each in ids])
+        known = left
+        left = [each for each, answer in zip(ids, found, strict=True) if answer.reply.value is not None]
+        if not left:
+            break
+        if not known:
+            names = ", ".join(map(str, left))
+            print(f"rebalance-lab: waiting for the ZooKeeper sessions of killed brokers: {names}", file=sys.stderr)
+        await environment.tasks.sleep(round(_POLL_S * 1_000_000))
+    await session.close()
+
+
+def _registration(broker_id: int, session: ZooKeeper) -> Future[Reply[Stat | None]]:
+    return session.exists(broker_path(broker_id))
 
 
 def _wait_until_ready(brokers: Sequence[BrokerProcess]) -> list[str]:

@@ -114,3 +114,19 @@ def test_a_broker_that_ends_by_itself_is_reported_and_nothing_is_left(
 )
 def test_what_cannot_be_done(command: CommandLine, arguments: list[str | int], says: str) -> None:
     assert says in command.refused(*arguments)
+
+
+@pytest.mark.slow
+def test_after_a_kill_of_all_the_next_start_waits_for_the_old_sessions(
+    command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with background("cluster", "--data", tmp_path, "--json") as process:
+        ready = next_line(process)
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"kept\n")))
+        assert command("produce", "--bootstrap", ready["bootstrap"], "--topic", "t").code == 0
+        end(process, signal.SIGKILL)
+    with background("cluster", "--data", tmp_path, "--json") as process:
+        bootstrap = next_line(process)["bootstrap"]
+        assert command("consume", "--bootstrap", bootstrap, "--topic", "t", "--to-end").out == "kept\n"
+        ended = end(process, signal.SIGTERM)
+    assert ended.err == "rebalance-lab: waiting for the ZooKeeper sessions of killed brokers: 1\n"
