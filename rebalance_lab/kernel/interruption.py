@@ -78,8 +78,10 @@ def undisturbed() -> Iterator[None]:
         yield
         return
     arrived: list[int] = []
-    heard = [each for each in SIGNALS if signal.getsignal(each) is not signal.SIG_IGN]
-    before = {each: signal.signal(each, lambda number, _frame: arrived.append(number)) for each in heard}
+    before = {each: signal.getsignal(each) for each in SIGNALS}
+    for each, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(each, lambda number, _frame: arrived.append(number))
     try:
         yield
     finally:

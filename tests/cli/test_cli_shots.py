@@ -137,10 +137,14 @@ def _mark_of(process: psutil.Process) -> str | None:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> Iterator[Place]:
     found = Place(tmp_path, uuid.uuid4().hex)
     found.temporary.mkdir()
-    return found
+    try:
+        yield found
+    finally:
+        for each in found.processes():  # a failed test leaves some
+            each.kill()
 
 
 def _mapped(process: psutil.Process) -> list[str]:
