@@ -1,9 +1,10 @@
 """A write that was acknowledged is in the log: Jepsen's `lost-write`.
 
 The client reads the whole partition after its last write. A number that was acknowledged must be among what it reads,
-at whatever offset. Jepsen counts only what lies below the highest offset that was read; here the read begins after all
-writes and goes to the log's end, so an acknowledged record beyond that is lost as well. A number that is there twice is
-a retry after an unknown outcome: it is counted and allowed, as the producer is not idempotent.
+at the offset that the acknowledgement named. Jepsen counts only what lies below the highest offset that was read; here
+the read begins after all writes and goes to the log's end, so an acknowledged record beyond that is lost as well. A
+number that is there more often than it was acknowledged is a retry after an unknown outcome: it is counted and allowed,
+as the producer is not idempotent.
 
 Witness: the acknowledgement of the first number that is lost, and the read.
 """
@@ -28,8 +29,9 @@ def judge(history: History) -> Finding:
     writes, read = acknowledged(history), final_read(history)
     if read is None:
         return unknown(history, "nothing was read after the writes")
+    records = set(records_of(read))
     found = Counter(number for _, number in records_of(read))
-    lost = [event for event in writes if event.of("number") not in found]
+    lost = [event for event in writes if (event.of("offset"), event.of("number")) not in records]
     unanswered = [event for event in events_of(history, Kind.INFO) if event.of("op") == PRODUCE]
     numbers = {
         "count": len(lost),
@@ -39,7 +41,8 @@ def judge(history: History) -> Finding:
     }
     if lost:
         first = lost[0]
-        why = f"number {first.of('number')} was acknowledged at offset {first.of('offset')} and is not in the log"
+        where = "is elsewhere" if first.of("number") in found else "is not in the log"
+        why = f"number {first.of('number')} was acknowledged at offset {first.of('offset')} and {where}"
         return violated(why, (first.id, read.id), numbers)
     why = f"all {len(writes)} acknowledged writes are in the log"
     return not_violated(history, why, numbers, vacuous=None if writes else "no write was acknowledged")

@@ -56,6 +56,25 @@ def test_a_loss_at_the_end_of_the_log_counts() -> None:
     assert story.found().witness == (lost, read)
 
 
+def test_a_record_at_another_offset_than_was_acknowledged_is_lost() -> None:
+    """Found by counterfeits: a broker that names wrong offsets, and one that reads values at the wrong offsets."""
+    story = Writes()
+    wrong = story.wrote(10, 1, 3)
+    read = story.read(100, (0, 1))
+    finding = story.found()
+    assert finding.witness == (wrong, read)
+    assert finding.why.endswith("number 1 was acknowledged at offset 3 and is elsewhere")
+
+
+def test_a_number_that_was_acknowledged_twice_is_there_twice() -> None:
+    story = Writes()
+    story.wrote(10, 1, 0)
+    second = story.wrote(20, 1, 1)
+    read = story.read(100, (0, 1))
+    finding = story.found()
+    assert (finding.witness, finding.measures["count"]) == ((second, read), 1)
+
+
 def test_an_unknown_write_may_be_there_or_not_or_twice() -> None:
     story = Writes()
     story.wrote(10, 1, None)
