@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from controller.channels import BrokerChannels
+from controller.cluster import LiveBroker
 from controller.controller import Controller
 from rebalance_lab.broker.calls import BrokerConfig, Parts
 from rebalance_lab.broker.control_link import ControlLinks
@@ -22,9 +23,13 @@ from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.errors import FolderFailed
 from rebalance_lab.broker.log.manager import LogManager
 from rebalance_lab.broker.metadata_cache import MetadataCache
+from rebalance_lab.broker.partition import Surroundings
 from rebalance_lab.broker.producer_ids import ProducerIds
 from rebalance_lab.broker.registration import Endpoint, cluster_id, prepare, register
-from rebalance_lab.broker.replicas import Replicas
+from rebalance_lab.broker.replicas import NO_BROKER_EPOCH, Replicas
+from rebalance_lab.broker.replication.fetcher import ReplicaFetchers
+from rebalance_lab.broker.replication.isr_changes import AskController
+from rebalance_lab.broker.replication.leadership import Lag
 from rebalance_lab.broker.server import Report, Server
 from rebalance_lab.broker.settings import broker_values
 from rebalance_lab.broker.topic_configs import TopicConfigs
@@ -66,6 +71,12 @@ def _log_defaults(settings: BrokerSettings) -> LogConfig:
     )
 
 
+def _controller(metadata: MetadataCache) -> LiveBroker | None:
+    """Where the controller listens, as it has said last; its broker epoch is not known."""
+    found = None if metadata.controller_id is None else metadata.nodes.get(metadata.controller_id)
+    return None if found is None else LiveBroker(found.broker_id, NO_BROKER_EPOCH, found.host, found.port)
+
+
 class NoZooKeeper(Exception):
     """ZooKeeper did not answer while the broker started. The message says where and for how long."""
 
@@ -84,7 +95,10 @@ class Broker:
         self._report = report
         self._is_controller = False
         self._last_session: int | None = None
+        self._fetchers: ReplicaFetchers
+        self._isr_changes: AskController
         self._links = ControlLinks(environment.network, f"broker-{settings.config.broker_id}-controller")
+        self._to_controller = ControlLinks(environment.network, f"broker-{settings.config.broker_id}-to-controller")
         self._logs = LogManager(
             environment.tasks,
             environment.storage,
@@ -121,6 +135,9 @@ class Broker:
         listener = await environment.network.listen(KafkaCodec(), port=settings.port)
         async with environment.tasks.scope("broker") as scope:
             scope.spawn(self._logs.run(), "care of logs")
+            scope.spawn(self._fetchers.run(), "fetchers")
+            scope.spawn(self._isr_changes.run(), "changes of the ISR")
+            scope.spawn(self.parts.replicas.run(), "lag of followers")
             server = Server(environment.tasks, lambda: self.parts, self._report, settings.config.max_connections)
             scope.spawn(server.run(listener), "connections")
             while not (closing.raised or self._logs.failed.raised):
@@ -133,6 +150,7 @@ class Broker:
             listener.close()
             scope.cancel("the broker shuts down")
         self._links.close()
+        self._to_controller.close()
         if self._logs.failed.raised:  # as after a crash: the next start recovers the logs
             await session.close()
             raise FolderFailed(f"the broker ends, because its data folder has failed: {self._logs.failure}")
@@ -177,9 +195,31 @@ class Broker:
             lambda topic: configs.get(topic, self._configs.defaults),
         )
         metadata = MetadataCache()
-        replicas = Replicas(
+        self._fetchers = ReplicaFetchers(
             environment.tasks,
+            environment.network,
             config.broker_id,
+            config.lab_replication_rules,
+            config.fetch,
+            self._warn,
+        )
+        self._isr_changes = AskController(
+            environment.tasks,
+            self._to_controller,
+            config.broker_id,
+            controller=lambda: _controller(metadata),
+            broker_epoch=lambda: self.broker_epoch,
+        )
+        replicas = Replicas(
+            Surroundings(
+                tasks=environment.tasks,
+                broker_id=config.broker_id,
+                rules=config.lab_replication_rules,
+                lag=Lag(config.replica_lag_time_max_ms * 1000, config.replica_lag_max_messages),
+                may_be_in_sync=lambda broker: broker in metadata.nodes,
+                change_isr=self._isr_changes.submit,
+            ),
+            self._fetchers,
             self._logs,
             log_of=lambda partition: self._configs.log_of(self._client, partition),
             broker_epoch=lambda: self.broker_epoch,

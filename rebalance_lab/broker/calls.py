@@ -11,6 +11,8 @@ from rebalance_lab.broker.metadata_cache import MetadataCache
 from rebalance_lab.broker.producer_ids import ProducerIds
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.replicas import Replicas
+from rebalance_lab.broker.replication.fetcher import FetchConfig
+from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.broker.settings import Value
 from rebalance_lab.broker.topic_store import TopicStore
 from rebalance_lab.kernel import Kernel, RandomStream, TimedOut
@@ -28,7 +30,11 @@ ADMIN_TIMEOUT_MS = 30_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerConfig:
-    """A broker's settings, under Kafka's names and with the defaults of 3.9.1. `rack`: None if it has none."""
+    """A broker's settings, under Kafka's names and with the defaults of 3.9.1.
+
+    `rack`: None if it has none. `replica_lag_max_messages`: of 0.8; None in 0.9 and later.
+    `lab_replication_rules`: how replicas agree on one log; the lab's own.
+    """
 
     broker_id: int
     num_partitions: int = 1
@@ -39,6 +45,27 @@ class BrokerConfig:
     unclean_leader_election_enable: bool = False
     max_connections: int = 2**31 - 1
     rack: str | None = None
+    replica_lag_time_max_ms: int = 30_000
+    replica_lag_max_messages: int | None = None
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_min_bytes: int = 1
+    replica_fetch_max_bytes: int = 1024 * 1024
+    replica_fetch_response_max_bytes: int = 10 * 1024 * 1024
+    replica_fetch_backoff_ms: int = 1000
+    replica_socket_timeout_ms: int = 30_000
+    lab_replication_rules: ReplicationRules = ReplicationRules.KIP_320
+
+    @property
+    def fetch(self) -> FetchConfig:
+        """How it fetches as a follower."""
+        return FetchConfig(
+            wait_max_ms=self.replica_fetch_wait_max_ms,
+            min_bytes=self.replica_fetch_min_bytes,
+            max_bytes=self.replica_fetch_max_bytes,
+            response_max_bytes=self.replica_fetch_response_max_bytes,
+            backoff_ms=self.replica_fetch_backoff_ms,
+            socket_timeout_ms=self.replica_socket_timeout_ms,
+        )
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,4 +1,5 @@
-"""A controller's connections to brokers (`RequestSendThread`, Kafka 3.9.1): one to each, made when it is needed."""
+"""Connections between a controller and brokers, one to each, made when it is needed (`RequestSendThread`,
+`NodeToControllerChannelManager`, Kafka 3.9.1)."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ from controller.channels import Undelivered
 from controller.cluster import LiveBroker
 from controller.request_batch import ControlRequest
 from rebalance_lab.wire.kafka.calls import Call, KafkaCodec
+from rebalance_lab.wire.kafka.messages.alter_partition import AlterPartitionRequest
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest
 from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaRequest
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
@@ -16,7 +18,12 @@ from rebalance_lab.world.network import Address, Connection, Network, NetworkErr
 TIMEOUT_MS = 30_000
 
 #: The last versions before topic ids.
-VERSIONS: dict[type[Message], int] = {LeaderAndIsrRequest: 4, UpdateMetadataRequest: 6, StopReplicaRequest: 3}
+VERSIONS: dict[type[Message], int] = {
+    LeaderAndIsrRequest: 4,
+    UpdateMetadataRequest: 6,
+    StopReplicaRequest: 3,
+    AlterPartitionRequest: 1,
+}
 
 
 class ControlLinks:
@@ -27,7 +34,7 @@ class ControlLinks:
         self._client_id = client_id
         self._open: dict[int, tuple[LiveBroker, Connection[Call, Message]]] = {}
 
-    async def deliver(self, broker: LiveBroker, request: ControlRequest) -> Message:
+    async def deliver(self, broker: LiveBroker, request: ControlRequest | AlterPartitionRequest) -> Message:
         """The broker's answer. Raises Undelivered."""
         try:
             connection = await self._connection(broker)

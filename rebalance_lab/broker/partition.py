@@ -1,16 +1,18 @@
-"""One replica of a partition: what it does now, and up to where its records are committed (`kafka.cluster.Partition`).
-
-Followers do not fetch yet, so only a replica that is in sync with itself alone commits anything.
-"""
+"""One replica of a partition: its role, and what leaders and followers do with its log (`kafka.cluster.Partition`)."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from enum import Enum
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import Appended, PartitionLog
 from rebalance_lab.broker.refused import Refused
+from rebalance_lab.broker.replication.isr_changes import Change, Outcome, Written
+from rebalance_lab.broker.replication.leadership import Lag, Leadership
+from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.kernel import Future, Kernel
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrPartitionState
@@ -49,40 +51,75 @@ class IllegalRoleTransition(Exception):
     """A change of role that the table does not have: a mistake in the broker."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the replicas of a broker share.
+
+    - `may_be_in_sync(broker)`: whether a broker is live, as the controller has said last.
+    - `change_isr`: takes a change of the ISR that a leader wants written.
+    """
+
+    tasks: Kernel
+    broker_id: int
+    rules: ReplicationRules
+    lag: Lag
+    may_be_in_sync: Callable[[int], bool]
+    change_isr: Callable[[Change], None]
+
+
 class Partition:
     """A replica on this broker. `progress` is done at the next change of its role, its log's end or its high watermark;
-    another future follows it."""
+    another future follows it. `leader`: the broker that leads; None if it is not known."""
 
-    def __init__(self, tasks: Kernel, broker_id: int, partition: TopicPartition, log: PartitionLog) -> None:
+    def __init__(self, around: Surroundings, partition: TopicPartition, log: PartitionLog) -> None:
         self.partition = partition
         self.log = log
         self.role = ReplicaRole.IDLE
         self.leader_epoch = NO_EPOCH
-        self.isr: tuple[int, ...] = ()
+        self.leader: int | None = None
+        #: While this replica leads.
+        self.leadership: Leadership | None = None
         self.progress: Future[None] = Future(("progress of", str(log)))
-        self._broker_id = broker_id
-        self._changing = tasks.lock(f"role of {partition.topic}-{partition.partition}")
+        self._around = around
+        self._changing = around.tasks.lock(f"role of {partition.topic}-{partition.partition}")
 
     # -- roles ------------------------------------------------------------------------------
 
     async def lead(self, state: LeaderAndIsrPartitionState) -> None:
         """Lead in a new epoch, which begins at the log's end. Raises LogFailed."""
+        around = self._around
         async with self._changing:
             await self.log.start_epoch(state.leader_epoch)
+            self.leadership = Leadership(
+                around.broker_id,
+                state.replicas,
+                state.isr,
+                leader_epoch=state.leader_epoch,
+                controller_epoch=state.controller_epoch,
+                partition_epoch=state.partition_epoch,
+                start_offset=self.log.end_offset,
+                now_us=around.tasks.now_us(),
+                lag=around.lag,
+                may_be_in_sync=around.may_be_in_sync,
+                joins_from_epoch_start=around.rules.joins_from_epoch_start,
+                before=self.leadership,
+            )
             self._change(ReplicaRole.LEADER)
-            self.leader_epoch, self.isr = state.leader_epoch, state.isr
-            self._advance()
+            self.leader_epoch, self.leader = state.leader_epoch, around.broker_id
+            self._advance(self.leadership)
 
     async def follow(self, state: LeaderAndIsrPartitionState) -> None:
         """Take no more records from clients."""
         async with self._changing:
             self._change(ReplicaRole.FOLLOWER)
-            self.leader_epoch, self.isr = state.leader_epoch, state.isr
+            self.leadership = None
+            self.leader_epoch, self.leader = state.leader_epoch, state.leader
 
     async def stop(self) -> None:
         """No request reaches it any more."""
         async with self._changing:
             self._change(ReplicaRole.STOPPED)
+            self.leadership = None
 
     def _change(self, role: ReplicaRole) -> None:
         if role not in ROLE_TRANSITIONS[self.role]:
@@ -90,53 +127,144 @@ class Partition:
         self.role = role
         self._progressed()
 
+    def _check_log(self) -> None:
+        """After an error of the log: if it has failed, the replica is offline."""
+        if self.log.failure is not None and self.role is not ReplicaRole.OFFLINE:
+            self.leadership = None
+            self._change(ReplicaRole.OFFLINE)
+
     # -- what leaders do --------------------------------------------------------------------
 
-    def check_leader(self, known_epoch: int = NO_EPOCH) -> None:
-        """Raises Refused unless this replica leads, in the epoch that the sender of a request knows."""
+    def check_leader(self, known_epoch: int = NO_EPOCH) -> Leadership:
+        """The leadership. Raises Refused unless this replica leads, in the epoch that the sender of a request knows."""
         if self.role is ReplicaRole.OFFLINE:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.log} is offline: {self.log.failure}")
         if known_epoch not in (NO_EPOCH, self.leader_epoch):
             code = ErrorCode.FENCED_LEADER_EPOCH if known_epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
             raise Refused(code, f"leader epoch {known_epoch} was asked for, {self.leader_epoch} is the current one")
-        if self.role is not ReplicaRole.LEADER:
+        if self.leadership is None:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.partition}")
+        return self.leadership
 
-    async def append(self, data: bytes, *, min_in_sync: int = 0) -> Appended:
-        """Write a client's batch. `min_in_sync`: how many replicas must be in sync. Raises Refused and LogErrors."""
+    async def append(self, data: bytes, *, all_in_sync: bool = False) -> Appended:
+        """Write a client's batch. `all_in_sync`: only if as many replicas are in sync as `min.insync.replicas` asks
+        for. Raises Refused and LogErrors."""
         async with self._changing:
-            self.check_leader()
-            if len(self.isr) < min_in_sync:
+            leadership = self.check_leader()
+            min_isr = leadership.effective_min_isr(self.log.config.min_insync_replicas)
+            if all_in_sync and len(leadership.isr) < min_isr:
                 raise Refused(
                     ErrorCode.NOT_ENOUGH_REPLICAS,
-                    f"The size of the current ISR {self.isr} is insufficient to satisfy the min.isr requirement of "
-                    f"{min_in_sync} for partition {self.partition.topic}-{self.partition.partition}",
+                    f"The size of the current ISR {leadership.isr} is insufficient to satisfy the min.isr requirement "
+                    f"of {min_isr} for partition {self.partition.topic}-{self.partition.partition}",
                 )
             try:
                 appended = await self.log.append(data, self.leader_epoch)
             except LogError:
-                if self.log.failure is not None:
-                    self._change(ReplicaRole.OFFLINE)
+                self._check_log()
                 raise
-            self._advance()
+            self._advance(leadership)
             return appended
 
     async def committed(self, offset: int, epoch: int) -> None:
         """Wait until the record at `offset`, written in leader epoch `epoch`, is committed. Raises Refused if this
-        replica does not lead in that epoch any more."""
+        replica does not lead in that epoch any more, and if too few replicas are in sync in the end."""
         while True:
-            if (self.role, self.leader_epoch) != (ReplicaRole.LEADER, epoch):
+            leadership = self.leadership
+            if leadership is None or self.leader_epoch != epoch:
                 raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.partition} any more")
             if self.log.high_watermark > offset:
+                if len(leadership.maximal_isr) < leadership.effective_min_isr(self.log.config.min_insync_replicas):
+                    raise Refused(
+                        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+                        f"the ISR {leadership.isr} has fallen below min.insync.replicas since the append",
+                    )
                 return
             await self.progress
 
-    def _advance(self) -> None:
-        """Move the high watermark to where every in-sync replica is. Where the others are is not known."""
-        if self.isr == (self._broker_id,):
-            self.log.high_watermark = self.log.end_offset
+    def follower_fetched(self, follower: int, offset: int, leader_end: int) -> None:
+        """A follower has asked for what comes from `offset` on, when the log ended at `leader_end`."""
+        leadership = self.leadership
+        if leadership is None or not leadership.is_follower(follower):
+            return
+        leadership.fetched(follower, offset, leader_end, self._around.tasks.now_us())
+        self._propose(leadership, leadership.with_joined(follower, self.log.high_watermark))
+        self._advance(leadership)
+
+    def drop_laggards(self) -> None:
+        """Ask for an ISR without the followers that have fallen behind."""
+        if self.leadership is not None:
+            now_us = self._around.tasks.now_us()
+            self._propose(self.leadership, self.leadership.without_laggards(self.log.end_offset, now_us))
+
+    async def isr_answered(self, leadership: Leadership, outcome: Outcome) -> None:
+        """What came of a change of the ISR."""
+        async with self._changing:
+            if self.leadership is not leadership:
+                return  # the controller has given it another role meanwhile
+            if isinstance(outcome, Written):
+                leadership.committed(outcome.isr, outcome.partition_epoch)
+            elif not outcome.may_be_written:
+                leadership.proposed = None
+            self._advance(leadership)
+
+    def _propose(self, leadership: Leadership, isr: tuple[int, ...] | None) -> None:
+        if isr is not None:
+            leadership.proposed = isr
+            self._around.change_isr(Change(self, leadership, isr))
+
+    def _advance(self, leadership: Leadership) -> None:
+        """Move the high watermark to where every in-sync replica is."""
+        log = self.log
+        log.high_watermark = leadership.high_watermark(
+            log.high_watermark, log.end_offset, self._around.tasks.now_us(), min_isr=log.config.min_insync_replicas
+        )
         self._progressed()
 
     def _progressed(self) -> None:
         progress, self.progress = self.progress, Future(("progress of", str(self.log)))
         progress.set(None)
+
+    # -- what followers do ------------------------------------------------------------------
+
+    def _follows(self, leader_epoch: int) -> bool:
+        return (self.role, self.leader_epoch) == (ReplicaRole.FOLLOWER, leader_epoch)
+
+    async def truncate(self, offset: int, leader_epoch: int) -> bool:
+        """Drop all from `offset` on, as a follower in `leader_epoch`. False: it is none any more. Raises LogFailed."""
+        async with self._changing:
+            if self._follows(leader_epoch):
+                await self._with_log(lambda: self.log.truncate_to(offset))
+            return self._follows(leader_epoch)
+
+    async def restart_at(self, offset: int, leader_epoch: int) -> bool:
+        """Drop everything, and go on at `offset`. As `truncate`."""
+        async with self._changing:
+            if self._follows(leader_epoch):
+                await self._with_log(lambda: self.log.restart_at(offset))
+            return self._follows(leader_epoch)
+
+    async def append_fetched(
+        self, records: bytes, leader_epoch: int, *, fetch_offset: int, high_watermark: int, start_offset: int
+    ) -> bool:
+        """Write what the leader has sent for `fetch_offset`, and take over its high watermark, as far as the log goes,
+        and its start. False: nothing was done, because this replica does not follow in `leader_epoch` any more, or its
+        log ends elsewhere. Raises LogErrors."""
+        async with self._changing:
+            log = self.log
+            if not self._follows(leader_epoch) or log.end_offset != fetch_offset:
+                return False
+            if records:
+                await self._with_log(lambda: log.append_replica(records, leader_epoch))
+            log.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
+            if start_offset > log.start_offset:
+                await self._with_log(lambda: log.delete_records(min(start_offset, log.high_watermark)))
+            return True
+
+    async def _with_log(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Raises LogErrors."""
+        try:
+            await work()
+        except LogError:
+            self._check_log()
+            raise

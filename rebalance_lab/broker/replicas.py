@@ -7,19 +7,20 @@ an older controller epoch, for an earlier life of this broker, or with a leader 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import PartitionLog
 from rebalance_lab.broker.log.manager import LogManager
-from rebalance_lab.broker.partition import NO_EPOCH, Partition, ReplicaRole
+from rebalance_lab.broker.partition import NO_EPOCH, Partition, ReplicaRole, Surroundings
 from rebalance_lab.broker.refused import Refused
-from rebalance_lab.kernel import Kernel
+from rebalance_lab.broker.replication.fetcher import ReplicaFetchers
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
+from rebalance_lab.world.network import Address
 
 #: In a StopReplica request: the topic is being deleted, whatever leader epoch the broker knows.
 EPOCH_DURING_DELETE = -2
@@ -32,7 +33,8 @@ Errors = dict[TopicPartition, ErrorCode]
 
 
 class Replicas:
-    """- `broker_epoch()`: the czxid of this broker's registration.
+    """- `fetchers`: get the records of leaders.
+    - `broker_epoch()`: the czxid of this broker's registration.
     - `log_of(partition)`: its log, made with the topic's settings if it is not there.
     - `is_known(partition)`: whether the cluster has it, according to the controller's last update.
     - `warn` takes a line for whoever runs the broker.
@@ -40,8 +42,8 @@ class Replicas:
 
     def __init__(
         self,
-        tasks: Kernel,
-        broker_id: int,
+        around: Surroundings,
+        fetchers: ReplicaFetchers,
         logs: LogManager,
         *,
         log_of: Callable[[TopicPartition], Awaitable[PartitionLog]],
@@ -50,15 +52,27 @@ class Replicas:
         warn: Callable[[str], None],
     ) -> None:
         self.controller_epoch = 0
-        self._tasks = tasks
-        self._broker_id = broker_id
+        self._around = around
+        self._fetchers = fetchers
         self._logs = logs
         self._log_of = log_of
         self._broker_epoch = broker_epoch
         self._is_known = is_known
         self._warn = warn
         self._partitions: dict[TopicPartition, Partition] = {}
-        self._ordering = tasks.lock("orders of controllers")
+        self._ordering = around.tasks.lock("orders of controllers")
+
+    async def run(self) -> None:
+        """Drop followers from the ISR that have fallen behind; until it is cancelled."""
+        while True:
+            await self._around.tasks.sleep(self._around.lag.time_us // 2)
+            for each in list(self._partitions.values()):
+                each.drop_laggards()
+
+    @property
+    def all(self) -> Mapping[TopicPartition, Partition]:
+        """Those that a controller has given a role."""
+        return self._partitions
 
     def led(self, partition: TopicPartition, known_epoch: int = NO_EPOCH) -> Partition:
         """The replica, if it leads. Raises Refused."""
@@ -91,27 +105,47 @@ class Replicas:
 
     async def lead_or_follow(self, request: LeaderAndIsrRequest) -> Errors:
         """What came of each partition. Raises Refused for the request as a whole."""
+        leaders = {each.broker_id: Address(each.host_name, each.port) for each in request.live_leaders}
         async with self._ordering:
             self.fence(request)
-            return {each: await self._take_role(each, state) for each, state in _leaderships(request)}
+            errors = {each: await self._take_role(each, state, leaders) for each, state in _leaderships(request)}
+            self._fetchers.stop_idle()
+            return errors
 
-    async def _take_role(self, partition: TopicPartition, state: LeaderAndIsrPartitionState) -> ErrorCode:
+    async def _take_role(
+        self, partition: TopicPartition, state: LeaderAndIsrPartitionState, leaders: Mapping[int, Address]
+    ) -> ErrorCode:
         known = self._partitions.get(partition)
         if known is not None and known.role is ReplicaRole.OFFLINE:
             return ErrorCode.KAFKA_STORAGE_ERROR
         if known is not None and state.leader_epoch <= known.leader_epoch:
             return ErrorCode.STALE_CONTROLLER_EPOCH
-        if self._broker_id not in state.replicas:
+        if self._around.broker_id not in state.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         try:
-            replica = known or Partition(self._tasks, self._broker_id, partition, await self._log_of(partition))
-            await (replica.lead(state) if state.leader == self._broker_id else replica.follow(state))
+            replica = known or Partition(self._around, partition, await self._log_of(partition))
+            if state.leader == self._around.broker_id:
+                self._fetchers.stop(partition)
+                await replica.lead(state)
+            elif state.leader in leaders:
+                await self._follow(replica, state, leaders[state.leader])
         except LogError as error:
             return error.code
         except Exception as error:  # the controller would send the whole request again, and nothing after it
             return self._failed(partition, error)
         self._partitions[partition] = replica
         return ErrorCode.NONE
+
+    async def _follow(self, replica: Partition, state: LeaderAndIsrPartitionState, leader: Address) -> None:
+        """Follow a leader that is live. Of one that is not, or of none, nothing can be fetched, and nothing changes (as
+        in the original)."""
+        same_leader = (replica.role, replica.leader) == (ReplicaRole.FOLLOWER, state.leader)
+        self._fetchers.stop(replica.partition)
+        await replica.follow(state)
+        begin = self._fetchers.follow
+        if same_leader and self._around.rules.resumes_after_same_leader:
+            begin = self._fetchers.go_on
+        begin(replica, state.leader, leader, state.leader_epoch)
 
     def _failed(self, partition: TopicPartition, error: Exception) -> ErrorCode:
         self._warn(f"an order for {partition.topic}-{partition.partition} failed: {type(error).__name__}: {error}")
@@ -123,7 +157,9 @@ class Replicas:
         """What came of each partition. Raises Refused for the request as a whole."""
         async with self._ordering:
             self.fence(request)
-            return {each: await self._stopped(each, state) for each, state in _stops(request)}
+            errors = {each: await self._stopped(each, state) for each, state in _stops(request)}
+            self._fetchers.stop_idle()
+            return errors
 
     async def _stopped(self, partition: TopicPartition, state: StopReplicaPartitionState) -> ErrorCode:
         known = self._partitions.get(partition)
@@ -132,6 +168,7 @@ class Replicas:
                 return ErrorCode.KAFKA_STORAGE_ERROR
             if state.leader_epoch not in (EPOCH_DURING_DELETE, NO_EPOCH) and state.leader_epoch < known.leader_epoch:
                 return ErrorCode.FENCED_LEADER_EPOCH
+            self._fetchers.stop(partition)
             await known.stop()
             del self._partitions[partition]
         try:

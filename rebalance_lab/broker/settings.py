@@ -15,6 +15,7 @@ from enum import IntEnum
 import msgspec
 
 from rebalance_lab.broker.log.config import LogConfig
+from rebalance_lab.broker.replication.rules import ReplicationRules
 
 #: The values of a setting, by its kind: bool, str, int, int, float, tuple.
 Value = bool | str | int | float | tuple[str, ...]
@@ -287,6 +288,21 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         Setting("delete.topic.enable", _B, True, field="delete_topic_enable"),
         Setting("max.connections", _I, 2**31 - 1, _at_least(1), "max_connections"),
         Setting("producer.id.expiration.ms", _I, _DAY_MS, _at_least(1), "producer_id_expiration_ms"),
+        Setting("replica.lag.time.max.ms", _L, 30_000, field="replica_lag_time_max_ms"),
+        Setting("replica.lag.max.messages", _L, None, _at_least(0), field="replica_lag_max_messages"),
+        Setting("lab.replication.rules", _S, "kip-320", _one_of(*ReplicationRules), field="lab_replication_rules"),
+        Setting("replica.fetch.wait.max.ms", _I, 500, field="replica_fetch_wait_max_ms"),
+        Setting("replica.fetch.min.bytes", _I, 1, field="replica_fetch_min_bytes"),
+        Setting("replica.fetch.max.bytes", _I, 1024 * 1024, _at_least(0), field="replica_fetch_max_bytes"),
+        Setting(
+            "replica.fetch.response.max.bytes",
+            _I,
+            10 * 1024 * 1024,
+            _at_least(0),
+            field="replica_fetch_response_max_bytes",
+        ),
+        Setting("replica.fetch.backoff.ms", _I, 1000, _at_least(0), field="replica_fetch_backoff_ms"),
+        Setting("replica.socket.timeout.ms", _I, 30_000, field="replica_socket_timeout_ms"),
         Setting("zookeeper.connect", _S, None, field="connect"),
         Setting("zookeeper.session.timeout.ms", _I, 18_000, field="session_timeout_ms"),
         Setting("zookeeper.connection.timeout.ms", _I, 18_000, field="connection_timeout_ms"),

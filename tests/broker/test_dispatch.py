@@ -31,7 +31,7 @@ def test_a_client_learns_what_is_served(version: int) -> None:
 
 
 def test_every_served_version_exists_and_every_module_is_found() -> None:
-    assert len(HANDLERS) == 17
+    assert len(HANDLERS) == 18
     for key, handler in HANDLERS.items():
         assert handler.versions.first in APIS[key].versions
         assert handler.versions.last in APIS[key].versions
@@ -75,7 +75,9 @@ def test_there_is_no_coordinator_yet(version: int) -> None:
     BrokerStage().play(story)
 
 
-def test_what_is_not_served_closes_the_connection_and_no_other() -> None:
+def test_what_is_not_served_closes_the_connection_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(HANDLERS, ApiKey.OFFSET_FOR_LEADER_EPOCH)
+
     async def story(stage: BrokerStage) -> None:
         other = await stage.connect()
         with pytest.raises(ConnectionLost):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from broker_requests import E, batch, create, fetch, fetched, produce, produced, values
+from broker_requests import E, batch, create, fetch, fetched, leadership, produce, produced, values
 from broker_stage import BrokerStage
 
 from rebalance_lab.broker.log.config import LogConfig
@@ -177,8 +177,19 @@ def test_what_is_not_written(request_: ProduceRequest, code: ErrorCode) -> None:
 def test_too_few_replicas_in_sync() -> None:
     async def story(stage: BrokerStage) -> None:
         await create(stage)
+        await stage.ask(leadership(1, 1), 4)  # it alone is in sync, of two replicas
         assert (await produced(stage, batch("a"))).error_code == E.NOT_ENOUGH_REPLICAS
         assert (await produced(stage, batch("a"), acks=1)).error_code == E.NONE
+
+    BrokerStage(min_insync_replicas=2).play(story)
+
+
+def test_no_more_replicas_are_asked_for_than_there_are() -> None:
+    """`min.insync.replicas` of 2 for a topic with one replica (`Partition.effectiveMinIsr`)."""
+
+    async def story(stage: BrokerStage) -> None:
+        await create(stage)
+        assert (await produced(stage, batch("a"))).error_code == E.NONE
 
     BrokerStage(min_insync_replicas=2).play(story)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from broker_requests import batch, produced
+from broker_requests import batch, leadership, produced
 from broker_stage import BrokerStage
 from config_requests import (
     APPEND,
@@ -102,6 +102,7 @@ def test_a_limit_applies_to_the_next_batch() -> None:
 def test_replicas_in_sync_are_the_topic_s_or_the_broker_s() -> None:
     async def story(stage: BrokerStage) -> None:
         await create(stage)
+        await stage.ask(leadership(1, 1), 4)  # it alone is in sync, of two replicas
         assert (await produced(stage, batch("x"))).error_code == E.NOT_ENOUGH_REPLICAS
         await changed(stage, change(("min.insync.replicas", SET, "1")))
         assert (await produced(stage, batch("x"))).error_code == E.NONE

@@ -10,6 +10,7 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from rebalance_lab.wire.kafka.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from rebalance_lab.wire.kafka.messages.leader_and_isr import (
+    LeaderAndIsrLiveLeader,
     LeaderAndIsrPartitionState,
     LeaderAndIsrRequest,
     LeaderAndIsrTopicState,
@@ -87,5 +88,5 @@ def leadership(leader: int, epoch: int, *, controller_epoch: int = 1, broker_epo
         controller_epoch=controller_epoch,
         broker_epoch=broker_epoch,
         topic_states=(LeaderAndIsrTopicState(topic_name="t", partition_states=(state,)),),
-        live_leaders=(),
+        live_leaders=(LeaderAndIsrLiveLeader(broker_id=leader, host_name=f"host-b{leader}", port=9092),),
     )

@@ -7,12 +7,14 @@ is not found. Versions before 4 carry message sets of 0.8 to 0.10; versions from
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH
 from rebalance_lab.broker.log.errors import LogError
-from rebalance_lab.broker.log.log import PartitionLog, UpTo
-from rebalance_lab.broker.partition import Partition
+from rebalance_lab.broker.log.log import Records, UpTo
+from rebalance_lab.broker.partition import NO_EPOCH, Partition
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.kernel import Future
 from rebalance_lab.wire.kafka.apis import ApiKey
@@ -40,9 +42,11 @@ async def handle(parts: Parts, call: Call) -> FetchResponse:
     if request.session_id != NO_SESSION:
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
     deadline_us = parts.tasks.now_us() + max(request.max_wait_ms, 0) * 1000
+    again = False
     while True:
         progress = _progress(parts, request)
-        found = await _read_all(parts, request)
+        found = await _read_all(parts, request, again=again)
+        again = True
         left_us = deadline_us - parts.tasks.now_us()
         if left_us <= 0 or _enough(found, request.min_bytes):
             return FetchResponse(responses=found)
@@ -67,18 +71,19 @@ def _enough(found: tuple[FetchableTopicResponse, ...], min_bytes: int) -> bool:
     return failed or not answers or sum(len(each.records or b"") for each in answers) >= min_bytes
 
 
-async def _read_all(parts: Parts, request: FetchRequest) -> tuple[FetchableTopicResponse, ...]:
+async def _read_all(parts: Parts, request: FetchRequest, *, again: bool) -> tuple[FetchableTopicResponse, ...]:
     """All partitions in the order of the request, until the bytes are used up. The first that has any gives a whole
-    batch, however large it is, so that every reader gets on."""
+    batch, however large it is, so that every reader gets on. `again`: the request has been looked at before, so that
+    the leader has taken note of what its follower has."""
     budget = min(request.max_bytes, MOST_BYTES)
-    up_to = UpTo.HIGH_WATERMARK if request.replica_id == CONSUMER else UpTo.LOG_END
+    reader = _Reader(request.replica_id, again=again)
     nothing_yet = True
     topics = []
     for topic in request.topics:
         answers = []
         for each in topic.partitions:
             answer = await _read(
-                parts, TopicPartition(topic.topic, each.partition), each, up_to, budget, at_least_one=nothing_yet
+                parts, TopicPartition(topic.topic, each.partition), each, reader, budget, at_least_one=nothing_yet
             )
             size = len(answer.records or b"")
             nothing_yet = nothing_yet and size == 0
@@ -88,18 +93,42 @@ async def _read_all(parts: Parts, request: FetchRequest) -> tuple[FetchableTopic
     return tuple(topics)
 
 
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Who fetches. `replica_id`: a follower's; negative for others. `again`: see `_read_all`."""
+
+    replica_id: int
+    again: bool
+
+    @property
+    def up_to(self) -> UpTo:
+        return UpTo.HIGH_WATERMARK if self.replica_id == CONSUMER else UpTo.LOG_END
+
+    def check_assigned(self, replica: Partition, known_epoch: int) -> None:
+        """Raises Refused for a follower that is not a replica of the partition (`followerReplicaOrThrow`)."""
+        leadership = replica.check_leader()
+        if self.replica_id >= 0 and not leadership.is_follower(self.replica_id):
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if known_epoch == NO_EPOCH else ErrorCode.UNKNOWN_LEADER_EPOCH
+            raise Refused(code, f"broker {self.replica_id} is not a replica of {replica.partition}")
+
+
 async def _read(
-    parts: Parts, partition: TopicPartition, asked: FetchPartition, up_to: UpTo, budget: int, *, at_least_one: bool
+    parts: Parts, partition: TopicPartition, asked: FetchPartition, reader: _Reader, budget: int, *, at_least_one: bool
 ) -> PartitionData:
     try:
         replica = parts.replicas.led(partition, asked.current_leader_epoch)
+        reader.check_assigned(replica, asked.current_leader_epoch)
         diverging = _diverging(replica, asked)
         if diverging is not None:
-            return _answer(asked, replica.log, b"", diverging)
+            log = replica.log
+            nothing = Records(b"", log.start_offset, log.high_watermark, log.end_offset)
+            return _answer(asked, nothing, diverging)
         found = await replica.log.read(
-            asked.fetch_offset, min(budget, asked.partition_max_bytes), up_to, at_least_one=at_least_one
+            asked.fetch_offset, min(budget, asked.partition_max_bytes), reader.up_to, at_least_one=at_least_one
         )
-        return _answer(asked, replica.log, found.data)
+        if reader.replica_id >= 0 and not reader.again:
+            replica.follower_fetched(reader.replica_id, asked.fetch_offset, found.log_end_offset)
+        return _answer(asked, found)
     except (Refused, LogError) as error:
         return PartitionData(
             partition_index=asked.partition,
@@ -124,18 +153,16 @@ def _diverging(replica: Partition, asked: FetchPartition) -> EpochEndOffset | No
     return None
 
 
-def _answer(
-    asked: FetchPartition, log: PartitionLog, records: bytes, diverging: EpochEndOffset | None = None
-) -> PartitionData:
+def _answer(asked: FetchPartition, found: Records, diverging: EpochEndOffset | None = None) -> PartitionData:
     return PartitionData(
         partition_index=asked.partition,
         error_code=ErrorCode.NONE,
-        high_watermark=log.high_watermark,
-        last_stable_offset=log.high_watermark,  # there are no transactions
-        log_start_offset=log.start_offset,
+        high_watermark=found.high_watermark,
+        last_stable_offset=found.high_watermark,  # there are no transactions
+        log_start_offset=found.log_start_offset,
         diverging_epoch=diverging or EpochEndOffset(),
         aborted_transactions=None,
-        records=records,
+        records=found.data,
     )
 
 

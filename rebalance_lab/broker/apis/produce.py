@@ -71,8 +71,7 @@ async def _appended(parts: Parts, partition: TopicPartition, data: PartitionProd
         return Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks}: use 0, 1 or -1 (all)")
     try:
         replica = parts.replicas.led(partition)
-        min_in_sync = replica.log.config.min_insync_replicas if acks == ACKS_ALL else 0
-        appended = await replica.append(data.records or b"", min_in_sync=min_in_sync)
+        appended = await replica.append(data.records or b"", all_in_sync=acks == ACKS_ALL)
         return _Written(replica, appended, replica.leader_epoch)
     except (Refused, LogError) as error:
         return error
