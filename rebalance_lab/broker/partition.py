@@ -11,14 +11,17 @@ from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import Appended, PartitionLog
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.replication.isr_changes import Change, Outcome, Written
-from rebalance_lab.broker.replication.leadership import Lag, Leadership
+from rebalance_lab.broker.replication.leadership import (
+    NO_EPOCH,
+    Lag,
+    Leadership,
+    epoch_error,
+    followers_high_watermark,
+)
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.kernel import Future, Kernel
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrPartitionState
-
-#: A request that does not name the leader epoch that its sender knows.
-NO_EPOCH = -1
 
 
 class ReplicaRole(Enum):
@@ -139,8 +142,8 @@ class Partition:
         """The leadership. Raises Refused unless this replica leads, in the epoch that the sender of a request knows."""
         if self.role is ReplicaRole.OFFLINE:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.log} is offline: {self.log.failure}")
-        if known_epoch not in (NO_EPOCH, self.leader_epoch):
-            code = ErrorCode.FENCED_LEADER_EPOCH if known_epoch < self.leader_epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+        code = epoch_error(known_epoch, self.leader_epoch)
+        if code is not None:
             raise Refused(code, f"leader epoch {known_epoch} was asked for, {self.leader_epoch} is the current one")
         if self.leadership is None:
             raise Refused(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"this broker does not lead {self.partition}")
@@ -256,7 +259,7 @@ class Partition:
                 return False
             if records:
                 await self._with_log(lambda: log.append_replica(records, leader_epoch))
-            log.high_watermark = max(log.start_offset, min(high_watermark, log.end_offset))
+            log.high_watermark = followers_high_watermark(high_watermark, log.start_offset, log.end_offset)
             if start_offset > log.start_offset:
                 await self._with_log(lambda: log.delete_records(min(start_offset, log.high_watermark)))
             return True

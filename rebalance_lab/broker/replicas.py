@@ -13,9 +13,10 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import PartitionLog
 from rebalance_lab.broker.log.manager import LogManager
-from rebalance_lab.broker.partition import NO_EPOCH, Partition, ReplicaRole, Surroundings
+from rebalance_lab.broker.partition import Partition, ReplicaRole, Surroundings
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.replication.fetcher import ReplicaFetchers
+from rebalance_lab.broker.replication.leadership import NO_EPOCH
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest
@@ -142,10 +143,7 @@ class Replicas:
         same_leader = (replica.role, replica.leader) == (ReplicaRole.FOLLOWER, state.leader)
         self._fetchers.stop(replica.partition)
         await replica.follow(state)
-        begin = self._fetchers.follow
-        if same_leader and self._around.rules.resumes_after_same_leader:
-            begin = self._fetchers.go_on
-        begin(replica, state.leader, leader, state.leader_epoch)
+        self._fetchers.follow(replica, state.leader, leader, state.leader_epoch, same_leader=same_leader)
 
     def _failed(self, partition: TopicPartition, error: Exception) -> ErrorCode:
         self._warn(f"an order for {partition.topic}-{partition.partition} failed: {type(error).__name__}: {error}")

@@ -14,8 +14,10 @@ from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import Records, UpTo
-from rebalance_lab.broker.partition import NO_EPOCH, Partition
+from rebalance_lab.broker.partition import Partition
 from rebalance_lab.broker.refused import Refused
+from rebalance_lab.broker.replication.leadership import NO_EPOCH
+from rebalance_lab.broker.replication.truncation import UnknownEpoch, diverging
 from rebalance_lab.kernel import Future
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
@@ -144,13 +146,11 @@ def _diverging(replica: Partition, asked: FetchPartition) -> EpochEndOffset | No
     if asked.last_fetched_epoch == UNDEFINED_EPOCH:
         return None
     end = replica.log.end_of_epoch(asked.last_fetched_epoch)
-    if end.epoch == UNDEFINED_EPOCH:
-        raise Refused(
-            ErrorCode.OFFSET_OUT_OF_RANGE, f"leader epoch {asked.last_fetched_epoch} is later than any of this log"
-        )
-    if end.epoch < asked.last_fetched_epoch or end.offset < asked.fetch_offset:
-        return EpochEndOffset(epoch=end.epoch, end_offset=end.offset)
-    return None
+    try:
+        found = diverging(end, asked.last_fetched_epoch, asked.fetch_offset)
+    except UnknownEpoch as error:
+        raise Refused(ErrorCode.OFFSET_OUT_OF_RANGE, str(error)) from None
+    return None if found is None else EpochEndOffset(epoch=found.epoch, end_offset=found.offset)
 
 
 def _answer(asked: FetchPartition, found: Records, diverging: EpochEndOffset | None = None) -> PartitionData:

@@ -16,7 +16,13 @@ from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH, UNDEFINED_OFFSET, E
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import PartitionLog
 from rebalance_lab.broker.replication.rules import ReplicationRules
-from rebalance_lab.broker.replication.truncation import Truncation, at_epoch_end, at_high_watermark
+from rebalance_lab.broker.replication.truncation import (
+    Truncation,
+    at_epoch_end,
+    at_high_watermark,
+    at_leader_end,
+    must_restart,
+)
 from rebalance_lab.kernel import Flag, Kernel, Scope, Task
 from rebalance_lab.wire.kafka.calls import Call, KafkaCodec
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
@@ -366,13 +372,14 @@ class ReplicaFetcher:
         end = await self._leader_offset(following, _LATEST)
         if end is None:
             return
-        if end < log.end_offset:
-            await self._cut(following, Truncation(end))
+        truncation = at_leader_end(end, log.end_offset)
+        if truncation is not None:
+            await self._cut(following, truncation)
             return
         start = await self._leader_offset(following, _EARLIEST)
         if start is None or not self._is_current(following):
             return
-        if start > log.end_offset or not self._rules.compares_epochs:
+        if must_restart(start, log.end_offset, restarts_out_of_range=self._rules.restarts_out_of_range):
             try:
                 await following.follower.restart_at(start, following.leader_epoch)
             except LogError as error:
@@ -427,16 +434,14 @@ class ReplicaFetchers:
                 self._scope = None
                 self._fetchers.clear()
 
-    def follow(self, follower: Follower, leader: int, address: Address, leader_epoch: int) -> None:
-        """Fetch for a replica from broker `leader`."""
-        state = FetchState.TRUNCATING
-        if self._rules.truncates_on_fetch and follower.log.leader_epoch != UNDEFINED_EPOCH:
-            state = FetchState.FETCHING
+    def follow(
+        self, follower: Follower, leader: int, address: Address, leader_epoch: int, *, same_leader: bool
+    ) -> None:
+        """Fetch for a replica from broker `leader`. `same_leader`: it has followed this leader in the epoch before."""
+        has_epochs = follower.log.leader_epoch != UNDEFINED_EPOCH
+        truncates = self._rules.truncates_first(has_epochs=has_epochs, same_leader=same_leader)
+        state = FetchState.TRUNCATING if truncates else FetchState.FETCHING
         self._add(Following(follower, leader_epoch, state), leader, address)
-
-    def go_on(self, follower: Follower, leader: int, address: Address, leader_epoch: int) -> None:
-        """The leader has been elected again, and the rules do not truncate for that."""
-        self._add(Following(follower, leader_epoch, FetchState.FETCHING), leader, address)
 
     def stop(self, partition: TopicPartition) -> None:
         """Fetch no more for a replica. What has been asked for is dropped when it comes."""

@@ -6,14 +6,31 @@ hands in the end of its log and the time. Times are in µs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+
+#: A request that does not name the leader epoch that its sender knows.
+NO_EPOCH = -1
 
 #: A follower that has not fetched in this epoch.
 UNKNOWN_OFFSET = -1
 
 #: Longer ago than any lag that is allowed.
 NEVER_US = -(2**62)
+
+
+def epoch_error(known: int, current: int) -> ErrorCode | None:
+    """Why a leader in epoch `current` refuses a request whose sender knows the epoch `known`; None if it does not."""
+    if known in (NO_EPOCH, current):
+        return None
+    return ErrorCode.FENCED_LEADER_EPOCH if known < current else ErrorCode.UNKNOWN_LEADER_EPOCH
+
+
+def followers_high_watermark(leaders: int, start_offset: int, end_offset: int) -> int:
+    """A follower takes over its leader's high watermark as far as its own log goes. It may fall."""
+    return max(start_offset, min(leaders, end_offset))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +123,11 @@ class Leadership:
     def is_follower(self, broker: int) -> bool:
         """Whether it is one of the replicas."""
         return broker in self._followers
+
+    @property
+    def end_offsets(self) -> Mapping[int, int]:
+        """The end of each follower's log at its last fetch, or UNKNOWN_OFFSET."""
+        return {broker: follower.end_offset for broker, follower in self._followers.items()}
 
     def fetched(self, follower: int, offset: int, leader_end: int, now_us: int) -> None:
         """A follower fetches from `offset` on: it has all before."""

@@ -53,3 +53,16 @@ class ReplicationRules(StrEnum):
     def resumes_after_same_leader(self) -> bool:
         """A follower whose leader is elected again does not truncate: it keeps fetching (0.8.2)."""
         return self is ReplicationRules.HIGH_WATERMARK
+
+    @property
+    def restarts_out_of_range(self) -> bool:
+        """A follower whose offset the leader does not have, although the leader's log is not shorter, drops its log
+        (0.8.2; later only if the leader's log starts behind it)."""
+        return self is ReplicationRules.HIGH_WATERMARK
+
+    def truncates_first(self, *, has_epochs: bool, same_leader: bool) -> bool:
+        """Whether a new follower truncates its log before it fetches. `has_epochs`: its log has leader epochs.
+        `same_leader`: it has followed this leader in the epoch before."""
+        if same_leader and self.resumes_after_same_leader:
+            return False
+        return not (self.truncates_on_fetch and has_epochs)

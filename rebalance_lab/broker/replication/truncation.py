@@ -16,6 +16,32 @@ class Truncation:
     complete: bool = True
 
 
+class UnknownEpoch(Exception):
+    """A reader has records of a leader epoch that is later than any in the leader's log."""
+
+
+def diverging(end: EpochEnd, last_epoch: int, fetch_offset: int) -> EpochEnd | None:
+    """Where the logs of a reader and of its leader part; None if they do not (KIP-320, KIP-595).
+
+    `last_epoch`: that of the reader's last record. `end`: what the leader's log answers about it. `fetch_offset`: the
+    end of the reader's log. Raises UnknownEpoch.
+    """
+    if end.epoch == UNDEFINED_EPOCH:
+        raise UnknownEpoch(f"leader epoch {last_epoch} is later than any of this log")
+    return end if end.epoch < last_epoch or end.offset < fetch_offset else None
+
+
+def at_leader_end(leader_end: int, end_offset: int) -> Truncation | None:
+    """What follows if the leader does not have the end of the follower's log; None if it is not the leader's log that
+    is shorter."""
+    return Truncation(leader_end) if leader_end < end_offset else None
+
+
+def must_restart(leader_start: int, end_offset: int, *, restarts_out_of_range: bool) -> bool:
+    """Whether a follower drops its whole log and begins where the leader's log starts, if `at_leader_end` was None."""
+    return restarts_out_of_range or leader_start > end_offset
+
+
 def at_high_watermark(high_watermark: int, end_offset: int) -> Truncation:
     """The rule of 0.8, and of later ones for a log without leader epochs."""
     return Truncation(min(high_watermark, end_offset))

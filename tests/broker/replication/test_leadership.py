@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from rebalance_lab.broker.replication.leadership import Lag, Leadership
+from rebalance_lab.broker.replication.leadership import Lag, Leadership, epoch_error, followers_high_watermark
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 
 def leads(isr: tuple[int, ...] = (1, 2, 3), *, live: tuple[int, ...] = (1, 2, 3), **more: Any) -> Leadership:
@@ -126,3 +127,20 @@ def test_a_leader_that_is_elected_again_knows_where_its_followers_are() -> None:
     before.fetched(3, 9, 10, 1001)
     assert leads(leader_epoch=6, before=before).high_watermark(4, 10, 1002, min_isr=1) == 9
     assert leads(leader_epoch=6).high_watermark(4, 10, 1002, min_isr=1) == 4
+
+
+def test_a_leader_refuses_those_that_know_another_epoch() -> None:
+    assert epoch_error(4, 5) is ErrorCode.FENCED_LEADER_EPOCH
+    assert epoch_error(6, 5) is ErrorCode.UNKNOWN_LEADER_EPOCH
+    assert epoch_error(5, 5) is None
+    assert epoch_error(-1, 5) is None
+
+
+def test_a_followers_high_watermark_stays_within_its_log() -> None:
+    assert [followers_high_watermark(each, 2, 5) for each in (1, 4, 6)] == [2, 4, 5]
+
+
+def test_a_leader_knows_where_its_followers_were() -> None:
+    leadership = leads()
+    leadership.fetched(2, 11, 12, 1001)
+    assert leadership.end_offsets == {2: 11, 3: -1}
