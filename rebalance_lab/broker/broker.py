@@ -23,7 +23,7 @@ from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.errors import FolderFailed
 from rebalance_lab.broker.log.manager import LogManager
 from rebalance_lab.broker.metadata_cache import MetadataCache
-from rebalance_lab.broker.partition import Surroundings
+from rebalance_lab.broker.partition import Observe, Surroundings
 from rebalance_lab.broker.producer_ids import ProducerIds
 from rebalance_lab.broker.registration import Endpoint, cluster_id, prepare, register
 from rebalance_lab.broker.replicas import NO_BROKER_EPOCH, Replicas
@@ -82,9 +82,12 @@ class NoZooKeeper(Exception):
 
 
 class Broker:
-    """One broker. `parts` is there once its logs are. `report(event, detail)` takes what a person should know."""
+    """One broker. `parts` is there once its logs are. `report(event, detail)` takes what a person should know;
+    `observe` what trials record of replicas and controllers."""
 
-    def __init__(self, environment: Environment, settings: BrokerSettings, report: Report) -> None:
+    def __init__(
+        self, environment: Environment, settings: BrokerSettings, report: Report, observe: Observe | None = None
+    ) -> None:
         self.parts: Parts
         self._client: PipelinedClient
         self._cluster_id: str
@@ -93,6 +96,7 @@ class Broker:
         self._environment = environment
         self._settings = settings
         self._report = report
+        self._observe: Observe = observe or (lambda _event, _partition, _detail: None)
         self._is_controller = False
         self._last_session: int | None = None
         self._fetchers: ReplicaFetchers
@@ -218,6 +222,7 @@ class Broker:
                 lag=Lag(config.replica_lag_time_max_ms * 1000, config.replica_lag_max_messages),
                 may_be_in_sync=lambda broker: broker in metadata.nodes,
                 change_isr=self._isr_changes.submit,
+                observe=self._observe,
             ),
             self._fetchers,
             self._logs,
@@ -256,7 +261,8 @@ class Broker:
             try:
                 await tasks.first(closing.wait(), self._logs.failed.wait(), serving)
             finally:
-                self._is_controller = False
+                if self._is_controller:
+                    self._controller_reported("resigned", {"why": "its session or its broker ends"})
             scope.cancel("the broker shuts down")
 
     async def _follow(self, session: ZooKeeper) -> None:
@@ -298,4 +304,5 @@ class Broker:
     def _controller_reported(self, event: str, detail: dict[str, object]) -> None:
         if event in {"elected", "resigned"}:
             self._is_controller = event == "elected"
+            self._observe("controls" if self._is_controller else "controls-no-more", None, detail)
         self._report(event, detail)

@@ -24,6 +24,10 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrPartitionState
 
 
+#: Takes what happens to replicas: the event, the partition, and its detail.
+Observe = Callable[[str, TopicPartition | None, dict[str, object]], None]
+
+
 class ReplicaRole(Enum):
     """- IDLE: no controller has said anything yet.
     - LEADER, FOLLOWER: as the controller has said.
@@ -60,6 +64,7 @@ class Surroundings:
 
     - `may_be_in_sync(broker)`: whether a broker is live, as the controller has said last.
     - `change_isr`: takes a change of the ISR that a leader wants written.
+    - `observe(event, partition, detail)`: is called with what trials record (`rebalance_lab.history.replicas`).
     """
 
     tasks: Kernel
@@ -68,6 +73,7 @@ class Surroundings:
     lag: Lag
     may_be_in_sync: Callable[[int], bool]
     change_isr: Callable[[Change], None]
+    observe: Observe = lambda _event, _partition, _detail: None
 
 
 class Partition:
@@ -109,6 +115,15 @@ class Partition:
             )
             self._change(ReplicaRole.LEADER)
             self.leader_epoch, self.leader = state.leader_epoch, around.broker_id
+            self._observe(
+                "leads",
+                leader_epoch=state.leader_epoch,
+                controller_epoch=state.controller_epoch,
+                isr=state.isr,
+                replicas=state.replicas,
+                end_offset=self.log.end_offset,
+                high_watermark=self.log.high_watermark,
+            )
             self._advance(self.leadership)
 
     async def follow(self, state: LeaderAndIsrPartitionState) -> None:
@@ -117,12 +132,20 @@ class Partition:
             self._change(ReplicaRole.FOLLOWER)
             self.leadership = None
             self.leader_epoch, self.leader = state.leader_epoch, state.leader
+            self._observe(
+                "follows",
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                end_offset=self.log.end_offset,
+                high_watermark=self.log.high_watermark,
+            )
 
     async def stop(self) -> None:
         """No request reaches it any more."""
         async with self._changing:
             self._change(ReplicaRole.STOPPED)
             self.leadership = None
+            self._observe("replica-ended", role=self.role.value)
 
     def _change(self, role: ReplicaRole) -> None:
         if role not in ROLE_TRANSITIONS[self.role]:
@@ -135,6 +158,10 @@ class Partition:
         if self.log.failure is not None and self.role is not ReplicaRole.OFFLINE:
             self.leadership = None
             self._change(ReplicaRole.OFFLINE)
+            self._observe("replica-ended", role=self.role.value)
+
+    def _observe(self, event: str, **detail: object) -> None:
+        self._around.observe(event, self.partition, detail)
 
     # -- what leaders do --------------------------------------------------------------------
 
@@ -166,6 +193,13 @@ class Partition:
             except LogError:
                 self._check_log()
                 raise
+            if not appended.duplicate:
+                self._observe(
+                    "appended",
+                    leader_epoch=self.leader_epoch,
+                    first=appended.first_offset,
+                    last=appended.last_offset,
+                )
             self._advance(leadership)
             return appended
 
@@ -209,19 +243,29 @@ class Partition:
                 leadership.committed(outcome.isr, outcome.partition_epoch)
             elif not outcome.may_be_written:
                 leadership.proposed = None
+            self._isr_assumed(leadership)
             self._advance(leadership)
 
     def _propose(self, leadership: Leadership, isr: tuple[int, ...] | None) -> None:
         if isr is not None:
             leadership.proposed = isr
+            self._isr_assumed(leadership)
             self._around.change_isr(Change(self, leadership, isr))
+
+    def _isr_assumed(self, leadership: Leadership) -> None:
+        self._observe(
+            "isr-assumed", leader_epoch=leadership.leader_epoch, isr=leadership.isr, proposed=leadership.proposed
+        )
 
     def _advance(self, leadership: Leadership) -> None:
         """Move the high watermark to where every in-sync replica is."""
         log = self.log
-        log.high_watermark = leadership.high_watermark(
+        reached = leadership.high_watermark(
             log.high_watermark, log.end_offset, self._around.tasks.now_us(), min_isr=log.config.min_insync_replicas
         )
+        if reached > log.high_watermark:
+            log.high_watermark = reached
+            self._observe("committed", offset=reached, leader_epoch=self.leader_epoch)
         self._progressed()
 
     def _progressed(self) -> None:
@@ -237,15 +281,27 @@ class Partition:
         """Drop all from `offset` on, as a follower in `leader_epoch`. False: it is none any more. Raises LogFailed."""
         async with self._changing:
             if self._follows(leader_epoch):
-                await self._with_log(lambda: self.log.truncate_to(offset))
+                await self._cut(offset, lambda: self.log.truncate_to(offset))
             return self._follows(leader_epoch)
 
     async def restart_at(self, offset: int, leader_epoch: int) -> bool:
         """Drop everything, and go on at `offset`. As `truncate`."""
         async with self._changing:
             if self._follows(leader_epoch):
-                await self._with_log(lambda: self.log.restart_at(offset))
+                await self._cut(offset, lambda: self.log.restart_at(offset))
             return self._follows(leader_epoch)
+
+    async def _cut(self, offset: int, work: Callable[[], Awaitable[None]]) -> None:
+        end_offset, high_watermark = self.log.end_offset, self.log.high_watermark
+        await self._with_log(work)
+        if self.log.end_offset != end_offset:
+            self._observe(
+                "truncated",
+                from_offset=end_offset,
+                to_offset=offset,
+                high_watermark=high_watermark,
+                leader_epoch=self.leader_epoch,
+            )
 
     async def append_fetched(
         self, records: bytes, leader_epoch: int, *, fetch_offset: int, high_watermark: int, start_offset: int

@@ -22,6 +22,9 @@ from rebalance_lab.history.writes import PRODUCE, acknowledged, final_read, reco
 #: The subject of one broker and its log, as stored trials name it.
 BROKER_LOG = "broker-log"
 
+#: The subject of a replicated partition.
+REPLICATION = "replication"
+
 
 def judge(history: History) -> Finding:
     """Measures: `count`, the numbers that are lost; `acknowledged` and `unanswered` writes; `duplicates`, the records
@@ -55,5 +58,5 @@ CHECK = Check(
     together="The broker said that the record is written, and its log does not have it when all of it is read.",
     plants=(Planted("forgets-last-batch", "broker-crash", settings={}),),
     judge=judge,
-    applies_to=(BROKER_LOG,),
+    applies_to=(BROKER_LOG, REPLICATION),
 )

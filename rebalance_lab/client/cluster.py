@@ -59,9 +59,10 @@ class RefusedByBroker(Exception):
 class _Broker:
     """A connection, and what the broker at its other end serves."""
 
-    def __init__(self, connection: Connection[Call, Message], client_id: str) -> None:
+    def __init__(self, connection: Connection[Call, Message], client_id: str, timeout_us: int) -> None:
         self.connection = connection
         self._client_id = client_id
+        self._timeout_us = timeout_us
         self._newest: dict[int, int] = {}
 
     async def greet(self) -> None:
@@ -95,19 +96,28 @@ class _Broker:
 
     async def _send(self, message: Message, version: int) -> Message:
         asked = Call.of(message, version, self._client_id)
-        return await self.connection.request(asked, timeout_us=REQUEST_TIMEOUT_MS * 1000)
+        return await self.connection.request(asked, timeout_us=self._timeout_us)
 
 
 class ClusterClient:
-    """`bootstrap`: addresses of some of its brokers."""
+    """`bootstrap`: addresses of some of its brokers. `request_timeout_ms`: how long a broker may take to answer."""
 
-    def __init__(self, tasks: Kernel, network: Network, bootstrap: Sequence[Address], client_id: str) -> None:
+    def __init__(
+        self,
+        tasks: Kernel,
+        network: Network,
+        bootstrap: Sequence[Address],
+        client_id: str,
+        *,
+        request_timeout_ms: int = REQUEST_TIMEOUT_MS,
+    ) -> None:
         self.nodes: dict[int, Address] = {}
         self.controller_id = -1
         self._tasks = tasks
         self._network = network
         self._bootstrap = tuple(bootstrap)
         self._client_id = client_id
+        self._request_timeout_ms = request_timeout_ms
         self._leaders: dict[tuple[str, int], int] = {}
         self._open: dict[Address, _Broker] = {}
 
@@ -132,6 +142,10 @@ class ClusterClient:
     async def ask_leader(self, topic: str, partition: int, message: Message) -> Any:
         """Raises NoBroker, also for a partition without a leader, and NotServed."""
         return await self._ask_node(await self.leader(topic, partition), f"the leader of {topic}-{partition}", message)
+
+    async def ask_node(self, node: int, message: Message) -> Any:
+        """The answer of one broker. Raises NoBroker and NotServed."""
+        return await self._ask_node(node, f"broker {node}", message)
 
     async def tell_leader(self, topic: str, partition: int, message: Message) -> None:
         """Send what gets no answer. Raises NoBroker and NotServed."""
@@ -159,9 +173,9 @@ class ClusterClient:
         """Raises NetworkErrors and RefusedByBroker."""
         found = self._open.get(address)
         if found is None or found.connection.ended.done:
-            timeout_us = CONNECT_TIMEOUT_MS * 1000
+            timeout_us = min(CONNECT_TIMEOUT_MS, self._request_timeout_ms) * 1000
             connection = await self._network.connect(address, KafkaCodec(), timeout_us=timeout_us)
-            found = _Broker(connection, self._client_id)
+            found = _Broker(connection, self._client_id, self._request_timeout_ms * 1000)
             try:
                 await found.greet()
             except RefusedByBroker:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rebalance_lab.client.cluster import ClusterClient, RefusedByBroker
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
-from rebalance_lab.wire.kafka.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from rebalance_lab.wire.kafka.messages.fetch import FetchPartition, FetchRequest, FetchTopic, PartitionData
 from rebalance_lab.wire.kafka.messages.init_producer_id import InitProducerIdRequest
 from rebalance_lab.wire.kafka.messages.list_offsets import (
     ListOffsetsPartition,
@@ -21,6 +21,9 @@ from rebalance_lab.wire.kafka.records import Compression, Record, batches, build
 LATEST, EARLIEST = -1, -2
 
 ACKS_NONE = 0
+
+#: Replica ids of those that are not replicas: a reader of what is committed, and one that looks at any replica.
+CONSUMER, DEBUGGING_CONSUMER = -1, -2
 
 #: The leader may have changed since the metadata was read.
 MOVED = frozenset(
@@ -49,6 +52,14 @@ class Fetched(NamedTuple):
     records: tuple[Record, ...]
     next_offset: int
     high_watermark: int
+
+
+class ReplicaRecord(NamedTuple):
+    """A record as one replica has it. `leader_epoch`: that of its batch."""
+
+    offset: int
+    leader_epoch: int
+    value: bytes | None
 
 
 @dataclass(slots=True)
@@ -115,17 +126,45 @@ async def produce(
 async def fetch(cluster: ClusterClient, topic: str, partition: int, offset: int, *, max_wait_ms: int = 500) -> Fetched:
     """What is committed from `offset` on, a megabyte at most, unless the first batch is larger. Raises NoBroker,
     NotServed, RefusedByBroker, and InvalidBatch for bytes that are no batch."""
+    response = await cluster.ask_leader(topic, partition, _fetch_request(topic, partition, offset, max_wait_ms))
+    (result,) = response.responses[0].partitions
+    _check(cluster, topic, partition, result.error_code)
+    return _fetched(result, offset)
+
+
+async def fetch_replica(
+    cluster: ClusterClient, broker_id: int, topic: str, partition: int, offset: int
+) -> tuple[ReplicaRecord, ...]:
+    """What one broker's replica has from `offset` on, committed or not, whatever its role is; nothing at its end.
+    Errors as of `fetch`."""
+    asked = _fetch_request(topic, partition, offset, 0, replica_id=DEBUGGING_CONSUMER)
+    response = await cluster.ask_node(broker_id, asked)
+    (result,) = response.responses[0].partitions
+    _check(cluster, topic, partition, result.error_code)
+    data = bytes(result.records or b"")
+    return tuple(
+        ReplicaRecord(each.offset, header.leader_epoch, each.value)
+        for at, header in batches(data)
+        for each in records(data, at)
+        if each.offset >= offset
+    )
+
+
+def _fetch_request(
+    topic: str, partition: int, offset: int, max_wait_ms: int, *, replica_id: int = CONSUMER
+) -> FetchRequest:
     wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
-    asked = FetchRequest(
+    return FetchRequest(
+        replica_id=replica_id,
         max_wait_ms=max_wait_ms,
         min_bytes=1,
         max_bytes=_FETCH_BYTES,
         topics=(FetchTopic(topic=topic, partitions=(wanted,)),),
     )
-    response = await cluster.ask_leader(topic, partition, asked)
-    (result,) = response.responses[0].partitions
-    _check(cluster, topic, partition, result.error_code)
-    data = result.records or b""
+
+
+def _fetched(result: PartitionData, offset: int) -> Fetched:
+    data = bytes(result.records or b"")
     found: list[Record] = []
     next_offset = offset
     for at, header in batches(data):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.broker import Broker, BrokerSettings
-from rebalance_lab.history.events import Layer
+from rebalance_lab.history.events import LAYER_OF, Layer
 from rebalance_lab.history.planted import PlantedBug
+from rebalance_lab.history.replicas import REPLICA_KINDS
 from rebalance_lab.history.writes import REPORTED
 from rebalance_lab.kernel import Flag
 from rebalance_lab.roles.spec import NodeSpec, Role
@@ -30,9 +32,16 @@ async def run_broker(environment: Environment, spec: BrokerSpec, closing: Flag) 
     def report(event: str, detail: dict[str, object]) -> None:
         environment.recorder.emit(Layer.OP, REPORTED, member=spec.actor, detail={"event": event, **detail})
 
+    def observe(event: str, partition: TopicPartition | None, detail: dict[str, object]) -> None:
+        kind = REPLICA_KINDS[event]
+        topic, number = partition or (None, None)
+        environment.recorder.emit(
+            LAYER_OF[kind], kind, member=spec.actor, topic=topic, partition=number, detail=detail
+        )
+
     if spec.plant == BrokerPlant.FORGETS:
         await _forget_last_batches(environment.storage)
-    await Broker(environment, spec.settings, report).run(closing)
+    await Broker(environment, spec.settings, report, observe).run(closing)
 
 
 async def _forget_last_batches(storage: Storage) -> None:

@@ -8,22 +8,17 @@ such a pair, too (op `consume`); its OK has `records`, the offset and the number
 
 from __future__ import annotations
 
-from contextlib import suppress
-from functools import partial
-
 from rebalance_lab.client.cluster import ClusterClient, NoBroker, RefusedByBroker
 from rebalance_lab.client.records import EARLIEST, LATEST, fetch, offset_at, produce
+from rebalance_lab.client.registered import registered
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.writes import CONSUME, PRODUCE
-from rebalance_lab.kernel import Flag, Future
+from rebalance_lab.kernel import Flag
 from rebalance_lab.roles.spec import NodeSpec, Role
-from rebalance_lab.wire.cluster import read_registration
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.records import Record
-from rebalance_lab.wire.paths import BROKER_IDS, broker_path
-from rebalance_lab.world.errors import NoNode
-from rebalance_lab.world.network import Address, NetworkError
-from rebalance_lab.world.ports import Environment, Node, Reply, ZooKeeper
+from rebalance_lab.world.network import NetworkError
+from rebalance_lab.world.ports import Environment
 from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 RETRY_US = 100_000
@@ -38,7 +33,8 @@ MAY_BE_WRITTEN = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_RE
 
 
 class LogClientSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
-    """`messages`: how many numbers it writes, from 1. `pause_us`: between two. `value_bytes`: of each record."""
+    """`messages`: how many numbers it writes, from 1. `pause_us`: between two. `value_bytes`: of each record.
+    `request_timeout_ms`: how long a broker may take to answer, and to have a record committed."""
 
     connect: str
     session_timeout_ms: int
@@ -46,6 +42,7 @@ class LogClientSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     messages: int
     pause_us: int
     value_bytes: int
+    request_timeout_ms: int = 30_000
 
 
 async def run(environment: Environment, spec: LogClientSpec, closing: Flag) -> None:
@@ -83,7 +80,13 @@ class _Client:
         began = self._emit(Kind.INVOKED, op=PRODUCE, number=number)
         value = str(number).encode().ljust(self._spec.value_bytes)
         try:
-            offset = await produce(cluster, self._spec.topic, PARTITION, [Record(None, value)])
+            offset = await produce(
+                cluster,
+                self._spec.topic,
+                PARTITION,
+                [Record(None, value)],
+                timeout_ms=self._spec.request_timeout_ms,
+            )
         except UNANSWERED as error:
             refused = isinstance(error, RefusedByBroker) and error.code not in MAY_BE_WRITTEN
             self._emit(Kind.FAILED_OP if refused else Kind.INFO, op=PRODUCE, of=began, number=number, error=str(error))
@@ -114,24 +117,17 @@ class _Client:
     async def _connected(self) -> ClusterClient:
         """A client of the broker that is registered. Raises what is in UNANSWERED."""
         if self._cluster is None:
-            addresses = await self._registered()
-            cluster = ClusterClient(self._tasks, self._environment.network, addresses, self._spec.actor)
+            addresses = list((await registered(self._zookeeper)).values())
+            cluster = ClusterClient(
+                self._tasks,
+                self._environment.network,
+                addresses,
+                self._spec.actor,
+                request_timeout_ms=self._spec.request_timeout_ms,
+            )
             await cluster.refresh([self._spec.topic], create=True)
             self._cluster = cluster
         return self._cluster
-
-    async def _registered(self) -> list[Address]:
-        """The addresses of all brokers that are registered; none if that is so."""
-        found: list[Address] = []
-        with suppress(NoNode):
-            ids = (await self._zookeeper.ask(lambda session: session.children(BROKER_IDS))).value.names
-            for broker_id in map(int, ids):
-                path = broker_path(broker_id)
-                there = await self._zookeeper.ask(partial(_get, path=path))
-                address = read_registration(broker_id, there.value.data).address
-                if address is not None:
-                    found.append(Address(*address))
-        return found
 
     def _disconnect(self) -> None:
         if self._cluster is not None:
@@ -145,10 +141,6 @@ class _Client:
             Layer.OP, kind, member=spec.actor, topic=spec.topic, partition=PARTITION, detail=detail
         )
         return event[1]
-
-
-def _get(session: ZooKeeper, *, path: str) -> Future[Reply[Node]]:
-    return session.get(path)
 
 
 ROLE = Role("client", LogClientSpec, run)

@@ -35,6 +35,9 @@ from rebalance_lab.wire.kafka.schema import Versions
 NO_SESSION = 0
 CONSUMER = -1
 
+#: A reader that looks at any replica, up to the log's end (`Request.DebuggingConsumerId`, 0.8 to 3.9).
+DEBUGGING_CONSUMER = -2
+
 #: fetch.max.bytes: however much a client asks for.
 MOST_BYTES = 55 * 1024 * 1024
 
@@ -106,20 +109,23 @@ class _Reader:
     def up_to(self) -> UpTo:
         return UpTo.HIGH_WATERMARK if self.replica_id == CONSUMER else UpTo.LOG_END
 
-    def check_assigned(self, replica: Partition, known_epoch: int) -> None:
-        """Raises Refused for a follower that is not a replica of the partition (`followerReplicaOrThrow`)."""
-        leadership = replica.check_leader()
-        if self.replica_id >= 0 and not leadership.is_follower(self.replica_id):
+    def replica(self, parts: Parts, partition: TopicPartition, known_epoch: int) -> Partition:
+        """The replica that it may read. Raises Refused, also for a follower that is not a replica of the partition
+        (`followerReplicaOrThrow`)."""
+        if self.replica_id == DEBUGGING_CONSUMER and partition in parts.replicas.all:
+            return parts.replicas.all[partition]
+        replica = parts.replicas.led(partition, known_epoch)
+        if self.replica_id >= 0 and not replica.check_leader().is_follower(self.replica_id):
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER if known_epoch == NO_EPOCH else ErrorCode.UNKNOWN_LEADER_EPOCH
             raise Refused(code, f"broker {self.replica_id} is not a replica of {replica.partition}")
+        return replica
 
 
 async def _read(
     parts: Parts, partition: TopicPartition, asked: FetchPartition, reader: _Reader, budget: int, *, at_least_one: bool
 ) -> PartitionData:
     try:
-        replica = parts.replicas.led(partition, asked.current_leader_epoch)
-        reader.check_assigned(replica, asked.current_leader_epoch)
+        replica = reader.replica(parts, partition, asked.current_leader_epoch)
         diverging = _diverging(replica, asked)
         if diverging is not None:
             log = replica.log

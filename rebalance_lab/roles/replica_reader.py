@@ -1,0 +1,88 @@
+"""The role of a reader that looks at every replica of one partition: what is in each log, whatever the brokers believe.
+
+It starts once the cluster has healed, and reads each broker's replica once, from its beginning to its end. Each read is
+a pair of events: INVOKED (detail: op, broker), then OK (detail: broker, records, of which each is offset, leader epoch
+and number). A read that fails is repeated.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.client.cluster import ClusterClient, NoBroker, RefusedByBroker
+from rebalance_lab.client.records import ReplicaRecord, fetch_replica
+from rebalance_lab.client.registered import registered
+from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.history.replicas import READ_REPLICA
+from rebalance_lab.kernel import Flag
+from rebalance_lab.roles.spec import NodeSpec, Role
+from rebalance_lab.world.network import NetworkError
+from rebalance_lab.world.ports import Environment
+from rebalance_lab.zkclient.pipelined import PipelinedClient
+
+RETRY_US = 100_000
+
+
+class ReplicaReaderSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
+    """`brokers`: those whose replicas it reads."""
+
+    connect: str
+    session_timeout_ms: int
+    brokers: tuple[int, ...]
+    topic: str
+    partition: int = 0
+    request_timeout_ms: int = 5_000
+
+
+async def run(environment: Environment, spec: ReplicaReaderSpec, closing: Flag) -> None:
+    session = environment.zookeeper.open(spec.connect, spec.session_timeout_ms)
+    async with environment.tasks.scope("reader") as scope:
+        scope.spawn(_read_all(environment, spec, PipelinedClient(session)), "reads")
+        await closing.wait()
+        scope.cancel("asked to leave")
+    await session.close()
+
+
+async def _read_all(environment: Environment, spec: ReplicaReaderSpec, zookeeper: PipelinedClient) -> None:
+    for broker in spec.brokers:
+        while not await _read(environment, spec, zookeeper, broker):
+            await environment.tasks.sleep(RETRY_US)
+
+
+async def _read(environment: Environment, spec: ReplicaReaderSpec, zookeeper: PipelinedClient, broker: int) -> bool:
+    """Whether one replica was read to its end."""
+    began = _emit(environment, spec, Kind.INVOKED, broker=broker)
+    cluster = ClusterClient(
+        environment.tasks,
+        environment.network,
+        list((await registered(zookeeper)).values()),
+        spec.actor,
+        request_timeout_ms=spec.request_timeout_ms,
+    )
+    found: list[ReplicaRecord] = []
+    try:
+        await cluster.refresh([spec.topic])
+        while more := await fetch_replica(cluster, broker, spec.topic, spec.partition, _next(found)):
+            found += more
+    except (NoBroker, NetworkError, RefusedByBroker) as error:
+        _emit(environment, spec, Kind.FAILED_OP, broker=broker, of=began, error=str(error))
+        return False
+    finally:
+        cluster.close()
+    read = [(each.offset, each.leader_epoch, int(each.value or b"0")) for each in found]
+    _emit(environment, spec, Kind.OK, broker=broker, of=began, records=read)
+    return True
+
+
+def _next(found: list[ReplicaRecord]) -> int:
+    return found[-1].offset + 1 if found else 0
+
+
+def _emit(environment: Environment, spec: ReplicaReaderSpec, kind: Kind, **detail: object) -> int:
+    """Record an event. Returns its number."""
+    detail = {"op": READ_REPLICA, **detail}
+    event = environment.recorder.emit(
+        Layer.OP, kind, member=spec.actor, topic=spec.topic, partition=spec.partition, detail=detail
+    )
+    return event[1]
+
+
+ROLE = Role("replica reader", ReplicaReaderSpec, run)

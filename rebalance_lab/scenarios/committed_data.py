@@ -1,0 +1,103 @@
+"""Committed data: brokers are killed, paused, cut off and powered off at random, sparing one replica that is in sync.
+
+A client writes numbered records with acks=all, one at a time. In each round some brokers suffer a fault at a random
+moment: after the acknowledgement of a share of the writes, a replica that is in sync according to ZooKeeper is chosen
+to be spared, and the victims are drawn from the others. Once all are back and in sync, the next round begins. In the end
+the client reads everything, and every replica is read. In the control nothing fails.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Outcome
+from rebalance_lab.faults.kill import kill
+from rebalance_lab.faults.link import cut_link
+from rebalance_lab.faults.pause import pause
+from rebalance_lab.faults.power_loss import lose_power
+from rebalance_lab.faults.restart import restart
+from rebalance_lab.kernel import RandomStream
+from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, BrokerNode, ReplicationLab
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError
+from rebalance_lab.trials.scenario import Scenario, usual
+
+#: A fault comes within this time after the acknowledgement that it waits for: several writes long.
+FAULT_WITHIN_US = 60_000
+
+FAULTS = ("kill", "pause", "cut", "power-loss")
+
+
+async def committed_data(lab: ReplicationLab) -> None:
+    plan = lab.plan
+    draws = RandomStream(plan.seed, "runner", "faults")
+    await lab.assemble()
+    lab.start("c1", lab.client())
+    lab.phase("control" if plan.control else "faults")
+    rounds = 0 if plan.control else plan.number("rounds")
+    for number in range(rounds):
+        await lab.written((number + 1) * plan.number("messages") // (rounds + 1))
+        await lab.tasks.sleep(draws.below(FAULT_WITHIN_US))
+        await _round(lab, draws)
+        await lab.in_sync(plan.number("brokers"))
+    await lab.all_read()
+    await lab.in_sync(plan.number("brokers"))
+    await lab.replicas_read()
+    await lab.recover()
+
+
+async def _round(lab: ReplicationLab, draws: RandomStream) -> None:
+    spared = lab.isr[draws.below(len(lab.isr))]
+    others = [each for each in lab.brokers if each is not spared]
+    victims = [others.pop(draws.below(len(others))) for _ in range(lab.plan.number("victims"))]
+    wanted = lab.plan.text("fault")
+    async with lab.tasks.scope("faults") as scope:
+        for victim in victims:
+            fault = FAULTS[draws.below(len(FAULTS))] if wanted == "any" else wanted
+            delay_us = draws.below(FAULT_WITHIN_US)
+            scope.spawn(_suffer(lab, victim, fault, delay_us), f"{fault} of {victim.actor}")
+
+
+async def _suffer(lab: ReplicationLab, victim: BrokerNode, fault: str, delay_us: int) -> None:
+    duration_ms = lab.plan.number("fault_ms")
+    await lab.tasks.sleep(delay_us)
+    if fault == "pause":
+        await pause(lab, victim, duration_ms)
+    elif fault == "cut":
+        async with lab.tasks.scope("cuts") as scope:
+            for each in lab.brokers:
+                if each is not victim:
+                    scope.spawn(cut_link(lab, victim, each, duration_ms), f"{victim.actor} and {each.actor}")
+    else:
+        await kill(lab, victim)
+        if fault == "power-loss":
+            await lose_power(lab, victim)
+        await lab.unregistered(victim)
+        await restart(lab, victim)
+
+
+def expects(_plan: Plan) -> dict[str, Outcome | None]:
+    return usual(REPLICATION)
+
+
+def demands(plan: Plan) -> None:
+    if plan.number("victims") >= plan.number("brokers"):
+        raise PlanError(f"victims={plan.number('victims')}: must be below brokers, because one is spared")
+    if plan.number("rounds") >= plan.number("messages"):
+        raise PlanError(f"rounds={plan.number('rounds')}: must be below messages, because writes stand between faults")
+
+
+SCENARIO = Scenario(
+    name="committed-data",
+    subject=REPLICATED,
+    summary="brokers fail at random, one in-sync replica is spared; nothing committed may be lost",
+    parameters=(
+        Parameter("rounds", 3, "times", "how often brokers fail", 1),
+        Parameter("victims", 1, "brokers", "how many fail in a round", 1),
+        Parameter("fault", "any", "", "which fault; any: drawn for each victim", choices=("any", *FAULTS)),
+        Parameter("fault_ms", 3000, "ms", "how long a pause or a cut lasts", 1, maximum=3_600_000),
+        *COMMON,
+    ),
+    script=committed_data,
+    expects=expects,
+    worlds=("simulated", "processes"),
+    demands=demands,
+)

@@ -1,0 +1,230 @@
+"""The subject of a replicated partition: brokers with replicas of it, a client that writes and reads, a reader of every
+replica."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.broker.broker import BrokerSettings
+from rebalance_lab.broker.calls import BrokerConfig
+from rebalance_lab.broker.log.config import LogConfig
+from rebalance_lab.broker.replication.rules import ReplicationRules
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.replicas import READ_REPLICA
+from rebalance_lab.history.rest import NodeState, NodeTracker
+from rebalance_lab.history.writes import CONSUME, PRODUCE, REPORTED
+from rebalance_lab.roles.broker import BrokerPlant, BrokerSpec
+from rebalance_lab.roles.log_client import LogClientSpec
+from rebalance_lab.roles.replica_reader import ReplicaReaderSpec
+from rebalance_lab.trials.lab import Lab, NodeHandle
+from rebalance_lab.trials.plan import WORLD_PARAMETERS, Parameter, Plan
+from rebalance_lab.trials.stage import NodeOptions
+from rebalance_lab.trials.subject import Subject
+from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, assignment_payload, read_state
+from rebalance_lab.wire.paths import partition_state_path, topic_path
+
+TOPIC = "t1"
+PARTITION = 0
+STATE_PATH = partition_state_path(TOPIC, PARTITION)
+
+#: What every scenario of this subject has.
+COMMON: tuple[Parameter, ...] = (
+    Parameter("brokers", 3, "", "brokers, each with a replica", 1, maximum=9),
+    Parameter("messages", 200, "", "records that the client writes", 1, maximum=1_000_000),
+    Parameter("min_isr", 2, "", "min.insync.replicas", 1, maximum=9),
+    Parameter("unclean", False, "", "unclean.leader.election.enable"),
+    Parameter("lag_ms", 2000, "ms", "replica.lag.time.max.ms", 10, maximum=3_600_000),
+    Parameter("flush_messages", 0, "", "flush.messages: 1 syncs each record; 0 none", 0, maximum=1_000_000),
+    Parameter("segment_bytes", 1 << 20, "bytes", "segment.bytes", 512, maximum=1 << 30),
+    Parameter("value_bytes", 32, "bytes", "the size of each value", 8, maximum=1_000_000),
+    Parameter("pause_us", 5000, "µs", "the client's pause between two writes", 0),
+    Parameter("request_timeout_ms", 3000, "ms", "how long the client waits for a broker", 1, maximum=3_600_000),
+    *WORLD_PARAMETERS.values(),
+)
+
+
+def number_of(actor: str) -> int:
+    """The id of a broker: that of `b2` is 2."""
+    return int(actor[1:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerOptions(NodeOptions):
+    """A broker of the trial; its name ends with its id."""
+
+    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> BrokerSpec:
+        return BrokerSpec(
+            actor=actor,
+            host=actor,
+            seed=plan.seed,
+            events=events,
+            plant=plan.plant,
+            settings=BrokerSettings(
+                config=BrokerConfig(
+                    broker_id=number_of(actor),
+                    min_insync_replicas=plan.number("min_isr"),
+                    unclean_leader_election_enable=plan.switch("unclean"),
+                    replica_lag_time_max_ms=plan.number("lag_ms"),
+                    lab_replication_rules=ReplicationRules(plan.rules),
+                ),
+                connect=connect,
+                session_timeout_ms=plan.number("session_timeout_ms"),
+                log=LogConfig(
+                    segment_bytes=plan.number("segment_bytes"), flush_messages=plan.number("flush_messages") or None
+                ),
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientOptions(NodeOptions):
+    """The client of the trial."""
+
+    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> LogClientSpec:
+        return LogClientSpec(
+            actor=actor,
+            host=actor,
+            seed=plan.seed,
+            events=events,
+            connect=connect,
+            session_timeout_ms=plan.number("session_timeout_ms"),
+            topic=TOPIC,
+            messages=plan.number("messages"),
+            pause_us=plan.number("pause_us"),
+            value_bytes=plan.number("value_bytes"),
+            request_timeout_ms=plan.number("request_timeout_ms"),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderOptions(NodeOptions):
+    """The reader of all replicas."""
+
+    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> ReplicaReaderSpec:
+        return ReplicaReaderSpec(
+            actor=actor,
+            host=actor,
+            seed=plan.seed,
+            events=events,
+            connect=connect,
+            session_timeout_ms=plan.number("session_timeout_ms"),
+            brokers=tuple(range(1, plan.number("brokers") + 1)),
+            topic=TOPIC,
+        )
+
+
+@dataclass(slots=True)
+class ReplicationTracker(NodeTracker):
+    """It counts acknowledged writes and reads, and follows registrations and the state znode."""
+
+    acknowledged: int = 0
+    has_read: bool = False
+    replicas_read: set[int] = field(default_factory=set)
+    registered: set[str] = field(default_factory=set)
+    state: LeaderIsrAndControllerEpoch | None = None
+
+    def feed(self, event: Event) -> bool:
+        if event.kind is Kind.OK and event.of("op") in {PRODUCE, CONSUME, READ_REPLICA}:
+            self.acknowledged += event.of("op") == PRODUCE
+            self.has_read = self.has_read or event.of("op") == CONSUME
+            if event.of("op") == READ_REPLICA:
+                self.replicas_read.add(int(str(event.of("broker"))))
+            return True
+        if event.kind is REPORTED and event.of("event") == "registered":
+            self.registered.add(event.actor)
+            return True
+        if event.kind in {Kind.CREATED, Kind.CHANGED} and event.of("path") == STATE_PATH:
+            self.state = read_state(TOPIC, PARTITION, str(event.of("data")).encode())
+            return True
+        return NodeTracker.feed(self, event)
+
+
+#: A broker of a trial, as its script sees it.
+BrokerNode = NodeHandle[Any, NodeState]
+
+
+class ReplicationLab(Lab[Any, NodeState]):
+    """The interface for scripts about a replicated partition."""
+
+    @property
+    def brokers(self) -> list[BrokerNode]:
+        return [each for each in self.nodes if isinstance(each.options, BrokerOptions)]
+
+    async def assemble(self) -> None:
+        """Start the brokers, create the topic with a replica on each, in the order of their ids, and wait until all are
+        in sync."""
+        await self.connected()
+        count = self.plan.number("brokers")
+        for number in range(1, count + 1):
+            self.start(f"b{number}", BrokerOptions())
+        tracker = self._replicas
+        await self.until(lambda: len(tracker.registered) == count, f"the registration of {count} brokers")
+        payload = assignment_payload({PARTITION: range(1, count + 1)})
+        await self._stage.zookeeper.create(topic_path(TOPIC), payload)
+        await self.in_sync(count)
+
+    def client(self) -> ClientOptions:
+        """The options of the client that writes and, after its last write, reads."""
+        return ClientOptions()
+
+    async def written(self, count: int) -> None:
+        """Wait until so many writes were acknowledged."""
+        await self.until(lambda: self._replicas.acknowledged >= count, f"the acknowledgement of {count} writes")
+
+    async def all_read(self) -> None:
+        """Wait until the client has read the whole partition."""
+        await self.until(lambda: self._replicas.has_read, "the read of the whole partition", 120_000)
+
+    async def replicas_read(self) -> None:
+        """Read every replica."""
+        count = self.plan.number("brokers")
+        self.start("r1", ReaderOptions())
+        await self.until(lambda: len(self._replicas.replicas_read) == count, f"the reads of {count} replicas")
+
+    async def in_sync(self, count: int) -> None:
+        """Wait until so many replicas are in sync, according to ZooKeeper, and one of them leads."""
+        await self.until(lambda: len(self.isr) == count and self.leader is not None, f"{count} replicas in sync")
+
+    async def led(self) -> None:
+        """Wait until the partition has a leader."""
+        await self.until(lambda: self.leader is not None, "a leader")
+
+    async def unregistered(self, broker: BrokerNode) -> None:
+        """Wait until the server has ended the session of a broker that was killed: until then its id is taken."""
+        await self.left(broker)
+
+    @property
+    def acknowledged(self) -> int:
+        return self._replicas.acknowledged
+
+    @property
+    def isr(self) -> list[BrokerNode]:
+        """According to ZooKeeper."""
+        state = self._replicas.state
+        return [each for each in self.brokers if state is not None and number_of(each.actor) in state.isr]
+
+    @property
+    def leader(self) -> BrokerNode | None:
+        """According to ZooKeeper."""
+        state = self._replicas.state
+        return next((each for each in self.brokers if state is not None and number_of(each.actor) == state.leader), None)
+
+    @property
+    def _replicas(self) -> ReplicationTracker:
+        tracker = self._stage.tracker
+        assert isinstance(tracker, ReplicationTracker)
+        return tracker
+
+
+REPLICATED = Subject(
+    name=REPLICATION,
+    rules=tuple(sorted(ReplicationRules, key=lambda each: each is not ReplicationRules.KIP_320)),
+    lab=ReplicationLab,
+    tracker=ReplicationTracker,
+    plants=(BrokerPlant,),
+    words=Path(__file__).with_name("words.toml"),
+)
