@@ -7,8 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from controller.cluster import LiveBroker
-from controller.machine import LeadershipRefused, ReplicasDeleted, Stimulus
 from controller.request_batch import ControlRequest
+from controller.stimuli import (
+    LeadershipRefused,
+    ReplicasDeleted,
+    Stimulus,
+)
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.kernel import Kernel, Mailbox, Scope, Task
 from rebalance_lab.wire.kafka.error_codes import ErrorCode

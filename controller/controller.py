@@ -15,14 +15,20 @@ from typing import Any, Protocol, TypeVar, assert_never
 from controller.cluster import LiveBroker, Stored, Topic
 from controller.election import ControllerMoved, Elected, elect
 from controller.leader_election import LeaderAndIsr
-from controller.machine import (
+from controller.machine import ControllerMachine
+from controller.request_batch import ControlRequest, Send
+from controller.stimuli import (
+    AnswerIsr,
     BrokersRead,
-    ControllerMachine,
     DeletionsRead,
     DropDeletion,
+    HandBack,
     Instruction,
+    IsrAsked,
+    IsrWanted,
     Loaded,
     Log,
+    Purpose,
     ReadUnclean,
     RemoveTopic,
     SettingsChanged,
@@ -33,7 +39,6 @@ from controller.machine import (
     UncleanRead,
     WriteStates,
 )
-from controller.request_batch import ControlRequest, Send
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.kernel import Cancelled, Future, Kernel, Mailbox, Scope
 from rebalance_lab.wire.cluster import (
@@ -46,6 +51,7 @@ from rebalance_lab.wire.cluster import (
     topic_id_bytes,
 )
 from rebalance_lab.wire.errors import KafkaException
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.paths import (
     BROKER_IDS,
     BROKER_TOPICS,
@@ -76,6 +82,9 @@ T = TypeVar("T")
 
 #: The setting of a topic that lets a replica outside the ISR lead if no other is live.
 UNCLEAN = "unclean.leader.election.enable"
+
+#: What came of an AlterPartition request: its error, and the state or the error of each partition.
+IsrAnswer = tuple[ErrorCode, Mapping[TopicPartition, Stored | ErrorCode]]
 
 #: Watches that fired and answers of brokers, until the controller handles them.
 EVENTS_LIMIT = 100_000
@@ -124,11 +133,29 @@ class Controller:
         self._deletes_topics = deletes_topics
         self._report = report
         self._reigning: _Reign | None = None
+        self._unanswered: dict[Future[IsrAnswer], None] = {}
 
     def settings_changed(self, topics: Collection[str]) -> None:
         """The settings of these topics have changed. Nothing happens unless this controller reigns."""
         if self._reigning is not None:
             self._reigning.put(SettingsChanged(topics))
+
+    def ask_isr(
+        self, broker_id: int, broker_epoch: int, wanted: Mapping[TopicPartition, IsrWanted]
+    ) -> Future[IsrAnswer]:
+        """Ask for other ISRs, as a leader. NOT_CONTROLLER if this controller does not reign, or ends first."""
+        future: Future[IsrAnswer] = Future("the controller's answer to a leader")
+        if self._reigning is None:
+            future.set((ErrorCode.NOT_CONTROLLER, {}))
+            return future
+
+        def answer(error: ErrorCode, results: Mapping[TopicPartition, Stored | ErrorCode]) -> None:
+            self._unanswered.pop(future, None)
+            future.set((error, results))
+
+        self._unanswered[future] = None
+        self._reigning.put(IsrAsked(broker_id, broker_epoch, wanted, answer))
+        return future
 
     async def run(self) -> None:
         """Stand for election whenever there is no controller."""
@@ -179,6 +206,9 @@ class Controller:
                 await self._reigning.run()
             finally:
                 self._reigning = None
+                unanswered, self._unanswered = self._unanswered, {}
+                for future in unanswered:
+                    future.set((ErrorCode.NOT_CONTROLLER, {}))
 
 
 class _Reign:
@@ -231,7 +261,11 @@ class _Reign:
             case Send():
                 self._channels.send(instruction.broker_id, instruction.request, self._events.put)
             case WriteStates():
-                return await self._write(instruction.states)
+                return await self._write(instruction.states, instruction.of)
+            case HandBack():
+                return instruction.stimulus
+            case AnswerIsr():
+                instruction.asked.answer(instruction.error, instruction.results)
             case RemoveTopic():
                 await self._remove(instruction.topic)
                 return TopicRemoved(instruction.topic)
@@ -351,7 +385,9 @@ class _Reign:
 
     # -- writes -----------------------------------------------------------------------------
 
-    async def _write(self, states: Mapping[TopicPartition, tuple[LeaderAndIsr, int | None]]) -> StatesWritten:
+    async def _write(
+        self, states: Mapping[TopicPartition, tuple[LeaderAndIsr, int | None]], of: Purpose
+    ) -> StatesWritten:
         await self._create_parents([each for each, (_, version) in states.items() if version is None])
         answers = await self._fenced([self._operation(each, *state) for each, state in states.items()])
         written: dict[TopicPartition, Stored] = {}
@@ -366,7 +402,7 @@ class _Reign:
             else:
                 raise answer.error
         found = await self._states(refused)
-        return StatesWritten(written, {each: found.get(each) for each in refused})
+        return StatesWritten(written, {each: found.get(each) for each in refused}, of)
 
     def _operation(self, partition: TopicPartition, state: LeaderAndIsr, version: int | None) -> WriteOperation:
         path = partition_state_path(*partition)

@@ -122,18 +122,22 @@ def controlled_shutdown(
     return Election(_next(current, chosen, isr), _live(assignment, hears))
 
 
-def without_replica(current: LeaderAndIsr, replica: int, *, empty_isr_allowed: bool = False) -> LeaderAndIsr | None:
-    """The leadership after a replica went offline; None if it is not in sync, so that nothing changes.
+def without_replicas(
+    current: LeaderAndIsr, gone: Collection[int], *, empty_isr_allowed: bool = False
+) -> LeaderAndIsr | None:
+    """The leadership after replicas went offline; None if nothing changes.
 
-    If it was the leader, there is none. The last in-sync replica stays in the ISR, so that the partition remembers who
-    has all its records, unless `empty_isr_allowed` (0.8.2, where unclean leader election is allowed).
+    If the leader is among them, there is none. The last in-sync replicas that go stay in the ISR, so that the partition
+    remembers who has all its records, unless `empty_isr_allowed` (0.8.2, where unclean leader election is allowed). The
+    original does this for one replica after another, so it is the last of the ISR that stays.
     """
-    if replica not in current.isr:
-        return None
-    isr = tuple(each for each in current.isr if each != replica)
+    isr = tuple(each for each in current.isr if each not in gone)
     if not isr and not empty_isr_allowed:
-        isr = current.isr
-    return _next(current, NO_LEADER if replica == current.leader else current.leader, isr)
+        isr = current.isr[-1:]
+    leader = NO_LEADER if current.leader in gone else current.leader
+    if (leader, isr) == (current.leader, current.isr):
+        return None
+    return _next(current, leader, isr)
 
 
 def _next(current: LeaderAndIsr, leader: int, isr: Sequence[int]) -> LeaderAndIsr:

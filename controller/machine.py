@@ -4,157 +4,45 @@ It touches no ZooKeeper and no network. Whoever runs it carries out the instruct
 came of them (`StatesWritten`, `ReplicasDeleted`, `TopicRemoved`), also in that order.
 
 As `kafka.controller.KafkaController` of Kafka 3.9.1 at failover, when brokers register or go, when topics are created,
-grow and are deleted. Not built yet: states of replicas, removal of dead replicas from the ISR, controlled shutdown,
+grow and are deleted, and when leaders ask for another ISR. Not built yet: states of replicas, controlled shutdown,
 preferred leaders, reassignment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import singledispatchmethod
 
 from controller.cluster import Cluster, LiveBroker, Stored, Topic
-from controller.leader_election import Election, LeaderAndIsr, NoLeader, first_leader, offline
+from controller.isr_requests import IsrRequests
+from controller.leader_election import Election, LeaderAndIsr, NoLeader, first_leader, offline, without_replicas
 from controller.partition_states import PartitionState
-from controller.request_batch import RequestBatch, Send
-from rebalance_lab.assignors import TopicPartition
-from rebalance_lab.wire.kafka.error_codes import ErrorCode
-
-# -- stimuli --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Loaded:
-    """The cluster as a controller finds it after its election. `deletions`: topics that are to be deleted."""
-
-    brokers: Sequence[LiveBroker]
-    topics: Mapping[str, Topic]
-    stored: Mapping[TopicPartition, Stored]
-    deletions: Collection[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class BrokersRead:
-    """All brokers that are registered now."""
-
-    brokers: Sequence[LiveBroker]
-
-
-@dataclass(frozen=True, slots=True)
-class TopicsRead:
-    """All topics that exist now, with their assignments."""
-
-    topics: Mapping[str, Topic]
-
-
-@dataclass(frozen=True, slots=True)
-class DeletionsRead:
-    """All topics that are to be deleted."""
-
-    topics: Collection[str]
-
-
-@dataclass(frozen=True, slots=True)
-class StatesWritten:
-    """What came of WriteStates. `conflicts`: what was found instead, where another had written; None if there is no
-    state znode any more, or it could not be written."""
-
-    written: Mapping[TopicPartition, Stored]
-    conflicts: Mapping[TopicPartition, Stored | None] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ReplicasDeleted:
-    """A broker's answer to a StopReplica request that deletes. `failed`: replicas that are still there."""
-
-    broker_id: int
-    partitions: Collection[TopicPartition]
-    failed: Collection[TopicPartition] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class TopicRemoved:
-    """The znodes of a deleted topic are gone."""
-
-    topic: str
-
-
-@dataclass(frozen=True, slots=True)
-class LeadershipRefused:
-    """A broker's answer to a LeaderAndIsr request: partitions that it neither leads nor follows, and why."""
-
-    broker_id: int
-    errors: Mapping[TopicPartition, ErrorCode]
-
-
-@dataclass(frozen=True, slots=True)
-class UncleanRead:
-    """What came of ReadUnclean. `allowed`: topics whose settings allow unclean elections."""
-
-    partitions: Sequence[TopicPartition]
-    allowed: Collection[str]
-
-
-@dataclass(frozen=True, slots=True)
-class SettingsChanged:
-    """The settings of these topics have changed."""
-
-    topics: Collection[str]
-
-
-Stimulus = (
-    Loaded
-    | BrokersRead
-    | TopicsRead
-    | DeletionsRead
-    | StatesWritten
-    | ReplicasDeleted
-    | TopicRemoved
-    | LeadershipRefused
-    | UncleanRead
-    | SettingsChanged
+from controller.request_batch import RequestBatch
+from controller.stimuli import (
+    BrokersCame,
+    BrokersRead,
+    DeletionsRead,
+    DropDeletion,
+    HandBack,
+    Instruction,
+    IsrAsked,
+    LeadershipRefused,
+    Loaded,
+    Log,
+    Purpose,
+    ReadUnclean,
+    RemoveTopic,
+    ReplicasDeleted,
+    ReplicasOffline,
+    SettingsChanged,
+    StatesWritten,
+    Stimulus,
+    TopicRemoved,
+    TopicsRead,
+    UncleanRead,
+    WriteStates,
 )
-
-# -- instructions ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class WriteStates:
-    """Write the leadership of partitions. The version: that of the state znode to replace, None to create it."""
-
-    states: Mapping[TopicPartition, tuple[LeaderAndIsr, int | None]]
-
-
-@dataclass(frozen=True, slots=True)
-class RemoveTopic:
-    """Delete the topic's znodes, its configuration and the request to delete it. Then report TopicRemoved."""
-
-    topic: str
-
-
-@dataclass(frozen=True, slots=True)
-class DropDeletion:
-    """Delete the request to delete a topic that does not exist, or that must not be deleted."""
-
-    topic: str
-
-
-@dataclass(frozen=True, slots=True)
-class ReadUnclean:
-    """Read whether the topics of these partitions allow unclean elections. Then report UncleanRead."""
-
-    partitions: Sequence[TopicPartition]
-
-
-@dataclass(frozen=True, slots=True)
-class Log:
-    """What a person should know: a partition without a leader."""
-
-    message: str
-
-
-Instruction = Send | WriteStates | RemoveTopic | DropDeletion | ReadUnclean | Log
+from rebalance_lab.assignors import TopicPartition
 
 
 class ControllerMachine:
@@ -167,6 +55,7 @@ class ControllerMachine:
         self._deletes_topics = deletes_topics
         self._elections: dict[TopicPartition, Election] = {}
         self._undeleted: dict[str, set[tuple[TopicPartition, int]]] = {}
+        self._isr_requests = IsrRequests(self.cluster)
 
     @singledispatchmethod
     def handle(self, stimulus: Stimulus) -> list[Instruction]:
@@ -189,8 +78,11 @@ class ControllerMachine:
             for partition in cluster.partitions(topic):
                 cluster.states[partition] = self._state_found(partition)
         out += self._replicas_online(cluster.brokers)
+        out += self._elect()
+        if dead := self._dead():
+            out.append(HandBack(ReplicasOffline(tuple(sorted(dead)))))
         dropped = sorted(each for each in loaded.deletions if each not in cluster.deleting)
-        return [*out, *self._elect(), *map(DropDeletion, dropped), *self._delete(sorted(cluster.deleting))]
+        return [*out, *map(DropDeletion, dropped), *self._delete(sorted(cluster.deleting))]
 
     def _state_found(self, partition: TopicPartition) -> PartitionState:
         stored = self.cluster.stored.get(partition)
@@ -217,26 +109,81 @@ class ControllerMachine:
         cluster = self.cluster
         now = {each.broker_id: each for each in read.brokers}
         dead = [each for each, known in cluster.brokers.items() if each not in now or now[each].epoch != known.epoch]
-        new = [each for each in now if each in dead or each not in cluster.brokers]
-        out: list[Instruction] = []
+        came = [now[each] for each in now if each in dead or each not in cluster.brokers]
         if dead:
             cluster.brokers = {each: known for each, known in cluster.brokers.items() if each not in dead}
-            out += self._brokers_died(dead)
-        if new:
-            cluster.brokers |= {each: now[each] for each in new}
-            out += self._brokers_came(new)
-        return out
+            return self._brokers_died(dead, came)
+        return self.handle(BrokersCame(came)) if came else []
 
-    def _brokers_died(self, dead: Collection[int]) -> list[Instruction]:
+    def _brokers_died(self, dead: Collection[int], came: Sequence[LiveBroker]) -> list[Instruction]:
         """Tell the others first: a partition that has lost its only replica gets no leader to tell them of."""
         led = [each for each, stored in self.cluster.stored.items() if stored.leader_and_isr.leader in dead]
         self.cluster.change((each for each in led if each.topic not in self.cluster.deleting), PartitionState.OFFLINE)
         batch = self._batch()
         batch.inform(self.cluster.brokers, led)
-        return [*batch.requests(), *self._elect()]
+        offline = ReplicasOffline(tuple(sorted(dead)), tuple(came))
+        return [*batch.requests(), *self._elect(), HandBack(offline)]
 
-    def _brokers_came(self, new: Collection[int]) -> list[Instruction]:
+    def _dead(self) -> set[int]:
+        """Brokers in an ISR that are not registered."""
+        in_sync = {each for stored in self.cluster.stored.values() for each in stored.leader_and_isr.isr}
+        return in_sync - set(self.cluster.brokers)
+
+    @handle.register
+    def _(self, offline: ReplicasOffline) -> list[Instruction]:
+        """Replicas on dead brokers leave the ISR; a dead leader is none any more. The last one in sync stays."""
+        if any(each in self._elections for each in self.cluster.stored):
+            return [HandBack(offline)]  # elections are under way, and change the same states
+        out = self._write_without(offline.brokers, self.cluster.stored)
+        return [*out, HandBack(BrokersCame(offline.came))] if offline.came else out
+
+    def _write_without(self, brokers: Collection[int], partitions: Iterable[TopicPartition]) -> list[Instruction]:
+        states: dict[TopicPartition, tuple[LeaderAndIsr, int | None]] = {}
+        for each in sorted(partitions):
+            stored = self.cluster.stored[each]
+            gone = [broker for broker in brokers if broker not in self.cluster.brokers]
+            changed = without_replicas(stored.leader_and_isr, gone)
+            if changed is not None and each.topic not in self.cluster.deleting:
+                states[each] = changed, stored.version
+        return [WriteStates(states, Purpose.OFFLINE)] if states else []
+
+    def _left_isrs(self, result: StatesWritten) -> list[Instruction]:
+        """Tell the replicas that are left, and try again where another had written in between."""
+        batch = self._batch()
+        for partition, stored in result.written.items():
+            if partition in self.cluster.states:
+                self.cluster.stored[partition] = stored
+                batch.lead_or_follow(self._live_replicas(partition), partition)
+        out: list[Instruction] = list(batch.requests())
+        again = []
+        for partition, found in result.conflicts.items():
+            if partition in self.cluster.states and found is not None and found.controller_epoch <= self._epoch:
+                self.cluster.stored[partition] = found
+                again.append(partition)
+        return out + self._write_without(sorted(self._dead()), again)
+
+    def _live_replicas(self, partition: TopicPartition) -> list[int]:
+        return [each for each in self.cluster.replicas(partition) if each in self.cluster.brokers]
+
+    # -- ISRs that leaders ask for ----------------------------------------------------------
+
+    @handle.register
+    def _(self, asked: IsrAsked) -> list[Instruction]:
+        return self._isr_requests.begin(asked, self._elections)
+
+    def _isr_written(self, result: StatesWritten) -> list[Instruction]:
+        """Tell all brokers of the ISRs that were written, and answer the leaders."""
+        answers = self._isr_requests.written(result)
+        batch = self._batch()
+        if result.written:
+            batch.inform(self.cluster.brokers, result.written)
+        return [*answers, *batch.requests()]
+
+    @handle.register
+    def _(self, came: BrokersCame) -> list[Instruction]:
         """Tell the others of them, them everything, then elect for what they may lead and go on with deletions."""
+        self.cluster.brokers |= {each.broker_id: each for each in came.brokers}
+        new = [each.broker_id for each in came.brokers]
         batch = self._batch()
         batch.inform([each for each in self.cluster.brokers if each not in new])
         out: list[Instruction] = list(batch.requests())
@@ -332,6 +279,10 @@ class ControllerMachine:
 
         A state of this controller's epoch that was to be created is our own: the reply to its creation was lost.
         """
+        if result.of is Purpose.OFFLINE:
+            return self._left_isrs(result)
+        if result.of is Purpose.ISR:
+            return self._isr_written(result)
         written = {each: stored for each, stored in result.written.items() if each in self._elections}
         again: list[TopicPartition] = []
         out: list[Instruction] = []
@@ -362,8 +313,8 @@ class ControllerMachine:
 
     def _receivers(self, partition: TopicPartition, election: Election) -> list[int]:
         """Those that the rule names, and replicas whose brokers came while the state was written."""
-        replicas = self.cluster.replicas(partition)
-        return [each for each in replicas if each in election.receivers or each in self.cluster.brokers]
+        live = self._live_replicas(partition)
+        return [each for each in self.cluster.replicas(partition) if each in election.receivers or each in live]
 
     # -- deletion ---------------------------------------------------------------------------
 

@@ -241,6 +241,7 @@ class Broker:
             topics=TopicStore(client),
             replicas=replicas,
             producer_ids=ProducerIds(environment.tasks, client, config.broker_id),
+            controller=lambda: self._controller,
             is_controller=lambda: self._is_controller,
             log_defaults=self._configs.defaults,
             settings=broker_values(self._configs.defaults, config, self._settings),

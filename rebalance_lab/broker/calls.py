@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+from controller.controller import Controller
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.metadata_cache import MetadataCache
 from rebalance_lab.broker.producer_ids import ProducerIds
@@ -73,6 +74,7 @@ class Parts:
     """The parts of a running broker that requests are answered from.
 
     - `advertised`: the versions of each API that ApiVersions names.
+    - `controller()`: its controller, which reigns or stands for election; None while the broker has no session.
     - `is_controller`: whether it is the controller now.
     - `log_defaults`: the configuration of a topic that overrides nothing.
     - `settings`: the broker's own, by Kafka's names.
@@ -87,6 +89,7 @@ class Parts:
     topics: TopicStore
     replicas: Replicas
     producer_ids: ProducerIds
+    controller: Callable[[], Controller | None]
     is_controller: Callable[[], bool]
     log_defaults: LogConfig
     settings: Mapping[str, Value | None]

@@ -1,8 +1,9 @@
 """What brokers record of partitions with replicas, and of their controllers.
 
-*Belief*: who leads, who is in sync and what is committed, as a broker has it in memory. *Effect*: what was written to a
-log, and cut off it. The *registry* has the state znodes, `/controller` and `/controller_epoch`. Events of replicas carry
-topic and partition; `member` is the broker's name. A belief ends with the next one, and with the broker's process.
+*Belief*: which replica leads, which are in sync and what is committed, as a broker has it in memory. *Effect*: what was
+written to a log, and cut off it. The *registry* has the state znodes, `/controller` and `/controller_epoch`. Events of
+replicas carry topic and partition; `member` is the broker's name. A belief ends with the next one, and with the
+broker's process.
 """
 
 from __future__ import annotations

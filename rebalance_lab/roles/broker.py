@@ -35,9 +35,7 @@ async def run_broker(environment: Environment, spec: BrokerSpec, closing: Flag) 
     def observe(event: str, partition: TopicPartition | None, detail: dict[str, object]) -> None:
         kind = REPLICA_KINDS[event]
         topic, number = partition or (None, None)
-        environment.recorder.emit(
-            LAYER_OF[kind], kind, member=spec.actor, topic=topic, partition=number, detail=detail
-        )
+        environment.recorder.emit(LAYER_OF[kind], kind, member=spec.actor, topic=topic, partition=number, detail=detail)
 
     if spec.plant == BrokerPlant.FORGETS:
         await _forget_last_batches(environment.storage)

@@ -2,8 +2,8 @@
 
 A client writes numbered records with acks=all, one at a time. In each round some brokers suffer a fault at a random
 moment: after the acknowledgement of a share of the writes, a replica that is in sync according to ZooKeeper is chosen
-to be spared, and the victims are drawn from the others. Once all are back and in sync, the next round begins. In the end
-the client reads everything, and every replica is read. In the control nothing fails.
+to be spared, and the victims are drawn from the others. Once all are back and in sync, the next round begins. In the
+end the client reads everything, and every replica is read. In the control nothing fails.
 """
 
 from __future__ import annotations

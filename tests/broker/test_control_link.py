@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from controller.cluster import LiveBroker, Stored, Topic
 from controller.leader_election import LeaderAndIsr
-from controller.machine import ControllerMachine, DeletionsRead, Loaded, StatesWritten, UncleanRead, WriteStates
+from controller.machine import ControllerMachine
 from controller.request_batch import Send
+from controller.stimuli import (
+    DeletionsRead,
+    Loaded,
+    StatesWritten,
+    UncleanRead,
+    WriteStates,
+)
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.control_link import VERSIONS
 from rebalance_lab.wire.kafka.frames import encode_request

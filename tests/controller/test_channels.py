@@ -6,8 +6,12 @@ from collections.abc import Awaitable, Callable
 
 from controller.channels import BrokerChannels, Undelivered
 from controller.cluster import LiveBroker
-from controller.machine import LeadershipRefused, ReplicasDeleted, Stimulus
 from controller.request_batch import ControlRequest
+from controller.stimuli import (
+    LeadershipRefused,
+    ReplicasDeleted,
+    Stimulus,
+)
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.kernel import Future, Scope
 from rebalance_lab.kernel.simulation import Simulation

@@ -225,7 +225,7 @@ async def lose_the_isr(stage: Stage, config: bytes | None) -> None:
 UNCLEAN = b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}'
 
 
-@pytest.mark.parametrize(("config", "leader"), [(UNCLEAN, b"2"), (b"{", b"1"), (None, b"1")])
+@pytest.mark.parametrize(("config", "leader"), [(UNCLEAN, b"2"), (b"{", b"-1"), (None, b"-1")])
 def test_a_topic_s_settings_decide_on_unclean_elections(config: bytes | None, leader: bytes) -> None:
     async def story(stage: Stage) -> None:
         await lose_the_isr(stage, config)

@@ -18,7 +18,7 @@ from controller.leader_election import (
     offline,
     preferred,
     reassigned,
-    without_replica,
+    without_replicas,
 )
 from rebalance_lab.wire.cluster import NO_LEADER
 
@@ -90,14 +90,14 @@ def test_where_nobody_may_lead(rule: Callable[[], Election], says: str) -> None:
 
 
 def test_a_replica_goes_offline() -> None:
-    assert without_replica(state(1, (1, 2)), 2) == LeaderAndIsr(1, 5, (1,))
-    assert without_replica(state(1, (1, 2)), 1) == LeaderAndIsr(NO_LEADER, 5, (2,))
-    assert without_replica(state(1, (1, 2)), 3) is None
+    assert without_replicas(state(1, (1, 2)), [2]) == LeaderAndIsr(1, 5, (1,))
+    assert without_replicas(state(1, (1, 2)), [1]) == LeaderAndIsr(NO_LEADER, 5, (2,))
+    assert without_replicas(state(1, (1, 2)), [3]) is None
 
 
 def test_the_last_in_sync_replica_stays_but_in_0_8_2_with_unclean_elections() -> None:
-    assert without_replica(state(1, (1,)), 1) == LeaderAndIsr(NO_LEADER, 5, (1,))
-    assert without_replica(state(1, (1,)), 1, empty_isr_allowed=True) == LeaderAndIsr(NO_LEADER, 5, ())
+    assert without_replicas(state(1, (1,)), [1]) == LeaderAndIsr(NO_LEADER, 5, (1,))
+    assert without_replicas(state(1, (1,)), [1], empty_isr_allowed=True) == LeaderAndIsr(NO_LEADER, 5, ())
 
 
 @st.composite

@@ -4,29 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import pytest
+
 from controller.cluster import LiveBroker, Stored, Topic
 from controller.leader_election import LeaderAndIsr
-from controller.machine import (
+from controller.machine import ControllerMachine
+from controller.partition_states import PartitionState
+from controller.request_batch import Send
+from controller.stimuli import (
+    AnswerIsr,
     BrokersRead,
-    ControllerMachine,
     DeletionsRead,
     DropDeletion,
+    HandBack,
     Instruction,
+    IsrAsked,
+    IsrWanted,
     LeadershipRefused,
     Loaded,
     Log,
+    Purpose,
     ReadUnclean,
     RemoveTopic,
     ReplicasDeleted,
     SettingsChanged,
     StatesWritten,
+    Stimulus,
     TopicRemoved,
     TopicsRead,
     UncleanRead,
     WriteStates,
 )
-from controller.partition_states import PartitionState
-from controller.request_batch import Send
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.cluster import LEADER_DURING_DELETE, NO_LEADER
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
@@ -57,6 +65,33 @@ def running(
     it = machine()
     it.handle(Loaded([broker(each) for each in brokers], topics, states))
     return it
+
+
+def carried_out(it: ControllerMachine, stimulus: Stimulus) -> list[Instruction]:
+    """All instructions that follow from a stimulus, if every write succeeds."""
+    waiting, found = [stimulus], []
+    while waiting:
+        instructions = it.handle(waiting.pop(0))
+        found += instructions
+        for each in instructions:
+            if isinstance(each, HandBack):
+                waiting.append(each.stimulus)
+            elif isinstance(each, WriteStates):
+                written = {
+                    partition: Stored(state, EPOCH, 0 if version is None else version + 1)
+                    for partition, (state, version) in each.states.items()
+                }
+                waiting.append(StatesWritten(written, of=each.of))
+    return found
+
+
+def writes(instructions: list[Instruction]) -> list[dict[TopicPartition, LeaderAndIsr]]:
+    """What is written, one write after another."""
+    return [
+        {partition: state for partition, (state, _) in each.states.items()}
+        for each in instructions
+        if isinstance(each, WriteStates)
+    ]
 
 
 def brief(instructions: list[Instruction]) -> list[object]:
@@ -100,7 +135,7 @@ def test_brokers_hear_who_is_live_before_they_hear_of_leaders() -> None:
 def test_a_partition_without_a_state_is_created_and_one_with_a_dead_leader_elected() -> None:
     topics = {"t": Topic({0: (1, 2), 1: (3, 2)})}
     found = machine().handle(Loaded([broker(1), broker(2)], topics, {T1: stored(3, 3, 2, leader_epoch=5, version=9)}))
-    assert found[-1] == WriteStates(
+    assert found[-2] == WriteStates(
         {T0: (LeaderAndIsr(1, 0, (1, 2)), None), T1: (LeaderAndIsr(2, 6, (2,)), 9)},
     )
 
@@ -115,7 +150,7 @@ def test_a_partition_without_a_live_replica_waits_for_one() -> None:
 def test_unclean_elections_ask_the_topic_s_settings() -> None:
     topics, states = {"t": Topic({0: (3, 2)})}, {T0: stored(3, 3)}
     it = machine()
-    assert it.handle(Loaded([broker(2)], topics, states))[-1] == ReadUnclean([T0])
+    assert it.handle(Loaded([broker(2)], topics, states))[-2] == ReadUnclean([T0])
     (said,) = it.handle(UncleanRead([T0], ()))
     assert said == Log(
         "partition t-0 has no leader: no in-sync replica is live (ISR 3, live 2), and unclean leader election is "
@@ -131,7 +166,7 @@ def test_settings_are_read_only_if_nothing_else_helps() -> None:
     topics = {"t": Topic({0: (3, 2), 1: (3,)})}
     found = machine().handle(Loaded([broker(2)], topics, {T0: stored(3, 2, 3), T1: stored(3, 3)}))
     assert not any(isinstance(each, ReadUnclean) for each in found)
-    assert found[-1] == WriteStates({T0: (LeaderAndIsr(2, 1, (2,)), 0)})
+    assert found[-2] == WriteStates({T0: (LeaderAndIsr(2, 1, (2,)), 0)})
 
 
 def test_what_has_got_a_leader_meanwhile_is_elected_no_second_time() -> None:
@@ -178,7 +213,7 @@ def test_an_election_that_has_been_asked_for_is_not_asked_for_again() -> None:
 def test_another_writer_s_state_is_elected_from_anew() -> None:
     it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2)})
     asked = it.handle(BrokersRead([broker(2)]))
-    assert asked[-1] == WriteStates({T0: (LeaderAndIsr(2, 1, (2,)), 0)})
+    assert asked[-2] == WriteStates({T0: (LeaderAndIsr(2, 1, (2,)), 0)})
     shrunk = stored(1, 1, leader_epoch=0, version=1)  # the leader had dropped broker 2 before it died
     assert it.handle(StatesWritten({}, {T0: shrunk})) == [ReadUnclean([T0])]
     assert isinstance(it.handle(UncleanRead([T0], ()))[-1], Log)
@@ -226,19 +261,28 @@ def test_a_broker_that_comes_hears_everything_and_the_others_of_it() -> None:
 
 
 def test_a_broker_that_bounced_between_two_looks_died_and_came() -> None:
+    """Its leadership ends, and it is elected again: nobody else is in sync."""
     it = running({"t": Topic({0: (1,)})}, {T0: stored(1, 1)})
-    found = it.handle(BrokersRead([broker(1, epoch=900), broker(2)]))
+    found = carried_out(it, BrokersRead([broker(1, epoch=900), broker(2)]))
     assert brief(found)[0] == (2, "inform", [(0, 1, 0)])
     assert found[1] == Log(
         "partition t-0 has no leader: no in-sync replica is live (ISR 1, live none), and unclean leader election is "
         "not allowed; start one of the ISR"
     )
-    assert found[-1] == WriteStates({T0: (LeaderAndIsr(1, 1, (1,)), 0)})
+    assert writes(found) == [{T0: LeaderAndIsr(NO_LEADER, 1, (1,))}, {T0: LeaderAndIsr(1, 2, (1,))}]
+
+
+def test_a_follower_that_bounced_leaves_the_isr() -> None:
+    """It may have lost records that it had acknowledged."""
+    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2)})
+    found = carried_out(it, BrokersRead([broker(1), broker(2, epoch=900)]))
+    assert writes(found) == [{T0: LeaderAndIsr(1, 1, (1,))}]
+    assert (2, "lead", [(0, 1, 1)]) in brief(found)
 
 
 def test_the_others_hear_of_a_death_that_leaves_a_partition_without_a_leader() -> None:
     it = running({"t": Topic({0: (2,)})}, {T0: stored(2, 2)})
-    informed, said = it.handle(BrokersRead([broker(1)]))
+    informed, said, _ = it.handle(BrokersRead([broker(1)]))
     assert brief([informed]) == [(1, "inform", [(0, 2, 0)])]
     assert isinstance(informed, Send)
     assert isinstance(informed.request, UpdateMetadataRequest)
@@ -248,20 +292,95 @@ def test_the_others_hear_of_a_death_that_leaves_a_partition_without_a_leader() -
 
 def test_a_broker_that_bounced_hears_of_its_successor_and_not_of_its_own_epoch() -> None:
     it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2, leader_epoch=5, version=3)})
-    found = brief(it.handle(BrokersRead([broker(1, epoch=900), broker(2)])))
-    assert WriteStates({T0: (LeaderAndIsr(2, 6, (2,)), 3)}) in found
-    assert not any(isinstance(each, tuple) and each[1] == "lead" for each in found)
-    told = brief(it.handle(StatesWritten({T0: stored(2, 2, leader_epoch=6, version=4)})))
-    assert [each for each in told if each[1] == "lead"] == [  # type: ignore[index]
-        (1, "lead", [(0, 2, 6)]),
-        (2, "lead", [(0, 2, 6)]),
-    ]
+    found = carried_out(it, BrokersRead([broker(1, epoch=900), broker(2)]))
+    assert writes(found) == [{T0: LeaderAndIsr(2, 6, (2,))}]
+    told = [each for each in brief(found) if isinstance(each, tuple) and each[1] == "lead"]
+    assert told == [(2, "lead", [(0, 2, 6)]), (1, "lead", [(0, 2, 6)])]
 
 
 def test_a_broker_that_led_nothing_is_gone() -> None:
     it = running({"t": Topic({0: (1,)})}, {T0: stored(1, 1)})
-    assert brief(it.handle(BrokersRead([broker(1)]))) == [(1, "inform", [])]
+    assert brief(carried_out(it, BrokersRead([broker(1)])))[0] == (1, "inform", [])
     assert it.handle(BrokersRead([broker(1)])) == []
+
+
+# -- dead replicas --------------------------------------------------------------------------------
+
+
+def test_a_dead_follower_leaves_the_isr_and_the_others_hear_of_it() -> None:
+    it = running({"t": Topic({0: (1, 2, 3)})}, {T0: stored(1, 1, 2, 3)}, (1, 2, 3))
+    found = carried_out(it, BrokersRead([broker(1), broker(3)]))
+    assert writes(found) == [{T0: LeaderAndIsr(1, 1, (1, 3))}]
+    assert {(1, "lead", ((0, 1, 1),)), (3, "lead", ((0, 1, 1),))} <= {
+        (each[0], each[1], tuple(each[2])) for each in brief(found) if isinstance(each, tuple)
+    }
+
+
+def test_the_last_in_sync_replica_stays_in_the_isr() -> None:
+    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1)})
+    assert writes(carried_out(it, BrokersRead([broker(2)]))) == [{T0: LeaderAndIsr(NO_LEADER, 1, (1,))}]
+    assert carried_out(it, BrokersRead([broker(2)])) == []
+
+
+def test_a_removal_is_tried_again_where_another_has_written() -> None:
+    it = running({"t": Topic({0: (1, 2, 3)})}, {T0: stored(1, 1, 2, 3)}, (1, 2, 3))
+    (_, handed_back) = it.handle(BrokersRead([broker(1), broker(2)]))[-2:]
+    assert isinstance(handed_back, HandBack)
+    it.handle(handed_back.stimulus)
+    shrunk = stored(1, 1, 3, version=1)
+    again = it.handle(StatesWritten({}, {T0: shrunk}, Purpose.OFFLINE))
+    assert again == [WriteStates({T0: (LeaderAndIsr(1, 1, (1,)), 1)}, Purpose.OFFLINE)]
+
+
+# -- ISRs that leaders ask for --------------------------------------------------------------------
+
+
+def asked(it: ControllerMachine, *isr: int, leader_epoch: int = 5, version: int = 3, broker_epoch: int = 101) -> object:
+    """What broker 1 is answered, which wants this ISR."""
+    answers: list[object] = []
+    wanted = {T0: IsrWanted(leader_epoch, isr, version)}
+    found = carried_out(it, IsrAsked(1, broker_epoch, wanted, lambda error, results: answers.append((error, results))))
+    (answer,) = [each for each in found if isinstance(each, AnswerIsr)]
+    return answer.results[T0] if answer.results else answer.error
+
+
+def with_leader_1() -> ControllerMachine:
+    states = {T0: stored(1, 1, 2, leader_epoch=5, version=3)}
+    return running({"t": Topic({0: (1, 2, 3)})}, states, (1, 2, 3))
+
+
+def test_an_isr_is_written_in_the_same_leader_epoch() -> None:
+    assert asked(with_leader_1(), 1, 2, 3) == stored(1, 1, 2, 3, leader_epoch=5, version=4)
+
+
+def test_an_isr_that_is_written_already_is_confirmed() -> None:
+    it = with_leader_1()
+    asked(it, 1)
+    assert asked(it, 1) == stored(1, 1, leader_epoch=5, version=4)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "answer"),
+    [
+        ({"leader_epoch": 4}, ErrorCode.FENCED_LEADER_EPOCH),
+        ({"leader_epoch": 6}, ErrorCode.NOT_CONTROLLER),
+        ({"version": 2}, ErrorCode.INVALID_UPDATE_VERSION),
+        ({"version": 4}, ErrorCode.NOT_CONTROLLER),
+        ({"broker_epoch": 100}, ErrorCode.STALE_BROKER_EPOCH),
+    ],
+)
+def test_an_isr_that_rests_on_old_knowledge_is_refused(wanted: dict[str, int], answer: ErrorCode) -> None:
+    assert asked(with_leader_1(), 1, **wanted) is answer
+
+
+def test_a_dead_broker_is_not_taken_into_the_isr() -> None:
+    it = with_leader_1()
+    carried_out(it, BrokersRead([broker(1), broker(2)]))
+    assert asked(it, 1, 2, 3) is ErrorCode.OPERATION_NOT_ATTEMPTED
+
+
+def test_the_isr_of_an_unknown_partition_is_refused() -> None:
+    assert asked(running({}, {}, (1,)), 1) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 # -- deletion -------------------------------------------------------------------------------------

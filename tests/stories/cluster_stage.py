@@ -26,7 +26,7 @@ from rebalance_lab.wire.kafka.messages.fetch import FetchPartition, FetchRequest
 from rebalance_lab.wire.kafka.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from rebalance_lab.wire.kafka.records import Record, batches, build_batch, records
 from rebalance_lab.wire.kafka.schema import Message
-from rebalance_lab.wire.paths import partition_state_path
+from rebalance_lab.wire.paths import broker_path, partition_state_path
 from rebalance_lab.world.network import Address, Connection
 from rebalance_lab.world.ports import Environment
 
@@ -95,7 +95,9 @@ class ClusterStage:
         return hasattr(broker, "parts") and set(broker.parts.metadata.nodes) == set(self._ids)
 
     async def start(self, broker_id: int) -> None:
-        """Start a broker, also again after its end."""
+        """Start a broker, also again after its end, once its former session has ended."""
+        while await self._stage.there(broker_path(broker_id)):
+            await self.tasks.sleep(5_000)
         running = self.brokers[broker_id] = RunningBroker(self, broker_id)
         self._scope.spawn(self._run(running), f"broker {broker_id}")
 

@@ -6,8 +6,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from controller.cluster import LiveBroker
 from controller.controller import Controller
-from controller.machine import ReplicasDeleted, Stimulus
 from controller.request_batch import ControlRequest
+from controller.stimuli import (
+    ReplicasDeleted,
+    Stimulus,
+)
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.recorder import MemorySink
 from rebalance_lab.kernel import Scope

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.broker import BrokerSettings
 from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.log.config import LogConfig
@@ -211,7 +210,9 @@ class ReplicationLab(Lab[Any, NodeState]):
     def leader(self) -> BrokerNode | None:
         """According to ZooKeeper."""
         state = self._replicas.state
-        return next((each for each in self.brokers if state is not None and number_of(each.actor) == state.leader), None)
+        return next(
+            (each for each in self.brokers if state is not None and number_of(each.actor) == state.leader), None
+        )
 
     @property
     def _replicas(self) -> ReplicationTracker:

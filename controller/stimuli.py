@@ -1,0 +1,218 @@
+"""What a controller's machine is told (stimuli), and what it has done for it (instructions)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from controller.cluster import LiveBroker, Stored, Topic
+from controller.leader_election import LeaderAndIsr
+from controller.request_batch import Send
+from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
+
+# -- stimuli --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The cluster as a controller finds it after its election. `deletions`: topics that are to be deleted."""
+
+    brokers: Sequence[LiveBroker]
+    topics: Mapping[str, Topic]
+    stored: Mapping[TopicPartition, Stored]
+    deletions: Collection[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersRead:
+    """All brokers that are registered now."""
+
+    brokers: Sequence[LiveBroker]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsRead:
+    """All topics that exist now, with their assignments."""
+
+    topics: Mapping[str, Topic]
+
+
+@dataclass(frozen=True, slots=True)
+class DeletionsRead:
+    """All topics that are to be deleted."""
+
+    topics: Collection[str]
+
+
+class Purpose(Enum):
+    """Why the leadership of partitions is written.
+
+    - ELECTION: a leader was elected.
+    - OFFLINE: replicas on dead brokers leave the ISR.
+    - ISR: the leader has asked for another ISR.
+    """
+
+    ELECTION = "election"
+    OFFLINE = "offline"
+    ISR = "isr"
+
+
+@dataclass(frozen=True, slots=True)
+class StatesWritten:
+    """What came of WriteStates. `of`: its purpose. `conflicts`: what was found instead, where another had written; None
+    if there is no state znode any more, or it could not be written."""
+
+    written: Mapping[TopicPartition, Stored]
+    conflicts: Mapping[TopicPartition, Stored | None] = field(default_factory=dict)
+    of: Purpose = Purpose.ELECTION
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasDeleted:
+    """A broker's answer to a StopReplica request that deletes. `failed`: replicas that are still there."""
+
+    broker_id: int
+    partitions: Collection[TopicPartition]
+    failed: Collection[TopicPartition] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRemoved:
+    """The znodes of a deleted topic are gone."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeadershipRefused:
+    """A broker's answer to a LeaderAndIsr request: partitions that it neither leads nor follows, and why."""
+
+    broker_id: int
+    errors: Mapping[TopicPartition, ErrorCode]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasOffline:
+    """The replicas on these brokers, which have died, leave the ISRs. The machine hands it back to itself, because
+    leaders are elected first. `came`: brokers that registered at the same look; they are handled after it."""
+
+    brokers: Collection[int]
+    came: Sequence[LiveBroker] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersCame:
+    """These brokers have registered. The machine hands it back to itself after it has handled the dead."""
+
+    brokers: Sequence[LiveBroker]
+
+
+@dataclass(frozen=True, slots=True)
+class IsrWanted:
+    """A leader wants another ISR. `partition_epoch`: the version of the state znode that it knows."""
+
+    leader_epoch: int
+    isr: tuple[int, ...]
+    partition_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class IsrAsked:
+    """An AlterPartition request. `answer` takes what came of it, once: an error of the request, or of each partition
+    its state or an error."""
+
+    broker_id: int
+    broker_epoch: int
+    wanted: Mapping[TopicPartition, IsrWanted]
+    answer: Callable[[ErrorCode, Mapping[TopicPartition, Stored | ErrorCode]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class UncleanRead:
+    """What came of ReadUnclean. `allowed`: topics whose settings allow unclean elections."""
+
+    partitions: Sequence[TopicPartition]
+    allowed: Collection[str]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """The settings of these topics have changed."""
+
+    topics: Collection[str]
+
+
+Stimulus = (
+    Loaded
+    | BrokersRead
+    | TopicsRead
+    | DeletionsRead
+    | StatesWritten
+    | ReplicasDeleted
+    | TopicRemoved
+    | LeadershipRefused
+    | ReplicasOffline
+    | BrokersCame
+    | IsrAsked
+    | UncleanRead
+    | SettingsChanged
+)
+
+# -- instructions ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WriteStates:
+    """Write the leadership of partitions. The version: that of the state znode to replace, None to create it."""
+
+    states: Mapping[TopicPartition, tuple[LeaderAndIsr, int | None]]
+    of: Purpose = Purpose.ELECTION
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveTopic:
+    """Delete the topic's znodes, its configuration and the request to delete it. Then report TopicRemoved."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropDeletion:
+    """Delete the request to delete a topic that does not exist, or that must not be deleted."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReadUnclean:
+    """Read whether the topics of these partitions allow unclean elections. Then report UncleanRead."""
+
+    partitions: Sequence[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class HandBack:
+    """Hand this stimulus to the machine after what comes of the instructions before."""
+
+    stimulus: Stimulus
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerIsr:
+    """Answer an AlterPartition request."""
+
+    asked: IsrAsked
+    error: ErrorCode
+    results: Mapping[TopicPartition, Stored | ErrorCode] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """What a person should know: a partition without a leader."""
+
+    message: str
+
+
+Instruction = Send | WriteStates | RemoveTopic | DropDeletion | ReadUnclean | HandBack | AnswerIsr | Log
