@@ -8,7 +8,9 @@ broker's process.
 
 from __future__ import annotations
 
-from rebalance_lab.history.events import Kind, Layer, new_kind
+from rebalance_lab.history.events import Event, Kind, Layer, new_kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of
 
 #: From here the broker believes that it leads. detail: leader_epoch, controller_epoch, isr, replicas, end_offset,
 #: high_watermark.
@@ -48,3 +50,12 @@ REPLICA_KINDS: dict[str, Kind] = {
 #: The read of one broker's replica at the end, whatever its role is: an operation of a client. Its OK has `broker` and
 #: `records`, of which each is (offset, leader epoch, number).
 READ_REPLICA = "read-replica"
+
+
+def replica_reads(history: History) -> dict[int, Event]:
+    """The last complete read of each broker's replica."""
+    found = {}
+    for event in events_of(history, Kind.OK):
+        if event.of("op") == READ_REPLICA:
+            found[int(str(event.of("broker")))] = event
+    return found

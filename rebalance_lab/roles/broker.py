@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.broker import Broker, BrokerSettings
 from rebalance_lab.history.events import LAYER_OF, Layer
@@ -10,6 +12,7 @@ from rebalance_lab.history.replicas import REPLICA_KINDS
 from rebalance_lab.history.writes import REPORTED
 from rebalance_lab.kernel import Flag
 from rebalance_lab.roles.spec import NodeSpec, Role
+from rebalance_lab.wire.kafka.records import Record, batches, build_batch, place, records
 from rebalance_lab.world.ports import Environment
 from rebalance_lab.world.storage import Storage
 
@@ -18,6 +21,8 @@ class BrokerPlant(PlantedBug):
     """Planted bugs of a broker."""
 
     FORGETS = "forgets-last-batch", "a broker that cuts off the last batch of each log before it starts"
+    ALTERS = "alters-last-record", "a broker that replaces the last batch of each log by another before it starts"
+    UNCLEAN = "elects-unclean", "a controller that elects replicas outside the ISR, though that is not allowed"
 
 
 class BrokerSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
@@ -39,7 +44,12 @@ async def run_broker(environment: Environment, spec: BrokerSpec, closing: Flag) 
 
     if spec.plant == BrokerPlant.FORGETS:
         await _forget_last_batches(environment.storage)
-    await Broker(environment, spec.settings, report, observe).run(closing)
+    if spec.plant == BrokerPlant.ALTERS:
+        await _alter_last_batches(environment.storage)
+    settings = spec.settings
+    if spec.plant == BrokerPlant.UNCLEAN:
+        settings = replace(settings, config=replace(settings.config, unclean_leader_election_enable=True))
+    await Broker(environment, settings, report, observe).run(closing)
 
 
 async def _forget_last_batches(storage: Storage) -> None:
@@ -54,6 +64,28 @@ async def _forget_last_batches(storage: Storage) -> None:
             await file.close()
             if size:
                 break
+
+
+async def _alter_last_batches(storage: Storage) -> None:
+    """Put other values into the last batch of each log: the bytes are sound, the offsets and epochs are the same."""
+    for folder in (await storage.list()).folders:
+        for name in sorted(name for name in (await storage.list(folder)).files if name.endswith(".log")):
+            file = await storage.open(f"{folder}/{name}")
+            data = bytes(await file.pread(0, file.size))
+            whole = list(batches(data))
+            if whole:
+                at, header = whole[-1]
+                other = [Record(each.key, _other(each.value), each.timestamp_ms) for each in records(data, at)]
+                batch = bytearray(build_batch(other))
+                place(batch, 0, base_offset=header.base_offset, leader_epoch=header.leader_epoch)
+                await file.truncate(at)
+                await file.append(bytes(batch))
+            await file.close()
+
+
+def _other(value: bytes | None) -> bytes:
+    """Another number of the same size."""
+    return b"9" + (value or b"0")[1:]
 
 
 ROLE = Role("broker", BrokerSpec, run_broker)

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from rebalance_lab.client.cluster import ClusterClient, NoBroker, RefusedByBroker
 from rebalance_lab.client.records import EARLIEST, LATEST, fetch, offset_at, produce
-from rebalance_lab.client.registered import registered
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.writes import CONSUME, PRODUCE
 from rebalance_lab.kernel import Flag
+from rebalance_lab.roles.registered import registered
 from rebalance_lab.roles.spec import NodeSpec, Role
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.records import Record
@@ -28,8 +28,15 @@ PARTITION = 0
 #: What a request may end in while the broker is away.
 UNANSWERED = (NoBroker, NetworkError, RefusedByBroker)
 
-#: Refusals after which the write may still be in the log.
-MAY_BE_WRITTEN = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
+#: Refusals after which the write may still be in the log. A leader that is deposed while it waits for its followers
+#: answers NOT_LEADER_OR_FOLLOWER, and its successor may have the record.
+MAY_BE_WRITTEN = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    }
+)
 
 
 class LogClientSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):

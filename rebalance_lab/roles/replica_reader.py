@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from rebalance_lab.client.cluster import ClusterClient, NoBroker, RefusedByBroker
 from rebalance_lab.client.records import ReplicaRecord, fetch_replica
-from rebalance_lab.client.registered import registered
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.replicas import READ_REPLICA
 from rebalance_lab.kernel import Flag
+from rebalance_lab.roles.registered import registered
 from rebalance_lab.roles.spec import NodeSpec, Role
 from rebalance_lab.world.network import NetworkError
 from rebalance_lab.world.ports import Environment

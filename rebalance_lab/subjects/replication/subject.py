@@ -3,7 +3,8 @@ replica."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,11 @@ COMMON: tuple[Parameter, ...] = (
     Parameter("request_timeout_ms", 3000, "ms", "how long the client waits for a broker", 1, maximum=3_600_000),
     *WORLD_PARAMETERS.values(),
 )
+
+
+def with_default(parameters: Sequence[Parameter], **defaults: int) -> list[Parameter]:
+    """The parameters, some with another default."""
+    return [replace(each, default=defaults.get(each.name, each.default)) for each in parameters]
 
 
 def number_of(actor: str) -> int:
@@ -191,6 +197,14 @@ class ReplicationLab(Lab[Any, NodeState]):
     async def led(self) -> None:
         """Wait until the partition has a leader."""
         await self.until(lambda: self.leader is not None, "a leader")
+
+    async def leaderless(self) -> None:
+        """Wait until the partition has no leader, according to ZooKeeper, or no broker is left that could say so."""
+        tracker = self._replicas
+        await self.until(
+            lambda: self.leader is None or all(each.state.session in tracker.closed_sessions for each in self.brokers),
+            "the end of the last leader",
+        )
 
     async def unregistered(self, broker: BrokerNode) -> None:
         """Wait until the server has ended the session of a broker that was killed: until then its id is taken."""

@@ -1,0 +1,80 @@
+"""A leader was elected that is not in sync, though that is not allowed (claims E5a, E7).
+
+The state znode holds the leader, its epoch and the ISR. A new leader must be in the ISR that stood there before; with
+`unclean.leader.election.enable` it need not be. In every state the ISR is not empty and lies within the assignment, the
+leader is in it, and the leader epoch rises by one at each change of the leader, and never falls.
+
+Witness: the state before, and the one that is wrong.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
+from rebalance_lab.checks.partition_states import assignments, partition_states
+from rebalance_lab.history.events import Event, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch
+
+State = LeaderIsrAndControllerEpoch
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, wrong states; `elections`, changes of the leader; `unclean`, elections from outside the
+    ISR."""
+    unclean_allowed = history.trial.parameters.get("unclean") is True
+    replicas = assignments(history)
+    wrong: list[tuple[str, Event, Event]] = []
+    elections = unclean = 0
+    for partition, states in partition_states(history).items():
+        before: tuple[Event, State] | None = None
+        for event, state in states:
+            why = _impossible(state, replicas.get(partition, ()))
+            if before is not None:
+                elected = state.leader not in {NO_LEADER, before[1].leader}
+                outside = elected and state.leader not in before[1].isr
+                elections, unclean = elections + elected, unclean + outside
+                why = why or _wrong_change(before[1], state, unclean_allowed=unclean_allowed)
+            if why is not None:
+                wrong.append((f"{partition[0]}-{partition[1]}: {why}", (before or (event, state))[0], event))
+            before = event, state
+    measures = {"count": len(wrong), "elections": elections, "unclean": unclean}
+    if wrong:
+        why, first, second = wrong[0]
+        return violated(why, (first.id, second.id), measures)
+    nothing = None if elections else "no leader was elected after the first"
+    return not_violated(history, f"{elections} elections, each as it must be", measures, vacuous=nothing)
+
+
+def _impossible(state: State, replicas: tuple[int, ...]) -> str | None:
+    """What no state may hold."""
+    if not state.isr:
+        return f"the ISR is empty in leader epoch {state.leader_epoch}"
+    strangers = [each for each in state.isr if replicas and each not in replicas]
+    if strangers:
+        return f"broker {strangers[0]} is in the ISR and is not a replica"
+    if state.leader not in {NO_LEADER, *state.isr}:
+        return f"leader {state.leader} is not in the ISR {list(state.isr)}"
+    return None
+
+
+def _wrong_change(before: State, state: State, *, unclean_allowed: bool) -> str | None:
+    """What does not follow from the state before."""
+    moved = state.leader != before.leader
+    rise = state.leader_epoch - before.leader_epoch
+    if rise < 0 or (moved and rise != 1) or rise > 1:
+        return f"the leader epoch went from {before.leader_epoch} to {state.leader_epoch}"
+    if moved and state.leader != NO_LEADER and state.leader not in before.isr and not unclean_allowed:
+        return f"broker {state.leader} was elected, and the ISR was {list(before.isr)}"
+    return None
+
+
+CHECK = Check(
+    name="leader_outside_isr",
+    compares=(Layer.REGISTRY,),
+    meaning="A replica became the leader that was not in sync, or the state of a partition contradicts itself.",
+    together="The ISR names those that have every committed record, and the new leader is not one of them.",
+    plants=(Planted("elects-unclean", "all-replicas-down", settings={"unclean": "false"}),),
+    judge=judge,
+    applies_to=(REPLICATION,),
+)

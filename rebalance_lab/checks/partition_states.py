@@ -1,0 +1,39 @@
+"""The state znodes of partitions, and their assignments, as the registry's events hold them."""
+
+from __future__ import annotations
+
+import re
+
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import events_of
+from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment, read_state
+
+#: Topic and partition.
+Place = tuple[str, int]
+
+_STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
+_TOPIC = re.compile(r"/brokers/topics/([^/]+)")
+
+
+def partition_states(history: History) -> dict[Place, list[tuple[Event, LeaderIsrAndControllerEpoch]]]:
+    """The states that stood in each partition's state znode, in their order. Raises MalformedPayload."""
+    found: dict[Place, list[tuple[Event, LeaderIsrAndControllerEpoch]]] = {}
+    for event in events_of(history, Kind.CREATED, Kind.CHANGED):
+        match = _STATE.fullmatch(str(event.of("path")))
+        if match:
+            place = match[1], int(match[2])
+            state = read_state(*place, str(event.of("data")).encode())
+            found.setdefault(place, []).append((event, state))
+    return found
+
+
+def assignments(history: History) -> dict[Place, tuple[int, ...]]:
+    """The replicas of each partition, as its topic's znode had them last. Raises MalformedPayload."""
+    found = {}
+    for event in events_of(history, Kind.CREATED, Kind.CHANGED):
+        match = _TOPIC.fullmatch(str(event.of("path")))
+        if match:
+            replicas = read_assignment(match[1], str(event.of("data")).encode()).replicas
+            found.update({(match[1], partition): brokers for partition, brokers in replicas.items()})
+    return found

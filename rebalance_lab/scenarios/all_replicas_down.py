@@ -1,0 +1,79 @@
+"""All replicas down: the followers die, the leader writes on alone and dies too, and a follower is the first to return.
+
+It lacks what the leader wrote alone. Either the partition waits for the leader, which is the last of the ISR, and is
+not available until then; or the first that returns leads at once, and what it lacks is lost (claim E7). The parameter
+`unclean` decides. In the end all brokers are back, the client reads everything, and every replica is read. In the
+control the brokers stay alive.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Outcome
+from rebalance_lab.faults.kill import kill
+from rebalance_lab.faults.restart import restart
+from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, ReplicationLab, with_default
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError
+from rebalance_lab.trials.scenario import Scenario, usual
+
+
+async def all_replicas_down(lab: ReplicationLab) -> None:
+    plan = lab.plan
+    messages = plan.number("messages")
+    await lab.assemble()
+    lab.start("c1", lab.client())
+    await lab.written(messages // 4)
+    lab.phase("control" if plan.control else "all replicas down")
+    if not plan.control:
+        await _all_down(lab)
+    await lab.all_read()
+    await lab.in_sync(plan.number("brokers"))
+    await lab.replicas_read()
+    await lab.recover()
+
+
+async def _all_down(lab: ReplicationLab) -> None:
+    leader = lab.leader
+    assert leader is not None, "the partition has had a leader since the topic was created"
+    followers = [each for each in lab.brokers if each is not leader]
+    for each in followers:
+        await kill(lab, each)
+    await lab.in_sync(1)
+    await lab.written(lab.acknowledged + lab.plan.number("alone"))
+    await kill(lab, leader)
+    await lab.leaderless()
+    await restart(lab, followers[0])
+    await lab.sleep_ms(lab.plan.number("wait_ms"))
+    for each in (*followers[1:], leader):
+        await restart(lab, each)
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """The messages that the leader wrote alone are lost exactly if the first that returns may lead."""
+    lost = Outcome.VIOLATED if plan.switch("unclean") and not plan.control else Outcome.CLEAN
+    return usual(REPLICATION, lost_write=lost)
+
+
+def demands(plan: Plan) -> None:
+    if plan.number("brokers") < 2:
+        raise PlanError("brokers=1: must be at least 2, because followers die before the leader")
+    if plan.number("min_isr") > 1:
+        raise PlanError(f"min_isr={plan.number('min_isr')}: must be 1, because the leader writes alone")
+    if plan.number("messages") < 4 * plan.number("alone"):
+        raise PlanError(f"alone={plan.number('alone')}: must be a quarter of messages at most")
+
+
+SCENARIO = Scenario(
+    name="all-replicas-down",
+    subject=REPLICATED,
+    summary="all replicas die; wait for the last in sync, or let the first that returns lead",
+    parameters=(
+        Parameter("alone", 20, "", "records that the leader writes alone before it dies", 1, maximum=1_000_000),
+        Parameter("wait_ms", 3000, "ms", "how long after the first broker the others return", 0, maximum=3_600_000),
+        *with_default(COMMON, min_isr=1),
+    ),
+    script=all_replicas_down,
+    expects=expects,
+    worlds=("simulated", "processes"),
+    demands=demands,
+)

@@ -1,0 +1,91 @@
+"""leader_outside_isr, on histories written by hand: partition t-0 with the replicas 1, 2, 3."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from history_story import Story
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.history.events import EventId, Kind
+
+State = tuple[int, int, tuple[int, ...]]
+
+
+class States(Story):
+    def __init__(self, *, unclean: bool = False) -> None:
+        super().__init__(unclean=unclean)
+        assignment = {"version": 1, "partitions": {"0": [1, 2, 3]}}
+        detail = {"path": "/brokers/topics/t", "data": json.dumps(assignment)}
+        self.add(1, "zookeeper", Kind.CREATED, detail=detail, zxid=1)
+        self._count = 0
+
+    def state(self, leader: int, leader_epoch: int, *isr: int) -> EventId:
+        data = {"controller_epoch": 1, "leader": leader, "version": 1, "leader_epoch": leader_epoch, "isr": isr}
+        self._count += 1
+        kind = Kind.CREATED if self._count == 1 else Kind.CHANGED
+        detail = {"path": "/brokers/topics/t/partitions/0/state", "data": json.dumps(data)}
+        return self.add(10 * self._count, "zookeeper", kind, detail=detail, zxid=1 + self._count)
+
+    def found(self) -> Finding:
+        self.add(900, "runner", Kind.REST_REACHED, detail={"phase": "recovered"})
+        return CHECKS["leader_outside_isr"].judge(self.history())
+
+
+def test_an_election_from_the_isr() -> None:
+    story = States()
+    story.state(1, 0, 1, 2, 3)
+    story.state(-1, 1, 2, 3)
+    story.state(3, 2, 2, 3)
+    finding = story.found()
+    assert finding.outcome is Outcome.CLEAN
+    assert finding.measures == {"count": 0, "elections": 1, "unclean": 0}
+
+
+def test_an_election_from_outside_it() -> None:
+    story = States()
+    before, after = story.state(1, 0, 1), story.state(2, 1, 2)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (before, after))
+
+
+def test_an_unclean_election_that_is_allowed_is_counted() -> None:
+    story = States(unclean=True)
+    story.state(1, 0, 1)
+    story.state(2, 1, 2)
+    finding = story.found()
+    assert (finding.outcome, finding.measures["unclean"]) == (Outcome.CLEAN, 1)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        (2, 2, (2, 3)),  # the leader epoch rises by two
+        (2, 0, (2, 3)),  # a new leader in the old epoch
+        (2, 1, ()),  # an empty ISR
+        (2, 1, (2, 4)),  # a stranger
+        (2, 1, (3,)),  # a leader beside the ISR
+    ],
+)
+def test_states_that_must_not_be(wrong: State) -> None:
+    leader, epoch, isr = wrong
+    story = States(unclean=True)
+    story.state(1, 0, 1, 2, 3)
+    story.state(leader, epoch, *isr)
+    assert story.found().outcome is Outcome.VIOLATED
+
+
+def test_a_leader_that_stays_may_have_another_isr_in_the_same_epoch() -> None:
+    story = States()
+    story.state(1, 0, 1, 2, 3)
+    story.state(1, 0, 1, 2)
+    story.state(1, 1, 1, 2)
+    story.state(2, 2, 1, 2)
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_without_an_election_nothing_is_proven() -> None:
+    story = States()
+    story.state(1, 0, 1, 2, 3)
+    assert story.found().outcome is Outcome.UNKNOWN

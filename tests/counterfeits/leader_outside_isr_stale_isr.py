@@ -1,0 +1,38 @@
+"""leader_outside_isr: a controller that elects by the ISR that stood when the topic was created."""
+
+from collections.abc import Collection, Sequence
+from unittest.mock import patch
+
+from counterfeit import Counterfeit, trial
+
+import controller.machine
+from controller.leader_election import Election, LeaderAndIsr, offline
+from rebalance_lab.history.files import History
+
+DOWN = {"unclean": "false"}
+
+
+def by_the_first_isr(
+    assignment: Sequence[int], current: LeaderAndIsr, live: Collection[int], *, unclean_allowed: bool
+) -> Election:
+    first = LeaderAndIsr(current.leader, current.leader_epoch, tuple(assignment))
+    return offline(assignment, first, live, unclean_allowed=unclean_allowed)
+
+
+def honest(seed: int) -> History:
+    return trial("all-replicas-down", seed, settings=DOWN)
+
+
+def false(seed: int) -> History:
+    with patch.object(controller.machine, "offline", by_the_first_isr):
+        return honest(seed)
+
+
+COUNTERFEIT = Counterfeit(
+    claim=None,
+    check="leader_outside_isr",
+    world="The controller elects a live member of an ISR, with the next leader epoch and an ISR that holds the leader; "
+    "but it takes the ISR that it remembers from the topic's creation, and not the one that stands in ZooKeeper.",
+    false=false,
+    honest=honest,
+)
