@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, TypeVar
 
@@ -45,16 +44,12 @@ def addresses(text: str) -> list[Address]:
 
 
 def with_cluster(bootstrap: str, work: Callable[[ClusterClient, LiveKernel], Coroutine[Any, Any, T]]) -> T:
-    """The result of `work` with a client. Raises Failure for what the brokers refuse, and if none answers. The first
-    SIGTERM ends it as Ctrl-C does."""
+    """The result of `work` with a client. Raises Failure for what the brokers refuse, and if none answers."""
     known = addresses(bootstrap)
     with LiveKernel() as live:
-        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             environment = live_environment(CLIENT_ID, live, Unrecorded(), 0)
             client = ClusterClient(environment.tasks, environment.network, known, CLIENT_ID)
             return live.run(work(client, live))
         except _ERRORS as error:
             raise Failure(str(error)) from error
-        finally:
-            signal.signal(signal.SIGTERM, before)

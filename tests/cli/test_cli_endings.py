@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,19 @@ def test_a_foreground_command_ends_by_every_signal(number: signal.Signals, tmp_p
         ended = end(process, number)
     assert (ended.code, ended.err) == (0, "")
     assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+def test_a_client_that_waits_for_a_broker_is_interrupted(number: signal.Signals) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with background("consume", "--topic", "t", "--bootstrap", address) as process:
+            silent.settimeout(LIMIT_S)
+            connection, _ = silent.accept()  # it waits for an answer now
+            with connection:
+                ended = end(process, number)
+    assert (ended.code, ended.out) == (128 + number, "")
+    assert ended.err == f"rebalance-lab: interrupted by {number.name}; what was not finished does not count\n"
 
 
 def test_what_nohup_ignores_stays_ignored(
