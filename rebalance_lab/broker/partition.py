@@ -23,7 +23,6 @@ from rebalance_lab.kernel import Future, Kernel
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrPartitionState
 
-
 #: Takes what happens to replicas: the event, the partition, and its detail.
 Observe = Callable[[str, TopicPartition | None, dict[str, object]], None]
 

@@ -25,8 +25,9 @@ def judge(history: History) -> Finding:
     unclean_allowed = history.trial.parameters.get("unclean") is True
     replicas = assignments(history)
     wrong: list[tuple[str, Event, Event]] = []
-    elections = unclean = 0
+    elections = unclean = states_seen = 0
     for partition, states in partition_states(history).items():
+        states_seen += len(states)
         before: tuple[Event, State] | None = None
         for event, state in states:
             why = _impossible(state, replicas.get(partition, ()))
@@ -42,8 +43,8 @@ def judge(history: History) -> Finding:
     if wrong:
         why, first, second = wrong[0]
         return violated(why, (first.id, second.id), measures)
-    nothing = None if elections else "no leader was elected after the first"
-    return not_violated(history, f"{elections} elections, each as it must be", measures, vacuous=nothing)
+    nothing = None if states_seen else "no partition has a state"
+    return not_violated(history, f"{states_seen} states, each as it must be", measures, vacuous=nothing)
 
 
 def _impossible(state: State, replicas: tuple[int, ...]) -> str | None:

@@ -24,10 +24,17 @@ POWER_LOSS = FaultKind(
 )
 
 
+#: How often it is drawn what goes, if everything was kept before: one draw of four keeps all of a file.
+DRAWS = 8
+
+
 async def lose_power(lab: AnyLab, node: AnyNode) -> None:
     """Cut back the files of `node`, which was killed and is not started again yet, and record the proof."""
     fault = Injection(lab, POWER_LOSS, node)
     lost = await node.process.lose_power()
+    for _ in range(DRAWS):
+        if lost.proof is None:
+            lost = await node.process.lose_power()
     if lost.proof is not None:
         fault.bit(lost.proof, bytes_lost=dict(lost.bytes_lost))
     fault.ended()

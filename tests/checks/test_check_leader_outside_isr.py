@@ -85,7 +85,8 @@ def test_a_leader_that_stays_may_have_another_isr_in_the_same_epoch() -> None:
     assert story.found().outcome is Outcome.CLEAN
 
 
-def test_without_an_election_nothing_is_proven() -> None:
-    story = States()
-    story.state(1, 0, 1, 2, 3)
-    assert story.found().outcome is Outcome.UNKNOWN
+def test_without_a_state_nothing_is_proven() -> None:
+    first = States()
+    first.state(1, 0, 1, 2, 3)
+    assert first.found().outcome is Outcome.CLEAN
+    assert States().found().outcome is Outcome.UNKNOWN
