@@ -51,7 +51,7 @@ class IsrRequests:
         is_so = (leader, wanted.leader_epoch, wanted.isr) == (current.leader, current.leader_epoch, current.isr)
         if is_so and wanted.partition_epoch <= stored.version:
             return stored
-        return _refusal(wanted, stored, self._cluster.brokers)
+        return refusal(wanted, stored, self._cluster.brokers)
 
     def written(self, result: StatesWritten) -> list[Instruction]:
         """Answer the request whose states were written."""
@@ -67,8 +67,8 @@ class IsrRequests:
         return [AnswerIsr(asked, ErrorCode.NONE, results)]
 
 
-def _refusal(wanted: IsrWanted, stored: Stored, live: Collection[int]) -> ErrorCode | None:
-    """Why an ISR is not written."""
+def refusal(wanted: IsrWanted, stored: Stored, live: Collection[int]) -> ErrorCode | None:
+    """Why an ISR that a leader asks for is not written; None if it is."""
     leader_epoch = stored.leader_and_isr.leader_epoch
     if wanted.partition_epoch > stored.version or wanted.leader_epoch > leader_epoch:
         return ErrorCode.NOT_CONTROLLER  # the leader has heard of a later controller

@@ -19,6 +19,7 @@ from rebalance_lab.cli.broker import broker
 from rebalance_lab.cli.claims import claims
 from rebalance_lab.cli.cluster import cluster
 from rebalance_lab.cli.demo import demo
+from rebalance_lab.cli.explore import explore_schedules
 from rebalance_lab.cli.failures import UNKNOWN, Failure, spoken
 from rebalance_lab.cli.history import history
 from rebalance_lab.cli.join import join
@@ -76,6 +77,7 @@ PANELS: dict[str, tuple[Callable[..., None], ...]] = {
     "Hands on": (zookeeper, cluster, broker, topics, consume, join),
 }
 app.command("produce", rich_help_panel="Hands on")(produce_lines)
+app.command("explore", rich_help_panel="Experiments")(explore_schedules)
 for panel, commands in PANELS.items():
     for command in commands:
         app.command(rich_help_panel=panel)(command)

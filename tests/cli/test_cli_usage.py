@@ -21,6 +21,7 @@ def test_help_lists_every_command(command: CommandLine) -> None:
     assert (ended.code, ended.err) == (0, "")
     for name in (
         "demo",
+        "explore",
         "scenarios",
         "run",
         "sweep",

@@ -77,7 +77,10 @@ class Leadership:
     - `start_offset`: the end of its log when the epoch began.
     - `isr`: as it is committed in ZooKeeper; `proposed`: the ISR that this leader has asked for and that is not
       committed yet, or None. `partition_epoch`: the version of the state znode.
-    - `before`: this broker's previous leadership if it has led without a break, so that it knows its followers.
+    - `before`: this broker's previous leadership if, as far as it knows, it has led without a break. It keeps what it
+      knows of its followers (`Replica.resetReplicaState` with `isNewLeader` false). If it has missed a leader epoch,
+      that may be wrong: a follower may have truncated its log as another leader asked for. `forgets_if_missed`: it
+      then forgets them, which no release of Kafka does.
     - `may_be_in_sync(broker)`: whether a broker is live, as the controller has said last.
     """
 
@@ -96,8 +99,11 @@ class Leadership:
         may_be_in_sync: Callable[[int], bool],
         joins_from_epoch_start: bool = True,
         before: Leadership | None = None,
+        forgets_if_missed: bool = False,
     ) -> None:
-        self.leader_epoch = leader_epoch
+        self.leader_epoch: int = leader_epoch
+        if before is not None and forgets_if_missed and leader_epoch != before.leader_epoch + 1:
+            before = None
         self.controller_epoch = controller_epoch
         self.partition_epoch = partition_epoch
         self.start_offset = start_offset

@@ -1,0 +1,119 @@
+"""All schedules of small partitions: which rules keep their promises, and how soon the others break them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rebalance_lab.broker.replication.rules import ReplicationRules
+from rebalance_lab.explore.model import Bounds, Partition, State
+from rebalance_lab.explore.plants import RuleBug, planted
+from rebalance_lab.explore.properties import CHECKS, Property
+from rebalance_lab.explore.search import Ending, Exploration, explore
+
+ALL = tuple(Property)
+
+#: Each with the number of steps in which a committed record is lost.
+FAILING = [
+    (ReplicationRules.HIGH_WATERMARK, 7),
+    (ReplicationRules.KIP_101, 9),
+    (ReplicationRules.KIP_279, 9),
+    (ReplicationRules.KIP_320_FIRST_TRY, 9),
+]
+
+
+def explored(
+    rules: ReplicationRules, wanted: tuple[Property, ...] = ALL, *, forgets: bool = True, **bounds: Any
+) -> Exploration:
+    return explore(Partition(rules, Bounds(**bounds), forgets_if_missed=forgets), wanted)
+
+
+def lengths(found: Exploration) -> dict[str, int]:
+    return {each.value: len(example.steps) for each, example in found.counterexamples.items()}
+
+
+def test_kip_320_keeps_its_promises_under_all_schedules() -> None:
+    found = explored(ReplicationRules.KIP_320, records=1, epochs=3)
+    assert (found.ending, found.counterexamples) == (Ending.EXHAUSTED, {})
+    assert (found.states, found.transitions) == (94_948, 425_404)
+
+
+@pytest.mark.parametrize(("rules", "steps"), FAILING)
+def test_earlier_rules_lose_a_committed_record(rules: ReplicationRules, steps: int) -> None:
+    found = explored(rules, (Property.COMMITTED,), records=1, epochs=3)
+    assert (found.ending, lengths(found)) == (Ending.FOUND, {"committed": steps})
+
+
+def test_a_leader_that_has_missed_an_epoch_commits_what_nobody_has() -> None:
+    found = explored(ReplicationRules.KIP_320, (Property.COMMITTED,), forgets=False, records=1, epochs=3)
+    assert lengths(found) == {"committed": 9}
+
+
+@pytest.mark.parametrize("bug", RuleBug)
+def test_every_planted_bug_is_found(bug: RuleBug) -> None:
+    partition = Partition(ReplicationRules.KIP_320, Bounds(records=2, epochs=3), forgets_if_missed=True, **planted(bug))
+    found = explore(partition, (Property.COMMITTED,))
+    assert (found.ending, list(found.counterexamples)) == (Ending.FOUND, [Property.COMMITTED])
+
+
+@pytest.mark.parametrize("rules", ReplicationRules)
+def test_answers_that_come_late_break_no_other_promise(rules: ReplicationRules) -> None:
+    at_once = explored(rules, records=1, epochs=2)
+    late = explored(rules, records=1, epochs=2, late_answers=True)
+    assert set(late.counterexamples) == set(at_once.counterexamples)
+    assert late.states > at_once.states
+
+
+def test_a_counterexample_is_a_schedule_from_the_start_to_a_state_without_the_property() -> None:
+    partition = Partition(ReplicationRules.HIGH_WATERMARK, Bounds(records=2, epochs=3))
+    found = explore(partition, ALL)
+    for broken, example in found.counterexamples.items():
+        now = example.start
+        for step in example.steps:
+            assert CHECKS[broken](*partition.values(now))
+            assert step in partition.steps(now)
+            now = step[1]
+        assert not CHECKS[broken](*partition.values(now))
+
+
+def test_states_that_differ_in_names_only_are_one() -> None:
+    partition = Partition(ReplicationRules.KIP_101, Bounds(brokers=3, records=1, epochs=2))
+    all_of_them = reachable(partition)
+    assert {partition.canonical(each) for each in all_of_them} == reachable(partition, canonical=True)
+    assert len(all_of_them) > 2 * len(reachable(partition, canonical=True))
+
+
+def reachable(partition: Partition, *, canonical: bool = False) -> set[State]:
+    def name(state: State) -> State:
+        return partition.canonical(state) if canonical else state
+
+    found = {name(partition.start)}
+    waiting = list(found)
+    while waiting:
+        for _, after in partition.steps(waiting.pop()):
+            if name(after) not in found:
+                found.add(name(after))
+                waiting.append(name(after))
+    return found
+
+
+def test_a_search_ends_at_its_limit() -> None:
+    found = explore(Partition(ReplicationRules.KIP_320, Bounds()), ALL, most_states=1000)
+    assert found.ending is Ending.LIMIT
+    assert 1000 <= found.states < 1100
+
+
+def test_a_search_of_the_whole_goes_on_after_a_counterexample() -> None:
+    bounds = Bounds(brokers=2, records=2, epochs=3)
+    found = explore(Partition(ReplicationRules.HIGH_WATERMARK, bounds), ALL, whole=True)
+    assert found.ending is Ending.EXHAUSTED
+    assert Property.COMMITTED in found.counterexamples
+    assert found.states > found.counterexamples[Property.COMMITTED].states
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("rules", "steps"), FAILING)
+def test_earlier_rules_fail_within_the_full_bounds(rules: ReplicationRules, steps: int) -> None:
+    found = explored(rules, records=3, epochs=3, crashes=1)
+    assert lengths(found)["committed"] == steps
