@@ -31,10 +31,10 @@ import numpy as np
 import psutil
 
 from rebalance_lab.analysis import session
-from rebalance_lab.analysis.analyse import summarised
 from rebalance_lab.analysis.ledger import read_ledger
 from rebalance_lab.analysis.parquet import Entry, Parquet, write_part
 from rebalance_lab.analysis.store import Store
+from rebalance_lab.analysis.summarised import summarised
 from rebalance_lab.history.files import load
 from rebalance_lab.trials.api import TrialResult, make_plan, sweep
 
@@ -167,7 +167,7 @@ def _summarise(parts: list[Part], folder: Path, cores: int, said: multiprocessin
     entries = {entry.trial: entry for part in parts for entry in part.entries}
     with session.start(cores=cores) as local:
         try:
-            analysis, _ = summarised(Parquet(local.session, store, folder, entries), read_ledger())
+            analysis, _ = summarised(Parquet(local.session, store, folder, entries), read_ledger(), rejudge=True)
         except Exception as error:  # told while Java lives: some errors ask it for their text
             said.send(
                 [f"{error}; {local.folder / 'spark.log'} ends: {(local.folder / 'spark.log').read_text()[-2000:]}"]

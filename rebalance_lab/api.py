@@ -303,8 +303,8 @@ def load_store(store: Path | str = DEFAULT_STORE) -> Results:
 
 def claims(store: Path | str = DEFAULT_STORE) -> Analysis:
     """What the trials of a store show of each claim, as the command `claims` does: `verdicts` has every reading of
-    every claim, and `tables` all that was computed for them. Spark does it, in up to a minute. Raises HistoryError,
-    SparkStartError, MissingLibrary."""
+    every claim, and `tables` all that was computed for them. Spark does it, in up to a minute, and the store keeps
+    it until anything changes. Raises HistoryError, SparkStartError, MissingLibrary."""
     with needed_for("judging claims"):
         from rebalance_lab.analysis.analyse import analyse  # noqa: PLC0415
     return analyse(Path(store), intervals_for=())

@@ -1,60 +1,41 @@
-"""Everything that a report shows of a store of trials, computed in one Spark session."""
+"""Everything that a report shows of a store of trials.
+
+Spark computes it once. The tables are kept in the store (`analysis.kept`), and serve until a trial comes, changes or
+goes, or until the ledger or the code that judges changes.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING
 
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812  # the usual name
+import msgspec
 
-from rebalance_lab.analysis import session
-from rebalance_lab.analysis.frames import object_of, rows_of
+from rebalance_lab.analysis.kept import code_that_judges, keep, kept, key_of
 from rebalance_lab.analysis.ledger import Ledger, read_ledger
-from rebalance_lab.analysis.parquet import Parquet, parquet_of
-from rebalance_lab.analysis.results import (
-    Analysis,
-    Episode,
-    Fit,
-    HerdCost,
-    Interval,
-    Summary,
-    TrialMeasures,
-    TrialOutcome,
-    Verdict,
-)
-from rebalance_lab.analysis.store import Store, read_store
-from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
-from rebalance_lab.analysis.tables.fits import cost_fits
-from rebalance_lab.analysis.tables.readings import reading_rows, readings_table
-from rebalance_lab.analysis.tables.scenario_summaries import scenario_summaries
-from rebalance_lab.analysis.tables.trial_results import (
-    herd_costs,
-    ownership_intervals,
-    rebalance_episodes,
-    trial_measures,
-    trial_outcomes,
-    trial_results,
-)
-from rebalance_lab.analysis.verdicts import verdict_row
-from rebalance_lab.history.files import HistoryError, replay_command
+from rebalance_lab.analysis.results import Analysis, Interval, Verdict
+from rebalance_lab.analysis.store import Store, looks, named_by_folder, read_store
+from rebalance_lab.analysis.trialwise.rows import intervals_of
+from rebalance_lab.history.files import History, HistoryError, load, replay_command
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
-FIT_ORDER = ("scenario", "world", "rules", "change", "measure", "model")
-SUMMARY_ORDER = ("scenario", "world", "rules", "control", "plant", "settings", "measure")
+#: The file in a store that keeps its analysis.
+ANALYSIS_FILE = ".analysis"
 
 #: Ids of trials, or a function that chooses them from an analysis (which has no intervals yet).
 Wanted = Sequence[str] | Callable[[Analysis], Sequence[str]]
 
-#: A worker's HistoryError in the text of Spark's error.
-_IN_WORKER = re.compile(r"HistoryError: (.+)")
+
+class _Found(msgspec.Struct, frozen=True):
+    """What is kept of a store. `analysis`: without its trials, intervals and commands, which depend on the path.
+    `examples`: the trials that are examples of a verdict."""
+
+    analysis: Analysis
+    examples: tuple[str, ...]
 
 
 def analyse(
@@ -63,13 +44,14 @@ def analyse(
     intervals_for: Wanted | None = None,
     ledger: Ledger | None = None,
     spark: SparkSession | None = None,
+    rejudge: bool = False,
 ) -> Analysis:
     """Judge every trial of a store and every claim of the ledger.
 
     `intervals_for`: the ids of the trials whose ownership intervals are wanted, or a function that chooses them; by
     default the trials that decide a claim and their controls, one of each in each world. `spark`: the session to work
-    in; by default one is started, and stopped at the end. The store keeps the trials' events as Parquet
-    (`analysis.parquet`).
+    in; by default one is started, and stopped at the end, unless what the store keeps still holds. `rejudge`: use
+    nothing that the store keeps. The store also keeps the trials' events as Parquet (`analysis.parquet`).
 
     Raises HistoryError (the message names the trial) for a store or trial that cannot be read, and for a trial in
     `intervals_for` that does not exist; SparkStartError, LedgerError.
@@ -80,84 +62,66 @@ def analyse(
         _must_be_there(found, intervals_for)
     if not found.trials:
         return _untested(found, claims)  # without Spark, which takes seconds to start
+    code = code_that_judges()
+    key = None if code is None else _key(code, found, claims)
+    known = None if key is None or rejudge else _kept(found, key)
+    if known is None:
+        known = _summarised(found, claims, spark, rejudge=rejudge)
+        if key is not None:
+            keep(found.path / ANALYSIS_FILE, key, msgspec.json.encode(known))
+    return _whole(known, found, intervals_for)
+
+
+def _key(code: str, store: Store, ledger: Ledger) -> str:
+    """What an analysis depends on: the code, the ledger, and every trial as its files are now."""
+    trials = [(trial, looks(store.folders[trial.id])[0]) for trial in store.trials]
+    return key_of(code, ledger, list(ledger.claims), trials)  # the list, because keys do not depend on a dict's order
+
+
+def _kept(store: Store, key: str) -> _Found | None:
+    body = kept(store.path / ANALYSIS_FILE, key)
+    try:
+        return None if body is None else msgspec.json.decode(body, type=_Found)
+    except msgspec.ValidationError:  # a number that JSON has no word for
+        return None
+
+
+def _summarised(store: Store, ledger: Ledger, spark: SparkSession | None, *, rejudge: bool) -> _Found:
+    from rebalance_lab.analysis import session  # noqa: PLC0415  # Spark takes long to import
+    from rebalance_lab.analysis.summarised import summarise  # noqa: PLC0415
+
     if spark is not None:
-        with spoken():
-            return _analyse(spark, found, claims, intervals_for)
-    with session.start() as local, spoken():
-        return _analyse(local.session, found, claims, intervals_for)
+        analysis, examples = summarise(spark, store, ledger, rejudge=rejudge)
+    else:
+        with session.start() as local:
+            analysis, examples = summarise(local.session, store, ledger, rejudge=rejudge)
+    return _Found(dataclasses.replace(analysis, trials=(), cut_off=()), tuple(examples))
 
 
-@contextmanager
-def spoken() -> Iterator[None]:
-    """Raise a worker's HistoryError instead of Spark's error around it. Use it while Spark runs, because Spark's errors
-    ask the JVM for their text."""
-    try:
-        yield
-    except PySparkException as error:
-        found = _IN_WORKER.search(str(error))
-        if found is None:
-            raise
-        raise HistoryError(found[1]) from None
+def _whole(found: _Found, store: Store, intervals_for: Wanted | None) -> Analysis:
+    """The analysis with what is not kept."""
+    verdicts = tuple(_with_command(verdict, store) for verdict in found.analysis.verdicts)
+    analysis = dataclasses.replace(found.analysis, verdicts=verdicts, trials=store.trials, cut_off=store.cut_off)
+    wanted = intervals_for(analysis) if callable(intervals_for) else intervals_for
+    chosen = found.examples if wanted is None else sorted(set(wanted))
+    return dataclasses.replace(analysis, intervals=_intervals(store, chosen))
 
 
-def _analyse(spark: SparkSession, store: Store, ledger: Ledger, intervals_for: Wanted | None) -> Analysis:
-    with parquet_of(spark, store) as parquet:
-        analysis, examples = summarised(parquet, ledger)
-        wanted = intervals_for(analysis) if callable(intervals_for) else intervals_for
-        chosen = examples if wanted is None else sorted(set(wanted))
-        return dataclasses.replace(analysis, intervals=_intervals(parquet, chosen))
-
-
-def summarised(parquet: Parquet, ledger: Ledger) -> tuple[Analysis, list[str]]:
-    """An Analysis without intervals, and the ids of the trials that are examples of a verdict."""
-    results = trial_results(parquet.histories).persist()  # several tables are made of it
-    try:
-        return _tables(results, parquet.store, readings_table(parquet.spark, ledger))
-    finally:
-        results.unpersist()
-
-
-def _tables(results: DataFrame, store: Store, readings: DataFrame) -> tuple[Analysis, list[str]]:
-    costs, measures = herd_costs(results), trial_measures(results)
-    verdicts = sorted(
-        rows_of(claim_verdicts(trial_outcomes(results), readings, costs)), key=lambda row: row["position"]
-    )
-    analysis = Analysis(
-        verdicts=tuple(_verdict(row, store) for row in verdicts),
-        outcomes=_sorted(TrialOutcome, trial_outcomes(results), "trial", "check"),
-        intervals=(),
-        trials=store.trials,
-        cut_off=store.cut_off,
-        measures=_sorted(TrialMeasures, measures, "trial"),
-        episodes=_sorted(Episode, rebalance_episodes(results), "trial", "group", "number"),
-        herd_costs=_sorted(HerdCost, costs, "trial", "group", "begin_us"),
-        fits=_sorted(Fit, cost_fits(costs), *FIT_ORDER),
-        summaries=_sorted(Summary, scenario_summaries(results, measures), *SUMMARY_ORDER),
-    )
-    return analysis, sorted({trial for row in verdicts for trial in row["examples"]})
-
-
-def _sorted(kind: type[T], table: DataFrame, *columns: str) -> tuple[T, ...]:
-    """The rows of a table as objects, sorted by these columns; None comes first."""
-    return tuple(object_of(kind, row) for row in sorted(rows_of(table), key=partial(_key, columns)))
-
-
-def _key(columns: tuple[str, ...], row: Mapping[str, Any]) -> list[tuple[bool, Any]]:
-    values = [row[column] for column in columns]
-    values = [[tuple(each.values()) for each in value] if isinstance(value, list) else value for value in values]
-    return [(value is not None, value) for value in values]
-
-
-def _verdict(row: Mapping[str, Any], store: Store) -> Verdict:
-    witness = row["witness"]
-    return object_of(Verdict, {**row, "replay": None if witness is None else replay_command(store.folders[witness])})
+def _with_command(verdict: Verdict, store: Store) -> Verdict:
+    if verdict.witness is None:
+        return verdict
+    return dataclasses.replace(verdict, replay=replay_command(store.folders[verdict.witness]))
 
 
 def _untested(store: Store, ledger: Ledger) -> Analysis:
     """The analysis of a store without trials."""
+    from rebalance_lab.analysis.frames import object_of  # noqa: PLC0415  # as above
+    from rebalance_lab.analysis.tables.readings import reading_rows  # noqa: PLC0415
+    from rebalance_lab.analysis.verdicts import verdict_row  # noqa: PLC0415
+
     readings = [verdict_row(row | {"roles": None, "fits": None}) for row in reading_rows(ledger)]
     return Analysis(
-        verdicts=tuple(_verdict(row, store) for row in readings),
+        verdicts=tuple(object_of(Verdict, row | {"replay": None}) for row in readings),
         outcomes=(),
         intervals=(),
         trials=(),
@@ -171,9 +135,13 @@ def _must_be_there(store: Store, wanted: Sequence[str]) -> None:
         raise HistoryError(f"{store.path} holds no trial {missing[0]!r}, or one that was cut off")
 
 
-def _intervals(parquet: Parquet, wanted: Sequence[str]) -> tuple[Interval, ...]:
-    _must_be_there(parquet.store, wanted)
-    if not wanted:
-        return ()
-    found = ownership_intervals(parquet.histories.where(F.col("trial").isin(*wanted)))
-    return _sorted(Interval, found, "trial", "layer", "topic", "partition", "begin_us", "member")
+def _intervals(store: Store, wanted: Sequence[str]) -> tuple[Interval, ...]:
+    """Sorted, of one trial after the other. There are as many as a page shows."""
+    _must_be_there(store, wanted)
+    return tuple(each for trial in wanted for each in _of_trial(store.folders[trial]))
+
+
+def _of_trial(folder: Path) -> list[Interval]:
+    history = load(folder)
+    found = intervals_of(History(named_by_folder(history.trial, folder), history.events))
+    return sorted(found, key=lambda each: (each.layer, each.topic, each.partition, each.begin_us, each.member))

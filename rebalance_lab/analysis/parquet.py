@@ -29,10 +29,10 @@ from pyspark.sql.types import ArrayType, StringType, StructType
 
 from rebalance_lab.analysis.arrow_events import event_batches
 from rebalance_lab.analysis.frames import arrow_schema, rows_of, schema_of, table
-from rebalance_lab.analysis.store import Store, trial_row
+from rebalance_lab.analysis.store import Store, looks, trial_row
 from rebalance_lab.analysis.tables.schemas import EVENTS, HISTORIES, column
 from rebalance_lab.analysis.workers import Row, map_rows
-from rebalance_lab.history.files import TRIAL_FILE, HistoryError, digest, load, write_whole
+from rebalance_lab.history.files import HistoryError, digest, load, write_whole
 
 FOLDER = ".parquet"
 MANIFEST = "manifest.json"
@@ -94,14 +94,24 @@ class Parquet:
 
     @property
     def histories(self) -> DataFrame:
-        """One row a trial, with the place of its events, schema HISTORIES. Trials of one part are neighbours, so that a
-        task opens few parts."""
+        """The table of `rows`, schema HISTORIES."""
+        return table(self.spark, self.rows, HISTORIES)
+
+    @property
+    def rows(self) -> list[Row]:
+        """One row a trial, with the place of its events. Trials of one part are neighbours, so that a task opens few
+        parts."""
         rows = []
         trials = [(trial, self.entries[trial.id]) for trial in self.store.trials]
         for trial, entry in sorted(trials, key=lambda each: (each[1].part, each[1].first_group, each[1].trial)):
-            place = {"part": str(self.folder / entry.part), "first_group": entry.first_group, "groups": entry.groups}
+            place: Row = {
+                "part": str(self.folder / entry.part),
+                "first_group": entry.first_group,
+                "groups": entry.groups,
+            }
+            place["folder"] = str(self.store.folders[trial.id].resolve())
             rows.append(trial_row(trial) | {"history_sha256": entry.history_sha256, "events": entry.events} | place)
-        return table(self.spark, rows, HISTORIES)
+        return rows
 
 
 @contextmanager
@@ -141,17 +151,6 @@ def _scratch(spark: SparkSession) -> str | None:
     """Spark's own scratch folder, which goes when it goes; the system's where it has none."""
     folder = spark.sparkContext.getConf().get("spark.local.dir", "")
     return folder if folder and Path(folder).is_dir() else None
-
-
-def looks(folder: Path) -> tuple[str, int]:
-    """What a trial's files look like (names, inodes, sizes, times), and their bytes: a trial that
-    still looks the same is the same. Raises HistoryError."""
-    try:
-        stats = [(path, path.stat()) for path in [folder / TRIAL_FILE, *sorted(folder.glob("*.jsonl"))]]
-    except OSError as error:
-        raise HistoryError(f"the events of {folder} cannot be read: {error}") from error
-    seen = [(path.name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for path, stat in stats]
-    return hashlib.sha256(repr(seen).encode()).hexdigest(), sum(stat.st_size for _, stat in stats)
 
 
 def _refresh(spark: SparkSession, store: Store, folder: Path) -> dict[str, Entry]:

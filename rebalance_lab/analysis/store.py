@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +45,18 @@ def folder_name(folder: Path) -> str:
 def named_by_folder(trial: Trial, folder: Path) -> Trial:
     """The trial, named as it is stored."""
     return msgspec.structs.replace(trial, id=folder_name(folder))
+
+
+def looks(folder: Path) -> tuple[str, int]:
+    """What a trial's files look like (names, inodes, sizes, times), and their bytes: a trial that
+    still looks the same is the same. No program sets the time of a file's last change of status (ctime), so a file that
+    was changed and given its old time looks different. Raises HistoryError."""
+    try:
+        stats = [(path, path.stat()) for path in [folder / TRIAL_FILE, *sorted(folder.glob("*.jsonl"))]]
+    except OSError as error:
+        raise HistoryError(f"the events of {folder} cannot be read: {error}") from error
+    seen = [(path.name, stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns) for path, stat in stats]
+    return hashlib.sha256(repr(seen).encode()).hexdigest(), sum(stat.st_size for _, stat in stats)
 
 
 def _cut_off(path: Path) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from rebalance_lab.analysis.claims import BY_CONSTRUCTION, claims_json, not_run,
 from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
 from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.cli.failures import Failure, exit_code
-from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption
+from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, RejudgeOption, StoreOption
 from rebalance_lab.cli.terminal import print_json, progress, say, styled, whole
 from rebalance_lab.history.files import trial_folders
 from rebalance_lab.history.scratch import temporary_folder
@@ -24,25 +24,26 @@ from rebalance_lab.report.text import count
 Wanted = Sequence[str] | Callable[[Analysis], Sequence[str]]
 
 
-def analysed(store: Path, wanted: Wanted = ()) -> Analysis:
-    """Let Spark read a store. Ownership intervals take time, so only those `wanted` are computed. Raises Failure,
-    also if the store was named and does not exist. (A missing default store only means that nothing was run yet.)"""
+def analysed(store: Path, wanted: Wanted = (), *, rejudge: bool = False) -> Analysis:
+    """Read a store, with Spark if anything in it is new. Ownership intervals take time, so only those `wanted` are
+    computed. Raises Failure, also if the store was named and does not exist. (A missing default store only means that
+    nothing was run yet.)"""
     if store.exists():
-        return _analysed(store, wanted)
+        return _analysed(store, wanted, rejudge=rejudge)
     told = f"There is no store {store}: nothing was tested. `run` and `sweep` create one"
     if store != DEFAULT_STORE:
         raise Failure(f"{told}; --store names another.")
     print(f"{told}.", file=sys.stderr)
     with temporary_folder("rebalance-lab-store-") as empty:
-        return _analysed(empty, wanted)
+        return _analysed(empty, wanted, rejudge=rejudge)
 
 
-def _analysed(store: Path, wanted: Wanted) -> Analysis:
+def _analysed(store: Path, wanted: Wanted, *, rejudge: bool) -> Analysis:
     from rebalance_lab.analysis.analyse import analyse  # noqa: PLC0415
 
     count = len(trial_folders(store))
-    with progress().status(f"Spark reads {count} trials of {store}"):
-        return analyse(store, intervals_for=wanted)
+    with progress().status(f"Reading {count} trials of {store}"):
+        return analyse(store, intervals_for=wanted, rejudge=rejudge)
 
 
 HOW_TO_READ = (
@@ -52,9 +53,9 @@ HOW_TO_READ = (
 )
 
 
-def claims(*, store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False) -> None:
+def claims(*, store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False, rejudge: RejudgeOption = False) -> None:
     """Judge every claim by the trials of a store; surprises come first."""
-    analysis = analysed(store)
+    analysis = analysed(store, rejudge=rejudge)
     if as_json:
         print_json(claims_json(analysis))
     else:

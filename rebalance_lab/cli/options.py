@@ -67,6 +67,9 @@ SetOption = Annotated[
     typer.Option("--set", help="Change a setting of the scenario. plant=NAME plants a bug.", metavar="K=V"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+RejudgeOption = Annotated[
+    bool, typer.Option("--rejudge", help="Judge every trial again, also those that were judged before.")
+]
 ZooKeeperOption = Annotated[str, typer.Option("--zookeeper", help="The address of a ZooKeeper.", metavar="HOST:PORT")]
 
 ScenarioArgument = Annotated[str, typer.Argument(help="A scenario; `scenarios` lists them.", metavar="SCENARIO")]

@@ -10,7 +10,7 @@ import typer
 from rebalance_lab.analysis.claims import statuses
 from rebalance_lab.cli.claims import analysed
 from rebalance_lab.cli.failures import Failure, exit_code
-from rebalance_lab.cli.options import DEFAULT_STORE, StoreOption, trial_folder
+from rebalance_lab.cli.options import DEFAULT_STORE, RejudgeOption, StoreOption, trial_folder
 from rebalance_lab.cli.terminal import say
 from rebalance_lab.history.files import TRIAL_FILE, load, trial_folders
 from rebalance_lab.report import shown_trials, summary, trace_of, write, write_trial
@@ -37,6 +37,7 @@ def report(
             "--trace", help="For a trial: also write a trace for Perfetto or chrome://tracing.", metavar="FILE"
         ),
     ] = None,
+    rejudge: RejudgeOption = False,
 ) -> None:
     """Write a store, or one trial, as an HTML page that opens from disk."""
     place = store if what is None else _place(what, store)
@@ -47,7 +48,7 @@ def report(
         raise Failure(f"--trace needs one trial: rebalance-lab report TRIAL --trace {trace}")
     if not trial_folders(place):
         raise Failure(f"{place} holds no trial; run some: rebalance-lab run zombie --store {place}")
-    analysis = analysed(place, shown_trials)
+    analysis = analysed(place, shown_trials, rejudge=rejudge)
     page = write(analysis, place, out or place / "report.html", with_pages=pages)
     say(summary(analysis), markup=False)
     print(page)

@@ -56,12 +56,12 @@ def analysis(*verdicts: Verdict) -> Analysis:
     [((REPRODUCED, NOT_RUN), 0), ((REPRODUCED, UNKNOWN), 2), ((DESCRIBED, UNKNOWN), 1), ((NOT_RUN,), 0)],
 )
 def test_claims_exit_code(command: CommandLine, monkeypatch, verdicts: tuple[Verdict, ...], code: int) -> None:
-    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(*verdicts))
+    monkeypatch.setattr(claims, "analysed", lambda _store, **_: analysis(*verdicts))
     assert command("claims").code == code
 
 
 def test_claims_as_json(command: CommandLine, monkeypatch) -> None:
-    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED, DESCRIBED, SHIPPED))
+    monkeypatch.setattr(claims, "analysed", lambda _store, **_: analysis(REPRODUCED, DESCRIBED, SHIPPED))
     shape = command("claims", "--json").json
     assert list(shape) == ["Z10", "Z7b"]
     assert shape["Z7b"]["status"] == "surprise"
@@ -72,7 +72,9 @@ def test_claims_as_json(command: CommandLine, monkeypatch) -> None:
 
 
 def test_surprises_come_first_and_what_was_not_run_is_named(command: CommandLine, monkeypatch) -> None:
-    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED, UNKNOWN, NOT_RUN, DESCRIBED, SHIPPED))
+    monkeypatch.setattr(
+        claims, "analysed", lambda _store, **_: analysis(REPRODUCED, UNKNOWN, NOT_RUN, DESCRIBED, SHIPPED)
+    )
     out = command("claims").out
     assert out.index("Z7b") < out.index("Z1 ") < out.index("Z10")
     assert "Not run: 2 readings: E1, Z7b (shipped) (why" in out
@@ -92,7 +94,7 @@ NOT_APPLIED = replace(
 
 
 def test_what_holds_by_construction_stands_apart_and_counts_for_nothing(command: CommandLine, monkeypatch) -> None:
-    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(CONSTRUCTED, REPRODUCED, SHIPPED))
+    monkeypatch.setattr(claims, "analysed", lambda _store, **_: analysis(CONSTRUCTED, REPRODUCED, SHIPPED))
     ended = command("claims")
     told = " ".join(ended.out.split())
     assert told.index("Z10") < told.index(BY_CONSTRUCTION) < told.index("Z7b")
@@ -109,14 +111,14 @@ def test_only_a_surprise_by_construction_counts(command: CommandLine, monkeypatc
     undecided = replace(CONSTRUCTED, verdict=Judgement.UNKNOWN, status=Status.UNKNOWN)
     said = ("1 reading of claims was tested: 1 surprising, in", "No claim was tested yet, in")
     for verdict, code, counted in ((broken, 1, said[0]), (undecided, 0, said[1])):
-        monkeypatch.setattr(claims, "analysed", lambda _store, verdict=verdict: analysis(verdict, SHIPPED))
+        monkeypatch.setattr(claims, "analysed", lambda _store, verdict=verdict, **_: analysis(verdict, SHIPPED))
         ended = command("claims")
         assert ended.code == code
         assert f"\n{counted}" in ended.out
 
 
 def test_what_a_claim_does_not_apply_to_is_no_failure(command: CommandLine, monkeypatch) -> None:
-    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED, NOT_APPLIED))
+    monkeypatch.setattr(claims, "analysed", lambda _store, **_: analysis(REPRODUCED, NOT_APPLIED))
     ended = command("claims")
     assert ended.code == 0
     assert "  all: does not apply; live: 1 of 1 lack what the claim is about" in ended.out
@@ -125,7 +127,7 @@ def test_what_a_claim_does_not_apply_to_is_no_failure(command: CommandLine, monk
 
 
 def test_claims_tell_how_often_with_the_interval(command: CommandLine, monkeypatch) -> None:
-    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(REPRODUCED))
+    monkeypatch.setattr(claims, "analysed", lambda _store, **_: analysis(REPRODUCED))
     assert claims.seen(REPRODUCED, "live") == "1 of 1 show it (21–100 %)"
     assert claims.seen(REPRODUCED, "simulated") == "180 of 200 show it (85–93 %), 3 undecided"
     assert claims.seen(replace(REPRODUCED, frequencies=(Frequency("live", 0, 0, None, None, 0),)), "live") == ""
@@ -186,7 +188,7 @@ def test_a_report_without_trials_is_refused(command: CommandLine, tmp_path) -> N
 
 def test_a_report_says_where_it_is(command: CommandLine, monkeypatch, tmp_path) -> None:
     command("run", "crash", "--store", tmp_path)
-    monkeypatch.setattr(report, "analysed", lambda _store, _wanted: analysis(REPRODUCED))
+    monkeypatch.setattr(report, "analysed", lambda _store, _wanted, **_: analysis(REPRODUCED))
     ended = command("report", "--store", tmp_path)
     assert ended.code == 0
     assert ended.out.splitlines()[-1] == str(tmp_path / "report.html")
@@ -236,6 +238,19 @@ def test_a_ledger_without_trials_is_not_run_and_makes_no_store(shell: Shell, tmp
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
+def test_an_unchanged_store_is_answered_without_java(shell: Shell, tmp_path, monkeypatch) -> None:
+    trial = shell("run", "zombie", "--store", tmp_path / "trials", "--json").json["trial"]
+    first = shell("claims", "--json", "--store", tmp_path / "trials")
+    assert first.json["Z10"]["readings"]["described"]["simulated"] == 1
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    again = shell("claims", "--json", "--store", tmp_path / "trials")
+    assert (again.code, again.out, again.err) == (first.code, first.out, first.err)
+    assert shell("report", "--store", tmp_path / "trials").code == first.code
+    assert shell("report", tmp_path / "trials" / trial).code == 0
+    assert "java cannot be run" in shell.refused("claims", "--rejudge", "--store", tmp_path / "trials")
+
+
 def test_a_store_that_was_named_must_be_there(command: CommandLine, tmp_path) -> None:
     told = command.refused("claims", "--store", tmp_path / "nowhere")
     assert told.startswith(f"There is no store {tmp_path}/nowhere: nothing was tested. ")
@@ -243,7 +258,7 @@ def test_a_store_that_was_named_must_be_there(command: CommandLine, tmp_path) ->
 
 
 def test_claims_say_when_nothing_was_tested(command: CommandLine, monkeypatch) -> None:
-    monkeypatch.setattr(claims, "analysed", lambda _store: analysis(NOT_RUN))
+    monkeypatch.setattr(claims, "analysed", lambda _store, **_: analysis(NOT_RUN))
     assert command("claims").out.splitlines()[0].startswith("Nothing was tested: ")
 
 

@@ -61,13 +61,14 @@ TRIALS = StructType(
     ]
 )
 
-#: One row a trial and where its events lie: `part`, a Parquet file, and the row groups there.
+#: One row a trial and where it lies: its `folder`; its events in `part`, a Parquet file, and the row groups there.
 #: `history_sha256` is of the events themselves, whatever `trial.json` says.
 HISTORIES = StructType(
     [
         *TRIALS.fields,
         column("history_sha256", StringType()),
         column("events", LongType()),
+        column("folder", StringType()),
         column("part", StringType()),
         column("first_group", LongType()),
         column("groups", LongType()),

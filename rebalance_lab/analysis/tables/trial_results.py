@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 import pyarrow.parquet as pq
@@ -18,6 +19,7 @@ from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, Stru
 
 from rebalance_lab.analysis.arrow_events import events_of
 from rebalance_lab.analysis.frames import plain_row, schema_of
+from rebalance_lab.analysis.kept import code_that_judges, keep, kept, key_of
 from rebalance_lab.analysis.results import MEASURES, Episode, HerdCost, Interval, OfTrial, TrialMeasures, TrialOutcome
 from rebalance_lab.analysis.tables.schemas import HISTORIES, TRIALS, column
 from rebalance_lab.analysis.trialwise.credentials import unproved
@@ -28,6 +30,11 @@ from rebalance_lab.checks import judge
 from rebalance_lab.checks.faults import faults
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History, HistoryError, Trial
+
+T = TypeVar("T")
+
+#: The file in a trial's folder that keeps the columns of RESULTS which come from its events.
+JUDGEMENT_FILE = ".judgement"
 
 #: One row an interval, an episode, a spaced change, a trial. The fields are those of the classes.
 INTERVALS, EPISODES, HERD_COSTS, TRIAL_MEASURES = map(schema_of, (Interval, Episode, HerdCost, TrialMeasures))
@@ -42,7 +49,11 @@ _FAULTS, _UNPROVED = column("faults", LongType()), column("unproved", StringType
 #: to have bitten; and the rows that it has in three tables.
 RESULTS = StructType(
     [
-        *(field for field in HISTORIES.fields if field.name not in ("document", "part", "first_group", "groups")),
+        *(
+            field
+            for field in HISTORIES.fields
+            if field.name not in ("document", "folder", "part", "first_group", "groups")
+        ),
         _FAULTS,
         column("bitten", LongType()),
         _UNPROVED,
@@ -68,19 +79,20 @@ OUTCOMES = StructType(
 _AS_GIVEN = [field.name for field in RESULTS.fields if field.name in HISTORIES.fieldNames()]
 
 
-def trial_results(histories: DataFrame) -> DataFrame:
+def trial_results(histories: DataFrame, *, rejudge: bool = False) -> DataFrame:
     """HISTORIES to RESULTS, one row a trial.
 
-    A trial without events is judged too: nothing happened, so nothing is proved. Raises HistoryError with the trial's
-    name, when Spark runs it.
+    A trial is judged once by the same code: its results are kept in the trial's folder (`analysis.kept`). `rejudge`:
+    judge all trials again. A trial without events is judged too: nothing happened, so nothing is proved. Raises
+    HistoryError with the trial's name, when Spark runs it.
     """
-    return _of_each(histories, RESULTS, lambda row, history: [result_row(row, history)])
+    return map_rows(histories, RESULTS, lambda row: [result_row(row, rejudge=rejudge)])
 
 
 def ownership_intervals(histories: DataFrame) -> DataFrame:
     """HISTORIES to INTERVALS, in no order: all three layers. Raises HistoryError with the trial's name, when Spark
     runs it."""
-    return _of_each(histories, INTERVALS, lambda _, history: _plain(intervals_of(history), INTERVALS))
+    return map_rows(histories, INTERVALS, lambda row: _read(row, _interval_rows))
 
 
 def trial_outcomes(results: DataFrame) -> DataFrame:
@@ -121,17 +133,28 @@ def _value(name: str, episode: Column) -> Column:
 # -- in Spark's workers ---------------------------------------------------------------------------
 
 
-def _of_each(histories: DataFrame, schema: StructType, rows_of: Callable[[Row, History], list[Row]]) -> DataFrame:
-    """The rows of each trial. `rows_of` is called with the row of HISTORIES and the history."""
+def result_row(row: Row, *, rejudge: bool = False) -> Row:
+    """The row of RESULTS for one of HISTORIES: what is kept of the trial, or what its events show now. Raises
+    HistoryError."""
+    given = {name: row[name] for name in _AS_GIVEN}
+    code = code_that_judges()
+    if code is None:
+        return given | _read(row, judgement)
+    place, key = Path(row["folder"]) / JUDGEMENT_FILE, key_of(code, row["document"], row["history_sha256"])
+    body = None if rejudge else kept(place, key)
+    if body is None:
+        body = msgspec.json.encode(_read(row, judgement))
+        keep(place, key, body)
+    return given | msgspec.json.decode(body, type=Row)
 
-    def rows(row: Row) -> list[Row]:
-        history = History(msgspec.json.decode(row["document"], type=Trial), stored_events(row))
-        try:
-            return rows_of(row, history)
-        except HistoryError as error:
-            raise HistoryError(f"trial {row['trial']}: {error}") from error
 
-    return map_rows(histories, schema, rows)
+def _read(row: Row, rows_of: Callable[[History], T]) -> T:
+    """What a function makes of the history of a row of HISTORIES. Raises HistoryError with the trial's name."""
+    history = History(msgspec.json.decode(row["document"], type=Trial), stored_events(row))
+    try:
+        return rows_of(history)
+    except HistoryError as error:
+        raise HistoryError(f"trial {row['trial']}: {error}") from error
 
 
 def stored_events(place: Row) -> tuple[Event, ...]:
@@ -149,12 +172,11 @@ def _part(path: str) -> pq.ParquetFile:
     return pq.ParquetFile(path)
 
 
-def result_row(given: Row, history: History) -> Row:
-    """The row of RESULTS of one trial. Raises HistoryError."""
+def judgement(history: History) -> Row:
+    """The columns of RESULTS that come from the events of a trial. Raises HistoryError."""
     findings = judge(history)
     found = faults(history)
     return {
-        **{name: given[name] for name in _AS_GIVEN},
         "faults": len(found),
         "bitten": sum(fault.why_not_bitten is None for fault in found),
         "unproved": unproved(history),
@@ -162,6 +184,10 @@ def result_row(given: Row, history: History) -> Row:
         "episodes": _plain(episodes(history), EPISODES),
         "herd_costs": _plain(herd_costs_of(history), HERD_COSTS),
     }
+
+
+def _interval_rows(history: History) -> list[Row]:
+    return _plain(intervals_of(history), INTERVALS)
 
 
 def _plain(rows: Iterable[Any], schema: StructType) -> list[Row]:
