@@ -97,8 +97,9 @@ def _print(
 ) -> None:
     bounds = partition.bounds
     say(
-        f"{rules}: {bounds.brokers} replicas, {bounds.records} records, {bounds.epochs} leader epochs, "
-        f"{bounds.crashes} crashes, {bounds.power_losses} power losses. "
+        f"{rules}: {bounds.brokers} replicas, {_count(bounds.records, 'record')}, "
+        f"{_count(bounds.epochs, 'leader epoch')}{_count(bounds.crashes, 'crash', ', ', 'es')}"
+        f"{_count(bounds.power_losses, 'loss', ', ', 'es')}{' of power' * bool(bounds.power_losses)}. "
         f"{found.states:,} states and {found.transitions:,} transitions searched"
         f"{'' if found.ending is Ending.EXHAUSTED else ', until the search ended'}.",
         markup=False,
@@ -110,12 +111,17 @@ def _print(
             holds = "holds in all of them" if found.ending is Ending.EXHAUSTED else "is not violated so far"
             say(f"{each} ({_MEANINGS[each]}): {holds}.", markup=False)
             continue
-        say(f"{each} ({_MEANINGS[each]}): violated after {len(example.steps)} steps.", markup=False)
+        say(f"{each} ({_MEANINGS[each]}): violated after {_count(len(example.steps), 'step')}.", markup=False)
         say("")
         _print_story(Story(partition, example), each)
     if hint and found.counterexamples:
         say("")
         say("--forget-followers shows what remains if leaders that have missed an epoch do not trust what they knew.")
+
+
+def _count(number: int, what: str, before: str = "", ending: str = "s") -> str:
+    """A number with its noun; nothing for 0."""
+    return f"{before}{number} {what}{ending * (number != 1)}" * bool(number)
 
 
 def _print_story(story: Story, broken: Property) -> None:

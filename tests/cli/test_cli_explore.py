@@ -8,8 +8,8 @@ from cli_tools import CommandLine
 from rebalance_lab.explore.plants import RuleBug, planted
 
 HIGH_WATERMARK = """\
-high-watermark: 3 replicas, 1 records, 2 leader epochs, 0 crashes, 0 power
-losses. 1,750 states and 4,744 transitions searched, until the search ended.
+high-watermark: 3 replicas, 1 record, 2 leader epochs. 1,750 states and 4,744
+transitions searched, until the search ended.
 
 committed (no committed record is lost): violated after 7 steps.
 

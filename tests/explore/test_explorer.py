@@ -34,9 +34,17 @@ def lengths(found: Exploration) -> dict[str, int]:
 
 
 def test_kip_320_keeps_its_promises_under_all_schedules() -> None:
-    found = explored(ReplicationRules.KIP_320, records=1, epochs=3)
+    found = explored(ReplicationRules.KIP_320, records=2, epochs=2)
     assert (found.ending, found.counterexamples) == (Ending.EXHAUSTED, {})
-    assert (found.states, found.transitions) == (94_948, 425_404)
+    assert (found.states, found.transitions) == (35_821, 138_358)
+    found = explored(ReplicationRules.KIP_320, records=1, epochs=2, crashes=1)
+    assert (found.ending, found.counterexamples) == (Ending.EXHAUSTED, {})
+
+
+def test_no_rules_keep_them_when_power_is_lost() -> None:
+    for rules in ReplicationRules:
+        found = explored(rules, (Property.COMMITTED,), records=1, epochs=2, power_losses=1)
+        assert lengths(found) == {"committed": 4}
 
 
 @pytest.mark.parametrize(("rules", "steps"), FAILING)
@@ -114,6 +122,14 @@ def test_a_search_of_the_whole_goes_on_after_a_counterexample() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("rules", "steps"), FAILING)
-def test_earlier_rules_fail_within_the_full_bounds(rules: ReplicationRules, steps: int) -> None:
-    found = explored(rules, records=3, epochs=3, crashes=1)
-    assert lengths(found)["committed"] == steps
+def test_earlier_rules_lose_it_as_soon_within_larger_bounds(rules: ReplicationRules, steps: int) -> None:
+    found = explored(rules, (Property.COMMITTED,), records=3, epochs=4, crashes=1, late_fetches=True)
+    assert lengths(found) == {"committed": steps}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_kip_320_keeps_its_promises_with_three_records() -> None:
+    found = explored(ReplicationRules.KIP_320, records=3, epochs=3)
+    assert (found.ending, found.counterexamples) == (Ending.EXHAUSTED, {})
+    assert (found.states, found.transitions) == (2_189_032, 10_567_292)

@@ -144,3 +144,12 @@ def test_a_leader_knows_where_its_followers_were() -> None:
     leadership = leads()
     leadership.fetched(2, 11, 12, 1001)
     assert leadership.end_offsets == {2: 11, 3: -1}
+
+
+def test_after_a_missed_epoch_what_it_knew_can_be_wrong() -> None:
+    before = leads()
+    before.fetched(2, 10, 10, 1001)
+    before.fetched(3, 9, 10, 1001)
+    for missed, forgets, expected in ((0, True, 9), (1, False, 9), (1, True, 4)):
+        after = leads(leader_epoch=6 + missed, before=before, forgets_if_missed=forgets)
+        assert after.high_watermark(4, 10, 1002, min_isr=1) == expected
