@@ -43,13 +43,20 @@ class Stored:
 
 @dataclass(slots=True)
 class Cluster:
-    """`stored` lacks partitions whose state has not been written yet. `deleting`: topics that are being deleted."""
+    """`brokers`: those that are registered; some of them are `shutting_down`. `stored` lacks partitions whose state has
+    not been written yet. `deleting`: topics that are being deleted."""
 
     brokers: dict[int, LiveBroker] = field(default_factory=dict)
+    shutting_down: set[int] = field(default_factory=set)
     topics: dict[str, Topic] = field(default_factory=dict)
     states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
     stored: dict[TopicPartition, Stored] = field(default_factory=dict)
     deleting: set[str] = field(default_factory=set)
+
+    @property
+    def live(self) -> dict[int, LiveBroker]:
+        """Brokers that may lead: registered, and not shutting down."""
+        return {each: broker for each, broker in self.brokers.items() if each not in self.shutting_down}
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         return self.topics[partition.topic].replicas[partition.partition]

@@ -19,6 +19,7 @@ from controller.machine import ControllerMachine
 from controller.request_batch import ControlRequest, Send
 from controller.stimuli import (
     AnswerIsr,
+    AnswerShutdown,
     BrokersRead,
     DeletionsRead,
     DropDeletion,
@@ -32,6 +33,7 @@ from controller.stimuli import (
     ReadUnclean,
     RemoveTopic,
     SettingsChanged,
+    ShutdownAsked,
     StatesWritten,
     Stimulus,
     TopicRemoved,
@@ -86,6 +88,9 @@ UNCLEAN = "unclean.leader.election.enable"
 #: What came of an AlterPartition request: its error, and the state or the error of each partition.
 IsrAnswer = tuple[ErrorCode, Mapping[TopicPartition, Stored | ErrorCode]]
 
+#: What came of a ControlledShutdown request: its error, and the partitions that the broker still leads.
+ShutdownAnswer = tuple[ErrorCode, Sequence[TopicPartition]]
+
 #: Watches that fired and answers of brokers, until the controller handles them.
 EVENTS_LIMIT = 100_000
 
@@ -133,7 +138,7 @@ class Controller:
         self._deletes_topics = deletes_topics
         self._report = report
         self._reigning: _Reign | None = None
-        self._unanswered: dict[Future[IsrAnswer], None] = {}
+        self._unanswered: dict[Future[Any], Any] = {}  # and what each is answered when the reign ends
 
     def settings_changed(self, topics: Collection[str]) -> None:
         """The settings of these topics have changed. Nothing happens unless this controller reigns."""
@@ -144,17 +149,35 @@ class Controller:
         self, broker_id: int, broker_epoch: int, wanted: Mapping[TopicPartition, IsrWanted]
     ) -> Future[IsrAnswer]:
         """Ask for other ISRs, as a leader. NOT_CONTROLLER if this controller does not reign, or ends first."""
-        future: Future[IsrAnswer] = Future("the controller's answer to a leader")
+        deposed: IsrAnswer = (ErrorCode.NOT_CONTROLLER, {})
+
+        def asked(answer: Callable[[IsrAnswer], None]) -> Stimulus:
+            return IsrAsked(broker_id, broker_epoch, wanted, lambda error, results: answer((error, results)))
+
+        return self._ask("the controller's answer to a leader", asked, deposed)
+
+    def ask_shutdown(self, broker_id: int, broker_epoch: int) -> Future[ShutdownAnswer]:
+        """Ask to shut down, as a broker. STALE_CONTROLLER_EPOCH if this controller does not reign, or ends first."""
+        deposed: ShutdownAnswer = (ErrorCode.STALE_CONTROLLER_EPOCH, ())
+
+        def asked(answer: Callable[[ShutdownAnswer], None]) -> Stimulus:
+            return ShutdownAsked(broker_id, broker_epoch, lambda error, remaining: answer((error, remaining)))
+
+        return self._ask("the controller's answer to a broker that shuts down", asked, deposed)
+
+    def _ask(self, what: str, asked: Callable[[Callable[[T], None]], Stimulus], deposed: T) -> Future[T]:
+        """Put a stimulus that is answered. `deposed`: the answer if this controller does not reign, or ends first."""
+        future: Future[T] = Future(what)
         if self._reigning is None:
-            future.set((ErrorCode.NOT_CONTROLLER, {}))
+            future.set(deposed)
             return future
 
-        def answer(error: ErrorCode, results: Mapping[TopicPartition, Stored | ErrorCode]) -> None:
+        def answer(found: T) -> None:
             self._unanswered.pop(future, None)
-            future.set((error, results))
+            future.set(found)
 
-        self._unanswered[future] = None
-        self._reigning.put(IsrAsked(broker_id, broker_epoch, wanted, answer))
+        self._unanswered[future] = deposed
+        self._reigning.put(asked(answer))
         return future
 
     async def run(self) -> None:
@@ -207,8 +230,8 @@ class Controller:
             finally:
                 self._reigning = None
                 unanswered, self._unanswered = self._unanswered, {}
-                for future in unanswered:
-                    future.set((ErrorCode.NOT_CONTROLLER, {}))
+                for future, deposed in unanswered.items():
+                    future.set(deposed)
 
 
 class _Reign:
@@ -266,6 +289,8 @@ class _Reign:
                 return instruction.stimulus
             case AnswerIsr():
                 instruction.asked.answer(instruction.error, instruction.results)
+            case AnswerShutdown():
+                instruction.asked.answer(instruction.error, instruction.remaining)
             case RemoveTopic():
                 await self._remove(instruction.topic)
                 return TopicRemoved(instruction.topic)

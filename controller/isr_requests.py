@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import replace
 
 from controller.cluster import Cluster, Stored
@@ -21,7 +21,7 @@ class IsrRequests:
         self._cluster = cluster
         self._waiting: list[tuple[IsrAsked, Results]] = []
 
-    def begin(self, asked: IsrAsked, electing: Collection[TopicPartition]) -> list[Instruction]:
+    def begin(self, asked: IsrAsked, electing: Container[TopicPartition]) -> list[Instruction]:
         """Have those written that are in order. `electing`: partitions whose leadership changes right now."""
         broker = self._cluster.brokers.get(asked.broker_id)
         if broker is None or broker.epoch != asked.broker_epoch:
@@ -51,7 +51,7 @@ class IsrRequests:
         is_so = (leader, wanted.leader_epoch, wanted.isr) == (current.leader, current.leader_epoch, current.isr)
         if is_so and wanted.partition_epoch <= stored.version:
             return stored
-        return refusal(wanted, stored, self._cluster.brokers)
+        return refusal(wanted, stored, self._cluster.live)
 
     def written(self, result: StatesWritten) -> list[Instruction]:
         """Answer the request whose states were written."""

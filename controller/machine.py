@@ -4,20 +4,22 @@ It touches no ZooKeeper and no network. Whoever runs it carries out the instruct
 came of them (`StatesWritten`, `ReplicasDeleted`, `TopicRemoved`), also in that order.
 
 As `kafka.controller.KafkaController` of Kafka 3.9.1 at failover, when brokers register or go, when topics are created,
-grow and are deleted, and when leaders ask for another ISR. Not built yet: states of replicas, controlled shutdown,
-preferred leaders, reassignment.
+grow and are deleted, when leaders ask for another ISR, and when brokers ask to shut down. Not built yet: states of
+replicas, preferred leaders, reassignment.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import singledispatchmethod
 
-from controller.cluster import Cluster, LiveBroker, Stored, Topic
+from controller.cluster import Cluster, LiveBroker, Topic
+from controller.elections import Elections
+from controller.isr_removals import IsrRemovals
 from controller.isr_requests import IsrRequests
-from controller.leader_election import Election, LeaderAndIsr, NoLeader, first_leader, offline, without_replicas
 from controller.partition_states import PartitionState
 from controller.request_batch import RequestBatch
+from controller.shutdowns import Shutdowns
 from controller.stimuli import (
     BrokersCame,
     BrokersRead,
@@ -30,17 +32,17 @@ from controller.stimuli import (
     Loaded,
     Log,
     Purpose,
-    ReadUnclean,
     RemoveTopic,
     ReplicasDeleted,
     ReplicasOffline,
+    ReplicasStopped,
     SettingsChanged,
+    ShutdownAsked,
     StatesWritten,
     Stimulus,
     TopicRemoved,
     TopicsRead,
     UncleanRead,
-    WriteStates,
 )
 from rebalance_lab.assignors import TopicPartition
 
@@ -53,9 +55,11 @@ class ControllerMachine:
         self._controller_id = controller_id
         self._epoch = epoch
         self._deletes_topics = deletes_topics
-        self._elections: dict[TopicPartition, Election] = {}
         self._undeleted: dict[str, set[tuple[TopicPartition, int]]] = {}
+        self._elections = Elections(self.cluster, epoch, self._batch)
+        self._isr_removals = IsrRemovals(self.cluster, epoch, self._batch)
         self._isr_requests = IsrRequests(self.cluster)
+        self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)
 
     @singledispatchmethod
     def handle(self, stimulus: Stimulus) -> list[Instruction]:
@@ -78,9 +82,9 @@ class ControllerMachine:
             for partition in cluster.partitions(topic):
                 cluster.states[partition] = self._state_found(partition)
         out += self._replicas_online(cluster.brokers)
-        out += self._elect()
-        if dead := self._dead():
-            out.append(HandBack(ReplicasOffline(tuple(sorted(dead)))))
+        out += self._elections.elect()
+        if self._isr_removals.any_dead():
+            out.append(HandBack(ReplicasOffline()))
         dropped = sorted(each for each in loaded.deletions if each not in cluster.deleting)
         return [*out, *map(DropDeletion, dropped), *self._delete(sorted(cluster.deleting))]
 
@@ -112,6 +116,7 @@ class ControllerMachine:
         came = [now[each] for each in now if each in dead or each not in cluster.brokers]
         if dead:
             cluster.brokers = {each: known for each, known in cluster.brokers.items() if each not in dead}
+            cluster.shutting_down.difference_update(dead)
             return self._brokers_died(dead, came)
         return self.handle(BrokersCame(came)) if came else []
 
@@ -121,49 +126,23 @@ class ControllerMachine:
         self.cluster.change((each for each in led if each.topic not in self.cluster.deleting), PartitionState.OFFLINE)
         batch = self._batch()
         batch.inform(self.cluster.brokers, led)
-        offline = ReplicasOffline(tuple(sorted(dead)), tuple(came))
-        return [*batch.requests(), *self._elect(), HandBack(offline)]
-
-    def _dead(self) -> set[int]:
-        """Brokers in an ISR that are not registered."""
-        in_sync = {each for stored in self.cluster.stored.values() for each in stored.leader_and_isr.isr}
-        return in_sync - set(self.cluster.brokers)
+        return [*batch.requests(), *self._elections.elect(), HandBack(ReplicasOffline(tuple(came)))]
 
     @handle.register
     def _(self, offline: ReplicasOffline) -> list[Instruction]:
-        """Replicas on dead brokers leave the ISR; a dead leader is none any more. The last one in sync stays."""
-        if any(each in self._elections for each in self.cluster.stored):
+        """Replicas on dead brokers leave the ISR; a dead leader is none any more."""
+        if self._elections.change_known_states:
             return [HandBack(offline)]  # elections are under way, and change the same states
-        out = self._write_without(offline.brokers, self.cluster.stored)
+        out = self._isr_removals.begin(self.cluster.stored)
         return [*out, HandBack(BrokersCame(offline.came))] if offline.came else out
 
-    def _write_without(self, brokers: Collection[int], partitions: Iterable[TopicPartition]) -> list[Instruction]:
-        states: dict[TopicPartition, tuple[LeaderAndIsr, int | None]] = {}
-        for each in sorted(partitions):
-            stored = self.cluster.stored[each]
-            gone = [broker for broker in brokers if broker not in self.cluster.brokers]
-            changed = without_replicas(stored.leader_and_isr, gone)
-            if changed is not None and each.topic not in self.cluster.deleting:
-                states[each] = changed, stored.version
-        return [WriteStates(states, Purpose.OFFLINE)] if states else []
+    @handle.register
+    def _(self, asked: ShutdownAsked) -> list[Instruction]:
+        return self._shutdowns.begin(asked)
 
-    def _left_isrs(self, result: StatesWritten) -> list[Instruction]:
-        """Tell the replicas that are left, and try again where another had written in between."""
-        batch = self._batch()
-        for partition, stored in result.written.items():
-            if partition in self.cluster.states:
-                self.cluster.stored[partition] = stored
-                batch.lead_or_follow(self._live_replicas(partition), partition)
-        out: list[Instruction] = list(batch.requests())
-        again = []
-        for partition, found in result.conflicts.items():
-            if partition in self.cluster.states and found is not None and found.controller_epoch <= self._epoch:
-                self.cluster.stored[partition] = found
-                again.append(partition)
-        return out + self._write_without(sorted(self._dead()), again)
-
-    def _live_replicas(self, partition: TopicPartition) -> list[int]:
-        return [each for each in self.cluster.replicas(partition) if each in self.cluster.brokers]
+    @handle.register
+    def _(self, done: ReplicasStopped) -> list[Instruction]:
+        return self._shutdowns.stopped(done)
 
     # -- ISRs that leaders ask for ----------------------------------------------------------
 
@@ -190,7 +169,7 @@ class ControllerMachine:
         batch = self._batch()
         batch.inform(new, self.cluster.stored)
         out += batch.requests()
-        out += self._replicas_online(new) + self._elect()
+        out += self._replicas_online(new) + self._elections.elect()
         for topic in sorted(self.cluster.deleting):
             out += self._stop_and_delete(topic, new)
         return out
@@ -203,7 +182,7 @@ class ControllerMachine:
         cluster = self.cluster
         for gone in [each for each in cluster.topics if each not in read.topics]:
             self._undeleted.pop(gone, None)
-            self._elections = {each: found for each, found in self._elections.items() if each.topic != gone}
+            self._elections.forget(gone)
             cluster.forget(gone)
         new: list[TopicPartition] = []
         for name, topic in read.topics.items():
@@ -214,107 +193,29 @@ class ControllerMachine:
                 cluster.topics[name] = Topic({**topic.replicas, **known.replicas}, known.topic_id)
             new += [each for each in cluster.partitions(name) if each not in cluster.states]
         cluster.change(new, PartitionState.NEW)
-        return self._elect()
+        return self._elections.elect()
 
     # -- elections --------------------------------------------------------------------------
 
-    def _elect(
-        self, partitions: Iterable[TopicPartition] | None = None, *, unclean: Collection[str] | None = None
-    ) -> list[Instruction]:
-        """Elect leaders for partitions; by default for all that have none and are not being deleted.
-
-        `unclean`: topics whose settings allow unclean elections; None if they have not been read. They are read only if
-        nothing else helps.
-        """
-        states: dict[TopicPartition, tuple[LeaderAndIsr, int | None]] = {}
-        out: list[Instruction] = []
-        unread: list[TopicPartition] = []
-        for each in sorted(self._waiting() if partitions is None else partitions):
-            if each.topic in self.cluster.deleting:
-                continue
-            try:
-                election = self._election(each, unclean_allowed=each.topic in (unclean or ()))
-            except NoLeader as why:
-                if unclean is None and self._could_be_unclean(each):
-                    unread.append(each)
-                else:
-                    out.append(Log(f"partition {each.topic}-{each.partition} has no leader: {why}"))
-                continue
-            self._elections[each] = election
-            stored = self.cluster.stored.get(each)
-            states[each] = (election.leader_and_isr, None if stored is None else stored.version)
-        if states:
-            out.append(WriteStates(states))
-        return [*out, ReadUnclean(unread)] if unread else out
-
-    def _waiting(self) -> list[TopicPartition]:
-        """Partitions without a leader that nobody is elected for now."""
-        waiting = self.cluster.in_state(PartitionState.NEW, PartitionState.OFFLINE)
-        return [each for each in waiting if each not in self._elections]
-
-    def _could_be_unclean(self, partition: TopicPartition) -> bool:
-        live = any(each in self.cluster.brokers for each in self.cluster.replicas(partition))
-        return live and partition in self.cluster.stored
-
-    def _election(self, partition: TopicPartition, *, unclean_allowed: bool) -> Election:
-        """Raises NoLeader."""
-        replicas, stored = self.cluster.replicas(partition), self.cluster.stored.get(partition)
-        if stored is None:
-            return first_leader(replicas, self.cluster.brokers)
-        return offline(replicas, stored.leader_and_isr, self.cluster.brokers, unclean_allowed=unclean_allowed)
-
     @handle.register
     def _(self, read: UncleanRead) -> list[Instruction]:
-        waiting = set(self._waiting())
-        return self._elect([each for each in read.partitions if each in waiting], unclean=read.allowed)
+        waiting = set(self._elections.waiting())
+        return self._elections.elect([each for each in read.partitions if each in waiting], unclean=read.allowed)
 
     @handle.register
     def _(self, changed: SettingsChanged) -> list[Instruction]:
         """Partitions without a leader may have got one by `unclean.leader.election.enable`."""
-        return self._elect([each for each in self._waiting() if each.topic in changed.topics])
+        return self._elections.elect([each for each in self._elections.waiting() if each.topic in changed.topics])
 
     @handle.register
     def _(self, result: StatesWritten) -> list[Instruction]:
-        """Tell the replicas what was written, and elect anew where another had written in between.
-
-        A state of this controller's epoch that was to be created is our own: the reply to its creation was lost.
-        """
-        if result.of is Purpose.OFFLINE:
-            return self._left_isrs(result)
-        if result.of is Purpose.ISR:
-            return self._isr_written(result)
-        written = {each: stored for each, stored in result.written.items() if each in self._elections}
-        again: list[TopicPartition] = []
-        out: list[Instruction] = []
-        for partition, found in result.conflicts.items():
-            if partition not in self._elections:
-                continue  # its topic has gone meanwhile
-            is_new = self.cluster.states[partition] is PartitionState.NEW
-            if found is not None and is_new and found.controller_epoch == self._epoch:
-                written[partition] = found
-            elif found is None or is_new or found.controller_epoch > self._epoch:
-                del self._elections[partition]
-                out.append(Log(_not_elected(partition, found)))
-            else:
-                self.cluster.stored[partition] = found
-                del self._elections[partition]
-                again.append(partition)
-        return self._elected(written) + out + (self._elect(again) if again else [])
-
-    def _elected(self, written: Mapping[TopicPartition, Stored]) -> list[Instruction]:
-        batch = self._batch()
-        for partition, stored in written.items():
-            election = self._elections.pop(partition)
-            is_new = self.cluster.states[partition] is PartitionState.NEW
-            self.cluster.stored[partition] = stored
-            self.cluster.change([partition], PartitionState.ONLINE)
-            batch.lead_or_follow(self._receivers(partition, election), partition, is_new=is_new)
-        return list(batch.requests())
-
-    def _receivers(self, partition: TopicPartition, election: Election) -> list[int]:
-        """Those that the rule names, and replicas whose brokers came while the state was written."""
-        live = self._live_replicas(partition)
-        return [each for each in self.cluster.replicas(partition) if each in election.receivers or each in live]
+        match result.of:
+            case Purpose.ELECTION:
+                return self._elections.written(result)
+            case Purpose.OFFLINE:
+                return self._isr_removals.written(result)
+            case Purpose.ISR:
+                return self._isr_written(result)
 
     # -- deletion ---------------------------------------------------------------------------
 
@@ -390,12 +291,3 @@ class ControllerMachine:
 
     def _batch(self) -> RequestBatch:
         return RequestBatch(self.cluster, self._controller_id, self._epoch)
-
-
-def _not_elected(partition: TopicPartition, found: Stored | None) -> str:
-    name = f"{partition.topic}-{partition.partition}"
-    if found is None:
-        return f"partition {name} has no leader: its state could not be written"
-    return (
-        f"partition {name} has no leader from us: a controller of epoch {found.controller_epoch} has written its state"
-    )

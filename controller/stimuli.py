@@ -50,7 +50,7 @@ class Purpose(Enum):
     """Why the leadership of partitions is written.
 
     - ELECTION: a leader was elected.
-    - OFFLINE: replicas on dead brokers leave the ISR.
+    - OFFLINE: replicas on dead brokers, and on those that shut down, leave the ISR.
     - ISR: the leader has asked for another ISR.
     """
 
@@ -95,10 +95,9 @@ class LeadershipRefused:
 
 @dataclass(frozen=True, slots=True)
 class ReplicasOffline:
-    """The replicas on these brokers, which have died, leave the ISRs. The machine hands it back to itself, because
-    leaders are elected first. `came`: brokers that registered at the same look; they are handled after it."""
+    """The replicas on dead brokers leave the ISRs. The machine hands it back to itself, because leaders are elected
+    first. `came`: brokers that registered at the same look; they are handled after it."""
 
-    brokers: Collection[int]
     came: Sequence[LiveBroker] = ()
 
 
@@ -130,6 +129,25 @@ class IsrAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class ShutdownAsked:
+    """A ControlledShutdown request. `broker_epoch`: -1 if the broker does not know it. `answer` takes what came of it,
+    once: an error, or the partitions that the broker still leads."""
+
+    broker_id: int
+    broker_epoch: int
+    answer: Callable[[ErrorCode, Sequence[TopicPartition]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicasStopped:
+    """A broker that shuts down has been told to stop its replicas. The machine hands it back to itself, because other
+    leaders are written first. `removing`: the ISRs without it are being written."""
+
+    asked: ShutdownAsked
+    removing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class UncleanRead:
     """What came of ReadUnclean. `allowed`: topics whose settings allow unclean elections."""
 
@@ -156,6 +174,8 @@ Stimulus = (
     | ReplicasOffline
     | BrokersCame
     | IsrAsked
+    | ShutdownAsked
+    | ReplicasStopped
     | UncleanRead
     | SettingsChanged
 )
@@ -209,10 +229,21 @@ class AnswerIsr:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerShutdown:
+    """Answer a ControlledShutdown request. `remaining`: partitions that the broker still leads."""
+
+    asked: ShutdownAsked
+    error: ErrorCode
+    remaining: Sequence[TopicPartition] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Log:
     """What a person should know: a partition without a leader."""
 
     message: str
 
 
-Instruction = Send | WriteStates | RemoveTopic | DropDeletion | ReadUnclean | HandBack | AnswerIsr | Log
+Instruction = (
+    Send | WriteStates | RemoveTopic | DropDeletion | ReadUnclean | HandBack | AnswerIsr | AnswerShutdown | Log
+)

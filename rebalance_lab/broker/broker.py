@@ -16,6 +16,7 @@ from controller.channels import BrokerChannels
 from controller.cluster import LiveBroker
 from controller.controller import Controller
 from rebalance_lab.broker.calls import BrokerConfig, Parts
+from rebalance_lab.broker.closing import ask_to_leave
 from rebalance_lab.broker.control_link import ControlLinks
 from rebalance_lab.broker.dispatch import ADVERTISED
 from rebalance_lab.broker.log.checkpoints import MetaProperties
@@ -36,6 +37,7 @@ from rebalance_lab.broker.topic_configs import TopicConfigs
 from rebalance_lab.broker.topic_store import TopicStore
 from rebalance_lab.kernel import Flag, TimedOut
 from rebalance_lab.wire.kafka.calls import KafkaCodec
+from rebalance_lab.wire.kafka.messages.controlled_shutdown import ControlledShutdownRequest
 from rebalance_lab.world.errors import SessionClosed, SessionExpired
 from rebalance_lab.world.network import Address
 from rebalance_lab.world.ports import Environment, ZooKeeper
@@ -259,12 +261,29 @@ class Broker:
             scope.spawn(self._follow(client.session), "session events")
             scope.spawn(self._configs.follow(client), "settings of topics")
             serving = scope.spawn(self._register_and_stand(client, address), "registration and controller")
+            leaving = scope.spawn(self._leave(closing), "leaving its partitions to others")
             try:
-                await tasks.first(closing.wait(), self._logs.failed.wait(), serving)
+                await tasks.first(leaving, self._logs.failed.wait(), serving)
             finally:
                 if self._is_controller:
                     self._controller_reported("resigned", {"why": "its session or its broker ends"})
             scope.cancel("the broker shuts down")
+
+    async def _leave(self, closing: Flag) -> None:
+        """Once the broker is to close, have its partitions led by others; this broker may be the controller itself."""
+        await closing.wait()
+        config = self._settings.config
+        if self.broker_epoch < 0 or not config.controlled_shutdown_enable:
+            return
+        links = ControlLinks(self._environment.network, f"broker-{config.broker_id}-shuts-down")
+        request = ControlledShutdownRequest(broker_id=config.broker_id, broker_epoch=self.broker_epoch)
+        metadata = self.parts.metadata
+        try:
+            await ask_to_leave(
+                self._environment.tasks, links, config, request, lambda: _controller(metadata), self._report
+            )
+        finally:
+            links.close()
 
     async def _follow(self, session: ZooKeeper) -> None:
         """Report when the connection is lost, and when it is back."""

@@ -8,6 +8,7 @@ from controller.cluster import LiveBroker
 from controller.request_batch import ControlRequest
 from rebalance_lab.wire.kafka.calls import Call, KafkaCodec
 from rebalance_lab.wire.kafka.messages.alter_partition import AlterPartitionRequest
+from rebalance_lab.wire.kafka.messages.controlled_shutdown import ControlledShutdownRequest
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrRequest
 from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaRequest
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
@@ -23,6 +24,7 @@ VERSIONS: dict[type[Message], int] = {
     UpdateMetadataRequest: 6,
     StopReplicaRequest: 3,
     AlterPartitionRequest: 1,
+    ControlledShutdownRequest: 3,
 }
 
 
@@ -34,7 +36,9 @@ class ControlLinks:
         self._client_id = client_id
         self._open: dict[int, tuple[LiveBroker, Connection[Call, Message]]] = {}
 
-    async def deliver(self, broker: LiveBroker, request: ControlRequest | AlterPartitionRequest) -> Message:
+    async def deliver(
+        self, broker: LiveBroker, request: ControlRequest | AlterPartitionRequest | ControlledShutdownRequest
+    ) -> Message:
         """The broker's answer. Raises Undelivered."""
         try:
             connection = await self._connection(broker)

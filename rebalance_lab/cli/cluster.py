@@ -46,6 +46,11 @@ LAST_PORT = 65535
 _STOP_TIMEOUT_S = 30.0
 
 
+#: How often a broker asks the controller to move what it leads before it closes. Once: the last brokers of a cluster
+#: that ends have nobody to lead for them, and would wait for nothing.
+_ASKS = "controlled.shutdown.max.retries"
+
+
 class _Ready(msgspec.Struct):
     """The line that a broker prints once it is registered."""
 
@@ -101,7 +106,10 @@ def cluster(
     with spoken():
         broker_configs(0, None, set_)
         ports = _ports(port, brokers)
-    settings = [word for each in set_ or () for word in ("--set", each)]
+    chosen = set_ or []
+    if not any(each.startswith(f"{_ASKS}=") for each in chosen):
+        chosen = [*chosen, f"{_ASKS}=1"]
+    settings = [word for each in chosen for word in ("--set", each)]
     with ended_by_signals(), spoken(), _folder(data) as folder, ExitStack() as stack:
         zookeeper = (
             stack.enter_context(EmbeddedZooKeeper.start(folder / "zookeeper"))

@@ -31,7 +31,7 @@ def test_a_client_learns_what_is_served(version: int) -> None:
 
 
 def test_every_served_version_exists_and_every_module_is_found() -> None:
-    assert len(HANDLERS) == 19
+    assert len(HANDLERS) == 20
     for key, handler in HANDLERS.items():
         assert handler.versions.first in APIS[key].versions
         assert handler.versions.last in APIS[key].versions

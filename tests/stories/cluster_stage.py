@@ -40,6 +40,7 @@ class RunningBroker:
         self.process: Process = stage.tasks.process(f"b{broker_id}")
         self.closing: Flag = stage.tasks.flag(f"close broker {broker_id}")
         self.reports: list[tuple[str, dict[str, object]]] = []
+        self.has_ended = False
         settings = BrokerSettings(
             config=BrokerConfig(broker_id=broker_id, **stage.config),
             connect=CONNECT,
@@ -103,6 +104,7 @@ class ClusterStage:
 
     async def _run(self, running: RunningBroker) -> None:
         await self.tasks.spawn(running.broker.run(running.closing), "broker", process=running.process)
+        running.has_ended = True
 
     def kill(self, broker_id: int) -> None:
         self.brokers[broker_id].process.kill()
@@ -114,6 +116,10 @@ class ClusterStage:
                     await self.tasks.sleep(5_000)
         except TimedOut:
             raise AssertionError(f"{what} did not come in {timeout_ms} ms") from None
+
+    def leads(self, broker_id: int, partition: TopicPartition = T0) -> bool:
+        replica = self.brokers[broker_id].broker.parts.replicas.all.get(partition)
+        return replica is not None and replica.leadership is not None
 
     # -- what is there ----------------------------------------------------------------------
 

@@ -12,8 +12,9 @@ from rebalance_lab.wire.kafka.apis import APIS, ApiKey
 from rebalance_lab.wire.kafka.errors import UnwritableMessage
 from rebalance_lab.wire.kafka.frames import encode_request
 
-#: A sound one with a high epoch deposes the controller, here as in Kafka without ACLs; then there is nothing to test.
-CONTROLLERS = {ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA}
+#: A sound one with a high epoch deposes the controller, or takes its leaderships from a broker, here as in Kafka
+#: without ACLs; then there is nothing to test.
+CONTROLLERS = {ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA, ApiKey.CONTROLLED_SHUTDOWN}
 
 KEYS = sorted(set(HANDLERS) - CONTROLLERS)
 

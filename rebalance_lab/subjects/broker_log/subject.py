@@ -36,7 +36,7 @@ class BrokerOptions(NodeOptions):
             events=events,
             plant=plan.plant,
             settings=BrokerSettings(
-                config=BrokerConfig(broker_id=BROKER_ID),
+                config=BrokerConfig(broker_id=BROKER_ID, controlled_shutdown_enable=False),
                 connect=connect,
                 session_timeout_ms=plan.number("session_timeout_ms"),
                 log=LogConfig(

@@ -74,6 +74,7 @@ class BrokerOptions(NodeOptions):
                     min_insync_replicas=plan.number("min_isr"),
                     unclean_leader_election_enable=plan.switch("unclean"),
                     replica_lag_time_max_ms=plan.number("lag_ms"),
+                    controlled_shutdown_enable=False,  # they close only when the trial is over
                     lab_replication_rules=ReplicationRules(plan.rules),
                 ),
                 connect=connect,
