@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar, assert_never
 
 from controller.cluster import LiveBroker, Stored, Topic
 from controller.election import ControllerMoved, Elected, elect
-from controller.leader_election import LeaderAndIsr
+from controller.leader_election import ElectionOrder, LeaderAndIsr
 from controller.machine import ControllerMachine
 from controller.request_batch import ControlRequest, Send
 from controller.stimuli import (
@@ -128,7 +128,9 @@ class Controller:
         unclean_default: bool,
         deletes_topics: bool,
         report: Callable[[str, dict[str, object]], None],
+        order: ElectionOrder = ElectionOrder.ASSIGNMENT,
     ) -> None:
+        self._order = order
         self._tasks = tasks
         self._client = client
         self._broker_id = broker_id
@@ -215,7 +217,9 @@ class Controller:
     async def _reign(self, elected: Elected) -> None:
         """Raises ControllerMoved."""
         self._report("elected", {"epoch": elected.epoch})
-        machine = ControllerMachine(self._broker_id, elected.epoch, deletes_topics=self._deletes_topics)
+        machine = ControllerMachine(
+            self._broker_id, elected.epoch, deletes_topics=self._deletes_topics, order=self._order
+        )
         async with self._tasks.scope(f"reign {elected.epoch}") as scope:
             self._reigning = _Reign(
                 self._client,

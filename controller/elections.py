@@ -13,6 +13,7 @@ from controller.leader_election import (
     LeaderAndIsr,
     NoLeader,
     controlled_shutdown,
+    ElectionOrder,
     first_leader,
     offline,
     preferred,
@@ -43,10 +44,18 @@ class _UnderWay:
 
 
 class Elections:
-    """`epoch`: the controller's. `batch()`: an empty batch of requests."""
+    """`epoch`: the controller's. `batch()`: an empty batch of requests. `order`: which in-sync replica leads after a
+    failure."""
 
-    def __init__(self, cluster: Cluster, epoch: int, batch: Callable[[], RequestBatch]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        epoch: int,
+        batch: Callable[[], RequestBatch],
+        order: ElectionOrder = ElectionOrder.ASSIGNMENT,
+    ) -> None:
         self._cluster = cluster
+        self._order = order
         self._epoch = epoch
         self._batch = batch
         self._under_way: dict[TopicPartition, _UnderWay] = {}
@@ -114,7 +123,7 @@ class Elections:
         current = stored.leader_and_isr
         match strategy:
             case Strategy.OFFLINE:
-                return offline(replicas, current, live, unclean_allowed=unclean_allowed)
+                return offline(replicas, current, live, unclean_allowed=unclean_allowed, order=self._order)
             case Strategy.SHUTDOWN:
                 return controlled_shutdown(replicas, current, live, cluster.shutting_down)
             case Strategy.PREFERRED:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum
+from enum import Enum, StrEnum
 
 from rebalance_lab.wire.cluster import NO_LEADER
 
@@ -54,6 +54,14 @@ class Selection(Enum):
     V2_1 = "2.1"  # the first of the assignment; the broker that shuts down hears of it
 
 
+class ElectionOrder(StrEnum):
+    """Which in-sync replica leads after a failure: the first of the assignment, as in every version of Kafka, or the
+    first of the ISR list, as an article says (claim E5b)."""
+
+    ASSIGNMENT = "assignment"
+    ISR = "isr"
+
+
 def first_leader(assignment: Sequence[int], live: Collection[int]) -> Election:
     """The first leader of a new partition: the first live replica; all live ones are in sync. Raises NoLeader."""
     alive = _live(assignment, live)
@@ -63,16 +71,22 @@ def first_leader(assignment: Sequence[int], live: Collection[int]) -> Election:
 
 
 def offline(
-    assignment: Sequence[int], current: LeaderAndIsr, live: Collection[int], *, unclean_allowed: bool
+    assignment: Sequence[int],
+    current: LeaderAndIsr,
+    live: Collection[int],
+    *,
+    unclean_allowed: bool,
+    order: ElectionOrder = ElectionOrder.ASSIGNMENT,
 ) -> Election:
-    """The leader of a partition that has lost its own: the first of the assignment that is live and in sync.
+    """The leader of a partition that has lost its own: the first of the assignment that is live and in sync, unless
+    another `order` is asked for.
 
     If none is, and `unclean_allowed`, the first live one; the ISR is then that broker alone. Raises NoLeader.
     """
     alive = _live(assignment, live)
-    in_sync = [each for each in alive if each in current.isr]
+    isr = tuple(each for each in current.isr if each in live)
+    in_sync = isr if order is ElectionOrder.ISR else [each for each in alive if each in isr]
     if in_sync:
-        isr = tuple(each for each in current.isr if each in live)
         return Election(_next(current, in_sync[0], isr), alive)
     if not unclean_allowed:
         raise NoLeader(

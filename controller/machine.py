@@ -17,6 +17,7 @@ from controller.cluster import Cluster, LiveBroker, Topic
 from controller.elections import Elections
 from controller.isr_removals import IsrRemovals
 from controller.isr_requests import IsrRequests
+from controller.leader_election import ElectionOrder
 from controller.partition_states import PartitionState
 from controller.request_batch import RequestBatch
 from controller.shutdowns import Shutdowns
@@ -50,13 +51,20 @@ from rebalance_lab.assignors import TopicPartition
 class ControllerMachine:
     """One reign of a controller. `epoch`: the controller's. `deletes_topics`: delete.topic.enable."""
 
-    def __init__(self, controller_id: int, epoch: int, *, deletes_topics: bool = True) -> None:
+    def __init__(
+        self,
+        controller_id: int,
+        epoch: int,
+        *,
+        deletes_topics: bool = True,
+        order: ElectionOrder = ElectionOrder.ASSIGNMENT,
+    ) -> None:
         self.cluster = Cluster()
         self._controller_id = controller_id
         self._epoch = epoch
         self._deletes_topics = deletes_topics
         self._undeleted: dict[str, set[tuple[TopicPartition, int]]] = {}
-        self._elections = Elections(self.cluster, epoch, self._batch)
+        self._elections = Elections(self.cluster, epoch, self._batch, order)
         self._isr_removals = IsrRemovals(self.cluster, epoch, self._batch)
         self._isr_requests = IsrRequests(self.cluster)
         self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)

@@ -312,6 +312,7 @@ class Broker:
             wall_ms=environment.clock.wall_ms,
             channels=lambda scope: BrokerChannels(environment.tasks, scope, self._links.deliver),
             unclean_default=config.unclean_leader_election_enable,
+            order=config.lab_election_order,
             deletes_topics=config.delete_topic_enable,
             report=self._controller_reported,
         )

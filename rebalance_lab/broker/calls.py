@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from controller.controller import Controller
+from controller.leader_election import ElectionOrder
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.metadata_cache import MetadataCache
 from rebalance_lab.broker.producer_ids import ProducerIds
@@ -34,7 +35,8 @@ class BrokerConfig:
     """A broker's settings, under Kafka's names and with the defaults of 3.9.1.
 
     `rack`: None if it has none. `replica_lag_max_messages`: of 0.8; None in 0.9 and later.
-    `lab_replication_rules`: how replicas agree on one log; the lab's own.
+    `lab_replication_rules`: how replicas agree on one log; `lab_election_order`: which in-sync replica leads after a
+    failure. These two are the lab's own.
     """
 
     broker_id: int
@@ -58,6 +60,7 @@ class BrokerConfig:
     controlled_shutdown_max_retries: int = 3
     controlled_shutdown_retry_backoff_ms: int = 5000
     lab_replication_rules: ReplicationRules = ReplicationRules.KIP_320
+    lab_election_order: ElectionOrder = ElectionOrder.ASSIGNMENT
 
     @property
     def fetch(self) -> FetchConfig:

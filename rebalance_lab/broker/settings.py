@@ -14,6 +14,7 @@ from enum import IntEnum
 
 import msgspec
 
+from controller.leader_election import ElectionOrder
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.replication.rules import ReplicationRules
 
@@ -290,6 +291,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         Setting("producer.id.expiration.ms", _I, _DAY_MS, _at_least(1), "producer_id_expiration_ms"),
         Setting("replica.lag.time.max.ms", _L, 30_000, field="replica_lag_time_max_ms"),
         Setting("replica.lag.max.messages", _L, None, _at_least(0), field="replica_lag_max_messages"),
+        Setting("lab.election.order", _S, "assignment", _one_of(*ElectionOrder), field="lab_election_order"),
         Setting("lab.replication.rules", _S, "kip-320", _one_of(*ReplicationRules), field="lab_replication_rules"),
         Setting("replica.fetch.wait.max.ms", _I, 500, field="replica_fetch_wait_max_ms"),
         Setting("replica.fetch.min.bytes", _I, 1, field="replica_fetch_min_bytes"),

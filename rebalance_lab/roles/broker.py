@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from controller.leader_election import ElectionOrder
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.broker import Broker, BrokerSettings
 from rebalance_lab.history.events import LAYER_OF, Layer
@@ -22,6 +23,7 @@ class BrokerPlant(PlantedBug):
 
     FORGETS = "forgets-last-batch", "a broker that cuts off the last batch of each log before it starts"
     ALTERS = "alters-last-record", "a broker that replaces the last batch of each log by another before it starts"
+    BY_ISR = "elects-by-isr", "a controller that elects the first of the ISR, and not the first of the assignment"
     UNCLEAN = "elects-unclean", "a controller that elects replicas outside the ISR, though that is not allowed"
 
 
@@ -46,10 +48,17 @@ async def run_broker(environment: Environment, spec: BrokerSpec, closing: Flag) 
         await _forget_last_batches(environment.storage)
     if spec.plant == BrokerPlant.ALTERS:
         await _alter_last_batches(environment.storage)
-    settings = spec.settings
+    await Broker(environment, _planted(spec), report, observe).run(closing)
+
+
+def _planted(spec: BrokerSpec) -> BrokerSettings:
+    """Its settings, with those that a planted bug changes."""
+    config = spec.settings.config
     if spec.plant == BrokerPlant.UNCLEAN:
-        settings = replace(settings, config=replace(settings.config, unclean_leader_election_enable=True))
-    await Broker(environment, settings, report, observe).run(closing)
+        config = replace(config, unclean_leader_election_enable=True)
+    elif spec.plant == BrokerPlant.BY_ISR:
+        config = replace(config, lab_election_order=ElectionOrder.ISR)
+    return replace(spec.settings, config=config)
 
 
 async def _forget_last_batches(storage: Storage) -> None:

@@ -74,6 +74,7 @@ SCENARIO = Scenario(
     ),
     script=all_replicas_down,
     expects=expects,
+    claims=("E7",),
     worlds=("simulated", "processes"),
     demands=demands,
 )

@@ -109,6 +109,7 @@ SCENARIO = Scenario(
     ),
     script=committed_data,
     expects=expects,
+    claims=("E6",),
     worlds=("simulated", "processes"),
     demands=demands,
 )
