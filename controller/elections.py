@@ -10,10 +10,10 @@ from enum import Enum
 from controller.cluster import Cluster, Stored
 from controller.leader_election import (
     Election,
+    ElectionOrder,
     LeaderAndIsr,
     NoLeader,
     controlled_shutdown,
-    ElectionOrder,
     first_leader,
     offline,
     preferred,

@@ -178,7 +178,9 @@ TOPIC_SETTINGS: Mapping[str, Setting] = {
             "file.delete.delay.ms", _L, 60_000, _at_least(0), "file_delete_delay_ms", "log.segment.delete.delay.ms"
         ),
         Setting("min.cleanable.dirty.ratio", _D, 0.5, _between(0, 1), None, "log.cleaner.min.cleanable.ratio"),
-        Setting("cleanup.policy", _LIST, ("delete",), _all_of("compact", "delete"), None, "log.cleanup.policy"),
+        Setting(
+            "cleanup.policy", _LIST, ("delete",), _all_of("compact", "delete"), "cleanup_policy", "log.cleanup.policy"
+        ),
         Setting(
             "unclean.leader.election.enable",
             _B,
@@ -272,7 +274,12 @@ def without_effect(overrides: Mapping[str, str]) -> list[str]:
     kept = [
         each for each in values if TOPIC_SETTINGS[each].field is None and values[each] != TOPIC_SETTINGS[each].default
     ]
+    if "compact" in str(overrides.get(_POLICY, "")):
+        kept.append(_POLICY)  # it is not compacted; only deletion ends
     return [*kept, *(each for each in overrides if each not in TOPIC_SETTINGS)]
+
+
+_POLICY = "cleanup.policy"
 
 
 # -- brokers --------------------------------------------------------------------------------------

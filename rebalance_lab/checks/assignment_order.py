@@ -8,6 +8,8 @@ Witness: the state before the election, and the one after.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import assignments, partition_states
@@ -16,28 +18,43 @@ from rebalance_lab.history.files import History
 from rebalance_lab.wire.cluster import NO_LEADER
 
 
+class Election(NamedTuple):
+    """`first`: the first in sync of the assignment. `before`, `after`: the events of the states around it."""
+
+    partition: str
+    leader: int
+    first: int
+    before: Event
+    after: Event
+
+
 def judge(history: History) -> Finding:
     """Measures: `count`, elections of another broker; `deciding`, elections in which the two orders differ."""
+    elections = deciding(history)
+    others = [each for each in elections if each.leader != each.first]
+    measures = {"count": len(others), "deciding": len(elections)}
+    if others:
+        wrong = others[0]
+        why = f"{wrong.partition}: broker {wrong.leader} leads, and {wrong.first} stands before it in the assignment"
+        return violated(why, (wrong.before.id, wrong.after.id), measures)
+    return not_violated(history, "each new leader was the first in sync of its assignment", measures)
+
+
+def deciding(history: History) -> list[Election]:
+    """The elections in which the order of the ISR and that of the assignment name different brokers."""
     replicas = assignments(history)
-    others: list[tuple[str, Event, Event]] = []
-    deciding = 0
+    found = []
     for partition, states in partition_states(history).items():
         leader = NO_LEADER
         before: Event | None = None
         for event, state in states:
             first = next((each for each in replicas.get(partition, ()) if each in state.isr), None)
-            if before is not None and state.leader not in {NO_LEADER, leader} and first is not None:
-                deciding += first != state.isr[0]
-                if state.leader != first:
-                    why = f"broker {state.leader} leads; {first} is in sync and stands before it in the assignment"
-                    others.append((f"{partition[0]}-{partition[1]}: {why}", before, event))
+            elected = before is not None and state.leader not in {NO_LEADER, leader}
+            if elected and first is not None and first != state.isr[0]:
+                assert before is not None
+                found.append(Election(f"{partition[0]}-{partition[1]}", state.leader, first, before, event))
             leader, before = (leader if state.leader == NO_LEADER else state.leader), event
-    measures = {"count": len(others), "deciding": deciding}
-    if others:
-        why, one, other = others[0]
-        return violated(why, (one.id, other.id), measures)
-    nothing = None if deciding else "no election in which the order of the ISR differs from that of the assignment"
-    return not_violated(history, "each new leader was the first in sync of its assignment", measures, vacuous=nothing)
+    return found
 
 
 CHECK = Check(
@@ -49,4 +66,5 @@ CHECK = Check(
     plants=(Planted("elects-by-isr", "isr-election", settings={}),),
     judge=judge,
     applies_to=(REPLICATION,),
+    looks_at=deciding,
 )

@@ -25,7 +25,6 @@ from rebalance_lab.cli.options import (
     JsonOption,
     Members,
     MembersOption,
-    Rules,
     ScenarioArgument,
     SetOption,
     StoreOption,
@@ -94,7 +93,7 @@ def agree(
 
 
 def live_plans(
-    scenario: str, rules: Rules | None, members: Members, control: bool, values: dict[str, str]
+    scenario: str, rules: str | None, members: Members, control: bool, values: dict[str, str]
 ) -> dict[Live, Plan]:
     """The plans of the live samples. Raises Failure, PlanError for what cannot be played in both worlds."""
     if members is Members.mixed:

@@ -51,7 +51,13 @@ _RULES_HELP = "described: as in the articles; shipped: as in Kafka 0.8.2.2."
 RulesOption = Annotated[Rules, typer.Option("--rules", help=_RULES_HELP, metavar="RULES")]
 #: None if the option is left out: the first rule set of the scenario's subject, or that of real members.
 TrialRulesOption = Annotated[
-    Rules | None, typer.Option("--rules", help=_RULES_HELP, metavar="RULES", show_default=str(Rules.described))
+    str | None,
+    typer.Option(
+        "--rules",
+        help=f"Groups: {_RULES_HELP} Brokers: kip-320, or an older way to truncate logs.",
+        metavar="RULES",
+        show_default="described, kip-320",
+    ),
 ]
 MembersOption = Annotated[
     Members,

@@ -8,6 +8,7 @@ end the client reads everything, and every replica is read. In the control nothi
 
 from __future__ import annotations
 
+from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
@@ -81,11 +82,14 @@ def _peers(lab: ReplicationLab, victim: BrokerNode) -> list[BrokerNode]:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """Nothing is lost, with one exception, which is Kafka's own with ZooKeeper: a new controller does not know that a
-    broker has died and returned while there was none. If that broker lost unsynced records with its power, it leads on
-    without them. So the leader and the controller must fail in one round."""
+    """The rules of KIP-320 lose nothing; the older ones may. There is one exception, which is Kafka's own with
+    ZooKeeper: a new controller does not know that a broker has died and returned while there was none. If that broker
+    lost unsynced records with its power, it leads on without them. So the leader and the controller must fail in one
+    round."""
     forgets = plan.text("fault") in {"any", "power-loss"} and plan.number("flush_messages") != 1
     exempt = forgets and plan.number("victims") > 1 and not plan.control
+    if plan.rules != ReplicationRules.KIP_320:
+        return usual(REPLICATION, lost_write=None, replica_divergence=None)
     return usual(REPLICATION, lost_write=None if exempt else Outcome.CLEAN)
 
 

@@ -6,7 +6,7 @@ from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
 
-import controller.machine
+import controller.elections
 from controller.leader_election import Election, LeaderAndIsr, offline
 from rebalance_lab.history.files import History
 
@@ -21,7 +21,7 @@ def honest(seed: int) -> History:
 
 
 def false(seed: int) -> History:
-    with patch.object(controller.machine, "offline", oldest):
+    with patch.object(controller.elections, "offline", oldest):
         return honest(seed)
 
 

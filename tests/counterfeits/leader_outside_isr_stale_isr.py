@@ -5,7 +5,7 @@ from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
 
-import controller.machine
+import controller.elections
 from controller.leader_election import Election, LeaderAndIsr, offline
 from rebalance_lab.history.files import History
 
@@ -24,7 +24,7 @@ def honest(seed: int) -> History:
 
 
 def false(seed: int) -> History:
-    with patch.object(controller.machine, "offline", by_the_first_isr):
+    with patch.object(controller.elections, "offline", by_the_first_isr):
         return honest(seed)
 
 

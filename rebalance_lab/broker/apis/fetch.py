@@ -8,6 +8,7 @@ is not found. Versions before 4 carry message sets of 0.8 to 0.10; versions from
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.calls import Handler, Parts
@@ -47,15 +48,18 @@ async def handle(parts: Parts, call: Call) -> FetchResponse:
     if request.session_id != NO_SESSION:
         return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND, responses=())
     deadline_us = parts.tasks.now_us() + max(request.max_wait_ms, 0) * 1000
+    min_bytes = min(request.min_bytes, request.max_bytes)
     again = False
     while True:
-        progress = _progress(parts, request)
+        progress, written = _progress(parts, request), _written(parts, request)
         found = await _read_all(parts, request, again=again)
         again = True
-        left_us = deadline_us - parts.tasks.now_us()
-        if left_us <= 0 or _enough(found, request.min_bytes):
+        if deadline_us <= parts.tasks.now_us() or _enough(found, min_bytes):
             return FetchResponse(responses=found)
-        await parts.tasks.first(parts.tasks.sleep(left_us), *progress)
+        missing = min_bytes - _size(found)
+        while deadline_us > parts.tasks.now_us() and not _may_suffice(written, _written(parts, request), missing):
+            await parts.tasks.first(parts.tasks.sleep(deadline_us - parts.tasks.now_us()), *progress)
+            progress = _progress(parts, request)
 
 
 def _progress(parts: Parts, request: FetchRequest) -> list[Future[None]]:
@@ -70,10 +74,50 @@ def _progress(parts: Parts, request: FetchRequest) -> list[Future[None]]:
     return found
 
 
+class _Written(NamedTuple):
+    """`all_committed`: whether the high watermark was at the log's end, so that all that comes later is new."""
+
+    leader_epoch: int
+    bytes_written: int
+    high_watermark: int
+    all_committed: bool
+
+
+def _written(parts: Parts, request: FetchRequest) -> dict[TopicPartition, _Written]:
+    """How much was written to each partition that can be read."""
+    found = {}
+    for topic in request.topics:
+        for each in topic.partitions:
+            partition = TopicPartition(topic.topic, each.partition)
+            try:
+                replica = parts.replicas.led(partition)
+            except Refused:
+                continue
+            log = replica.log
+            all_committed = log.high_watermark == log.end_offset
+            found[partition] = _Written(replica.leader_epoch, log.bytes_written, log.high_watermark, all_committed)
+    return found
+
+
+def _may_suffice(before: dict[TopicPartition, _Written], now: dict[TopicPartition, _Written], missing: int) -> bool:
+    """Whether another reading may find `missing` bytes more than the one at `before`, or an error."""
+    if {each: known.leader_epoch for each, known in before.items()} != {
+        each: known.leader_epoch for each, known in now.items()
+    }:
+        return True
+    if not all(known.all_committed for known in before.values()):
+        return before != now
+    return sum(now[each].bytes_written - known.bytes_written for each, known in before.items()) >= missing
+
+
+def _size(found: tuple[FetchableTopicResponse, ...]) -> int:
+    return sum(len(each.records or b"") for topic in found for each in topic.partitions)
+
+
 def _enough(found: tuple[FetchableTopicResponse, ...], min_bytes: int) -> bool:
     answers = [each for topic in found for each in topic.partitions]
     failed = any(each.error_code or each.diverging_epoch.epoch != UNDEFINED_EPOCH for each in answers)
-    return failed or not answers or sum(len(each.records or b"") for each in answers) >= min_bytes
+    return failed or not answers or _size(found) >= min_bytes
 
 
 async def _read_all(parts: Parts, request: FetchRequest, *, again: bool) -> tuple[FetchableTopicResponse, ...]:

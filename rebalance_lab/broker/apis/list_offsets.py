@@ -11,7 +11,7 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH
 from rebalance_lab.broker.log.errors import LogError
-from rebalance_lab.broker.log.log import FoundOffset, UpTo
+from rebalance_lab.broker.log.log import FoundOffset, PartitionLog, UpTo
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
@@ -29,6 +29,12 @@ LATEST, EARLIEST, LARGEST_TIMESTAMP = -1, -2, -3
 
 CONSUMER = -1
 
+#: In place of a time -> the first version that knows it. Other negative ones are not known.
+_SPECIAL = {LATEST: 0, EARLIEST: 0, LARGEST_TIMESTAMP: 7}
+
+#: The first version that knows OFFSET_NOT_AVAILABLE (KIP-207); before, it is LEADER_NOT_AVAILABLE.
+_NOT_AVAILABLE_SINCE = 5
+
 #: The first version that answers with leader epochs.
 _EPOCHS_SINCE = 4
 
@@ -39,7 +45,8 @@ async def handle(parts: Parts, call: Call) -> ListOffsetsResponse:
     for topic in call.request.topics:
         answers = [
             _for_version(
-                await _answer(parts, TopicPartition(topic.name, each.partition_index), each, up_to), call.version
+                await _answer(parts, TopicPartition(topic.name, each.partition_index), each, up_to, call.version),
+                call.version,
             )
             for each in topic.partitions
         ]
@@ -48,10 +55,12 @@ async def handle(parts: Parts, call: Call) -> ListOffsetsResponse:
 
 
 async def _answer(
-    parts: Parts, partition: TopicPartition, asked: ListOffsetsPartition, up_to: UpTo
+    parts: Parts, partition: TopicPartition, asked: ListOffsetsPartition, up_to: UpTo, version: int
 ) -> ListOffsetsPartitionResponse:
     try:
-        found = await _found(parts, partition, asked, up_to)
+        if asked.timestamp_ms < 0 and version < _SPECIAL.get(asked.timestamp_ms, version + 1):
+            raise Refused(ErrorCode.UNSUPPORTED_VERSION, f"version {version} does not know time {asked.timestamp_ms}")
+        found = await _found(parts, partition, asked, up_to, version)
     except (Refused, LogError) as error:
         return ListOffsetsPartitionResponse(partition_index=asked.partition_index, error_code=error.code)
     if found is None:
@@ -70,17 +79,32 @@ def _for_version(answer: ListOffsetsPartitionResponse, version: int) -> ListOffs
 
 
 async def _found(
-    parts: Parts, partition: TopicPartition, asked: ListOffsetsPartition, up_to: UpTo
+    parts: Parts, partition: TopicPartition, asked: ListOffsetsPartition, up_to: UpTo, version: int
 ) -> FoundOffset | None:
     """None: no record is as late. Raises Refused and LogErrors."""
-    log = parts.replicas.led(partition, asked.current_leader_epoch).log
+    replica = parts.replicas.led(partition, asked.current_leader_epoch)
+    log, start_offset = replica.log, replica.check_leader().start_offset
     if asked.timestamp_ms == LATEST:
+        _check_caught_up(log, start_offset, up_to, version)
         return log.latest(up_to)
     if asked.timestamp_ms == EARLIEST:
         return log.earliest()
     if asked.timestamp_ms == LARGEST_TIMESTAMP:
         return await log.largest_timestamp(up_to)
-    return await log.first_since(asked.timestamp_ms, up_to)
+    found = await log.first_since(asked.timestamp_ms, up_to)
+    if found is None:
+        _check_caught_up(log, start_offset, up_to, version)
+    return found
+
+
+def _check_caught_up(log: PartitionLog, start_offset: int, up_to: UpTo, version: int) -> None:
+    """A new leader does not know yet how much its predecessor had committed: until it does, the end that it can name
+    may lie before one that consumers know (KIP-207). Raises Refused."""
+    if up_to is UpTo.HIGH_WATERMARK and log.high_watermark < start_offset:
+        code = ErrorCode.LEADER_NOT_AVAILABLE
+        if version >= _NOT_AVAILABLE_SINCE:
+            code = ErrorCode.OFFSET_NOT_AVAILABLE
+        raise Refused(code, f"the high watermark {log.high_watermark} has not reached {start_offset} yet")
 
 
 HANDLER = Handler(ApiKey.LIST_OFFSETS, Versions(1, 7), handle)

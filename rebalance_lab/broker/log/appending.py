@@ -15,8 +15,9 @@ from rebalance_lab.wire.kafka.records import (
 )
 
 
-def client_batch(data: bytes, config: LogConfig, partition: str) -> BatchHeader:
-    """The header of the one batch that a client may send. Raises BatchRefused."""
+def check_client_batch(data: bytes, config: LogConfig, partition: str) -> int:
+    """Whether this is the one batch that a client may send. Returns the largest timestamp of its records, in ms. Raises
+    BatchRefused."""
     if len(data) > config.max_message_bytes:
         raise BatchRefused(
             ErrorCode.MESSAGE_TOO_LARGE,
@@ -24,7 +25,7 @@ def client_batch(data: bytes, config: LogConfig, partition: str) -> BatchHeader:
         )
     try:
         header = check_produced(data)
-        check_records(data)
+        largest_ms = check_records(data)
     except InvalidBatch as error:
         raise BatchRefused(error.code, f"{partition}: {error}") from None
     if header.base_offset != 0:
@@ -37,7 +38,7 @@ def client_batch(data: bytes, config: LogConfig, partition: str) -> BatchHeader:
         reason = f"{partition}: a producer's batch says that it has the time of its append"
         raise BatchRefused(ErrorCode.INVALID_TIMESTAMP, reason)
     _check_segment(len(data), config, partition)
-    return header
+    return largest_ms
 
 
 def replica_batches(

@@ -35,3 +35,9 @@ class LogConfig(msgspec.Struct, frozen=True, kw_only=True):
     producer_id_expiration_ms: int = _DAY_MS
     min_insync_replicas: int = 1
     unclean_leader_election_enable: bool = False
+    cleanup_policy: tuple[str, ...] = ("delete",)
+
+    @property
+    def deletes(self) -> bool:
+        """Whether retention deletes old segments. Compaction is not built: a log that asks for it alone keeps all."""
+        return "delete" in self.cleanup_policy

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import NamedTuple, TypeVar
 
 from rebalance_lab.assignors import TopicPartition
-from rebalance_lab.broker.log.appending import client_batch, replica_batches
+from rebalance_lab.broker.log.appending import check_client_batch, replica_batches
 from rebalance_lab.broker.log.checkpoints import write_epochs
 from rebalance_lab.broker.log.config import LogConfig, TimestampType
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH, EpochEnd, EpochStart, LeaderEpochs
@@ -21,12 +21,20 @@ from rebalance_lab.broker.log.errors import LogError, LogFailed, OffsetOutOfRang
 from rebalance_lab.broker.log.files import replace_file
 from rebalance_lab.broker.log.indexes import NO_TIMESTAMP
 from rebalance_lab.broker.log.names import LEADER_EPOCHS, folder_of
-from rebalance_lab.broker.log.producers import NO_PRODUCER_ID, Producers
+from rebalance_lab.broker.log.producers import Producers
 from rebalance_lab.broker.log.segment import Segment
 from rebalance_lab.broker.log.segments import Segments
 from rebalance_lab.broker.log.snapshots import Snapshots, replay
 from rebalance_lab.kernel import Kernel
-from rebalance_lab.wire.kafka.records import BatchHeader, InvalidBatch, place, read_header, records, stamp
+from rebalance_lab.wire.kafka.records import (
+    BatchHeader,
+    InvalidBatch,
+    place,
+    read_header,
+    records,
+    set_max_timestamp,
+    stamp,
+)
 from rebalance_lab.world.ports import Clock
 from rebalance_lab.world.storage import DiskFull, Storage, StorageError
 
@@ -109,6 +117,8 @@ class PartitionLog:
         self.end_offset = producers.end_offset
         self.high_watermark = start_offset
         self.recovery_point = recovery_point
+        #: Since it was opened.
+        self.bytes_written = 0
         self.last_flush_ms = surroundings.clock.wall_ms()
         #: Why nothing can be written any more; None while the disk works.
         self.failure: str | None = None
@@ -144,7 +154,7 @@ class PartitionLog:
     async def append(self, data: bytes, leader_epoch: int) -> Appended:
         """As the leader in `leader_epoch`: give a client's batch its offsets, and write it. Raises LogErrors. Nothing
         was written then, unless the log has failed."""
-        client_batch(data, self.config, self._name)
+        largest_ms = check_client_batch(data, self.config, self._name)
         async with self._writing, self._around.tasks.shield():
             now_ms, append_time_ms = self._around.clock.wall_ms(), NO_TIMESTAMP
             if self.config.message_timestamp_type is TimestampType.LOG_APPEND_TIME:
@@ -153,8 +163,10 @@ class PartitionLog:
             place(batch, 0, base_offset=self.end_offset, leader_epoch=leader_epoch)
             if append_time_ms != NO_TIMESTAMP:
                 stamp(batch, 0, append_time_ms=append_time_ms)
+            elif largest_ms != read_header(batch).max_timestamp_ms:  # retention and look-ups by time rest on it
+                set_max_timestamp(batch, 0, largest_ms)
             header = read_header(batch)
-            if header.producer_id != NO_PRODUCER_ID:
+            if header.has_producer_id:
                 known = self._producers.duplicate_of(header)
                 if known is not None:
                     return Appended(known.first_offset, known.last_offset, known.timestamp_ms, duplicate=True)
@@ -186,6 +198,7 @@ class PartitionLog:
                 await self._roll(headers[0].base_offset, now_ms)
             await self._segments.active.append(data, headers)
         self.end_offset = last_offset + 1
+        self.bytes_written += len(data)
         for header in headers:
             self._producers.add(header)
         limit = self.config.flush_messages
@@ -343,7 +356,7 @@ class PartitionLog:
                 if before > self.start_offset:
                     self.start_offset = before
                     await self._around.checkpoint()
-                    await self._trim_epochs()
+                    await self._forget_old_epochs()
 
     async def delete_old_segments(self) -> int:
         """Delete what the start offset, `retention.bytes` and `retention.ms` do not ask to keep. Segments that are
@@ -363,7 +376,7 @@ class PartitionLog:
                     self.start_offset = max(self.start_offset, self.base_offsets[count])
                     await self._segments.drop_first(count, now_ms + self.config.file_delete_delay_ms)
                     await self._snapshots.delete(gone)
-                    await self._trim_epochs()
+                    await self._forget_old_epochs()
                 return count
 
     async def delete_dropped_files(self) -> None:
@@ -403,6 +416,7 @@ class PartitionLog:
             await keep_epochs(self._around.storage, self._segments.folder, self._epochs)
         self.start_offset = offset
         await self._end_at(offset)
+        self.high_watermark = offset  # also if it was below
 
     async def _end_at(self, offset: int) -> None:
         self.end_offset = offset
@@ -418,8 +432,14 @@ class PartitionLog:
         await replay(self._producers, self._segments, offset)
 
     async def _trim_epochs(self) -> None:
+        """After a truncation: epochs that have no record left go, from either end."""
         changed = self._epochs.truncate_from_end(self.end_offset)
         if self._epochs.truncate_from_start(self.start_offset) or changed:
+            await keep_epochs(self._around.storage, self._segments.folder, self._epochs)
+
+    async def _forget_old_epochs(self) -> None:
+        """After the log's start has moved. The leader's epoch stays, also if it has written nothing yet."""
+        if self._epochs.truncate_from_start(self.start_offset):
             await keep_epochs(self._around.storage, self._segments.folder, self._epochs)
 
     async def _deletable(self, now_ms: int) -> int:
@@ -433,7 +453,8 @@ class PartitionLog:
             excess -= segment.size
             too_old = config.retention_ms >= 0 and now_ms - await self._newest_ms(segment) > config.retention_ms
             passed = end <= self.start_offset and segment is not self._segments.active
-            if not (passed or too_old or (excess >= 0 and config.retention_bytes >= 0)):
+            too_much = excess >= 0 and config.retention_bytes >= 0
+            if not (passed or (config.deletes and (too_old or too_much))):
                 return count
         return len(all_of_them)
 

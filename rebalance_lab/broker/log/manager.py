@@ -281,8 +281,9 @@ class LogManager:
     async def _delete_files(self) -> None:
         for log in self.logs:
             await self._with(log, PartitionLog.delete_dropped_files)
-        while self._deleted and self._deleted[0][0] <= self._clock.wall_ms():
-            _, folder = self._deleted.pop(0)
+        for due in [each for each in self._deleted if each[0] <= self._clock.wall_ms()]:
+            _, folder = due
+            self._deleted.remove(due)
             for name in (await self._storage.list(folder)).files:
                 await self._storage.delete(f"{folder}/{name}")
             await self._storage.delete(folder)

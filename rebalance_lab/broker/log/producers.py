@@ -17,8 +17,6 @@ from rebalance_lab.broker.log.checkpoints import MalformedFile
 from rebalance_lab.broker.log.errors import InvalidProducerEpoch, OutOfOrderSequence
 from rebalance_lab.wire.kafka.records import BatchHeader
 
-#: A batch without a producer id, a producer without an epoch, and no sequence number.
-NO_PRODUCER_ID = -1
 NO_EPOCH = -1
 NO_SEQUENCE = -1
 
@@ -100,7 +98,7 @@ class Producers:
     def add(self, batch: BatchHeader) -> None:
         """`batch` is in the log. It is not checked: a follower writes what its leader wrote."""
         self.end_offset = batch.last_offset + 1
-        if batch.producer_id == NO_PRODUCER_ID:
+        if not batch.has_producer_id:
             return
         known = self._producers.setdefault(batch.producer_id, Producer())
         if known.epoch != batch.producer_epoch:

@@ -93,8 +93,9 @@ class Segments:
 
     async def delete_dropped(self, now_ms: int) -> None:
         """Delete the files of those segments whose time has come."""
-        while self._dropped and self._dropped[0][0] <= now_ms:
-            _, segment = self._dropped.pop(0)
+        for due in [each for each in self._dropped if each[0] <= now_ms]:
+            _, segment = due
+            self._dropped.remove(due)
             self.layout += 1  # a reader that is so late finds its file closed
             await segment.close()
             for suffix in _SUFFIXES:

@@ -384,6 +384,8 @@ class ReplicaFetcher:
                 await following.follower.restart_at(start, following.leader_epoch)
             except LogError as error:
                 self._fail(following, str(error))
+        else:
+            self._delay(following)  # the leader may have more by then
 
     async def _leader_offset(self, following: Following, time: int) -> int | None:
         topic, partition = following.follower.partition

@@ -13,6 +13,7 @@ from rebalance_lab.wire.kafka.records.batch import (
     check_produced,
     place,
     read_header,
+    set_max_timestamp,
     stamp,
 )
 from rebalance_lab.wire.kafka.records.build import build_batch
@@ -34,5 +35,6 @@ __all__ = [
     "place",
     "read_header",
     "records",
+    "set_max_timestamp",
     "stamp",
 ]

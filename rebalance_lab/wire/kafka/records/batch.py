@@ -77,6 +77,11 @@ class BatchHeader(msgspec.Struct, frozen=True, gc=False):
         return self.base_offset + self.last_offset_delta
 
     @property
+    def has_producer_id(self) -> bool:
+        """Whether its producer is idempotent. Kafka takes any negative id for none."""
+        return self.producer_id >= 0
+
+    @property
     def last_sequence(self) -> int:
         """-1 where the producer is not idempotent."""
         if self.base_sequence < 0:
@@ -169,7 +174,7 @@ def check_produced(data: bytes) -> BatchHeader:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, reason)
     if header.control:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, "a control batch, which no producer may send")
-    if header.producer_id >= 0 and header.base_sequence < 0:
+    if header.has_producer_id and header.base_sequence < 0:
         reason = f"producer {header.producer_id} sends the sequence number {header.base_sequence}"
         raise InvalidBatch(ErrorCode.INVALID_RECORD, reason)
     _compression(header.attributes & _COMPRESSION)
@@ -186,6 +191,12 @@ def stamp(batch: bytearray, at: int, *, append_time_ms: int) -> None:
     """Give all records of the batch at `at` the time of their append, and the batch the checksum that goes with it."""
     header = read_header(batch, at)
     _ATTRIBUTES.pack_into(batch, at + _ATTRIBUTES_AT, header.attributes | _LOG_APPEND_TIME)
-    _TIMESTAMP.pack_into(batch, at + _MAX_TIMESTAMP_AT, append_time_ms)
+    set_max_timestamp(batch, at, append_time_ms)
+
+
+def set_max_timestamp(batch: bytearray, at: int, timestamp_ms: int) -> None:
+    """Let the header of the batch at `at` name this largest timestamp, and give it the checksum that goes with it."""
+    header = read_header(batch, at)
+    _TIMESTAMP.pack_into(batch, at + _MAX_TIMESTAMP_AT, timestamp_ms)
     checksum = google_crc32c.value(bytes(batch[at + CHECKED_FROM : at + header.size]))
     _CHECKSUM.pack_into(batch, at + _CHECKSUM_AT, checksum)

@@ -49,14 +49,17 @@ def records(data: bytes, at: int = 0, *, most_bytes: int = MOST_DECOMPRESSED_BYT
         raise InvalidBatch(ErrorCode.INVALID_RECORD, reason)
 
 
-def check_records(data: bytes, at: int = 0, *, most_bytes: int = MOST_DECOMPRESSED_BYTES) -> None:
-    """Read all records of a batch that a producer sent. Raises InvalidBatch, also where offsets leave gaps."""
-    expected = read_header(data, at).base_offset
+def check_records(data: bytes, at: int = 0, *, most_bytes: int = MOST_DECOMPRESSED_BYTES) -> int:
+    """Read all records of a batch that a producer sent. Returns their largest timestamp, in ms; -1 if they have none.
+    Raises InvalidBatch, also where offsets leave gaps."""
+    expected, largest_ms = read_header(data, at).base_offset, -1
     for record in records(data, at, most_bytes=most_bytes):
         if record.offset != expected:
             reason = f"a record has the offset {record.offset}, {expected} was to come"
             raise InvalidBatch(ErrorCode.INVALID_RECORD, reason)
         expected += 1
+        largest_ms = max(largest_ms, record.timestamp_ms)
+    return largest_ms
 
 
 class _Wrong(Exception):
