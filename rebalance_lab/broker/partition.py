@@ -8,7 +8,10 @@ from enum import Enum
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.log.errors import LogError
-from rebalance_lab.broker.log.log import Appended, PartitionLog
+from rebalance_lab.broker.log.log import PartitionLog
+from rebalance_lab.broker.log.results import (
+    Appended,
+)
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.replication.isr_changes import Change, Outcome, Written
 from rebalance_lab.broker.replication.leadership import (

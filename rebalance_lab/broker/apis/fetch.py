@@ -14,7 +14,10 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH
 from rebalance_lab.broker.log.errors import LogError
-from rebalance_lab.broker.log.log import Records, UpTo
+from rebalance_lab.broker.log.results import (
+    Records,
+    UpTo,
+)
 from rebalance_lab.broker.partition import Partition
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.replication.leadership import NO_EPOCH

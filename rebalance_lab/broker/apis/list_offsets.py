@@ -11,7 +11,11 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH
 from rebalance_lab.broker.log.errors import LogError
-from rebalance_lab.broker.log.log import FoundOffset, PartitionLog, UpTo
+from rebalance_lab.broker.log.log import PartitionLog
+from rebalance_lab.broker.log.results import (
+    FoundOffset,
+    UpTo,
+)
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call

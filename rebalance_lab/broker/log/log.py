@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import Enum
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.log.appending import check_client_batch, replica_batches
@@ -22,6 +21,7 @@ from rebalance_lab.broker.log.files import replace_file
 from rebalance_lab.broker.log.indexes import NO_TIMESTAMP
 from rebalance_lab.broker.log.names import LEADER_EPOCHS, folder_of
 from rebalance_lab.broker.log.producers import Producers
+from rebalance_lab.broker.log.results import Appended, FoundOffset, Records, UpTo
 from rebalance_lab.broker.log.segment import Segment
 from rebalance_lab.broker.log.segments import Segments
 from rebalance_lab.broker.log.snapshots import Snapshots, replay
@@ -39,41 +39,6 @@ from rebalance_lab.world.ports import Clock
 from rebalance_lab.world.storage import DiskFull, Storage, StorageError
 
 T = TypeVar("T")
-
-
-class UpTo(Enum):
-    """How far a reader may see: consumers to the high watermark, followers to the log's end."""
-
-    HIGH_WATERMARK = "high watermark"
-    LOG_END = "log end"
-
-
-class Appended(NamedTuple):
-    """`append_time_ms`: -1 unless records carry the time of their append. `duplicate`: nothing was written; the rest is
-    of the batch that is in the log already, and its largest timestamp is taken for the time (as in Kafka)."""
-
-    first_offset: int
-    last_offset: int
-    append_time_ms: int
-    duplicate: bool = False
-
-
-class Records(NamedTuple):
-    """Whole batches; the first may begin before the offset that was asked for. The offsets are as of the reading."""
-
-    data: bytes
-    log_start_offset: int
-    high_watermark: int
-    log_end_offset: int
-
-
-class FoundOffset(NamedTuple):
-    """The answer to a look-up of an offset. `timestamp`: -1 if it was not looked up by time; `leader_epoch`: -1 if it
-    is not known."""
-
-    timestamp: int
-    offset: int
-    leader_epoch: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,11 @@ from rebalance_lab.broker.log.errors import (
     OutOfOrderSequence,
     UnexpectedOffset,
 )
-from rebalance_lab.broker.log.log import Appended, FoundOffset, UpTo
+from rebalance_lab.broker.log.results import (
+    Appended,
+    FoundOffset,
+    UpTo,
+)
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.records import Compression, Record, batches, build_batch, check_batch, records
 

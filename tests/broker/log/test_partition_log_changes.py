@@ -10,7 +10,10 @@ from rebalance_lab.broker.log.errors import (
     LogFailed,
     OffsetOutOfRange,
 )
-from rebalance_lab.broker.log.log import Appended, FoundOffset
+from rebalance_lab.broker.log.results import (
+    Appended,
+    FoundOffset,
+)
 from rebalance_lab.kernel import Future
 from rebalance_lab.wire.kafka.records import batches, check_batch
 from rebalance_lab.world.simulated.disk import DiskSettings
