@@ -82,15 +82,13 @@ def _peers(lab: ReplicationLab, victim: BrokerNode) -> list[BrokerNode]:
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """The rules of KIP-320 lose nothing; the older ones may. There is one exception, which is Kafka's own with
-    ZooKeeper: a new controller does not know that a broker has died and returned while there was none. If that broker
-    lost unsynced records with its power, it leads on without them. So the leader and the controller must fail in one
-    round."""
-    forgets = plan.text("fault") in {"any", "power-loss"} and plan.number("flush_messages") != 1
-    exempt = forgets and plan.number("victims") > 1 and not plan.control
+    """The rules of KIP-320 lose nothing, unless a broker loses its power with records that it has not synced; the older
+    rules may lose records anyway. A broker that comes back without its records leads again if it is the last of the
+    ISR (KIP-966), or if the controller has failed with it and its successor does not know that it was gone."""
     if plan.rules != ReplicationRules.KIP_320:
         return usual(REPLICATION, lost_write=None, replica_divergence=None)
-    return usual(REPLICATION, lost_write=None if exempt else Outcome.CLEAN)
+    forgets = plan.text("fault") in {"any", "power-loss"} and plan.number("flush_messages") != 1
+    return usual(REPLICATION, lost_write=None if forgets and not plan.control else Outcome.CLEAN)
 
 
 def demands(plan: Plan) -> None:

@@ -1,6 +1,7 @@
 """leader_outside_isr: a controller that elects by the ISR that stood when the topic was created."""
 
 from collections.abc import Collection, Sequence
+from typing import Any
 from unittest.mock import patch
 
 from counterfeit import Counterfeit, trial
@@ -12,11 +13,9 @@ from rebalance_lab.history.files import History
 DOWN = {"unclean": "false"}
 
 
-def by_the_first_isr(
-    assignment: Sequence[int], current: LeaderAndIsr, live: Collection[int], *, unclean_allowed: bool
-) -> Election:
+def by_the_first_isr(assignment: Sequence[int], current: LeaderAndIsr, live: Collection[int], **more: Any) -> Election:
     first = LeaderAndIsr(current.leader, current.leader_epoch, tuple(assignment))
-    return offline(assignment, first, live, unclean_allowed=unclean_allowed)
+    return offline(assignment, first, live, **more)
 
 
 def honest(seed: int) -> History:
