@@ -151,12 +151,11 @@ class Controller:
         self, broker_id: int, broker_epoch: int, wanted: Mapping[TopicPartition, IsrWanted]
     ) -> Future[IsrAnswer]:
         """Ask for other ISRs, as a leader. NOT_CONTROLLER if this controller does not reign, or ends first."""
-        deposed: IsrAnswer = (ErrorCode.NOT_CONTROLLER, {})
 
         def asked(answer: Callable[[IsrAnswer], None]) -> Stimulus:
             return IsrAsked(broker_id, broker_epoch, wanted, lambda error, results: answer((error, results)))
 
-        return self._ask("the controller's answer to a leader", asked, deposed)
+        return self._ask("the controller's answer to a leader", asked, (ErrorCode.NOT_CONTROLLER, {}))
 
     def ask_shutdown(self, broker_id: int, broker_epoch: int) -> Future[ShutdownAnswer]:
         """Ask to shut down, as a broker. STALE_CONTROLLER_EPOCH if this controller does not reign, or ends first."""
