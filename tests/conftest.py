@@ -71,7 +71,7 @@ def docker_engine() -> Iterator[Engine]:
 @pytest.fixture(scope="session")
 def local_spark() -> Iterator[LocalSpark]:
     """The one Spark that a process can have. It starts when the first test needs it, in about ten seconds."""
-    with session.start() as local:
+    with session.start(cores=2) as local:
         yield local
 
 

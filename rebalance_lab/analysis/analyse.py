@@ -23,6 +23,8 @@ from rebalance_lab.history.files import History, HistoryError, load, replay_comm
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from rebalance_lab.analysis.session import LocalSpark
+
 #: The file in a store that keeps its analysis.
 ANALYSIS_FILE = ".analysis"
 
@@ -44,14 +46,15 @@ def analyse(
     intervals_for: Wanted | None = None,
     ledger: Ledger | None = None,
     spark: SparkSession | None = None,
+    start: Callable[[], LocalSpark] | None = None,
     rejudge: bool = False,
 ) -> Analysis:
     """Judge every trial of a store and every claim of the ledger.
 
     `intervals_for`: the ids of the trials whose ownership intervals are wanted, or a function that chooses them; by
     default the trials that decide a claim and their controls, one of each in each world. `spark`: the session to work
-    in; by default one is started, and stopped at the end, unless what the store keeps still holds. `rejudge`: use
-    nothing that the store keeps. The store also keeps the trials' events as Parquet (`analysis.parquet`).
+    in; by default `start` starts one on all cores of this machine, unless what the store keeps still holds. `rejudge`:
+    use nothing that the store keeps. The store also keeps the trials' events as Parquet (`analysis.parquet`).
 
     Raises HistoryError (the message names the trial) for a store or trial that cannot be read, and for a trial in
     `intervals_for` that does not exist; SparkStartError, LedgerError.
@@ -66,7 +69,7 @@ def analyse(
     key = None if code is None else _key(code, found, claims)
     known = None if key is None or rejudge else _kept(found, key)
     if known is None:
-        known = _summarised(found, claims, spark, rejudge=rejudge)
+        known = _summarised(found, claims, spark, start, rejudge=rejudge)
         if key is not None:
             keep(found.path / ANALYSIS_FILE, key, msgspec.json.encode(known))
     return _whole(known, found, intervals_for)
@@ -86,14 +89,21 @@ def _kept(store: Store, key: str) -> _Found | None:
         return None
 
 
-def _summarised(store: Store, ledger: Ledger, spark: SparkSession | None, *, rejudge: bool) -> _Found:
+def _summarised(
+    store: Store,
+    ledger: Ledger,
+    spark: SparkSession | None,
+    start: Callable[[], LocalSpark] | None,
+    *,
+    rejudge: bool,
+) -> _Found:
     from rebalance_lab.analysis import session  # noqa: PLC0415  # Spark takes long to import
     from rebalance_lab.analysis.summarised import summarise  # noqa: PLC0415
 
     if spark is not None:
         analysis, examples = summarise(spark, store, ledger, rejudge=rejudge)
     else:
-        with session.start() as local:
+        with (start or session.start)() as local:
             analysis, examples = summarise(local.session, store, ledger, rejudge=rejudge)
     return _Found(dataclasses.replace(analysis, trials=(), cut_off=()), tuple(examples))
 

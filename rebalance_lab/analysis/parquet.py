@@ -123,7 +123,8 @@ def parquet_of(spark: SparkSession, store: Store) -> Iterator[Parquet]:
         if folder is None:
             scratch = tempfile.TemporaryDirectory(prefix="parquet-", dir=_scratch(spark))
             folder = Path(stack.enter_context(scratch))
-        yield Parquet(spark, store, folder, _refresh(spark, store, folder))
+        # The whole path, because a cluster's workers have folders of their own.
+        yield Parquet(spark, store, folder.resolve(), _refresh(spark, store, folder))
 
 
 @contextmanager

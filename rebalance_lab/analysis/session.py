@@ -100,8 +100,19 @@ class LocalSpark:
         self.stop()
 
 
-def start(*, cores: int = 2, master: str | None = None) -> LocalSpark:
-    """Start Spark with `cores` local cores, or with the cluster `master` (as `spark://host:port`).
+#: Of a Spark on this machine, where compiling a query takes longer than running it on what a store holds, and there is
+#: nothing to adapt to. A cluster has Spark's defaults.
+_LAPTOP = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.shuffle.compress": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def start(*, cores: int | None = None, master: str | None = None) -> LocalSpark:
+    """Start Spark with `cores` local cores (None: all that this process may use), or with the cluster `master` (as
+    `spark://host:port`).
 
     A cluster's workers must find the lab in the same Python at the same path, and reach this
     machine. Folders that earlier Sparks left behind when they were killed are removed.
@@ -129,9 +140,11 @@ def start(*, cores: int = 2, master: str | None = None) -> LocalSpark:
     return LocalSpark(session, scratch, gateway)
 
 
-def _settings(folder: Path, cores: int) -> dict[str, str]:
+def _settings(folder: Path, cores: int | None) -> dict[str, str]:
+    cores = cores or len(os.sched_getaffinity(0))
     return {
         **_everywhere(folder),
+        **_LAPTOP,
         "spark.master": f"local[{cores}]",
         "spark.driver.host": LOOPBACK,
         "spark.driver.bindAddress": LOOPBACK,
@@ -148,6 +161,7 @@ def _cluster_settings(folder: Path, master: str) -> dict[str, str]:
     host = _facing(master)
     return {
         **_everywhere(folder),
+        **(_LAPTOP if master.startswith("local") else {}),
         "spark.master": master,
         "spark.driver.host": host,
         "spark.driver.bindAddress": host,
@@ -166,11 +180,6 @@ def _everywhere(folder: Path) -> dict[str, str]:
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",
-        "spark.sql.adaptive.enabled": "false",  # there is nothing to adapt to
-        "spark.shuffle.compress": "false",
-        # Compiling a query takes longer than running it on what a lab has.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(_BATCH_ROWS),
         "spark.sql.dataFrameQueryContext.enabled": "false",  # a stack trace for each column that is named
         "spark.pyspark.python": sys.executable,

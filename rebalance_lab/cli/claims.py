@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
@@ -13,37 +15,59 @@ from rebalance_lab.analysis.claims import BY_CONSTRUCTION, claims_json, not_run,
 from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
 from rebalance_lab.analysis.results import Analysis, Verdict
 from rebalance_lab.cli.failures import Failure, exit_code
-from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, RejudgeOption, StoreOption
+from rebalance_lab.cli.options import DEFAULT_STORE, CoresOption, JsonOption, MasterOption, RejudgeOption, StoreOption
 from rebalance_lab.cli.terminal import print_json, progress, say, styled, whole
 from rebalance_lab.history.files import trial_folders
 from rebalance_lab.history.scratch import temporary_folder
 from rebalance_lab.report import summary
 from rebalance_lab.report.text import count
 
+if TYPE_CHECKING:
+    from rebalance_lab.analysis.session import LocalSpark
+
 #: The trials whose ownership intervals are wanted: their ids, or a function that chooses them.
 Wanted = Sequence[str] | Callable[[Analysis], Sequence[str]]
 
 
-def analysed(store: Path, wanted: Wanted = (), *, rejudge: bool = False) -> Analysis:
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """How a store is judged. `cores`: of this machine, None for all. `master`: of a cluster. `rejudge`: all trials."""
+
+    cores: int | None = None
+    master: str | None = None
+    rejudge: bool = False
+
+    def __post_init__(self) -> None:
+        """Raises Failure."""
+        if self.cores is not None and self.master is not None:
+            raise Failure("--cores is for this machine, and --master for a cluster; leave one of them out")
+
+
+def analysed(store: Path, wanted: Wanted = (), judging: Judging | None = None) -> Analysis:
     """Read a store, with Spark if anything in it is new. Ownership intervals take time, so only those `wanted` are
     computed. Raises Failure, also if the store was named and does not exist. (A missing default store only means that
     nothing was run yet.)"""
+    judging = judging or Judging()
     if store.exists():
-        return _analysed(store, wanted, rejudge=rejudge)
+        return _analysed(store, wanted, judging)
     told = f"There is no store {store}: nothing was tested. `run` and `sweep` create one"
     if store != DEFAULT_STORE:
         raise Failure(f"{told}; --store names another.")
     print(f"{told}.", file=sys.stderr)
     with temporary_folder("rebalance-lab-store-") as empty:
-        return _analysed(empty, wanted, rejudge=rejudge)
+        return _analysed(empty, wanted, judging)
 
 
-def _analysed(store: Path, wanted: Wanted, *, rejudge: bool) -> Analysis:
+def _analysed(store: Path, wanted: Wanted, judging: Judging) -> Analysis:
+    from rebalance_lab.analysis import session  # noqa: PLC0415
     from rebalance_lab.analysis.analyse import analyse  # noqa: PLC0415
+
+    def start() -> LocalSpark:
+        return session.start(cores=judging.cores, master=judging.master)
 
     count = len(trial_folders(store))
     with progress().status(f"Reading {count} trials of {store}"):
-        return analyse(store, intervals_for=wanted, rejudge=rejudge)
+        return analyse(store, intervals_for=wanted, start=start, rejudge=judging.rejudge)
 
 
 HOW_TO_READ = (
@@ -53,9 +77,16 @@ HOW_TO_READ = (
 )
 
 
-def claims(*, store: StoreOption = DEFAULT_STORE, as_json: JsonOption = False, rejudge: RejudgeOption = False) -> None:
+def claims(
+    *,
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+    cores: CoresOption = None,
+    master: MasterOption = None,
+    rejudge: RejudgeOption = False,
+) -> None:
     """Judge every claim by the trials of a store; surprises come first."""
-    analysis = analysed(store, rejudge=rejudge)
+    analysis = analysed(store, judging=Judging(cores, master, rejudge))
     if as_json:
         print_json(claims_json(analysis))
     else:

@@ -73,6 +73,13 @@ SetOption = Annotated[
     typer.Option("--set", help="Change a setting of the scenario. plant=NAME plants a bug.", metavar="K=V"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+CoresOption = Annotated[
+    int | None, typer.Option("--cores", help="Local cores for Spark. Default: all.", metavar="N", min=1)
+]
+MasterOption = Annotated[
+    str | None,
+    typer.Option("--master", help="Run on Spark: local[4], or a cluster that can reach the store.", metavar="URL"),
+]
 RejudgeOption = Annotated[
     bool, typer.Option("--rejudge", help="Judge every trial again, also those that were judged before.")
 ]

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from rebalance_lab.analysis.claims import statuses
-from rebalance_lab.cli.claims import analysed
+from rebalance_lab.cli.claims import Judging, analysed
 from rebalance_lab.cli.failures import Failure, exit_code
-from rebalance_lab.cli.options import DEFAULT_STORE, RejudgeOption, StoreOption, trial_folder
+from rebalance_lab.cli.options import DEFAULT_STORE, CoresOption, MasterOption, RejudgeOption, StoreOption, trial_folder
 from rebalance_lab.cli.terminal import say
 from rebalance_lab.history.files import TRIAL_FILE, load, trial_folders
 from rebalance_lab.report import shown_trials, summary, trace_of, write, write_trial
@@ -37,9 +37,12 @@ def report(
             "--trace", help="For a trial: also write a trace for Perfetto or chrome://tracing.", metavar="FILE"
         ),
     ] = None,
+    cores: CoresOption = None,
+    master: MasterOption = None,
     rejudge: RejudgeOption = False,
 ) -> None:
     """Write a store, or one trial, as an HTML page that opens from disk."""
+    judging = Judging(cores, master, rejudge)
     place = store if what is None else _place(what, store)
     if (place / TRIAL_FILE).is_file():
         _of_trial(place, out, trace)
@@ -48,7 +51,7 @@ def report(
         raise Failure(f"--trace needs one trial: rebalance-lab report TRIAL --trace {trace}")
     if not trial_folders(place):
         raise Failure(f"{place} holds no trial; run some: rebalance-lab run zombie --store {place}")
-    analysis = analysed(place, shown_trials, rejudge=rejudge)
+    analysis = analysed(place, shown_trials, judging)
     page = write(analysis, place, out or place / "report.html", with_pages=pages)
     say(summary(analysis), markup=False)
     print(page)

@@ -19,6 +19,7 @@ from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     ControlOption,
     JsonOption,
+    MasterOption,
     Members,
     MembersOption,
     ScenarioArgument,
@@ -52,10 +53,7 @@ def sweep(
         int, typer.Option("--seeds", help="Trials of each combination, with seeds 1 to N.", min=1, max=1_000_000)
     ] = 10,
     processes: Annotated[int, typer.Option("--processes", help="Local processes that run trials.", min=1)] = 2,
-    master: Annotated[
-        str | None,
-        typer.Option("--master", help="Run on Spark: local[4], or a cluster that can reach the store.", metavar="URL"),
-    ] = None,
+    master: MasterOption = None,
     world: WorldOption = World.simulated,
     rules: TrialRulesOption = None,
     members: MembersOption = Members.ours,

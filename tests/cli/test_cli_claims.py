@@ -188,7 +188,7 @@ def test_a_report_without_trials_is_refused(command: CommandLine, tmp_path) -> N
 
 def test_a_report_says_where_it_is(command: CommandLine, monkeypatch, tmp_path) -> None:
     command("run", "crash", "--store", tmp_path)
-    monkeypatch.setattr(report, "analysed", lambda _store, _wanted, **_: analysis(REPRODUCED))
+    monkeypatch.setattr(report, "analysed", lambda *_: analysis(REPRODUCED))
     ended = command("report", "--store", tmp_path)
     assert ended.code == 0
     assert ended.out.splitlines()[-1] == str(tmp_path / "report.html")
@@ -255,6 +255,12 @@ def test_a_store_that_was_named_must_be_there(command: CommandLine, tmp_path) ->
     told = command.refused("claims", "--store", tmp_path / "nowhere")
     assert told.startswith(f"There is no store {tmp_path}/nowhere: nothing was tested. ")
     assert told.endswith("; --store names another.")
+
+
+def test_cores_are_of_this_machine_only(command: CommandLine, tmp_path) -> None:
+    for name in ("claims", "report"):
+        told = command.refused(name, "--store", tmp_path, "--cores", 2, "--master", "spark://127.0.0.1:1")
+        assert told == "--cores is for this machine, and --master for a cluster; leave one of them out"
 
 
 def test_claims_say_when_nothing_was_tested(command: CommandLine, monkeypatch) -> None:

@@ -1,4 +1,4 @@
-"""Tier `cluster`: a sweep on a real standalone Spark gives what local processes give."""
+"""Tier `cluster`: sweeps and claims on a real standalone Spark give what they give on one machine."""
 
 from __future__ import annotations
 
@@ -62,3 +62,15 @@ def test_surprises_are_named_with_their_seeds(master: str, tmp_path: Path) -> No
     named = [line for line in ended.stdout.splitlines() if line.startswith("surprise: ")]
     assert [line.split(",")[0] for line in named] == [f"surprise: seed {seed}" for seed in (1, 2, 3)]
     assert all("rebalance-lab replay " in line for line in named)
+
+
+def test_claims_are_the_same_as_on_this_machine(master: str, tmp_path: Path) -> None:
+    """The workers judge: what they keep lies beside the trials."""
+    for seed in (1, 2, 3):
+        api.run(api.make_plan("zombie", seed=seed), tmp_path)
+    claims = ("claims", "--json", "--store", os.path.relpath(tmp_path))
+    on_cluster = lab(*claims, "--master", master)
+    assert len(list(tmp_path.glob("*/.judgement"))) == 3, on_cluster.stderr
+    here = lab(*claims, "--cores", 1, "--rejudge")
+    assert (on_cluster.stdout, on_cluster.returncode) == (here.stdout, here.returncode)
+    assert json.loads(here.stdout)["Z10"]["readings"]["described"]["simulated"] == 3
