@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.trials.lab import AnyLab, AnyNode, Injection
+from rebalance_lab.world.power_loss import PowerLoss
 
 POWER_LOSS = FaultKind(
     name="power-loss",
@@ -24,17 +25,21 @@ POWER_LOSS = FaultKind(
 )
 
 
-#: How often it is drawn what goes, if everything was kept before: one draw of four keeps all of a file.
-DRAWS = 8
-
-
 async def lose_power(lab: AnyLab, node: AnyNode) -> None:
     """Cut back the files of `node`, which was killed and is not started again yet, and record the proof."""
     fault = Injection(lab, POWER_LOSS, node)
+    _record(fault, await node.process.lose_power())
+
+
+async def perhaps_lose_power(lab: AnyLab, node: AnyNode) -> None:
+    """The same for a script that only wants its node to die: if the disk has kept everything, as one draw of four says
+    for each file, no loss of power is recorded."""
     lost = await node.process.lose_power()
-    for _ in range(DRAWS):
-        if lost.proof is None:
-            lost = await node.process.lose_power()
+    if lost.proof is not None:
+        _record(Injection(lab, POWER_LOSS, node), lost)
+
+
+def _record(fault: Injection, lost: PowerLoss) -> None:
     if lost.proof is not None:
         fault.bit(lost.proof, bytes_lost=dict(lost.bytes_lost))
     fault.ended()

@@ -14,7 +14,7 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.link import cut_link
 from rebalance_lab.faults.pause import pause
-from rebalance_lab.faults.power_loss import lose_power
+from rebalance_lab.faults.power_loss import perhaps_lose_power
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, BrokerNode, ReplicationLab
@@ -69,7 +69,7 @@ async def _suffer(lab: ReplicationLab, victim: BrokerNode, fault: str, delay_us:
     else:
         await kill(lab, victim)
         if fault == "power-loss":
-            await lose_power(lab, victim)
+            await perhaps_lose_power(lab, victim)
         await lab.unregistered(victim)
         await restart(lab, victim)
 
