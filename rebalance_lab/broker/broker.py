@@ -111,6 +111,7 @@ class Broker:
             environment.clock,
             environment.random("folders"),
             warn=self._warn,
+            periods=settings.config.periods,
         )
         self._configs = TopicConfigs(
             environment.tasks,

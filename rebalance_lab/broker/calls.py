@@ -9,6 +9,7 @@ from typing import TypeVar
 from controller.controller import Controller
 from controller.leader_election import ElectionOrder
 from rebalance_lab.broker.log.config import LogConfig
+from rebalance_lab.broker.log.manager import Periods
 from rebalance_lab.broker.metadata_cache import MetadataCache
 from rebalance_lab.broker.producer_ids import ProducerIds
 from rebalance_lab.broker.refused import Refused
@@ -59,8 +60,22 @@ class BrokerConfig:
     controlled_shutdown_enable: bool = True
     controlled_shutdown_max_retries: int = 3
     controlled_shutdown_retry_backoff_ms: int = 5000
+    log_retention_check_interval_ms: int = 300_000
+    log_flush_scheduler_interval_ms: int = 3_000
+    log_flush_offset_checkpoint_interval_ms: int = 60_000
+    replica_high_watermark_checkpoint_interval_ms: int = 5_000
     lab_replication_rules: ReplicationRules = ReplicationRules.KIP_320
     lab_election_order: ElectionOrder = ElectionOrder.ASSIGNMENT
+
+    @property
+    def periods(self) -> Periods:
+        """How often it cares for its logs."""
+        return Periods(
+            log_retention_check_interval_ms=self.log_retention_check_interval_ms,
+            log_flush_scheduler_interval_ms=self.log_flush_scheduler_interval_ms,
+            log_flush_offset_checkpoint_interval_ms=self.log_flush_offset_checkpoint_interval_ms,
+            replica_high_watermark_checkpoint_interval_ms=self.replica_high_watermark_checkpoint_interval_ms,
+        )
 
     @property
     def fetch(self) -> FetchConfig:

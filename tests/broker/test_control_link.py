@@ -17,6 +17,7 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.control_link import VERSIONS
 from rebalance_lab.wire.kafka.frames import encode_request
 from rebalance_lab.wire.kafka.messages.alter_partition import AlterPartitionRequest
+from rebalance_lab.wire.kafka.messages.controlled_shutdown import ControlledShutdownRequest
 
 
 def test_also_an_unclean_election() -> None:
@@ -32,6 +33,6 @@ def test_also_an_unclean_election() -> None:
     found += machine.handle(StatesWritten({partition: Stored(elected, 1, 1)}))
     found += machine.handle(DeletionsRead(["t"]))
     sent = [each.request for each in found if isinstance(each, Send)]
-    assert {type(each) for each in sent} == set(VERSIONS) - {AlterPartitionRequest}
+    assert {type(each) for each in sent} == set(VERSIONS) - {AlterPartitionRequest, ControlledShutdownRequest}
     for each in sent:
         assert encode_request(each, VERSIONS[type(each)], correlation_id=1, client_id="c")

@@ -19,6 +19,7 @@ from rebalance_lab.wire.kafka.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from rebalance_lab.wire.kafka.messages.produce import ProduceRequest
+from rebalance_lab.wire.kafka.records import Compression, Record, build_batch
 
 LATEST, EARLIEST, LARGEST = -1, -2, -3
 
@@ -159,7 +160,9 @@ def test_a_batch_that_is_too_large() -> None:
         (produce(batch("a"), acks=2), E.INVALID_REQUIRED_ACKS),
         (produce(batch("a"), partition=9), E.UNKNOWN_TOPIC_OR_PARTITION),
         (produce(batch("a")[:-1]), E.CORRUPT_MESSAGE),
-        (produce(None), E.CORRUPT_MESSAGE),
+        (produce(None), E.INVALID_RECORD),
+        (produce(batch("a")[:60]), E.INVALID_RECORD),
+        (produce(batch("a")[:16] + b"\1" + batch("a")[17:]), E.INVALID_RECORD),
     ],
 )
 def test_what_is_not_written(request_: ProduceRequest, code: ErrorCode) -> None:
@@ -170,6 +173,16 @@ def test_what_is_not_written(request_: ProduceRequest, code: ErrorCode) -> None:
         assert answer.error_message
         (found,) = await fetched(stage, fetch(0))
         assert found.high_watermark == 0
+
+    BrokerStage().play(story)
+
+
+@pytest.mark.parametrize(("version", "code"), [(6, E.UNSUPPORTED_COMPRESSION_TYPE), (7, E.NONE)])
+def test_zstd_needs_a_version_that_knows_it(version: int, code: ErrorCode) -> None:
+    async def story(stage: BrokerStage) -> None:
+        await create(stage)
+        data = build_batch([Record(None, b"a", 1000)], compression=Compression.ZSTD)
+        assert (await produced(stage, data, version)).error_code == code
 
     BrokerStage().play(story)
 

@@ -27,9 +27,17 @@ from rebalance_lab.wire.kafka.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
+from rebalance_lab.wire.kafka.records import HEADER_BYTES, Compression
 from rebalance_lab.wire.kafka.schema import Versions
 
 ACKS_NONE, ACKS_LEADER, ACKS_ALL = 0, 1, -1
+
+#: Where a batch says which format it has, and the last byte of its attributes; the bits that name the compression.
+_MAGIC_AT, _ATTRIBUTES_END, _COMPRESSION = 16, 22, 0b111
+_MAGIC = 2
+
+#: The first version whose batches may be compressed by zstd (KIP-110).
+_ZSTD_SINCE = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,7 @@ async def handle(parts: Parts, call: Call) -> ProduceResponse | None:
     for topic in request.topic_data:
         for data in topic.partition_data:
             partition = TopicPartition(topic.name, data.index)
-            outcomes[partition] = await _appended(parts, partition, data, request.acks)
+            outcomes[partition] = await _appended(parts, partition, data, request.acks, call.version)
     if request.acks == ACKS_NONE:
         _close_on_error(outcomes)
         return None
@@ -68,15 +76,29 @@ async def handle(parts: Parts, call: Call) -> ProduceResponse | None:
     )
 
 
-async def _appended(parts: Parts, partition: TopicPartition, data: PartitionProduceData, acks: int) -> Outcome:
+async def _appended(
+    parts: Parts, partition: TopicPartition, data: PartitionProduceData, acks: int, version: int
+) -> Outcome:
     if acks not in (ACKS_NONE, ACKS_LEADER, ACKS_ALL):
         return Refused(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={acks}: use 0, 1 or -1 (all)")
     try:
+        _check_format(data.records or b"", version)
         replica = parts.replicas.led(partition)
         appended = await replica.append(data.records or b"", all_in_sync=acks == ACKS_ALL)
         return _Written(replica, appended, replica.leader_epoch)
     except (Refused, LogError) as error:
         return error
+
+
+def _check_format(data: bytes, version: int) -> None:
+    """Whether a request of this version may hold these bytes (`ProduceRequest.validateRecords`). Raises Refused, with
+    errors that clients do not retry."""
+    if len(data) < HEADER_BYTES:
+        raise Refused(ErrorCode.INVALID_RECORD, f"{len(data)} bytes are no record batch")
+    if data[_MAGIC_AT] != _MAGIC:
+        raise Refused(ErrorCode.INVALID_RECORD, f"record batches have magic {_MAGIC}, and this one {data[_MAGIC_AT]}")
+    if data[_ATTRIBUTES_END] & _COMPRESSION == Compression.ZSTD and version < _ZSTD_SINCE:
+        raise Refused(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs version {_ZSTD_SINCE} of Produce")
 
 
 def _close_on_error(outcomes: dict[TopicPartition, Outcome]) -> None:

@@ -1,4 +1,4 @@
-"""leader_outside_isr: a controller that elects by the ISR that stood when the topic was created."""
+"""E5a: a controller that elects by the ISR that stood when the topic was created."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -28,7 +28,7 @@ def false(seed: int) -> History:
 
 
 COUNTERFEIT = Counterfeit(
-    claim=None,
+    claim="E5a",
     check="leader_outside_isr",
     world="The controller elects a live member of an ISR, with the next leader epoch and an ISR that holds the leader; "
     "but it takes the ISR that it remembers from the topic's creation, and not the one that stands in ZooKeeper.",

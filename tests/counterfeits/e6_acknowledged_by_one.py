@@ -1,0 +1,47 @@
+"""E6: a leader that counts its followers, and does not wait for them."""
+
+from unittest.mock import patch
+
+from counterfeit import Counterfeit, trial
+
+from rebalance_lab.broker.replication.fetcher import ReplicaFetcher
+from rebalance_lab.broker.replication.leadership import Leadership
+from rebalance_lab.history.files import History
+
+KILLS = {"fault": "kill", "rounds": "8", "victims": "2"}
+
+#: Followers fetch so rarely, and still often enough to stay in sync.
+PAUSE_US = 1_000_000
+
+_fetch = ReplicaFetcher._fetch
+
+
+async def fetch_rarely(self: ReplicaFetcher, *arguments: object) -> None:
+    await self._tasks.sleep(PAUSE_US)
+    await _fetch(self, *arguments)  # type: ignore[arg-type]
+
+
+def written_is_committed(_self: Leadership, current: int, leader_end: int, _now_us: int, *, min_isr: int) -> int:
+    return max(current, leader_end)
+
+
+def honest(seed: int) -> History:
+    return trial("committed-data", seed, settings=KILLS)
+
+
+def false(seed: int) -> History:
+    with (
+        patch.object(Leadership, "high_watermark", written_is_committed),
+        patch.object(ReplicaFetcher, "_fetch", fetch_rarely),
+    ):
+        return honest(seed)
+
+
+COUNTERFEIT = Counterfeit(
+    claim="E6",
+    check="lost_write",
+    world="Three replicas are in sync, and the leader acknowledges what it has written itself; its followers fetch once "
+    "a second. As long as no leader dies, every record is soon in every log.",
+    false=false,
+    honest=honest,
+)
