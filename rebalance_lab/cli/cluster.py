@@ -99,9 +99,9 @@ def cluster(
 ) -> None:
     """Start a ZooKeeper and brokers, print their addresses, and keep them running.
 
-    The addresses are a JSON line, printed when all brokers serve. Any Kafka
-    client can use them. Ctrl-C (SIGINT) and SIGTERM end all. With --data the
-    topics are there again at the next start.
+    The addresses are a JSON line, printed when all brokers serve. Kafka's
+    producers can use them, and consumers without a group. Ctrl-C (SIGINT) and
+    SIGTERM end all. With --data the topics are there again at the next start.
     """
     with spoken():
         broker_configs(0, None, set_)
