@@ -26,7 +26,8 @@ async def with_retries(
     `repeatable`: whether it may be repeated if nobody knows whether a broker has carried it out. Raises the last error:
     NoBroker or RefusedByBroker, and at once whatever a retry does not help against.
     """
-    began_us = tasks.now_us()
+    began_us = since_us = tasks.now_us()
+    was_unknown = False
     error: Exception
     while True:
         try:
@@ -35,11 +36,14 @@ async def with_retries(
             if refused.code not in MOVED:
                 raise
             unknown = refused.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            if unknown and not was_unknown:  # a broker that was away before has just come back
+                since_us = tasks.now_us()
             limit_ms, error = min(timeout_ms, UNKNOWN_LIMIT_MS) if unknown else timeout_ms, refused
         except NoBroker as unanswered:
             if not repeatable:
                 raise
-            limit_ms, error = timeout_ms, unanswered
-        if tasks.now_us() - began_us >= limit_ms * 1000:
+            unknown, limit_ms, error = False, timeout_ms, unanswered
+        was_unknown = unknown
+        if tasks.now_us() - (since_us if unknown else began_us) >= limit_ms * 1000:
             raise error
         await tasks.sleep(RETRY_PAUSE_MS * 1000)

@@ -73,3 +73,11 @@ def test_what_may_have_been_carried_out_is_not_repeated() -> None:
     with pytest.raises(NoBroker):
         attempts.run(repeatable=False)
     assert attempts.count == 1
+
+
+def test_a_broker_that_comes_back_has_time_to_learn_its_topics() -> None:
+    """It was away for longer than an unknown topic is waited for."""
+    attempts = Attempts(40, lambda: NoBroker("away") if attempts.count <= 35 else unknown())
+    unknown = refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert attempts.run() == 41
+    assert attempts.ended_ms > UNKNOWN_LIMIT_MS
