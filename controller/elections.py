@@ -16,7 +16,6 @@ from controller.leader_election import (
     controlled_shutdown,
     first_leader,
     offline,
-    preferred,
 )
 from controller.partition_states import PartitionState
 from controller.request_batch import RequestBatch
@@ -29,12 +28,10 @@ class Strategy(Enum):
 
     - OFFLINE: the partition has none.
     - SHUTDOWN: its leader has asked to shut down.
-    - PREFERRED: the first of its replicas shall lead.
     """
 
     OFFLINE = "offline"
     SHUTDOWN = "controlled shutdown"
-    PREFERRED = "preferred"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +123,6 @@ class Elections:
                 return offline(replicas, current, live, unclean_allowed=unclean_allowed, order=self._order)
             case Strategy.SHUTDOWN:
                 return controlled_shutdown(replicas, current, live, cluster.shutting_down)
-            case Strategy.PREFERRED:
-                return preferred(replicas, current, live)
 
     def _not_elected(self, partition: TopicPartition, strategy: Strategy, why: NoLeader) -> str:
         name = f"partition {partition.topic}-{partition.partition}"

@@ -49,7 +49,8 @@ from rebalance_lab.assignors import TopicPartition
 
 
 class ControllerMachine:
-    """One reign of a controller. `epoch`: the controller's. `deletes_topics`: delete.topic.enable."""
+    """One reign of a controller. `epoch`: the controller's. `deletes_topics`: delete.topic.enable. `order`: which
+    in-sync replica leads after a failure."""
 
     def __init__(
         self,
@@ -145,6 +146,22 @@ class ControllerMachine:
         return [*out, HandBack(BrokersCame(offline.came))] if offline.came else out
 
     @handle.register
+    def _(self, came: BrokersCame) -> list[Instruction]:
+        """Tell the others of them, them everything, then elect for what they may lead and go on with deletions."""
+        self.cluster.brokers |= {each.broker_id: each for each in came.brokers}
+        new = [each.broker_id for each in came.brokers]
+        batch = self._batch()
+        batch.inform([each for each in self.cluster.brokers if each not in new])
+        out: list[Instruction] = list(batch.requests())
+        batch = self._batch()
+        batch.inform(new, self.cluster.stored)
+        out += batch.requests()
+        out += self._replicas_online(new) + self._elections.elect()
+        for topic in sorted(self.cluster.deleting):
+            out += self._stop_and_delete(topic, new)
+        return out
+
+    @handle.register
     def _(self, asked: ShutdownAsked) -> list[Instruction]:
         return self._shutdowns.begin(asked)
 
@@ -165,22 +182,6 @@ class ControllerMachine:
         if result.written:
             batch.inform(self.cluster.brokers, result.written)
         return [*answers, *batch.requests()]
-
-    @handle.register
-    def _(self, came: BrokersCame) -> list[Instruction]:
-        """Tell the others of them, them everything, then elect for what they may lead and go on with deletions."""
-        self.cluster.brokers |= {each.broker_id: each for each in came.brokers}
-        new = [each.broker_id for each in came.brokers]
-        batch = self._batch()
-        batch.inform([each for each in self.cluster.brokers if each not in new])
-        out: list[Instruction] = list(batch.requests())
-        batch = self._batch()
-        batch.inform(new, self.cluster.stored)
-        out += batch.requests()
-        out += self._replicas_online(new) + self._elections.elect()
-        for topic in sorted(self.cluster.deleting):
-            out += self._stop_and_delete(topic, new)
-        return out
 
     # -- topics -----------------------------------------------------------------------------
 

@@ -33,11 +33,9 @@ from rebalance_lab.wire.kafka.messages.update_metadata import (
     UpdateMetadataRequest,
     UpdateMetadataTopicState,
 )
+from rebalance_lab.wire.kafka.sentinels import EPOCH_DURING_DELETE
 
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
-
-#: In a StopReplica request: the topic is being deleted, whatever leader epoch the broker knows.
-EPOCH_DURING_DELETE = -2
 
 _SECURITY_PROTOCOL_PLAINTEXT = 0
 

@@ -15,9 +15,7 @@ from controller.request_batch import RequestBatch
 from controller.stimuli import AnswerShutdown, HandBack, Instruction, ReplicasStopped, ShutdownAsked
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
-
-#: In a request: the broker does not know its epoch (before Kafka 2.2).
-UNKNOWN_BROKER_EPOCH = -1
+from rebalance_lab.wire.kafka.sentinels import NO_BROKER_EPOCH
 
 
 class Shutdowns:
@@ -36,7 +34,7 @@ class Shutdowns:
         broker = self._cluster.brokers.get(asked.broker_id)
         if broker is None:
             return [AnswerShutdown(asked, ErrorCode.BROKER_NOT_AVAILABLE)]
-        if UNKNOWN_BROKER_EPOCH < asked.broker_epoch < broker.epoch:
+        if NO_BROKER_EPOCH < asked.broker_epoch < broker.epoch:
             return [AnswerShutdown(asked, ErrorCode.STALE_BROKER_EPOCH)]
         self._cluster.shutting_down.add(asked.broker_id)
         concerned = self._replicated_on(asked.broker_id)

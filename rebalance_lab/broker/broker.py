@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Coroutine
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -24,11 +25,11 @@ from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.errors import FolderFailed
 from rebalance_lab.broker.log.manager import LogManager
 from rebalance_lab.broker.metadata_cache import MetadataCache
-from rebalance_lab.broker.partition import Observe, Surroundings
+from rebalance_lab.broker.partition import Observe, ReplicaContext
 from rebalance_lab.broker.producer_ids import ProducerIds
 from rebalance_lab.broker.registration import Endpoint, cluster_id, prepare, register
-from rebalance_lab.broker.replicas import NO_BROKER_EPOCH, Replicas
-from rebalance_lab.broker.replication.fetcher import ReplicaFetchers
+from rebalance_lab.broker.replicas import Replicas
+from rebalance_lab.broker.replication.fetcher import ReplicaFetcher, ReplicaFetchers
 from rebalance_lab.broker.replication.isr_changes import AskController
 from rebalance_lab.broker.replication.leadership import Lag
 from rebalance_lab.broker.server import Report, Server
@@ -38,6 +39,7 @@ from rebalance_lab.broker.topic_store import TopicStore
 from rebalance_lab.kernel import Flag, TimedOut
 from rebalance_lab.wire.kafka.calls import KafkaCodec
 from rebalance_lab.wire.kafka.messages.controlled_shutdown import ControlledShutdownRequest
+from rebalance_lab.wire.kafka.sentinels import NO_BROKER_EPOCH
 from rebalance_lab.world.errors import SessionClosed, SessionExpired
 from rebalance_lab.world.network import Address
 from rebalance_lab.world.ports import Environment, ZooKeeper
@@ -202,14 +204,9 @@ class Broker:
             lambda topic: configs.get(topic, self._configs.defaults),
         )
         metadata = MetadataCache()
-        self._fetchers = ReplicaFetchers(
-            environment.tasks,
-            environment.network,
-            config.broker_id,
-            config.lab_replication_rules,
-            config.fetch,
-            self._warn,
-        )
+        tasks, rules = environment.tasks, config.lab_replication_rules
+        fetcher = partial(ReplicaFetcher, tasks, environment.network, config.broker_id, rules, config.fetch, self._warn)
+        self._fetchers = ReplicaFetchers(tasks, rules, fetcher)
         self._isr_changes = AskController(
             environment.tasks,
             self._to_controller,
@@ -218,7 +215,7 @@ class Broker:
             broker_epoch=lambda: self.broker_epoch,
         )
         replicas = Replicas(
-            Surroundings(
+            ReplicaContext(
                 tasks=environment.tasks,
                 broker_id=config.broker_id,
                 rules=config.lab_replication_rules,

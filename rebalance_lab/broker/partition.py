@@ -9,13 +9,10 @@ from enum import Enum
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import PartitionLog
-from rebalance_lab.broker.log.results import (
-    Appended,
-)
+from rebalance_lab.broker.log.results import Appended
 from rebalance_lab.broker.refused import Refused
-from rebalance_lab.broker.replication.isr_changes import Change, Outcome, Written
+from rebalance_lab.broker.replication.isr_changes import Change, IsrOutcome, IsrWritten
 from rebalance_lab.broker.replication.leadership import (
-    NO_EPOCH,
     Lag,
     Leadership,
     epoch_error,
@@ -25,6 +22,7 @@ from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.kernel import Future, Kernel
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrPartitionState
+from rebalance_lab.wire.kafka.sentinels import NO_LEADER_EPOCH
 
 #: Takes what happens to replicas: the event, the partition, and its detail.
 Observe = Callable[[str, TopicPartition | None, dict[str, object]], None]
@@ -61,7 +59,7 @@ class IllegalRoleTransition(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ReplicaContext:
     """What the replicas of a broker share.
 
     - `may_be_in_sync(broker)`: whether a broker is live, as the controller has said last.
@@ -82,11 +80,11 @@ class Partition:
     """A replica on this broker. `progress` is done at the next change of its role, its log's end or its high watermark;
     another future follows it. `leader`: the broker that leads; None if it is not known."""
 
-    def __init__(self, around: Surroundings, partition: TopicPartition, log: PartitionLog) -> None:
+    def __init__(self, around: ReplicaContext, partition: TopicPartition, log: PartitionLog) -> None:
         self.partition = partition
         self.log = log
         self.role = ReplicaRole.IDLE
-        self.leader_epoch = NO_EPOCH
+        self.leader_epoch = NO_LEADER_EPOCH
         self.leader: int | None = None
         #: While this replica leads.
         self.leadership: Leadership | None = None
@@ -106,7 +104,6 @@ class Partition:
                 state.replicas,
                 state.isr,
                 leader_epoch=state.leader_epoch,
-                controller_epoch=state.controller_epoch,
                 partition_epoch=state.partition_epoch,
                 start_offset=self.log.end_offset,
                 now_us=around.tasks.now_us(),
@@ -167,7 +164,7 @@ class Partition:
 
     # -- what leaders do --------------------------------------------------------------------
 
-    def check_leader(self, known_epoch: int = NO_EPOCH) -> Leadership:
+    def check_leader(self, known_epoch: int = NO_LEADER_EPOCH) -> Leadership:
         """The leadership. Raises Refused unless this replica leads, in the epoch that the sender of a request knows."""
         if self.role is ReplicaRole.OFFLINE:
             raise Refused(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.log} is offline: {self.log.failure}")
@@ -236,12 +233,12 @@ class Partition:
             now_us = self._around.tasks.now_us()
             self._propose(self.leadership, self.leadership.without_laggards(self.log.end_offset, now_us))
 
-    async def isr_answered(self, leadership: Leadership, outcome: Outcome) -> None:
+    async def isr_answered(self, leadership: Leadership, outcome: IsrOutcome) -> None:
         """What came of a change of the ISR."""
         async with self._changing:
             if self.leadership is not leadership:
                 return  # the controller has given it another role meanwhile
-            if isinstance(outcome, Written):
+            if isinstance(outcome, IsrWritten):
                 leadership.committed(outcome.isr, outcome.partition_epoch)
             elif not outcome.may_be_written:
                 leadership.proposed = None

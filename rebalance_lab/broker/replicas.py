@@ -13,21 +13,15 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import PartitionLog
 from rebalance_lab.broker.log.manager import LogManager
-from rebalance_lab.broker.partition import Partition, ReplicaRole, Surroundings
+from rebalance_lab.broker.partition import Partition, ReplicaContext, ReplicaRole
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.replication.fetcher import ReplicaFetchers
-from rebalance_lab.broker.replication.leadership import NO_EPOCH
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrPartitionState, LeaderAndIsrRequest
 from rebalance_lab.wire.kafka.messages.stop_replica import StopReplicaPartitionState, StopReplicaRequest
 from rebalance_lab.wire.kafka.messages.update_metadata import UpdateMetadataRequest
+from rebalance_lab.wire.kafka.sentinels import EPOCH_DURING_DELETE, NO_BROKER_EPOCH, NO_LEADER_EPOCH
 from rebalance_lab.world.network import Address
-
-#: In a StopReplica request: the topic is being deleted, whatever leader epoch the broker knows.
-EPOCH_DURING_DELETE = -2
-
-#: A request that does not name the life of the broker that it is for.
-NO_BROKER_EPOCH = -1
 
 ControlRequest = LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest
 Errors = dict[TopicPartition, ErrorCode]
@@ -43,7 +37,7 @@ class Replicas:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: ReplicaContext,
         fetchers: ReplicaFetchers,
         logs: LogManager,
         *,
@@ -75,7 +69,7 @@ class Replicas:
         """Those that a controller has given a role."""
         return self._partitions
 
-    def led(self, partition: TopicPartition, known_epoch: int = NO_EPOCH) -> Partition:
+    def led(self, partition: TopicPartition, known_epoch: int = NO_LEADER_EPOCH) -> Partition:
         """The replica, if it leads. Raises Refused."""
         found = self._partitions.get(partition)
         if found is None:
@@ -164,7 +158,10 @@ class Replicas:
         if known is not None:
             if known.role is ReplicaRole.OFFLINE:
                 return ErrorCode.KAFKA_STORAGE_ERROR
-            if state.leader_epoch not in (EPOCH_DURING_DELETE, NO_EPOCH) and state.leader_epoch < known.leader_epoch:
+            if (
+                state.leader_epoch not in (EPOCH_DURING_DELETE, NO_LEADER_EPOCH)
+                and state.leader_epoch < known.leader_epoch
+            ):
                 return ErrorCode.FENCED_LEADER_EPOCH
             self._fetchers.stop(partition)
             await known.stop()

@@ -17,19 +17,12 @@ from rebalance_lab.cli.failures import Failure
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.client.cluster import ClusterClient, RefusedByBroker
-from rebalance_lab.client.records import (
-    EARLIEST,
-    LATEST,
-    Producer,
-    fetch,
-    new_producer,
-    offset_at,
-    produce,
-)
+from rebalance_lab.client.records import Producer, fetch, new_producer, offset_at, produce
 from rebalance_lab.client.retries import with_retries
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.records import Compression, InvalidBatch, Record
+from rebalance_lab.wire.kafka.sentinels import EARLIEST, LATEST
 
 T = TypeVar("T")
 

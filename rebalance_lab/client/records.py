@@ -17,13 +17,9 @@ from rebalance_lab.wire.kafka.messages.list_offsets import (
 )
 from rebalance_lab.wire.kafka.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from rebalance_lab.wire.kafka.records import Compression, Record, batches, build_batch, check_batch, records
-
-LATEST, EARLIEST = -1, -2
+from rebalance_lab.wire.kafka.sentinels import CONSUMER, DEBUGGING_CONSUMER
 
 ACKS_NONE = 0
-
-#: Replica ids of those that are not replicas: a reader of what is committed, and one that looks at any replica.
-CONSUMER, DEBUGGING_CONSUMER = -1, -2
 
 #: The leader may have changed since the metadata was read.
 MOVED = frozenset(

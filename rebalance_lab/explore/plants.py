@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH
-from rebalance_lab.broker.replication.leadership import NO_EPOCH, Leadership
+from rebalance_lab.broker.replication.leadership import Leadership
 from rebalance_lab.explore.control import Control, ControlSteps
 from rebalance_lab.explore.replica import Isr, Replica, ReplicaSteps
 from rebalance_lab.history.planted import PlantedBug
+from rebalance_lab.wire.kafka.sentinels import NO_LEADER_EPOCH
 
 
 class RuleBug(PlantedBug):
@@ -33,7 +34,7 @@ class _JoinsEarly(ReplicaSteps):
 
 class _CountsOldFetches(ReplicaSteps):
     def _known_epoch(self, replica: Replica) -> int:
-        return NO_EPOCH
+        return NO_LEADER_EPOCH
 
 
 class _CutsAtLeaderEnd(ReplicaSteps):

@@ -18,7 +18,6 @@ from typing import NamedTuple
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH, EpochEnd, EpochStart, LeaderEpochs
 from rebalance_lab.broker.replication.fetcher import FetchState
 from rebalance_lab.broker.replication.leadership import (
-    NO_EPOCH,
     UNKNOWN_OFFSET,
     Lag,
     Leadership,
@@ -35,6 +34,7 @@ from rebalance_lab.broker.replication.truncation import (
     diverging,
     must_restart,
 )
+from rebalance_lab.wire.kafka.sentinels import NO_LEADER_EPOCH
 
 #: When a leader has learned everything that it knows, and when it draws its conclusions, in µs. The lag is 0.
 _LEARNED_US, _NOW_US = 0, 1
@@ -230,7 +230,6 @@ class ReplicaSteps:
             range(self.brokers),
             led.isr,
             leader_epoch=replica.leader_epoch,
-            controller_epoch=0,
             partition_epoch=0,
             start_offset=led.start_offset,
             now_us=_LEARNED_US,
@@ -281,7 +280,7 @@ class ReplicaSteps:
         return LeaderEpochs(replica.epochs).latest if self.rules.truncates_on_fetch else UNDEFINED_EPOCH
 
     def _known_epoch(self, replica: Replica) -> int:
-        return replica.leader_epoch if self.rules.fences else NO_EPOCH
+        return replica.leader_epoch if self.rules.fences else NO_LEADER_EPOCH
 
     def answered(self, me: int, leader: Replica, follower: int, asking: Replica) -> tuple[Replica, Answer] | None:
         """A leader receives the request that a follower has for it, and answers; None if it refuses."""

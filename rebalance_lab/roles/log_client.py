@@ -9,7 +9,7 @@ such a pair, too (op `consume`); its OK has `records`, the offset and the number
 from __future__ import annotations
 
 from rebalance_lab.client.cluster import ClusterClient, NoBroker, RefusedByBroker
-from rebalance_lab.client.records import EARLIEST, LATEST, fetch, offset_at, produce
+from rebalance_lab.client.records import fetch, offset_at, produce
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.writes import CONSUME, PRODUCE
 from rebalance_lab.kernel import Flag
@@ -17,6 +17,7 @@ from rebalance_lab.roles.registered import registered
 from rebalance_lab.roles.spec import NodeSpec, Role
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.records import Record
+from rebalance_lab.wire.kafka.sentinels import EARLIEST, LATEST
 from rebalance_lab.world.network import NetworkError
 from rebalance_lab.world.ports import Environment
 from rebalance_lab.zkclient.pipelined import PipelinedClient

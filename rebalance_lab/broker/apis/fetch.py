@@ -14,13 +14,9 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH
 from rebalance_lab.broker.log.errors import LogError
-from rebalance_lab.broker.log.results import (
-    Records,
-    UpTo,
-)
+from rebalance_lab.broker.log.results import Records, UpTo
 from rebalance_lab.broker.partition import Partition
 from rebalance_lab.broker.refused import Refused
-from rebalance_lab.broker.replication.leadership import NO_EPOCH
 from rebalance_lab.broker.replication.truncation import UnknownEpoch, diverging
 from rebalance_lab.kernel import Future
 from rebalance_lab.wire.kafka.apis import ApiKey
@@ -35,13 +31,9 @@ from rebalance_lab.wire.kafka.messages.fetch import (
     PartitionData,
 )
 from rebalance_lab.wire.kafka.schema import Versions
+from rebalance_lab.wire.kafka.sentinels import CONSUMER, DEBUGGING_CONSUMER, NO_LEADER_EPOCH
 
 NO_SESSION = 0
-CONSUMER = -1
-
-#: A reader that looks at any replica, up to the log's end (`Request.DebuggingConsumerId`, 0.8 to 3.9).
-DEBUGGING_CONSUMER = -2
-
 #: fetch.max.bytes: however much a client asks for.
 MOST_BYTES = 55 * 1024 * 1024
 
@@ -54,13 +46,13 @@ async def handle(parts: Parts, call: Call) -> FetchResponse:
     min_bytes = min(request.min_bytes, request.max_bytes)
     again = False
     while True:
-        progress, written = _progress(parts, request), _written(parts, request)
+        progress, before = _progress(parts, request), _positions(parts, request)
         found = await _read_all(parts, request, again=again)
         again = True
         if deadline_us <= parts.tasks.now_us() or _enough(found, min_bytes):
             return FetchResponse(responses=found)
         missing = min_bytes - _size(found)
-        while deadline_us > parts.tasks.now_us() and not _may_suffice(written, _written(parts, request), missing):
+        while deadline_us > parts.tasks.now_us() and not _may_suffice(before, _positions(parts, request), missing):
             await parts.tasks.first(parts.tasks.sleep(deadline_us - parts.tasks.now_us()), *progress)
             progress = _progress(parts, request)
 
@@ -77,7 +69,7 @@ def _progress(parts: Parts, request: FetchRequest) -> list[Future[None]]:
     return found
 
 
-class _Written(NamedTuple):
+class _Position(NamedTuple):
     """`all_committed`: whether the high watermark was at the log's end, so that all that comes later is new."""
 
     leader_epoch: int
@@ -86,7 +78,7 @@ class _Written(NamedTuple):
     all_committed: bool
 
 
-def _written(parts: Parts, request: FetchRequest) -> dict[TopicPartition, _Written]:
+def _positions(parts: Parts, request: FetchRequest) -> dict[TopicPartition, _Position]:
     """How much was written to each partition that can be read."""
     found = {}
     for topic in request.topics:
@@ -98,11 +90,11 @@ def _written(parts: Parts, request: FetchRequest) -> dict[TopicPartition, _Writt
                 continue
             log = replica.log
             all_committed = log.high_watermark == log.end_offset
-            found[partition] = _Written(replica.leader_epoch, log.bytes_written, log.high_watermark, all_committed)
+            found[partition] = _Position(replica.leader_epoch, log.bytes_written, log.high_watermark, all_committed)
     return found
 
 
-def _may_suffice(before: dict[TopicPartition, _Written], now: dict[TopicPartition, _Written], missing: int) -> bool:
+def _may_suffice(before: dict[TopicPartition, _Position], now: dict[TopicPartition, _Position], missing: int) -> bool:
     """Whether another reading may find `missing` bytes more than the one at `before`, or an error."""
     if {each: known.leader_epoch for each, known in before.items()} != {
         each: known.leader_epoch for each, known in now.items()
@@ -163,7 +155,9 @@ class _Reader:
             return parts.replicas.all[partition]
         replica = parts.replicas.led(partition, known_epoch)
         if self.replica_id >= 0 and not replica.check_leader().is_follower(self.replica_id):
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER if known_epoch == NO_EPOCH else ErrorCode.UNKNOWN_LEADER_EPOCH
+            code = (
+                ErrorCode.NOT_LEADER_OR_FOLLOWER if known_epoch == NO_LEADER_EPOCH else ErrorCode.UNKNOWN_LEADER_EPOCH
+            )
             raise Refused(code, f"broker {self.replica_id} is not a replica of {replica.partition}")
         return replica
 

@@ -12,10 +12,7 @@ from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.log.epochs import UNDEFINED_EPOCH
 from rebalance_lab.broker.log.errors import LogError
 from rebalance_lab.broker.log.log import PartitionLog
-from rebalance_lab.broker.log.results import (
-    FoundOffset,
-    UpTo,
-)
+from rebalance_lab.broker.log.results import FoundOffset, UpTo
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.wire.kafka.apis import ApiKey
 from rebalance_lab.wire.kafka.calls import Call
@@ -27,11 +24,7 @@ from rebalance_lab.wire.kafka.messages.list_offsets import (
     ListOffsetsTopicResponse,
 )
 from rebalance_lab.wire.kafka.schema import Versions
-
-#: In place of a time.
-LATEST, EARLIEST, LARGEST_TIMESTAMP = -1, -2, -3
-
-CONSUMER = -1
+from rebalance_lab.wire.kafka.sentinels import CONSUMER, EARLIEST, LARGEST_TIMESTAMP, LATEST
 
 #: In place of a time -> the first version that knows it. Other negative ones are not known.
 _SPECIAL = {LATEST: 0, EARLIEST: 0, LARGEST_TIMESTAMP: 7}

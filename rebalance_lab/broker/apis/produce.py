@@ -12,9 +12,7 @@ from dataclasses import dataclass
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.calls import Handler, Parts
 from rebalance_lab.broker.log.errors import LogError
-from rebalance_lab.broker.log.results import (
-    Appended,
-)
+from rebalance_lab.broker.log.results import Appended
 from rebalance_lab.broker.partition import Partition
 from rebalance_lab.broker.refused import CloseConnection, Refused
 from rebalance_lab.kernel import TimedOut

@@ -35,12 +35,10 @@ from rebalance_lab.wire.kafka.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
 )
 from rebalance_lab.wire.kafka.schema import Message
+from rebalance_lab.wire.kafka.sentinels import EARLIEST, LATEST
 from rebalance_lab.world.network import Address, Connection, Network, NetworkError
 
 FETCH_VERSION, EPOCHS_VERSION, OFFSETS_VERSION = 12, 4, 7
-
-#: The special times of ListOffsets.
-_LATEST, _EARLIEST = -1, -2
 
 
 class FetchState(Enum):
@@ -117,10 +115,10 @@ class ReplicaFetcher:
         tasks: Kernel,
         network: Network,
         broker_id: int,
-        leader: Address,
         rules: ReplicationRules,
         config: FetchConfig,
         warn: Callable[[str], None],
+        leader: Address,
     ) -> None:
         self.leader = leader
         self._tasks = tasks
@@ -369,14 +367,14 @@ class ReplicaFetcher:
     async def _find_offset(self, following: Following) -> None:
         """The leader has nothing at the end of this log: go where it has."""
         log = following.follower.log
-        end = await self._leader_offset(following, _LATEST)
+        end = await self._leader_offset(following, LATEST)
         if end is None:
             return
         truncation = at_leader_end(end, log.end_offset)
         if truncation is not None:
             await self._cut(following, truncation)
             return
-        start = await self._leader_offset(following, _EARLIEST)
+        start = await self._leader_offset(following, EARLIEST)
         if start is None or not self._is_current(following):
             return
         if must_restart(start, log.end_offset, restarts_out_of_range=self._rules.restarts_out_of_range):
@@ -406,23 +404,13 @@ class ReplicaFetcher:
 
 
 class ReplicaFetchers:
-    """All fetchers of a broker, while `run` runs (`ReplicaFetcherManager`)."""
+    """All fetchers of a broker, while `run` runs (`ReplicaFetcherManager`). `fetcher`: makes one, for a broker that
+    listens there."""
 
-    def __init__(
-        self,
-        tasks: Kernel,
-        network: Network,
-        broker_id: int,
-        rules: ReplicationRules,
-        config: FetchConfig,
-        warn: Callable[[str], None],
-    ) -> None:
+    def __init__(self, tasks: Kernel, rules: ReplicationRules, fetcher: Callable[[Address], ReplicaFetcher]) -> None:
         self._tasks = tasks
-        self._network = network
-        self._broker_id = broker_id
         self._rules = rules
-        self._config = config
-        self._warn = warn
+        self._fetcher = fetcher
         self._fetchers: dict[int, tuple[ReplicaFetcher, Task[None]]] = {}
         self._scope: Scope | None = None
 
@@ -455,11 +443,6 @@ class ReplicaFetchers:
         for leader in [each for each, (fetcher, _) in self._fetchers.items() if not fetcher.partitions]:
             self._fetchers.pop(leader)[1].cancel("it has nothing to fetch")
 
-    @property
-    def sources(self) -> dict[TopicPartition, int]:
-        """The broker from which each replica is fetched."""
-        return {each: leader for leader, (fetcher, _) in self._fetchers.items() for each in fetcher.partitions}
-
     def _add(self, following: Following, leader: int, address: Address) -> None:
         if self._scope is None:
             return  # the broker ends
@@ -475,8 +458,6 @@ class ReplicaFetchers:
 
     def _started(self, leader: int, address: Address) -> tuple[ReplicaFetcher, Task[None]]:
         assert self._scope is not None
-        fetcher = ReplicaFetcher(
-            self._tasks, self._network, self._broker_id, address, self._rules, self._config, self._warn
-        )
+        fetcher = self._fetcher(address)
         self._fetchers[leader] = fetcher, self._scope.spawn(fetcher.run(), f"fetcher from broker {leader}")
         return self._fetchers[leader]

@@ -28,7 +28,7 @@ RETRY_MS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class IsrWritten:
     """The state has this ISR now."""
 
     isr: tuple[int, ...]
@@ -36,7 +36,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class IsrNotWritten:
     """It was not written. `may_be_written`: nobody knows; the leader goes on assuming that it may be, until the
     controller gives the partition a new leader epoch."""
 
@@ -44,7 +44,7 @@ class Refused:
     may_be_written: bool
 
 
-Outcome = Written | Refused
+IsrOutcome = IsrWritten | IsrNotWritten
 
 
 class ChangingPartition(Protocol):
@@ -52,7 +52,7 @@ class ChangingPartition(Protocol):
 
     @property
     def partition(self) -> TopicPartition: ...
-    async def isr_answered(self, leadership: Leadership, outcome: Outcome) -> None: ...
+    async def isr_answered(self, leadership: Leadership, outcome: IsrOutcome) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +67,6 @@ class Change:
     def is_wanted(self) -> bool:
         """Whether the leadership still waits for it."""
         return self.leadership.proposed == self.isr
-
-
-class IsrChanges(Protocol):
-    """One change of a partition is under way at a time."""
-
-    def submit(self, change: Change) -> None: ...
-    async def run(self) -> None: ...
 
 
 class AskController:
@@ -151,7 +144,7 @@ class AskController:
                 change = sent.get(TopicPartition(topic.topic_name, each.partition_index))
                 if change is None:
                     continue
-                outcome: Outcome | None = Written(each.isr, each.partition_epoch)
+                outcome: IsrOutcome | None = IsrWritten(each.isr, each.partition_epoch)
                 if each.error_code:
                     outcome = _refusal(ErrorCode(each.error_code))
                 if outcome is None:
@@ -179,10 +172,10 @@ _OUTDATED = frozenset(
 )
 
 
-def _refusal(code: ErrorCode) -> Refused | None:
+def _refusal(code: ErrorCode) -> IsrNotWritten | None:
     """None: ask again (`Partition.handleAlterPartitionError`)."""
     if code in _NOT_WRITTEN:
-        return Refused(code.name, may_be_written=False)
+        return IsrNotWritten(code.name, may_be_written=False)
     if code in _OUTDATED:
-        return Refused(code.name, may_be_written=True)
+        return IsrNotWritten(code.name, may_be_written=True)
     return None

@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
-
-#: A request that does not name the leader epoch that its sender knows.
-NO_EPOCH = -1
+from rebalance_lab.wire.kafka.sentinels import NO_LEADER_EPOCH
 
 #: A follower that has not fetched in this epoch.
 UNKNOWN_OFFSET = -1
@@ -23,7 +21,7 @@ NEVER_US = -(2**62)
 
 def epoch_error(known: int, current: int) -> ErrorCode | None:
     """Why a leader in epoch `current` refuses a request whose sender knows the epoch `known`; None if it does not."""
-    if known in (NO_EPOCH, current):
+    if known in (NO_LEADER_EPOCH, current):
         return None
     return ErrorCode.FENCED_LEADER_EPOCH if known < current else ErrorCode.UNKNOWN_LEADER_EPOCH
 
@@ -43,7 +41,7 @@ class Lag:
 
 
 @dataclass(slots=True)
-class Follower:
+class FollowerState:
     """What the leader knows of one follower.
 
     - `end_offset`: of its last fetch.
@@ -91,7 +89,6 @@ class Leadership:
         isr: Sequence[int],
         *,
         leader_epoch: int,
-        controller_epoch: int,
         partition_epoch: int,
         start_offset: int,
         now_us: int,
@@ -104,7 +101,6 @@ class Leadership:
         self.leader_epoch: int = leader_epoch
         if before is not None and forgets_if_missed and leader_epoch != before.leader_epoch + 1:
             before = None
-        self.controller_epoch = controller_epoch
         self.partition_epoch = partition_epoch
         self.start_offset = start_offset
         self.isr = tuple(isr)
@@ -114,7 +110,7 @@ class Leadership:
         self._lag = lag
         self._may_be_in_sync = may_be_in_sync
         self._joins_from_epoch_start = joins_from_epoch_start
-        self._followers = {each: Follower() for each in replicas if each != broker_id}
+        self._followers = {each: FollowerState() for each in replicas if each != broker_id}
         for each, follower in self._followers.items():
             in_sync_us = now_us if each in isr else NEVER_US
             known = None if before is None else before._followers.get(each)

@@ -17,11 +17,10 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.apis import fetch, offset_for_leader_epoch
 from rebalance_lab.broker.log.log import PartitionLog, Surroundings
 from rebalance_lab.broker.log.opening import LastLife, open_log
-from rebalance_lab.broker.partition import Partition, ReplicaRole
-from rebalance_lab.broker.partition import Surroundings as Around
+from rebalance_lab.broker.partition import Partition, ReplicaContext, ReplicaRole
 from rebalance_lab.broker.replication.fetcher import FetchConfig, FetchState, Following, ReplicaFetcher
-from rebalance_lab.broker.replication.isr_changes import Written
-from rebalance_lab.broker.replication.leadership import NO_EPOCH, Lag
+from rebalance_lab.broker.replication.isr_changes import IsrWritten
+from rebalance_lab.broker.replication.leadership import Lag
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.explore import model
 from rebalance_lab.explore.model import Bounds, State, Step, StepKind
@@ -32,6 +31,7 @@ from rebalance_lab.explore.search import explore
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.messages.fetch import FetchRequest
 from rebalance_lab.wire.kafka.messages.leader_and_isr import LeaderAndIsrPartitionState
+from rebalance_lab.wire.kafka.sentinels import NO_LEADER_EPOCH
 from rebalance_lab.world.network import Address
 
 BROKERS = (0, 1, 2)
@@ -53,7 +53,7 @@ class Fetcher(ReplicaFetcher):
         answer = await handler.handle(parts, Call.of(request, version, "follower"))
         return None if self.lost else answer
 
-    def _led(self, _: TopicPartition, known_epoch: int = NO_EPOCH) -> Partition:
+    def _led(self, _: TopicPartition, known_epoch: int = NO_LEADER_EPOCH) -> Partition:
         self.leading.check_leader(known_epoch)
         return self.leading
 
@@ -69,7 +69,7 @@ class Replicas:
 
     async def open(self) -> None:
         for broker in BROKERS:
-            around = Around(
+            around = ReplicaContext(
                 tasks=self.world.kernel,
                 broker_id=broker,
                 rules=self.rules,
@@ -110,10 +110,10 @@ class Replicas:
             self.world.kernel,
             SimpleNamespace(),
             me,
-            Address("leader", leader + 1),
             self.rules,
             ONE_BATCH,
             lambda _: None,
+            Address("leader", leader + 1),
         )
         fetcher.leading = self.partitions[leader]
         fetcher.add(following)
@@ -141,7 +141,7 @@ class Replicas:
             replica.leadership.proposed = step.isr
         elif step.kind is StepKind.ISR_ANSWER:
             leadership = replica.leadership
-            written = Written(before.led.proposed, leadership.partition_epoch + 1)
+            written = IsrWritten(before.led.proposed, leadership.partition_epoch + 1)
             await replica.isr_answered(leadership, written)
 
     def compare(self, replicas: list[Replica]) -> None:

@@ -10,10 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from log_world import NOW_MS, LogWorld, batch
 
 from rebalance_lab.broker.log.config import LogConfig
-from rebalance_lab.broker.log.results import (
-    Appended,
-    FoundOffset,
-)
+from rebalance_lab.broker.log.results import Appended, FoundOffset
 from rebalance_lab.wire.kafka.records import batches, records
 
 

@@ -13,11 +13,7 @@ from rebalance_lab.broker.log.errors import (
     OutOfOrderSequence,
     UnexpectedOffset,
 )
-from rebalance_lab.broker.log.results import (
-    Appended,
-    FoundOffset,
-    UpTo,
-)
+from rebalance_lab.broker.log.results import Appended, FoundOffset, UpTo
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.records import Compression, Record, batches, build_batch, check_batch, records
 

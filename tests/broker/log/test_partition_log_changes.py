@@ -10,10 +10,7 @@ from rebalance_lab.broker.log.errors import (
     LogFailed,
     OffsetOutOfRange,
 )
-from rebalance_lab.broker.log.results import (
-    Appended,
-    FoundOffset,
-)
+from rebalance_lab.broker.log.results import Appended, FoundOffset
 from rebalance_lab.kernel import Future
 from rebalance_lab.wire.kafka.records import batches, check_batch
 from rebalance_lab.world.simulated.disk import DiskSettings

@@ -13,7 +13,6 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 def leads(isr: tuple[int, ...] = (1, 2, 3), *, live: tuple[int, ...] = (1, 2, 3), **more: Any) -> Leadership:
     settings: dict[str, Any] = {
         "leader_epoch": 5,
-        "controller_epoch": 1,
         "partition_epoch": 7,
         "start_offset": 10,
         "now_us": 1000,
