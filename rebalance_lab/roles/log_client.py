@@ -50,7 +50,7 @@ class LogClientSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     messages: int
     pause_us: int
     value_bytes: int
-    request_timeout_ms: int = 30_000
+    request_timeout_ms: int
 
 
 async def run(environment: Environment, spec: LogClientSpec, closing: Flag) -> None:

@@ -12,7 +12,7 @@ from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.restart import restart
-from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, ReplicationLab, with_default
+from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, ProducerOptions, ReplicationLab, with_default
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, usual
 
@@ -21,7 +21,7 @@ async def all_replicas_down(lab: ReplicationLab) -> None:
     plan = lab.plan
     messages = plan.number("messages")
     await lab.assemble()
-    lab.start("c1", lab.client())
+    lab.start("c1", ProducerOptions())
     await lab.written(messages // 4)
     lab.phase("control" if plan.control else "all replicas down")
     if not plan.control:

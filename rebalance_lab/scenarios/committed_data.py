@@ -17,7 +17,7 @@ from rebalance_lab.faults.pause import pause
 from rebalance_lab.faults.power_loss import perhaps_lose_power
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.kernel import RandomStream
-from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, BrokerNode, ReplicationLab
+from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, BrokerNode, ProducerOptions, ReplicationLab
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, usual
 
@@ -31,7 +31,7 @@ async def committed_data(lab: ReplicationLab) -> None:
     plan = lab.plan
     draws = RandomStream(plan.seed, "runner", "faults")
     await lab.assemble()
-    lab.start("c1", lab.client())
+    lab.start("c1", ProducerOptions())
     lab.phase("control" if plan.control else "faults")
     rounds = 0 if plan.control else plan.number("rounds")
     for number in range(rounds):

@@ -11,7 +11,7 @@ from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.restart import restart
-from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, BrokerNode, ReplicationLab
+from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, BrokerNode, ProducerOptions, ReplicationLab
 from rebalance_lab.trials.plan import Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, usual
 
@@ -20,7 +20,7 @@ async def isr_election(lab: ReplicationLab) -> None:
     plan = lab.plan
     messages = plan.number("messages")
     await lab.assemble()
-    lab.start("c1", lab.client())
+    lab.start("c1", ProducerOptions())
     lab.phase("control" if plan.control else "elections")
     if not plan.control:
         await lab.written(messages // 3)

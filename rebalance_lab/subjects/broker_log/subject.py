@@ -10,6 +10,7 @@ from rebalance_lab.broker.broker import BrokerSettings
 from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.checks.lost_write import BROKER_LOG
+from rebalance_lab.client.cluster import REQUEST_TIMEOUT_MS
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.rest import NodeState, NodeTracker
 from rebalance_lab.history.writes import CONSUME, PRODUCE
@@ -28,6 +29,10 @@ BROKER_ID = 1
 class BrokerOptions(NodeOptions):
     """The broker of the trial."""
 
+    def config(self, plan: Plan, _actor: str) -> BrokerConfig:
+        """Its settings, but for those of its log."""
+        return BrokerConfig(broker_id=BROKER_ID, controlled_shutdown_enable=False)
+
     def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> BrokerSpec:
         return BrokerSpec(
             actor=actor,
@@ -36,7 +41,7 @@ class BrokerOptions(NodeOptions):
             events=events,
             plant=plan.plant,
             settings=BrokerSettings(
-                config=BrokerConfig(broker_id=BROKER_ID, controlled_shutdown_enable=False),
+                config=self.config(plan, actor),
                 connect=connect,
                 session_timeout_ms=plan.number("session_timeout_ms"),
                 log=LogConfig(
@@ -50,6 +55,10 @@ class BrokerOptions(NodeOptions):
 class ClientOptions(NodeOptions):
     """The client of the trial."""
 
+    def request_timeout_ms(self, _plan: Plan) -> int:
+        """How long it waits for a broker."""
+        return REQUEST_TIMEOUT_MS
+
     def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> LogClientSpec:
         return LogClientSpec(
             actor=actor,
@@ -62,21 +71,23 @@ class ClientOptions(NodeOptions):
             messages=plan.number("messages"),
             pause_us=plan.number("pause_us"),
             value_bytes=plan.number("value_bytes"),
+            request_timeout_ms=self.request_timeout_ms(plan),
         )
 
 
+@dataclass(slots=True)
 class LogTracker(NodeTracker):
     """It counts the writes that were acknowledged, and sees the read at the end."""
 
-    acknowledged = 0
-    has_read = False
+    acknowledged: int = 0
+    has_read: bool = False
 
     def feed(self, event: Event) -> bool:
         if event.kind is Kind.OK and event.of("op") in {PRODUCE, CONSUME}:
             self.acknowledged += event.of("op") == PRODUCE
             self.has_read = self.has_read or event.of("op") == CONSUME
             return True
-        return super().feed(event)
+        return NodeTracker.feed(self, event)
 
 
 class LogLab(Lab[Any, NodeState]):

@@ -5,29 +5,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
-from rebalance_lab.broker.broker import BrokerSettings
 from rebalance_lab.broker.calls import BrokerConfig
-from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.replicas import READ_REPLICA
-from rebalance_lab.history.rest import NodeState, NodeTracker
-from rebalance_lab.history.writes import CONSUME, PRODUCE, REPORTED
-from rebalance_lab.roles.broker import BrokerPlant, BrokerSpec
-from rebalance_lab.roles.log_client import LogClientSpec
+from rebalance_lab.history.rest import NodeState
+from rebalance_lab.history.writes import REPORTED
+from rebalance_lab.roles.broker import BrokerPlant
 from rebalance_lab.roles.replica_reader import ReplicaReaderSpec
-from rebalance_lab.trials.lab import Lab, NodeHandle
+from rebalance_lab.subjects.broker_log.subject import (
+    ONE_BROKER,
+    TOPIC,
+    BrokerOptions,
+    ClientOptions,
+    LogLab,
+    LogTracker,
+)
+from rebalance_lab.trials.lab import NodeHandle
 from rebalance_lab.trials.plan import WORLD_PARAMETERS, Parameter, Plan
 from rebalance_lab.trials.stage import NodeOptions
 from rebalance_lab.trials.subject import Subject
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, assignment_payload, read_state
 from rebalance_lab.wire.paths import partition_state_path, topic_path
 
-TOPIC = "t1"
 PARTITION = 0
 STATE_PATH = partition_state_path(TOPIC, PARTITION)
 
@@ -58,52 +61,26 @@ def number_of(actor: str) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerOptions(NodeOptions):
+class ReplicaOptions(BrokerOptions):
     """A broker of the trial; its name ends with its id."""
 
-    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> BrokerSpec:
-        return BrokerSpec(
-            actor=actor,
-            host=actor,
-            seed=plan.seed,
-            events=events,
-            plant=plan.plant,
-            settings=BrokerSettings(
-                config=BrokerConfig(
-                    broker_id=number_of(actor),
-                    min_insync_replicas=plan.number("min_isr"),
-                    unclean_leader_election_enable=plan.switch("unclean"),
-                    replica_lag_time_max_ms=plan.number("lag_ms"),
-                    controlled_shutdown_enable=False,  # they close only when the trial is over
-                    lab_replication_rules=ReplicationRules(plan.rules),
-                ),
-                connect=connect,
-                session_timeout_ms=plan.number("session_timeout_ms"),
-                log=LogConfig(
-                    segment_bytes=plan.number("segment_bytes"), flush_messages=plan.number("flush_messages") or None
-                ),
-            ),
+    def config(self, plan: Plan, actor: str) -> BrokerConfig:
+        return BrokerConfig(
+            broker_id=number_of(actor),
+            controlled_shutdown_enable=False,
+            min_insync_replicas=plan.number("min_isr"),
+            unclean_leader_election_enable=plan.switch("unclean"),
+            replica_lag_time_max_ms=plan.number("lag_ms"),
+            lab_replication_rules=ReplicationRules(plan.rules),
         )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClientOptions(NodeOptions):
+class ProducerOptions(ClientOptions):
     """The client of the trial."""
 
-    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> LogClientSpec:
-        return LogClientSpec(
-            actor=actor,
-            host=actor,
-            seed=plan.seed,
-            events=events,
-            connect=connect,
-            session_timeout_ms=plan.number("session_timeout_ms"),
-            topic=TOPIC,
-            messages=plan.number("messages"),
-            pause_us=plan.number("pause_us"),
-            value_bytes=plan.number("value_bytes"),
-            request_timeout_ms=plan.number("request_timeout_ms"),
-        )
+    def request_timeout_ms(self, plan: Plan) -> int:
+        return plan.number("request_timeout_ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,41 +101,35 @@ class ReaderOptions(NodeOptions):
 
 
 @dataclass(slots=True)
-class ReplicationTracker(NodeTracker):
-    """It counts acknowledged writes and reads, and follows registrations and the state znode."""
+class ReplicationTracker(LogTracker):
+    """It also counts reads of replicas, and follows registrations and the state znode."""
 
-    acknowledged: int = 0
-    has_read: bool = False
     replicas_read: set[int] = field(default_factory=set)
     registered: set[str] = field(default_factory=set)
     state: LeaderIsrAndControllerEpoch | None = None
 
     def feed(self, event: Event) -> bool:
-        if event.kind is Kind.OK and event.of("op") in {PRODUCE, CONSUME, READ_REPLICA}:
-            self.acknowledged += event.of("op") == PRODUCE
-            self.has_read = self.has_read or event.of("op") == CONSUME
-            if event.of("op") == READ_REPLICA:
-                self.replicas_read.add(int(str(event.of("broker"))))
-            return True
-        if event.kind is REPORTED and event.of("event") == "registered":
+        if event.kind is Kind.OK and event.of("op") == READ_REPLICA:
+            self.replicas_read.add(int(str(event.of("broker"))))
+        elif event.kind is REPORTED and event.of("event") == "registered":
             self.registered.add(event.actor)
-            return True
-        if event.kind in {Kind.CREATED, Kind.CHANGED} and event.of("path") == STATE_PATH:
+        elif event.kind in {Kind.CREATED, Kind.CHANGED} and event.of("path") == STATE_PATH:
             self.state = read_state(TOPIC, PARTITION, str(event.of("data")).encode())
-            return True
-        return NodeTracker.feed(self, event)
+        else:
+            return LogTracker.feed(self, event)
+        return True
 
 
 #: A broker of a trial, as its script sees it.
 BrokerNode = NodeHandle[Any, NodeState]
 
 
-class ReplicationLab(Lab[Any, NodeState]):
+class ReplicationLab(LogLab):
     """The interface for scripts about a replicated partition."""
 
     @property
     def brokers(self) -> list[BrokerNode]:
-        return [each for each in self.nodes if isinstance(each.options, BrokerOptions)]
+        return [each for each in self.nodes if isinstance(each.options, ReplicaOptions)]
 
     async def assemble(self) -> None:
         """Start the brokers, create the topic with a replica on each, in the order of their ids, and wait until all are
@@ -166,24 +137,12 @@ class ReplicationLab(Lab[Any, NodeState]):
         await self.connected()
         count = self.plan.number("brokers")
         for number in range(1, count + 1):
-            self.start(f"b{number}", BrokerOptions())
+            self.start(f"b{number}", ReplicaOptions())
         tracker = self._replicas
         await self.until(lambda: len(tracker.registered) == count, f"the registration of {count} brokers")
         payload = assignment_payload({PARTITION: range(1, count + 1)})
         await self._stage.zookeeper.create(topic_path(TOPIC), payload)
         await self.in_sync(count)
-
-    def client(self) -> ClientOptions:
-        """The options of the client that writes and, after its last write, reads."""
-        return ClientOptions()
-
-    async def written(self, count: int) -> None:
-        """Wait until so many writes were acknowledged."""
-        await self.until(lambda: self._replicas.acknowledged >= count, f"the acknowledgement of {count} writes")
-
-    async def all_read(self) -> None:
-        """Wait until the client has read the whole partition."""
-        await self.until(lambda: self._replicas.has_read, "the read of the whole partition", 120_000)
 
     async def replicas_read(self) -> None:
         """Read every replica."""
@@ -206,10 +165,6 @@ class ReplicationLab(Lab[Any, NodeState]):
             lambda: self.leader is None or all(each.state.session in tracker.closed_sessions for each in self.brokers),
             "the end of the last leader",
         )
-
-    async def unregistered(self, broker: BrokerNode) -> None:
-        """Wait until the server has ended the session of a broker that was killed: until then its id is taken."""
-        await self.left(broker)
 
     @property
     def acknowledged(self) -> int:
@@ -242,5 +197,5 @@ REPLICATED = Subject(
     lab=ReplicationLab,
     tracker=ReplicationTracker,
     plants=(BrokerPlant,),
-    words=Path(__file__).with_name("words.toml"),
+    words=ONE_BROKER.words,
 )
