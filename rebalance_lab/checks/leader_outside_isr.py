@@ -2,7 +2,8 @@
 
 The state znode holds the leader, its epoch and the ISR. A new leader must be in the ISR that stood there before; with
 `unclean.leader.election.enable` it need not be. In every state the ISR is not empty and lies within the assignment, the
-leader is in it, and the leader epoch rises by one at each change of the leader, and never falls.
+leader is in it, and the leader epoch rises by one at each change of the leader, and never falls. The first state comes
+of an election, too: its leader must be in the ISR that it names.
 
 Witness: the state before, and the one that is wrong.
 """

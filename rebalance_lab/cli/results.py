@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rebalance_lab.checks import CHECKS
+from rebalance_lab.checks import checks_of
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.cli.terminal import say, styled, whole
 from rebalance_lab.history.durations import seconds
@@ -67,7 +67,7 @@ def show(result: TrialResult) -> None:
         say(without_ids(why), lead="         ", markup=False)
     clean = [name for name, each in result.findings.items() if each.outcome == Outcome.CLEAN and not shown[name]]
     say(", ".join(clean) or "none", lead=f"{styled(Outcome.CLEAN)}    ")
-    if unused := [name for name in CHECKS if name not in result.findings]:
+    if unused := [name for name in checks_of(result.trial.generation) if name not in result.findings]:
         say(f"{', '.join(unused)} (nothing in this trial for them to judge)", lead="n/a      ")
     say(styled(result.status), lead="status   ")
     whole(f"history  sha256 {result.trial.history_sha256}")

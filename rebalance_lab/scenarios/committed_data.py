@@ -14,7 +14,7 @@ from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.link import cut_link
 from rebalance_lab.faults.pause import pause
-from rebalance_lab.faults.power_loss import perhaps_lose_power
+from rebalance_lab.faults.power_loss import lose_power, perhaps_lose_power
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.kernel import RandomStream
 from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, BrokerNode, ProducerOptions, ReplicationLab
@@ -25,6 +25,14 @@ from rebalance_lab.trials.scenario import Scenario, usual
 FAULT_WITHIN_US = 60_000
 
 FAULTS = ("kill", "pause", "cut", "power-loss")
+ANY = "any"
+
+#: A kill after which the disk may also have lost what was not synced. Unlike a power loss that a plan asks for, it need
+#: not lose anything.
+KILL_OR_POWER_LOSS = "kill, perhaps power loss"
+
+#: Of these a victim's fault is drawn.
+DRAWN = ("kill", "pause", "cut", KILL_OR_POWER_LOSS)
 
 
 async def committed_data(lab: ReplicationLab) -> None:
@@ -52,7 +60,7 @@ async def _round(lab: ReplicationLab, draws: RandomStream) -> None:
     wanted = lab.plan.text("fault")
     async with lab.tasks.scope("faults") as scope:
         for victim in victims:
-            fault = FAULTS[draws.below(len(FAULTS))] if wanted == "any" else wanted
+            fault = DRAWN[draws.below(len(DRAWN))] if wanted == ANY else wanted
             delay_us = draws.below(FAULT_WITHIN_US)
             scope.spawn(_suffer(lab, victim, fault, delay_us), f"{fault} of {victim.actor}")
 
@@ -69,6 +77,8 @@ async def _suffer(lab: ReplicationLab, victim: BrokerNode, fault: str, delay_us:
     else:
         await kill(lab, victim)
         if fault == "power-loss":
+            await lose_power(lab, victim)
+        elif fault == KILL_OR_POWER_LOSS:
             await perhaps_lose_power(lab, victim)
         await lab.unregistered(victim)
         await restart(lab, victim)
@@ -87,7 +97,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     ISR (KIP-966), or if the controller has failed with it and its successor does not know that it was gone."""
     if plan.rules != ReplicationRules.KIP_320:
         return usual(REPLICATION, lost_write=None, replica_divergence=None)
-    forgets = plan.text("fault") in {"any", "power-loss"} and plan.number("flush_messages") != 1
+    forgets = plan.text("fault") in {ANY, "power-loss"} and plan.number("flush_messages") != 1
     return usual(REPLICATION, lost_write=None if forgets and not plan.control else Outcome.CLEAN)
 
 
@@ -105,7 +115,7 @@ SCENARIO = Scenario(
     parameters=(
         Parameter("rounds", 3, "times", "how often brokers fail", 1),
         Parameter("victims", 1, "brokers", "how many fail in a round", 1),
-        Parameter("fault", "any", "", "which fault; any: drawn for each victim", choices=("any", *FAULTS)),
+        Parameter("fault", "any", "", "which fault; any: drawn for each victim", choices=(ANY, *FAULTS)),
         Parameter("fault_ms", 3000, "ms", "how long a pause or a cut lasts", 1, maximum=3_600_000),
         *COMMON,
     ),

@@ -97,7 +97,7 @@ def test_run_fits_80_columns_but_for_what_is_copied(
     monkeypatch.setenv("COLUMNS", "80")
     lines = command("run", "zombie", *settings, "--store", tmp_path).out.splitlines()
     assert all(len(line) <= 80 or line.startswith(("trial ", "again ")) for line in lines)
-    assert any(line.startswith("n/a      ") for line in lines)
+    assert any(line.startswith("n/a      broker_change_noticed") for line in lines)
 
 
 def test_a_choice_is_named_with_what_it_may_be(command: CommandLine) -> None:
