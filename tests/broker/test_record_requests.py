@@ -9,6 +9,8 @@ from broker_requests import E, batch, create, fetch, fetched, leadership, produc
 from broker_stage import BrokerStage
 
 from rebalance_lab.broker.log.config import LogConfig
+from rebalance_lab.broker.log.log import PartitionLog
+from rebalance_lab.broker.log.results import Records
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.fetch import FetchRequest
@@ -95,6 +97,42 @@ def test_a_fetch_waits_no_longer_than_it_was_told() -> None:
         (found,) = await fetched(stage, fetch(0, max_wait_ms=700, min_bytes=10_000))
         assert values(found.records) == ["a"]
         assert 700_000 <= stage.tasks.now_us() - began_us < 800_000
+
+    BrokerStage().play(story)
+
+
+def test_a_fetch_does_not_wait_for_more_than_it_may_get() -> None:
+    async def story(stage: BrokerStage) -> None:
+        await create(stage)
+        await produced(stage, batch("a" * 200))
+        began_us = stage.tasks.now_us()
+        (found,) = await fetched(stage, fetch(0, max_wait_ms=3000, min_bytes=5000, max_bytes=100))
+        assert values(found.records) == ["a" * 200]
+        assert stage.tasks.now_us() - began_us < 100_000
+
+    BrokerStage().play(story)
+
+
+def test_a_fetch_that_waits_does_not_read_at_each_append(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads when it begins, and when enough may be there (`DelayedFetch.tryComplete`)."""
+    reads: list[int] = []
+    read = PartitionLog.read
+
+    async def counted(log: PartitionLog, offset: int, *more: Any, **named: Any) -> Records:
+        reads.append(offset)
+        return await read(log, offset, *more, **named)
+
+    monkeypatch.setattr(PartitionLog, "read", counted)
+
+    async def story(stage: BrokerStage) -> None:
+        await create(stage)
+        reader = await stage.connect()
+        waiting = reader.request(Call.of(fetch(0, max_wait_ms=60_000, min_bytes=10_000), 12, "c"))
+        while not waiting.done:
+            await produced(stage, batch("x" * 100))
+        found: Any = await waiting
+        assert 10_000 <= len(found.responses[0].partitions[0].records) < 10_500
+        assert len(reads) == 2
 
     BrokerStage().play(story)
 
@@ -288,6 +326,35 @@ def test_offsets_by_time(version: int, asked_ms: int, timestamp_ms: int, offset:
         for at_ms in (1000, 2000):
             await produced(stage, batch("a", "b", at_ms=at_ms))
         assert (await listed(stage, asked_ms, version)) == (E.NONE, timestamp_ms, offset)
+
+    BrokerStage().play(story)
+
+
+@pytest.mark.parametrize(("asked_ms", "version"), [(-4, 7), (-9, 7), (-3, 6), (-5, 1)])
+def test_a_special_time_that_the_version_does_not_know_is_an_error(asked_ms: int, version: int) -> None:
+    async def story(stage: BrokerStage) -> None:
+        await create(stage)
+        await produced(stage, batch("a"))
+        assert (await listed(stage, asked_ms, version))[0] == E.UNSUPPORTED_VERSION
+
+    BrokerStage().play(story)
+
+
+@pytest.mark.parametrize(("version", "code"), [(4, E.LEADER_NOT_AVAILABLE), (5, E.OFFSET_NOT_AVAILABLE)])
+def test_a_new_leader_names_no_end_that_may_lie_before_a_known_one(version: int, code: ErrorCode) -> None:
+    """KIP-207: it does not know yet how much its predecessor had committed."""
+
+    async def story(stage: BrokerStage) -> None:
+        await create(stage)
+        await stage.ask(leadership(1, 1, isr=(1, 2)), 4)
+        await produced(stage, batch("a"), acks=1)
+        assert (await listed(stage, LATEST, version))[::2] == (E.NONE, 0)
+        await stage.ask(leadership(1, 2, isr=(1, 2)), 4)
+        assert (await listed(stage, LATEST, version))[0] == code
+        assert (await listed(stage, 99_000, version))[0] == code
+        assert (await listed(stage, EARLIEST, version))[::2] == (E.NONE, 0)
+        await stage.ask(leadership(1, 3), 4)
+        assert (await listed(stage, LATEST, version))[::2] == (E.NONE, 1)
 
     BrokerStage().play(story)
 

@@ -73,13 +73,16 @@ def values(data: bytes) -> list[str]:
     return [(record.value or b"").decode() for at, _ in batches(data) for record in records(data, at)]
 
 
-def leadership(leader: int, epoch: int, *, controller_epoch: int = 1, broker_epoch: int = -1) -> LeaderAndIsrRequest:
+def leadership(
+    leader: int, epoch: int, *, isr: tuple[int, ...] = (), controller_epoch: int = 1, broker_epoch: int = -1
+) -> LeaderAndIsrRequest:
+    """Partition t-0 with the replicas 1 and 2. `isr`: by default the leader alone."""
     state = LeaderAndIsrPartitionState(
         partition_index=0,
         controller_epoch=controller_epoch,
         leader=leader,
         leader_epoch=epoch,
-        isr=(leader,),
+        isr=isr or (leader,),
         partition_epoch=0,
         replicas=(1, 2),
     )

@@ -228,6 +228,23 @@ def test_a_deleted_log_is_gone_at_once_and_its_files_later():
     broker.life(story)
 
 
+def test_a_deleted_log_that_is_kept_for_long_holds_up_no_other():
+    broker = Broker(config=SMALL)
+
+    async def story(manager):
+        await manager.create(A, LogConfig(file_delete_delay_ms=10**12))
+        await manager.create(B, SMALL)
+        await manager.delete(A)
+        await manager.delete(B)
+        async with broker.kernel.scope("care") as scope:
+            care = scope.spawn(manager.run(), "care")
+            await broker.kernel.sleep(200_000)
+            care.cancel("enough")
+        assert [folder.partition(".")[0] for folder in broker.folders()] == ["a-0"]
+
+    broker.life(story)
+
+
 def test_a_deletion_that_a_crash_interrupted_goes_on():
     broker = Broker(config=SMALL)
 

@@ -64,6 +64,40 @@ def test_a_batch_that_no_client_may_write_is_refused(data, code):
     world.run(story)
 
 
+def test_the_largest_timestamp_is_that_of_the_records_and_not_of_the_header():
+    """Retention and look-ups by time rest on it."""
+    world = LogWorld()
+
+    async def story():
+        log = await world.open()
+        await log.append(with_max_timestamp(batch(b"a", b"b"), 0), 0)
+        ((_, header),) = batches((await log.read(0, 10_000)).data)
+        assert header.max_timestamp_ms == NOW_MS
+        check_batch((await log.read(0, 10_000)).data)
+        assert await log.first_since(NOW_MS) == FoundOffset(NOW_MS, 0, 0)
+
+    world.run(story)
+
+
+def test_any_negative_producer_id_means_that_there_is_none():
+    world = LogWorld()
+
+    async def story():
+        log = await world.open()
+        for offset in range(3):
+            data = batch(b"x%d" % offset, producer_id=-5, producer_epoch=-1, base_sequence=-1)
+            assert await log.append(data, 0) == Appended(offset, offset, -1)
+
+    world.run(story)
+
+
+def with_max_timestamp(data: bytes, timestamp_ms: int) -> bytes:
+    changed = bytearray(data)
+    changed[35:43] = timestamp_ms.to_bytes(8, "big")
+    changed[17:21] = google_crc32c.value(bytes(changed[21:])).to_bytes(4, "big")
+    return bytes(changed)
+
+
 def with_attributes(data: bytes, attributes: int) -> bytes:
     changed = bytearray(data)
     changed[22] |= attributes

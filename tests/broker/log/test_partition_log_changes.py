@@ -83,6 +83,7 @@ def test_a_follower_restarts_where_its_leader_begins():
             await log.append(batch(b"x" * 50), 0)
         await log.restart_at(100)
         assert (log.start_offset, log.end_offset, log.base_offsets, log.leader_epoch) == (100, 100, (100,), -1)
+        assert log.high_watermark == 100
         await log.append_replica(sent(b"a", base_offset=100, epoch=7), 7)
         assert log.earliest() == FoundOffset(-1, 100, 7)
         await log.restart_at(4)
@@ -155,6 +156,69 @@ def test_old_segments_go_by_time():
         assert (log.base_offsets, log.start_offset, log.end_offset) == ((8,), 8, 8)
         assert await log.delete_old_segments() == 0
         assert log.size == 0
+
+    world.run(story)
+
+
+def test_without_delete_in_cleanup_policy_nothing_goes_by_time_or_size():
+    """A topic that asks for compaction is kept whole, because compaction is not built."""
+    config = LogConfig(segment_bytes=300, retention_ms=DAY_MS, retention_bytes=1, cleanup_policy=("compact",))
+    world = LogWorld(config=config)
+
+    async def story():
+        log = await world.open()
+        for _ in range(8):
+            await log.append(batch(b"x" * 50), 0)
+        log.high_watermark = 8
+        world.clock.skipped_ms = 30 * DAY_MS
+        assert await log.delete_old_segments() == 0
+        await log.delete_records(5)
+        assert await log.delete_old_segments() == 2, "what was deleted by request goes"
+
+    world.run(story)
+
+
+@pytest.mark.parametrize("how", ["retention", "request"])
+def test_old_records_go_and_the_leader_s_epoch_stays(how):
+    """The epoch has written nothing yet: it starts where the log ends."""
+    world = LogWorld(config=LogConfig(segment_bytes=300, retention_ms=DAY_MS))
+
+    async def story():
+        log = await world.open()
+        for _ in range(4):
+            await log.append(batch(b"x" * 50), 0)
+        await log.start_epoch(1)
+        log.high_watermark = 4
+        if how == "retention":
+            world.clock.skipped_ms = 2 * DAY_MS
+            assert await log.delete_old_segments()
+        else:
+            await log.delete_records(3)
+        assert log.leader_epoch == 1
+        assert log.end_of_epoch(1) == (1, 4)
+
+    world.run(story)
+    assert b"1 4\n" in world.files()["leader-epoch-checkpoint"]
+
+
+def test_a_segment_that_is_kept_for_long_holds_up_no_other():
+    """Each was dropped with the file.delete.delay.ms of its time."""
+    world = LogWorld(config=LogConfig(segment_bytes=300, retention_bytes=1, file_delete_delay_ms=1_000_000))
+
+    async def story():
+        log = await world.open()
+        for _ in range(6):
+            await log.append(batch(b"x" * 50), 0)
+        for log.high_watermark in (2, 4):
+            assert await log.delete_old_segments() == 1
+            log.config = LogConfig(segment_bytes=300, retention_bytes=1, file_delete_delay_ms=1000)
+        assert len(deleted()) == 2
+        world.clock.skipped_ms = 1001
+        await log.delete_dropped_files()
+        assert deleted() == {"00000000000000000000.log.deleted"}
+
+    def deleted():
+        return {name for name in world.files() if name.endswith(".log.deleted")}
 
     world.run(story)
 
