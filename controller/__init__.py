@@ -1,9 +1,9 @@
 """Controllers. `placement` chooses the brokers of a new topic's replicas; `leader_election` holds the rules by which
-leaders are chosen, `partition_states` what a partition may become.
+leaders are chosen, `states` what a partition and a replica may become.
 
 `machine` decides what a controller does: with `elections` under way, ISRs that leaders ask for (`isr_requests`) or that
-lose replicas (`isr_removals`), and brokers that shut down (`shutdowns`). `controller` stands for election and does it
-on ZooKeeper (`election`).
+lose replicas (`isr_removals`), brokers that shut down (`shutdowns`), and topics that are deleted (`deletions`).
+`controller` stands for election and does it on ZooKeeper (`election`).
 
-To come: states of replicas, preferred leaders, reassignment, and the forms of 0.8.2 and 1.1.
+To come: preferred leaders, reassignment, and the forms of 0.8.2 and 1.1.
 """

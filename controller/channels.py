@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from controller.cluster import LiveBroker
 from controller.request_batch import ControlRequest
 from controller.stimuli import (
-    LeadershipRefused,
+    LeadershipAnswered,
     ReplicasDeleted,
     Stimulus,
 )
@@ -95,13 +95,20 @@ def _outcome(broker_id: int, request: ControlRequest, response: Message) -> Stim
     if isinstance(request, StopReplicaRequest) and isinstance(response, StopReplicaResponse):
         return _deleted(broker_id, request, response)
     if isinstance(response, LeaderAndIsrResponse):
-        errors = {
-            TopicPartition(each.topic_name, each.partition_index): ErrorCode(each.error_code)
-            for each in response.partition_errors
-            if each.error_code not in _NO_REFUSAL
-        }
-        return LeadershipRefused(broker_id, errors) if errors else None
+        return _answered(broker_id, response)
     return None
+
+
+def _answered(broker_id: int, response: LeaderAndIsrResponse) -> LeadershipAnswered | None:
+    """What the broker makes of each partition; None if it refuses the whole request."""
+    if response.error_code:
+        return None
+    answers = {
+        TopicPartition(each.topic_name, each.partition_index): each.error_code for each in response.partition_errors
+    }
+    taken = tuple(each for each, error in answers.items() if error == ErrorCode.NONE)
+    errors = {each: ErrorCode(error) for each, error in answers.items() if error not in _NO_REFUSAL}
+    return LeadershipAnswered(broker_id, taken, errors) if taken or errors else None
 
 
 def _deleted(broker_id: int, request: StopReplicaRequest, response: StopReplicaResponse) -> ReplicasDeleted | None:

@@ -1,4 +1,5 @@
-"""What a controller knows of its cluster: live brokers, topics, and the state and leadership of each partition.
+"""What a controller knows of its cluster: live brokers, topics, the state and leadership of each partition, and the
+state of each replica.
 
 As `kafka.controller.ControllerContext` of Kafka 3.9.1.
 """
@@ -7,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from controller.leader_election import LeaderAndIsr
-from controller.partition_states import PartitionState, check_transition
+from controller.states import PartitionState, ReplicaState, check_partition, check_replica
 from rebalance_lab.assignors import TopicPartition
 
 
@@ -32,6 +34,13 @@ class Topic:
     topic_id: bytes = bytes(16)
 
 
+class Replica(NamedTuple):
+    """A broker's replica of a partition."""
+
+    partition: TopicPartition
+    broker_id: int
+
+
 @dataclass(frozen=True, slots=True)
 class Stored:
     """A partition's leadership as its state znode holds it. `version`: the znode's."""
@@ -43,13 +52,16 @@ class Stored:
 
 @dataclass(slots=True)
 class Cluster:
-    """`brokers`: those that are registered; some of them are `shutting_down`. `stored` lacks partitions whose state has
-    not been written yet. `deleting`: topics that are being deleted."""
+    """`brokers`: those that are registered; some of them are `shutting_down`. `failed`: broker -> its replicas whose
+    disk has failed. `stored` lacks partitions whose state has not been written yet. `deleting`: topics that are to be
+    deleted. `replica_states`: partition -> broker -> state."""
 
     brokers: dict[int, LiveBroker] = field(default_factory=dict)
     shutting_down: set[int] = field(default_factory=set)
+    failed: dict[int, set[TopicPartition]] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
     states: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    replica_states: dict[TopicPartition, dict[int, ReplicaState]] = field(default_factory=dict)
     stored: dict[TopicPartition, Stored] = field(default_factory=dict)
     deleting: set[str] = field(default_factory=set)
 
@@ -57,6 +69,15 @@ class Cluster:
     def live(self) -> dict[int, LiveBroker]:
         """Brokers that may lead: registered, and not shutting down."""
         return {each: broker for each, broker in self.brokers.items() if each not in self.shutting_down}
+
+    def is_online(self, broker_id: int, partition: TopicPartition) -> bool:
+        """Whether the broker is registered, and the disk of its replica has not failed."""
+        return broker_id in self.brokers and partition not in self.failed.get(broker_id, ())
+
+    def may_lead(self, partition: TopicPartition) -> tuple[int, ...]:
+        """The replicas that may lead, in the order of the assignment: online, and not shutting down."""
+        replicas = self.replicas(partition)
+        return tuple(each for each in replicas if self.is_online(each, partition) and each not in self.shutting_down)
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         return self.topics[partition.topic].replicas[partition.partition]
@@ -68,15 +89,34 @@ class Cluster:
         return [each for each, state in self.states.items() if state in states]
 
     def change(self, partitions: Iterable[TopicPartition], target: PartitionState) -> None:
-        """Raises IllegalPartitionTransition; those before it have changed then."""
+        """Raises IllegalTransition; those before it have changed then."""
         for each in partitions:
-            check_transition(*each, self.states.get(each, PartitionState.NON_EXISTENT), target)
+            check_partition(each, self.states.get(each, PartitionState.NON_EXISTENT), target)
             self.states[each] = target
+
+    def change_replicas(self, replicas: Iterable[Replica], target: ReplicaState) -> None:
+        """Raises IllegalTransition; those before it have changed then."""
+        for partition, broker in replicas:
+            of_partition = self.replica_states.setdefault(partition, {})
+            check_replica(partition, broker, of_partition.get(broker, ReplicaState.NON_EXISTENT), target)
+            of_partition[broker] = target
+
+    def replicas_in(self, partitions: Iterable[TopicPartition], *states: ReplicaState) -> list[Replica]:
+        """The replicas of these partitions that are in one of these states."""
+        return [
+            Replica(partition, broker)
+            for partition in partitions
+            for broker, state in self.replica_states.get(partition, {}).items()
+            if state in states
+        ]
 
     def forget(self, topic: str) -> None:
         """Drop a topic that has been deleted."""
         for each in self.partitions(topic):
             del self.states[each]
+            self.replica_states.pop(each, None)
             self.stored.pop(each, None)
+            for failed in self.failed.values():
+                failed.discard(each)
         del self.topics[topic]
         self.deleting.discard(topic)

@@ -17,8 +17,8 @@ from controller.leader_election import (
     first_leader,
     offline,
 )
-from controller.partition_states import PartitionState
 from controller.request_batch import RequestBatch
+from controller.states import PartitionState
 from controller.stimuli import Instruction, Log, ReadUnclean, StatesWritten, WriteStates
 from rebalance_lab.assignors import TopicPartition
 
@@ -108,13 +108,12 @@ class Elections:
         return [*out, ReadUnclean(unread)] if unread else out
 
     def _could_be_unclean(self, partition: TopicPartition) -> bool:
-        live = self._cluster.live
-        return partition in self._cluster.stored and any(each in live for each in self._cluster.replicas(partition))
+        return partition in self._cluster.stored and bool(self._cluster.may_lead(partition))
 
     def _election(self, partition: TopicPartition, strategy: Strategy, *, unclean_allowed: bool) -> Election:
         """Raises NoLeader."""
         cluster = self._cluster
-        replicas, stored, live = cluster.replicas(partition), cluster.stored.get(partition), cluster.live
+        replicas, stored, live = cluster.replicas(partition), cluster.stored.get(partition), cluster.may_lead(partition)
         if stored is None:
             return first_leader(replicas, live)
         current = stored.leader_and_isr
@@ -167,8 +166,8 @@ class Elections:
 
     def _receivers(self, partition: TopicPartition, election: Election) -> list[int]:
         """Those that the rule names, and replicas whose brokers came while the state was written."""
-        live = self._cluster.live
-        return [each for each in self._cluster.replicas(partition) if each in election.receivers or each in live]
+        named = {*election.receivers, *self._cluster.may_lead(partition)}
+        return [each for each in self._cluster.replicas(partition) if each in named]
 
 
 def _not_written(partition: TopicPartition, found: Stored | None) -> str:

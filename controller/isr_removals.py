@@ -1,7 +1,7 @@
 """Replicas that are gone leave the ISR (`ZkReplicaStateMachine.removeReplicasFromIsr`, Kafka 3.9.1).
 
-Gone are those whose brokers are not registered, and those of brokers that shut down, unless they still lead. The last
-replica in sync stays, so that the partition remembers who has all its records.
+Gone are those whose brokers are not registered or whose disks have failed, and those of brokers that shut down, unless
+they still lead. The last replica in sync stays, so that the partition remembers who has all its records.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class IsrRemovals:
         states: dict[TopicPartition, tuple[LeaderAndIsr, int | None]] = {}
         for each in sorted(partitions):
             stored = self._cluster.stored[each]
-            changed = without_replicas(stored.leader_and_isr, self._gone(stored.leader_and_isr))
+            changed = without_replicas(stored.leader_and_isr, self._gone(each, stored.leader_and_isr))
             if changed is not None and each.topic not in self._cluster.deleting:
                 states[each] = changed, stored.version
         if not states:
@@ -43,18 +43,20 @@ class IsrRemovals:
         return [WriteStates(states, Purpose.OFFLINE)]
 
     def any_dead(self) -> bool:
-        """Whether an ISR has a broker that is not registered."""
-        registered = self._cluster.brokers
+        """Whether an ISR has a replica that is not online."""
+        cluster = self._cluster
         return any(
-            each not in registered for stored in self._cluster.stored.values() for each in stored.leader_and_isr.isr
+            not cluster.is_online(each, partition)
+            for partition, stored in cluster.stored.items()
+            for each in stored.leader_and_isr.isr
         )
 
-    def _gone(self, state: LeaderAndIsr) -> list[int]:
+    def _gone(self, partition: TopicPartition, state: LeaderAndIsr) -> list[int]:
         cluster = self._cluster
         return [
             each
             for each in state.isr
-            if each not in cluster.brokers or (each in cluster.shutting_down and each != state.leader)
+            if not cluster.is_online(each, partition) or (each in cluster.shutting_down and each != state.leader)
         ]
 
     def written(self, result: StatesWritten) -> list[Instruction]:
@@ -75,5 +77,6 @@ class IsrRemovals:
 
     def _left(self, partition: TopicPartition, stored: Stored) -> list[int]:
         """Its replicas on brokers that stay, and a leader that shuts down."""
-        told = {*self._cluster.live, stored.leader_and_isr.leader} & set(self._cluster.brokers)
-        return [each for each in self._cluster.replicas(partition) if each in told]
+        cluster = self._cluster
+        told = {*cluster.may_lead(partition), stored.leader_and_isr.leader}
+        return [each for each in cluster.replicas(partition) if each in told and cluster.is_online(each, partition)]

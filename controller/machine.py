@@ -3,9 +3,9 @@
 It touches no ZooKeeper and no network. Whoever runs it carries out the instructions in their order and hands back what
 came of them (`StatesWritten`, `ReplicasDeleted`, `TopicRemoved`), also in that order.
 
-As `kafka.controller.KafkaController` of Kafka 3.9.1 at failover, when brokers register or go, when topics are created,
-grow and are deleted, when leaders ask for another ISR, and when brokers ask to shut down. Not built yet: states of
-replicas, preferred leaders, reassignment.
+As `kafka.controller.KafkaController` of Kafka 3.9.1 at failover, when brokers register or go, when their disks fail,
+when topics are created, grow and are deleted, when leaders ask for another ISR, and when brokers ask to shut down. Not
+built yet: preferred leaders, reassignment.
 """
 
 from __future__ import annotations
@@ -13,27 +13,26 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from functools import singledispatchmethod
 
-from controller.cluster import Cluster, LiveBroker, Topic
+from controller.cluster import Cluster, LiveBroker, Replica, Topic
+from controller.deletions import Deletions
 from controller.elections import Elections
 from controller.isr_removals import IsrRemovals
 from controller.isr_requests import IsrRequests
 from controller.leader_election import ElectionOrder
-from controller.partition_states import PartitionState
 from controller.request_batch import RequestBatch
 from controller.shutdowns import Shutdowns
+from controller.states import PartitionState, ReplicaState
 from controller.stimuli import (
     BrokersCame,
     BrokersRead,
     DeletionsRead,
-    DropDeletion,
     HandBack,
     Instruction,
     IsrAsked,
-    LeadershipRefused,
+    LeadershipAnswered,
     Loaded,
     Log,
     Purpose,
-    RemoveTopic,
     ReplicasDeleted,
     ReplicasOffline,
     ReplicasStopped,
@@ -46,6 +45,7 @@ from controller.stimuli import (
     UncleanRead,
 )
 from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 
 class ControllerMachine:
@@ -63,12 +63,11 @@ class ControllerMachine:
         self.cluster = Cluster()
         self._controller_id = controller_id
         self._epoch = epoch
-        self._deletes_topics = deletes_topics
-        self._undeleted: dict[str, set[tuple[TopicPartition, int]]] = {}
         self._elections = Elections(self.cluster, epoch, self._batch, order)
         self._isr_removals = IsrRemovals(self.cluster, epoch, self._batch)
         self._isr_requests = IsrRequests(self.cluster)
         self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)
+        self._deletions = Deletions(self.cluster, self._elections, self._batch, enabled=deletes_topics)
 
     @singledispatchmethod
     def handle(self, stimulus: Stimulus) -> list[Instruction]:
@@ -83,25 +82,33 @@ class ControllerMachine:
         cluster = self.cluster
         cluster.brokers = {each.broker_id: each for each in loaded.brokers}
         cluster.topics, cluster.stored = dict(loaded.topics), dict(loaded.stored)
-        cluster.deleting = {each for each in loaded.deletions if self._may_delete(each)}
+        dropped = self._deletions.take_up(loaded.deletions)
         batch = self._batch()
         batch.inform(cluster.brokers)
         out: list[Instruction] = list(batch.requests())
         for topic in cluster.topics:
             for partition in cluster.partitions(topic):
                 cluster.states[partition] = self._state_found(partition)
+                cluster.replica_states[partition] = {
+                    each: self._replica_found(partition, each) for each in cluster.replicas(partition)
+                }
         out += self._replicas_online(cluster.brokers)
         out += self._elections.elect()
         if self._isr_removals.any_dead():
             out.append(HandBack(ReplicasOffline()))
-        dropped = sorted(each for each in loaded.deletions if each not in cluster.deleting)
-        return [*out, *map(DropDeletion, dropped), *self._delete(sorted(cluster.deleting))]
+        return [*out, *dropped, *self._deletions.go_on()]
 
     def _state_found(self, partition: TopicPartition) -> PartitionState:
         stored = self.cluster.stored.get(partition)
         if stored is None:
             return PartitionState.NEW
         return PartitionState.ONLINE if stored.leader_and_isr.leader in self.cluster.brokers else PartitionState.OFFLINE
+
+    def _replica_found(self, partition: TopicPartition, broker_id: int) -> ReplicaState:
+        if broker_id in self.cluster.brokers:
+            return ReplicaState.ONLINE
+        deleting = partition.topic in self.cluster.deleting
+        return ReplicaState.DELETION_INELIGIBLE if deleting else ReplicaState.OFFLINE
 
     def _replicas_online(self, brokers: Collection[int]) -> list[Instruction]:
         """Send brokers the leadership of all their replicas. What has no live leader is sent once it has one: a broker
@@ -118,7 +125,7 @@ class ControllerMachine:
 
     @handle.register
     def _(self, read: BrokersRead) -> list[Instruction]:
-        """A broker whose epoch has grown between two looks died and came back: both are handled."""
+        """A broker whose epoch has grown between two looks died and came back: both are handled (KAFKA-7235)."""
         cluster = self.cluster
         now = {each.broker_id: each for each in read.brokers}
         dead = [each for each, known in cluster.brokers.items() if each not in now or now[each].epoch != known.epoch]
@@ -130,8 +137,13 @@ class ControllerMachine:
         return self.handle(BrokersCame(came)) if came else []
 
     def _brokers_died(self, dead: Collection[int], came: Sequence[LiveBroker]) -> list[Instruction]:
-        """Tell the others first: a partition that has lost its only replica gets no leader to tell them of."""
+        for each in dead:
+            self.cluster.failed.pop(each, None)
         led = [each for each, stored in self.cluster.stored.items() if stored.leader_and_isr.leader in dead]
+        return self._leaders_lost(led, came)
+
+    def _leaders_lost(self, led: Collection[TopicPartition], came: Sequence[LiveBroker] = ()) -> list[Instruction]:
+        """Tell the others first: a partition that has lost its only replica gets no leader to tell them of."""
         self.cluster.change((each for each in led if each.topic not in self.cluster.deleting), PartitionState.OFFLINE)
         batch = self._batch()
         batch.inform(self.cluster.brokers, led)
@@ -139,27 +151,42 @@ class ControllerMachine:
 
     @handle.register
     def _(self, offline: ReplicasOffline) -> list[Instruction]:
-        """Replicas on dead brokers leave the ISR; a dead leader is none any more."""
+        """Replicas that are gone leave the ISR; a leader that is gone is none any more."""
         if self._elections.change_known_states:
             return [HandBack(offline)]  # elections are under way, and change the same states
-        out = self._isr_removals.begin(self.cluster.stored)
+        lost = [each for each in self._with_a_broker() if not self.cluster.is_online(each.broker_id, each.partition)]
+        dying = [each for each in lost if each.partition.topic in self.cluster.deleting]
+        batch = self._batch()
+        for each in lost:
+            if each not in dying:
+                self.cluster.change_replicas([each], ReplicaState.OFFLINE)
+                batch.stop([each.broker_id], each.partition, delete=False)  # of a failed disk; of a dead broker in vain
+        out = [*batch.requests(), *self._isr_removals.begin(self.cluster.stored), *self._deletions.lost(dying)]
         return [*out, HandBack(BrokersCame(offline.came))] if offline.came else out
+
+    def _with_a_broker(self) -> list[Replica]:
+        """Replicas whose brokers lead or follow with them, or have been asked to delete them."""
+        states = ReplicaState.NEW, ReplicaState.ONLINE, ReplicaState.DELETION_STARTED
+        return self.cluster.replicas_in(self.cluster.states, *states)
 
     @handle.register
     def _(self, came: BrokersCame) -> list[Instruction]:
         """Tell the others of them, them everything, then elect for what they may lead and go on with deletions."""
         self.cluster.brokers |= {each.broker_id: each for each in came.brokers}
         new = [each.broker_id for each in came.brokers]
+        for each in new:
+            self.cluster.failed.pop(each, None)  # an answer of its former life may have come after its death
+        back = self.cluster.replicas_in(
+            self.cluster.states, ReplicaState.ONLINE, ReplicaState.OFFLINE, ReplicaState.DELETION_INELIGIBLE
+        )
+        self.cluster.change_replicas((each for each in back if each.broker_id in new), ReplicaState.ONLINE)
         batch = self._batch()
         batch.inform([each for each in self.cluster.brokers if each not in new])
         out: list[Instruction] = list(batch.requests())
         batch = self._batch()
         batch.inform(new, self.cluster.stored)
         out += batch.requests()
-        out += self._replicas_online(new) + self._elections.elect()
-        for topic in sorted(self.cluster.deleting):
-            out += self._stop_and_delete(topic, new)
-        return out
+        return out + self._replicas_online(new) + self._elections.elect() + self._deletions.came(new)
 
     @handle.register
     def _(self, asked: ShutdownAsked) -> list[Instruction]:
@@ -190,7 +217,7 @@ class ControllerMachine:
         """New topics and new partitions of old ones are elected a leader. Partitions are never removed from a topic."""
         cluster = self.cluster
         for gone in [each for each in cluster.topics if each not in read.topics]:
-            self._undeleted.pop(gone, None)
+            self._deletions.forget(gone)
             self._elections.forget(gone)
             cluster.forget(gone)
         new: list[TopicPartition] = []
@@ -202,6 +229,9 @@ class ControllerMachine:
                 cluster.topics[name] = Topic({**topic.replicas, **known.replicas}, known.topic_id)
             new += [each for each in cluster.partitions(name) if each not in cluster.states]
         cluster.change(new, PartitionState.NEW)
+        replicas = [Replica(each, broker) for each in new for broker in cluster.replicas(each)]
+        cluster.change_replicas(replicas, ReplicaState.NEW)
+        cluster.change_replicas(replicas, ReplicaState.ONLINE)  # as in the original: those of dead brokers, too
         return self._elections.elect()
 
     # -- elections --------------------------------------------------------------------------
@@ -230,73 +260,41 @@ class ControllerMachine:
 
     @handle.register
     def _(self, read: DeletionsRead) -> list[Instruction]:
-        """A request for a topic that does not exist is dropped; every request is, if topics are not deleted here."""
-        dropped = sorted(each for each in read.topics if not self._may_delete(each))
-        new = sorted(set(read.topics) - set(dropped) - self.cluster.deleting)
-        self.cluster.deleting.update(new)
-        return [*map(DropDeletion, dropped), *self._delete(new)]
-
-    def _may_delete(self, topic: str) -> bool:
-        return self._deletes_topics and topic in self.cluster.topics
-
-    def _delete(self, topics: Sequence[str]) -> list[Instruction]:
-        """Tell all brokers that these topics go, and their replicas to delete what they hold."""
-        if not topics:
-            return []
-        partitions = {topic: self.cluster.partitions(topic) for topic in topics}
-        batch = self._batch()
-        batch.inform(self.cluster.brokers, (each for topic in topics for each in partitions[topic]))
-        out: list[Instruction] = list(batch.requests())
-        for topic in topics:
-            self.cluster.change(partitions[topic], PartitionState.OFFLINE)
-            self._undeleted[topic] = {
-                (each, broker) for each in partitions[topic] for broker in self.cluster.replicas(each)
-            }
-            out += self._stop_and_delete(topic, self.cluster.brokers) + self._removed_if_empty(topic)
-        return out
-
-    def _stop_and_delete(self, topic: str, brokers: Collection[int]) -> list[Instruction]:
-        batch = self._batch()
-        for partition, broker in sorted(self._undeleted[topic]):
-            if broker in brokers:
-                batch.stop([broker], partition, delete=True)
-        return list(batch.requests())
+        return self._deletions.take_up(read.topics) + self._deletions.go_on()
 
     @handle.register
     def _(self, answer: ReplicasDeleted) -> list[Instruction]:
-        """A topic is removed once every replica is deleted. What failed is tried again when its broker comes back."""
-        out: list[Instruction] = []
-        for partition in answer.partitions:
-            undeleted = self._undeleted.get(partition.topic)
-            if undeleted is None or partition in answer.failed:
-                continue
-            undeleted.discard((partition, answer.broker_id))
-            out += self._removed_if_empty(partition.topic)
-        return out
-
-    def _removed_if_empty(self, topic: str) -> list[Instruction]:
-        """Remove the topic if no replica of it is left, or it never had one."""
-        if self._undeleted[topic]:
-            return []
-        del self._undeleted[topic]
-        self.cluster.change(self.cluster.partitions(topic), PartitionState.NON_EXISTENT)
-        return [RemoveTopic(topic)]
+        return self._deletions.answered(answer)
 
     @handle.register
     def _(self, removed: TopicRemoved) -> list[Instruction]:
         if removed.topic in self.cluster.topics:
+            self._deletions.forget(removed.topic)
             self.cluster.forget(removed.topic)
         return []
 
-    # -- what brokers refuse ----------------------------------------------------------------
+    # -- what brokers make of their roles ---------------------------------------------------
 
     @handle.register
-    def _(self, refused: LeadershipRefused) -> list[Instruction]:
-        """Report it. Nobody else is elected for that yet: the broker is told again when it registers anew."""
-        return [
-            Log(f"broker {refused.broker_id} does not take its role for {topic}-{partition}: {error.name}")
-            for (topic, partition), error in sorted(refused.errors.items())
+    def _(self, answered: LeadershipAnswered) -> list[Instruction]:
+        """A replica whose disk has failed is offline, until its broker takes a role with it or comes back. What is
+        refused for another reason is reported, and sent again when the broker registers anew."""
+        broker = answered.broker_id
+        out: list[Instruction] = [
+            Log(f"broker {broker} does not take its role for {topic}-{partition}: {error.name}")
+            for (topic, partition), error in sorted(answered.errors.items())
         ]
+        known = self.cluster.failed.get(broker, set())
+        failed = {each for each, error in answered.errors.items() if error is ErrorCode.KAFKA_STORAGE_ERROR}
+        failed &= set(self.cluster.states)
+        self.cluster.failed[broker] = (known | failed).difference(answered.taken)
+        return out + self._disk_failed(broker, failed - known) if failed - known else out
+
+    def _disk_failed(self, broker: int, failed: Collection[TopicPartition]) -> list[Instruction]:
+        stored = self.cluster.stored
+        return self._leaders_lost(
+            [each for each in sorted(failed) if each in stored and stored[each].leader_and_isr.leader == broker]
+        )
 
     def _batch(self) -> RequestBatch:
         return RequestBatch(self.cluster, self._controller_id, self._epoch)

@@ -178,7 +178,7 @@ class RequestBatch:
             isr=stored.leader_and_isr.isr,
             zk_version=0 if deleting else stored.version,
             replicas=replicas,
-            offline_replicas=tuple(each for each in replicas if each not in self.cluster.brokers),
+            offline_replicas=tuple(each for each in replicas if each not in self.cluster.may_lead(partition)),
         )
 
     # -- StopReplica ------------------------------------------------------------------------

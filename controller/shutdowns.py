@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from controller.cluster import Cluster
+from controller.cluster import Cluster, Replica
 from controller.elections import Elections, Strategy
 from controller.isr_removals import IsrRemovals
 from controller.request_batch import RequestBatch
+from controller.states import ReplicaState
 from controller.stimuli import AnswerShutdown, HandBack, Instruction, ReplicasStopped, ShutdownAsked
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
@@ -46,17 +47,19 @@ class Shutdowns:
         return [
             *self._elections.elect(led, Strategy.SHUTDOWN),
             *batch.requests(),
-            HandBack(ReplicasStopped(asked)),
+            HandBack(ReplicasStopped(asked, tuple(each for each in concerned if each not in led))),
         ]
 
     def stopped(self, done: ReplicasStopped) -> list[Instruction]:
-        """Take the replicas that follow out of the ISRs, then answer which partitions the broker still leads."""
+        """Take the replicas that followed out of the ISRs, then answer which partitions the broker still leads."""
         asked = done.asked
         if self._elections.change_known_states or not self._removals.idle:
             return [HandBack(done)]  # these change the same states
         concerned = self._replicated_on(asked.broker_id)
-        if not done.removing:
-            return [*self._removals.begin(concerned), HandBack(ReplicasStopped(asked, removing=True))]
+        if done.followed is not None:
+            stopped = [Replica(each, asked.broker_id) for each in done.followed if each in concerned]
+            self._cluster.change_replicas(stopped, ReplicaState.OFFLINE)
+            return [*self._removals.begin(concerned), HandBack(ReplicasStopped(asked, None))]
         remaining = tuple(each for each in concerned if self._leader(each) == asked.broker_id)
         return [AnswerShutdown(asked, ErrorCode.NONE, remaining)]
 

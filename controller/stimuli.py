@@ -50,7 +50,7 @@ class Purpose(Enum):
     """Why the leadership of partitions is written.
 
     - ELECTION: a leader was elected.
-    - OFFLINE: replicas on dead brokers, and on those that shut down, leave the ISR.
+    - OFFLINE: replicas on dead brokers and failed disks, and on brokers that shut down, leave the ISR.
     - ISR: the leader has asked for another ISR.
     """
 
@@ -86,17 +86,19 @@ class TopicRemoved:
 
 
 @dataclass(frozen=True, slots=True)
-class LeadershipRefused:
-    """A broker's answer to a LeaderAndIsr request: partitions that it neither leads nor follows, and why."""
+class LeadershipAnswered:
+    """A broker's answer to a LeaderAndIsr request. `taken`: partitions that it leads or follows as it was told.
+    `errors`: those that it does not, and why."""
 
     broker_id: int
-    errors: Mapping[TopicPartition, ErrorCode]
+    taken: Collection[TopicPartition]
+    errors: Mapping[TopicPartition, ErrorCode] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ReplicasOffline:
-    """The replicas on dead brokers leave the ISRs. The machine hands it back to itself, because leaders are elected
-    first. `came`: brokers that registered at the same look; they are handled after it."""
+    """Replicas on dead brokers and failed disks leave the ISRs. The machine hands it back to itself, because leaders
+    are elected first. `came`: brokers that registered at the same look; they are handled after it."""
 
     came: Sequence[LiveBroker] = ()
 
@@ -141,10 +143,11 @@ class ShutdownAsked:
 @dataclass(frozen=True, slots=True)
 class ReplicasStopped:
     """A broker that shuts down has been told to stop its replicas. The machine hands it back to itself, because other
-    leaders are written first. `removing`: the ISRs without it are being written."""
+    leaders are written first. `followed`: those that it did not lead; None once the ISRs without it are being
+    written."""
 
     asked: ShutdownAsked
-    removing: bool = False
+    followed: tuple[TopicPartition, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +173,7 @@ Stimulus = (
     | StatesWritten
     | ReplicasDeleted
     | TopicRemoved
-    | LeadershipRefused
+    | LeadershipAnswered
     | ReplicasOffline
     | BrokersCame
     | IsrAsked

@@ -8,7 +8,7 @@ from controller.channels import BrokerChannels, Undelivered
 from controller.cluster import LiveBroker
 from controller.request_batch import ControlRequest
 from controller.stimuli import (
-    LeadershipRefused,
+    LeadershipAnswered,
     ReplicasDeleted,
     Stimulus,
 )
@@ -126,8 +126,8 @@ def test_what_waits_for_a_broker_that_is_gone_is_dropped() -> None:
     assert play(story).got == [(200, 2)]
 
 
-def test_a_leadership_that_is_refused_is_reported_and_one_that_is_known_is_not() -> None:
-    refused = [
+def test_it_is_reported_which_roles_a_broker_takes_and_which_it_refuses_but_not_those_it_has() -> None:
+    answers = [
         LeaderAndIsrPartitionError(topic_name="t", partition_index=each, error_code=code)
         for each, code in enumerate((ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR))
     ]
@@ -135,7 +135,7 @@ def test_a_leadership_that_is_refused_is_reported_and_one_that_is_known_is_not()
     simulation = Simulation(1)
 
     async def deliver(_broker: LiveBroker, _sent: ControlRequest) -> Message:
-        return LeaderAndIsrResponse(error_code=ErrorCode.NONE, partition_errors=tuple(refused))
+        return LeaderAndIsrResponse(error_code=ErrorCode.NONE, partition_errors=tuple(answers))
 
     async def main() -> None:
         async with simulation.kernel.scope("reign") as scope:
@@ -149,7 +149,9 @@ def test_a_leadership_that_is_refused_is_reported_and_one_that_is_known_is_not()
         simulation.run(main())
     finally:
         simulation.close()
-    assert told == [LeadershipRefused(1, {TopicPartition("t", 2): ErrorCode.KAFKA_STORAGE_ERROR})]
+    assert told == [
+        LeadershipAnswered(1, (TopicPartition("t", 0),), {TopicPartition("t", 2): ErrorCode.KAFKA_STORAGE_ERROR})
+    ]
 
 
 def test_deletions_are_reported_with_what_failed() -> None:

@@ -20,14 +20,14 @@ from controller_machine import (
 
 from controller.cluster import Topic
 from controller.leader_election import LeaderAndIsr
-from controller.partition_states import PartitionState
 from controller.request_batch import Send
+from controller.states import PartitionState, ReplicaState
 from controller.stimuli import (
     BrokersRead,
     DeletionsRead,
     DropDeletion,
     HandBack,
-    LeadershipRefused,
+    LeadershipAnswered,
     Loaded,
     Log,
     Purpose,
@@ -254,6 +254,58 @@ def test_a_removal_is_tried_again_where_another_has_written() -> None:
     assert again == [WriteStates({T0: (LeaderAndIsr(1, 1, (1,)), 1)}, Purpose.OFFLINE)]
 
 
+# -- disks that fail ------------------------------------------------------------------------------
+
+
+def disk_failed(broker_id: int) -> LeadershipAnswered:
+    return LeadershipAnswered(broker_id, (), {T0: ErrorCode.KAFKA_STORAGE_ERROR})
+
+
+def test_a_leader_whose_disk_has_failed_is_followed_by_another() -> None:
+    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2)})
+    found = carried_out(it, disk_failed(1))
+    assert found[0] == Log("broker 1 does not take its role for t-0: KAFKA_STORAGE_ERROR")
+    assert writes(found) == [{T0: LeaderAndIsr(2, 1, (2,))}]
+    assert (1, "delete", [(0, 1, False)]) in brief(found)
+    assert it.cluster.replica_states[T0] == {1: ReplicaState.OFFLINE, 2: ReplicaState.ONLINE}
+
+
+def test_a_failed_disk_is_in_no_isr_and_leads_nothing_until_its_broker_is_back() -> None:
+    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2)})
+    assert writes(carried_out(it, disk_failed(2))) == [{T0: LeaderAndIsr(1, 1, (1,))}]
+    assert carried_out(it, disk_failed(2)) == [Log("broker 2 does not take its role for t-0: KAFKA_STORAGE_ERROR")]
+    assert writes(carried_out(it, BrokersRead([broker(2)]))) == [{T0: LeaderAndIsr(NO_LEADER, 2, (1,))}]
+    assert it.handle(UncleanRead([T0], {"t"})) == [
+        Log("partition t-0 has no leader: none of the replicas 1, 2 is live; start one of these brokers")
+    ]
+    carried_out(it, BrokersRead([broker(2, epoch=900)]))
+    assert it.handle(UncleanRead([T0], {"t"})) == [WriteStates({T0: (LeaderAndIsr(2, 3, (2,), recovering=True), 2)})]
+
+
+def test_the_metadata_names_replicas_that_are_offline() -> None:
+    it = with_leader_1()
+    found = carried_out(it, disk_failed(2))
+    told = [
+        each.request for each in found if isinstance(each, Send) and isinstance(each.request, UpdateMetadataRequest)
+    ]
+    assert told[-1].topic_states[0].partition_states[0].offline_replicas == (2,)
+
+
+def test_a_role_that_is_taken_again_brings_the_replica_back() -> None:
+    it = with_leader_1()
+    carried_out(it, disk_failed(2))
+    assert it.cluster.may_lead(T0) == (1, 3)
+    it.handle(LeadershipAnswered(2, [T0]))
+    assert it.cluster.may_lead(T0) == (1, 2, 3)
+
+
+def test_a_role_refused_for_another_reason_is_reported_only() -> None:
+    it = running({"t": Topic({0: (1,)})}, {T0: stored(1, 1)})
+    assert it.handle(LeadershipAnswered(1, (), {T0: ErrorCode.UNKNOWN_SERVER_ERROR})) == [
+        Log("broker 1 does not take its role for t-0: UNKNOWN_SERVER_ERROR")
+    ]
+
+
 # -- ISRs that leaders ask for --------------------------------------------------------------------
 
 
@@ -313,8 +365,29 @@ def test_a_deletion_goes_on_when_a_broker_comes_back() -> None:
     it.handle(DeletionsRead(["t"]))
     it.handle(ReplicasDeleted(1, [T0]))
     assert brief(it.handle(BrokersRead([broker(1), broker(2)])))[-1] == (2, "delete", [(0, -2, True)])
-    assert it.handle(ReplicasDeleted(2, [T0], failed=[T0])) == []
     assert it.handle(ReplicasDeleted(2, [T0])) == [RemoveTopic("t")]
+
+
+def test_what_a_broker_could_not_delete_is_tried_again_when_it_comes_back() -> None:
+    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1)})
+    it.handle(DeletionsRead(["t"]))
+    assert it.handle(ReplicasDeleted(2, [T0], failed=[T0])) == []
+    assert it.handle(ReplicasDeleted(1, [T0])) == []
+    assert it.handle(ReplicasDeleted(2, [T0])) == []  # nobody has asked for it again
+    found = carried_out(it, BrokersRead([broker(1), broker(2, epoch=900)]))
+    assert [each for each in brief(found) if "delete" in str(each)] == [(2, "delete", [(0, -2, True)])]
+    assert it.handle(ReplicasDeleted(2, [T0])) == [RemoveTopic("t")]
+
+
+def test_a_deletion_waits_for_a_broker_that_dies_during_it() -> None:
+    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2)})
+    it.handle(DeletionsRead(["t"]))
+    carried_out(it, BrokersRead([broker(1)]))
+    assert it.handle(ReplicasDeleted(1, [T0])) == []
+    found = carried_out(it, BrokersRead([broker(1), broker(2, epoch=900)]))
+    assert brief(found)[-1] == (2, "delete", [(0, -2, True)])
+    assert it.handle(ReplicasDeleted(2, [T0])) == [RemoveTopic("t")]
+    assert it.handle(DeletionsRead(["t"])) == []
 
 
 def test_a_deletion_is_taken_up_once_and_of_topics_that_exist() -> None:
@@ -342,13 +415,6 @@ def test_a_topic_whose_znodes_go_during_its_election() -> None:
     it.handle(TopicsRead({"t": Topic({0: (1,)})}))
     it.handle(TopicsRead({}))
     assert it.handle(StatesWritten({T0: stored(1, 1)}, {T1: None})) == []
-
-
-def test_a_role_that_a_broker_does_not_take_is_reported() -> None:
-    it = running({"t": Topic({0: (1,)})}, {T0: stored(1, 1)})
-    assert it.handle(LeadershipRefused(1, {T0: ErrorCode.KAFKA_STORAGE_ERROR})) == [
-        Log("broker 1 does not take its role for t-0: KAFKA_STORAGE_ERROR")
-    ]
 
 
 def test_nothing_is_elected_for_a_topic_that_goes() -> None:

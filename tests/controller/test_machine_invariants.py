@@ -11,12 +11,14 @@ from hypothesis import strategies as st
 from controller.cluster import Stored, Topic
 from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
+from controller.states import PartitionState, ReplicaState
 from controller.stimuli import (
     AnswerShutdown,
     BrokersRead,
     HandBack,
     IsrAsked,
     IsrWanted,
+    LeadershipAnswered,
     Loaded,
     ReadUnclean,
     ShutdownAsked,
@@ -26,15 +28,17 @@ from controller.stimuli import (
     WriteStates,
 )
 from rebalance_lab.wire.cluster import NO_LEADER
+from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 REPLICAS = (1, 2, 3)
 
-#: Who is registered, and how many lives later; who shuts down; which ISR its leader asks for.
+#: Who is registered, and how many lives later; who shuts down; whose disk fails; which ISR the leader asks for.
 REGISTERED = st.dictionaries(st.sampled_from(REPLICAS), st.integers(1, 3), max_size=3)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("brokers"), REGISTERED),
         st.tuples(st.just("shutdown"), st.sampled_from(REPLICAS)),
+        st.tuples(st.just("disk"), st.tuples(st.sampled_from(REPLICAS), st.booleans())),
         st.tuples(st.just("isr"), st.sets(st.sampled_from(REPLICAS), min_size=1)),
     ),
     max_size=12,
@@ -108,12 +112,30 @@ def test_whatever_is_written_keeps_to_the_rules(
             assert (
                 what not in it.cluster.brokers or what not in state.isr or state.leader == what or len(state.isr) == 1
             )
+        elif kind == "disk" and isinstance(what, tuple):
+            zookeeper.carry_out(it, _role(*what))
         elif kind == "isr" and isinstance(what, set) and (wanted := _wanted(it, what)) is not None:
             before = it.cluster.stored[T0].leader_and_isr
             zookeeper.carry_out(it, wanted)
             state = it.cluster.stored[T0].leader_and_isr
             assert state.isr != wanted.wanted[T0].isr or set(state.isr) <= set(it.cluster.live) or before == state
+        _check_states(it)
     assert it.cluster.stored[T0] == zookeeper.stored
+
+
+def _role(broker_id: int, fails: bool) -> LeadershipAnswered:
+    if fails:
+        return LeadershipAnswered(broker_id, (), {T0: ErrorCode.KAFKA_STORAGE_ERROR})
+    return LeadershipAnswered(broker_id, [T0])
+
+
+def _check_states(it: ControllerMachine) -> None:
+    """A replica that is not online is offline, and the leader of an online partition is online or shuts down."""
+    for each, state in it.cluster.replica_states[T0].items():
+        assert state in (ReplicaState.ONLINE, ReplicaState.OFFLINE)
+        assert state is ReplicaState.OFFLINE or it.cluster.is_online(each, T0)
+    leader = it.cluster.stored[T0].leader_and_isr.leader
+    assert it.cluster.is_online(leader, T0) is (it.cluster.states[T0] is PartitionState.ONLINE)
 
 
 def _wanted(it: ControllerMachine, others: set[int]) -> IsrAsked | None:

@@ -1,0 +1,100 @@
+"""What a controller knows of each partition and of each replica: its state, and the states it may change to.
+
+As `PartitionStateMachine` and `ReplicaStateMachine` of Kafka 0.8.2.2 to 3.9.1, which log an illegal change and go on.
+Here it is a mistake of the controller, and raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TypeVar
+
+from rebalance_lab.assignors import TopicPartition
+
+
+class PartitionState(Enum):
+    """- NON_EXISTENT: never created, or deleted.
+    - NEW: it has an assignment, and no leader and ISR yet.
+    - ONLINE: a leader has been elected.
+    - OFFLINE: the leader died after its election.
+    """
+
+    NON_EXISTENT = "NonExistentPartition"
+    NEW = "NewPartition"
+    ONLINE = "OnlinePartition"
+    OFFLINE = "OfflinePartition"
+
+
+class ReplicaState(Enum):
+    """- NON_EXISTENT: never created, or deleted and forgotten.
+    - NEW: assigned to a broker that has not been told of it yet.
+    - ONLINE: its broker is live, and leads or follows with it.
+    - OFFLINE: its broker is gone or shuts down, its disk has failed, or it is about to be deleted.
+    - DELETION_STARTED: its broker has been asked to delete it.
+    - DELETION_SUCCESSFUL: its broker has deleted it.
+    - DELETION_INELIGIBLE: its broker is gone or could not delete it; it is tried again when the broker comes back.
+    """
+
+    NON_EXISTENT = "NonExistentReplica"
+    NEW = "NewReplica"
+    ONLINE = "OnlineReplica"
+    OFFLINE = "OfflineReplica"
+    DELETION_STARTED = "ReplicaDeletionStarted"
+    DELETION_SUCCESSFUL = "ReplicaDeletionSuccessful"
+    DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
+
+
+#: state -> the states it may change to. A partition stays online through another election, and offline through another
+#: failure.
+PARTITION_TRANSITIONS: dict[PartitionState, frozenset[PartitionState]] = {
+    PartitionState.NON_EXISTENT: frozenset({PartitionState.NEW}),
+    PartitionState.NEW: frozenset({PartitionState.ONLINE, PartitionState.OFFLINE}),
+    PartitionState.ONLINE: frozenset({PartitionState.ONLINE, PartitionState.OFFLINE}),
+    PartitionState.OFFLINE: frozenset({PartitionState.ONLINE, PartitionState.OFFLINE, PartitionState.NON_EXISTENT}),
+}
+
+#: state -> the states it may change to. Kafka 0.8.2 and 1.1 have no change from OFFLINE to DELETION_INELIGIBLE.
+REPLICA_TRANSITIONS: dict[ReplicaState, frozenset[ReplicaState]] = {
+    ReplicaState.NON_EXISTENT: frozenset({ReplicaState.NEW}),
+    ReplicaState.NEW: frozenset({ReplicaState.ONLINE, ReplicaState.OFFLINE}),
+    ReplicaState.ONLINE: frozenset({ReplicaState.ONLINE, ReplicaState.OFFLINE}),
+    ReplicaState.OFFLINE: frozenset(
+        {
+            ReplicaState.ONLINE,
+            ReplicaState.OFFLINE,
+            ReplicaState.DELETION_STARTED,
+            ReplicaState.DELETION_INELIGIBLE,
+        }
+    ),
+    ReplicaState.DELETION_STARTED: frozenset({ReplicaState.DELETION_SUCCESSFUL, ReplicaState.DELETION_INELIGIBLE}),
+    ReplicaState.DELETION_SUCCESSFUL: frozenset({ReplicaState.NON_EXISTENT}),
+    ReplicaState.DELETION_INELIGIBLE: frozenset({ReplicaState.ONLINE, ReplicaState.OFFLINE}),
+}
+
+
+class IllegalTransition(Exception):
+    """A change that the table does not have. The message is Kafka's."""
+
+
+def check_partition(partition: TopicPartition, now: PartitionState, target: PartitionState) -> None:
+    """Raises IllegalTransition."""
+    _check(f"Partition {partition.topic}-{partition.partition}", PARTITION_TRANSITIONS, now, target)
+
+
+def check_replica(partition: TopicPartition, broker_id: int, now: ReplicaState, target: ReplicaState) -> None:
+    """Raises IllegalTransition."""
+    name = f"Replica [Topic={partition.topic},Partition={partition.partition},Replica={broker_id}]"
+    _check(name, REPLICA_TRANSITIONS, now, target)
+
+
+_State = TypeVar("_State", bound=Enum)
+
+
+def _check(name: str, transitions: Mapping[_State, frozenset[_State]], now: _State, target: _State) -> None:
+    if target not in transitions[now]:
+        valid = ",".join(str(each.value) for each in transitions if target in transitions[each])
+        raise IllegalTransition(
+            f"{name} should be in one of {valid} states before moving to {target.value} state. "
+            f"Instead it is in {now.value} state"
+        )
