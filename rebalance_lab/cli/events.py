@@ -203,9 +203,9 @@ def _listed(texts: Sequence[str]) -> str:
 #: The default number of events shown on each side of `--around`.
 AROUND = 10
 
-_ID = re.compile(r"(?P<actor>.+?)[#/](?P<n>\d+)")
-_AROUND = re.compile(rf"(?P<id>{_ID.pattern})(?::(?P<count>\d+))?")
-_PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)/(?P<partition>\d+)")
+_ID = re.compile(r"(?P<actor>.+?)[#/](?P<n>[0-9]{1,18})")
+_AROUND = re.compile(rf"(?P<id>{_ID.pattern})(?::(?P<count>[0-9]{{1,18}}))?")
+_PARTITION = re.compile(r"(?P<topic>[a-zA-Z0-9._-]+)/(?P<partition>[0-9]{1,18})")
 
 #: Details that hold lists of [topic, partition]s.
 _PLACES = ("wants", "conflicts")

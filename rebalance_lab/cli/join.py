@@ -20,13 +20,12 @@ from rebalance_lab.kernel.interruption import SIGNALS, Interrupted
 from rebalance_lab.roles.consumer import CONNECT, GROUP, Consumer, NotLeft, Partitions
 from rebalance_lab.wire.errors import InvalidFilter, UnsupportedFilter
 from rebalance_lab.world.live.security import BadSecurity
-from rebalance_lab.world.zk.connect_string import BadConnectString
+from rebalance_lab.world.zk.connect_string import BadConnectString, parse
 from rebalance_lab.zkclient import ZkTimeoutException
 from zkconsumer.errors import IllegalArgumentException, InvalidConfigException, NotSupported
 
 #: Errors with which a member refuses or gives up. Their messages are written for users.
 REFUSALS = (
-    BadConnectString,
     BadSecurity,
     UnknownAssignor,
     IllegalArgumentException,
@@ -119,7 +118,7 @@ def join(
     regex, streams = _filter("--blacklist" if whitelist is None else "--whitelist", whitelist or blacklist)
     lines = OwnershipLines()
     consumer = Consumer(
-        zookeeper,
+        _connect_string(zookeeper),
         group,
         _streams(topic or []),
         whitelist=regex if whitelist is not None else None,
@@ -137,6 +136,15 @@ def join(
         _run(consumer)
     except REFUSALS as error:
         raise Failure(str(error)) from error
+
+
+def _connect_string(text: str) -> str:
+    """Raises Failure, before the member says that it joins."""
+    try:
+        parse(text)
+    except BadConnectString as error:
+        raise Failure(f"--zookeeper {error}") from error
+    return text
 
 
 def _settings(group: str | None, config: list[str] | None) -> dict[str, str]:

@@ -24,6 +24,7 @@ from rebalance_lab.cli.failures import UNKNOWN, Failure, spoken
 from rebalance_lab.cli.history import history
 from rebalance_lab.cli.join import join
 from rebalance_lab.cli.messages import consume, produce_lines
+from rebalance_lab.cli.numbers import Command
 from rebalance_lab.cli.replay import replay
 from rebalance_lab.cli.report import report
 from rebalance_lab.cli.run import run
@@ -83,6 +84,9 @@ for panel, commands in PANELS.items():
         app.command(rich_help_panel=panel)(command)
 app.add_typer(history, rich_help_panel="Experiments")
 app.add_typer(whatif, rich_help_panel="Hands on")
+for group in (app, history, whatif):
+    for registered in group.registered_commands:
+        registered.cls = Command
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -19,8 +19,8 @@ Broker = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Position = Annotated[int, msgspec.Meta(ge=-1, le=2**31 - 1)]
 
 
-class Topic(msgspec.Struct, frozen=True):
-    """A topic to place, or partitions to add to one. Unknown fields are ignored.
+class Topic(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A topic to place, or partitions to add to one.
 
     - `brokers`: ids, in the order in which Kafka would list them.
     - `racks`: the rack of each broker, in the order of `brokers`.

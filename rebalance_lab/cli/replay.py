@@ -18,6 +18,7 @@ from rebalance_lab.cli.terminal import note, print_json, progress
 from rebalance_lab.history.compare import first_difference
 from rebalance_lab.history.files import History, Trial, load
 from rebalance_lab.history.views import gave_up
+from rebalance_lab.kernel.numerals import whole_number
 from rebalance_lab.trials import api
 from rebalance_lab.trials.halting import Halt, halt_at
 from rebalance_lab.trials.stages.simulated.stage import simulate
@@ -108,7 +109,10 @@ def _versions(trial: Trial) -> str:
 
 def _stop(folder: Path, until: str, *, tasks: bool, as_json: bool) -> None:
     history = load(folder)
-    number = int(until) if until.isdecimal() else index_of(history.events, event_id_of(until, "--until")) + 1
+    try:
+        number = whole_number(until)
+    except ValueError:
+        number = index_of(history.events, event_id_of(until, "--until")) + 1
     with progress().status(f"{history.trial.id}: running up to event {number}"):
         halt = halt_at(api.plan_of(folder), history, number)
     if as_json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -37,7 +38,7 @@ Row = tuple[tuple[str, Count], str]
 Owners = dict[TopicPartition, tuple[str, ...]]
 
 
-class GroupMember(msgspec.Struct, frozen=True):
+class GroupMember(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One member. `topics`: name -> streams, or the one regex of a wildcard -> streams."""
 
     consumer_id: Annotated[str, msgspec.Meta(min_length=1)]
@@ -49,8 +50,8 @@ class GroupMember(msgspec.Struct, frozen=True):
         return Registration(tuple(self.topics.items()), self.pattern)
 
 
-class Case(msgspec.Struct, frozen=True):
-    """A group, and the rule to deal by. Unknown fields are ignored.
+class Case(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A group, and the rule to deal by.
 
     - `topics`: every existing topic -> its number of partitions.
     - `assignor`, `strategy`: the rule; either name can be used.
@@ -66,6 +67,10 @@ class Case(msgspec.Struct, frozen=True):
 
 class Impossible(ValueError):
     """There can be no such group. The message names the field and what to write."""
+
+
+class Repeated(ValueError):
+    """A field occurs twice."""
 
 
 _decoder = msgspec.json.Decoder(Case)
@@ -265,15 +270,24 @@ def _answer_all(files: list[Path] | None, answer: Callable[[bytes], dict[str, An
 
 
 def _answered(answer: Callable[[bytes], dict[str, Any]], line: bytes) -> dict[str, Any]:
-    """The answer to a line, or the error of a line that cannot be read."""
+    """The answer to a line, or the error of a line that cannot be read, or of which a part would not be."""
     try:
-        return answer(line)
+        found = answer(line)
+        json.loads(line, object_pairs_hook=_each_once, parse_int=str)
     except msgspec.ValidationError as error:
         return {"error": str(error)}
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         return {"error": f"the line is not JSON: {error}"}
-    except RecursionError:
-        return {"error": "the line is nested too deeply"}
+    except Repeated as error:
+        return {"error": str(error)}
+    return found
+
+
+def _each_once(pairs: list[tuple[str, object]]) -> None:
+    """Raises Repeated for a field that occurs twice in its object: all but the last would be ignored."""
+    for name, times in Counter(name for name, _ in pairs).items():
+        if times > 1:
+            raise Repeated(f"field {name} occurs {times} times in one object; each may occur only once")
 
 
 def _lines(files: list[Path] | None) -> Iterator[bytes]:

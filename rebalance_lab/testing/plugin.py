@@ -47,7 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def _number(config: pytest.Config, name: str) -> int:
     text = str(config.getini(name))
-    if not text.isdecimal() or int(text) < 1:
+    if not (text.isascii() and text.isdecimal()) or int(text) < 1:
         raise pytest.UsageError(f"{name} = {text}: give a whole number from 1")
     return int(text)
 

@@ -12,6 +12,8 @@ from typing import Literal
 
 import msgspec
 
+from rebalance_lab.kernel.numerals import number, whole_number
+
 Value = int | float | str | bool
 
 Operations = Literal["all", "counts"]
@@ -116,7 +118,7 @@ class Parameter:
         if isinstance(self.default, str):
             return text
         try:
-            return type(self.default)(text)
+            return whole_number(text) if isinstance(self.default, int) else number(text)
         except ValueError:
             kind = "a whole number" if isinstance(self.default, int) else "a number"
             raise PlanError(f"{self.name}={text}: must be {kind} {f'({self.unit})' if self.unit else ''}") from None

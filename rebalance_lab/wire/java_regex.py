@@ -17,8 +17,11 @@ The package `regex` does not replace it. Given the filter as it is (V1, ASCII), 
 in 43 of the 356 recorded answers (tests/wire): it takes 12 patterns that Java refuses (`{`, `a{,3}`,
 `[a-\\d]`, `(?#c)a`), refuses 29 that Java takes (`\\Q`, `\\k<x>`, `\\x{41}`, `\\cA`, `(?i-)a`),
 misreads `[\\0101]`, and runs out of memory on `a{2147483648}`. To find what Java refuses, all of the
-text has to be read, which is what this module is. Behind it `regex` answers as `re` does, but runs
-out of memory on `a{2147483647}`, which Java takes.
+text has to be read, which is what this module is.
+
+Behind it `regex` evaluates what `re` has accepted, because it can be given a time limit: `(a|a)*[bc]`
+takes centuries on a name of 70 letters, in Java as in Python. `regex` writes repetitions out, so their
+size is limited.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import ClassVar
+
+import regex
 
 
 class InvalidPattern(ValueError):
@@ -38,15 +43,17 @@ class UnknownConstruct(ValueError):
 
 
 @lru_cache(maxsize=256)  # every member evaluates the filters of all others, in each attempt
-def java_pattern(text: str) -> re.Pattern[str]:
-    """A pattern whose `fullmatch` answers what Java's `String.matches` answers for an ASCII name.
+def java_pattern(text: str) -> regex.Pattern[str]:
+    """A pattern whose `fullmatch` answers what Java's `String.matches` answers for an ASCII name. Its argument
+    `timeout` limits the processor time, in seconds; `fullmatch` raises TimeoutError then.
 
     Raises InvalidPattern where Java raises PatternSyntaxException, and UnknownConstruct.
     """
     translated = _Translator(text).translate()
     try:
-        return re.compile(translated, re.ASCII)
-    except (re.error, OverflowError, RecursionError) as error:
+        re.compile(translated, re.ASCII)  # it knows less than `regex`, and no more than Java
+        return regex.compile(translated, regex.ASCII)
+    except (re.error, regex.error, OverflowError, RecursionError) as error:
         raise UnknownConstruct(f"what Python's regular expressions cannot do ({error})") from None
 
 
@@ -94,6 +101,12 @@ _GROUP_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9]*")
 _FLAGS_TEXT = re.compile(rf"([{_JAVA_FLAGS}]*)(?:-([{_JAVA_FLAGS}]*))?([:)])")
 _REPETITION = re.compile(r"\{([0-9]+)(,([0-9]*))?\}")
 _REPETITION_LIMIT = 2**31 - 1
+
+#: More repetitions than a name has characters. Larger numbers mean the same.
+_LONGEST_NAME = 1 << 15
+
+#: Characters of a pattern whose repetitions are written out. A million of them would take a gigabyte.
+_SIZE_LIMIT = 50_000
 
 #: Openings that mean the same in both languages.
 _PLAIN_OPENINGS = ("?:", "?=", "?!", "?<=", "?<!", "?>")
@@ -172,7 +185,9 @@ class _Translator(_Reader):
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._parts: list[str] = []
-        self._open = 0
+        self._size = 0  # of the group so far, with repetitions written out
+        self._last_size = 0  # of its last atom
+        self._outer_sizes: list[int] = []  # of the groups around it
         self._names: dict[str, None] = {}
         self._quantifiable = False
 
@@ -183,12 +198,14 @@ class _Translator(_Reader):
                 self._atom(re.escape(self.take()))
             else:
                 handler(self)
-        if self._open:
+        if self._outer_sizes:
             raise InvalidPattern("Unclosed group")
         return "".join(self._parts)
 
-    def _atom(self, text: str) -> None:
+    def _atom(self, text: str, size: int = 1) -> None:
         self._parts.append(text)
+        self._size += size
+        self._last_size = size
         self._quantifiable = True
 
     # -- what a character begins ------------------------------------------------------------
@@ -225,13 +242,17 @@ class _Translator(_Reader):
             raise InvalidPattern("Illegal repetition range")
         if not self._quantifiable:
             raise UnknownConstruct("a repetition of nothing")
-        return f"{{{least}{',' if comma else ''}{most or ''}}}"
+        least, highest = min(least, _LONGEST_NAME), min(highest, _LONGEST_NAME)
+        self._size += self._last_size * max(least - 1, 0)
+        if self._size > _SIZE_LIMIT:
+            raise UnknownConstruct(f"repetitions of more than {_SIZE_LIMIT} characters in all")
+        return f"{{{least}{',' if comma else ''}{highest if most else ''}}}"
 
     def _close(self) -> None:
-        if not self._open:
+        if not self._outer_sizes:
             raise InvalidPattern("Unmatched closing ')'")
-        self._open -= 1
-        self._atom(self.take())
+        inner, self._size = self._size, self._outer_sizes.pop()
+        self._atom(self.take(), inner)
 
     def _opening(self) -> None:
         at_start = self.position == 0
@@ -249,7 +270,8 @@ class _Translator(_Reader):
 
     def _begin(self, opening: str) -> None:
         self._parts.append(opening)
-        self._open += 1
+        self._outer_sizes.append(self._size)
+        self._size = 0
         self._quantifiable = False
 
     def _new_name(self) -> str:

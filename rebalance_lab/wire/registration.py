@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.json_text import encode, escaped, parse
-from rebalance_lab.wire.topic_filter import INTERNAL_TOPICS, compiled_filter, normal_filter
+from rebalance_lab.wire.topic_filter import INTERNAL_TOPICS, matching, normal_filter
 
 STATIC = "static"
 WHITE_LIST = "white_list"
@@ -47,9 +47,10 @@ class Registration:
             return dict(self.subscription)
         text, count = self.subscription[0]
         wanted = self.pattern == WHITE_LIST
-        matches = compiled_filter(text).fullmatch
         hidden = INTERNAL_TOPICS if exclude_internal else ()
-        return {each: count for each in sorted(topics) if each not in hidden and bool(matches(each)) == wanted}
+        offered = [each for each in sorted(topics) if each not in hidden]
+        matched = matching(text, offered)
+        return {each: count for each in offered if (each in matched) == wanted}
 
 
 def registration_payload(registration: Registration) -> bytes:

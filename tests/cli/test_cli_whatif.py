@@ -14,6 +14,9 @@ from cli_tools import COMMAND, LIMIT_S, CommandLine, Ended
 VECTORS = Path(__file__).parents[1] / "vectors" / "assignors_0_8.json"
 CASES = json.loads(VECTORS.read_text(encoding="utf-8"))["cases"]
 
+#: What of a recorded case is asked; the rest is its name and its answers.
+ASKED = ("members", "topics", "assignor", "strategy")
+
 
 def case(assignor: str | None = "range", *, partitions: int = 4, members: int = 2, **more: Any) -> dict[str, Any]:
     """A group of c1, c2, … with one stream each on topic t."""
@@ -53,7 +56,7 @@ def ask(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> Answers:
 
 
 def test_every_recorded_case_is_answered_as_it_was_recorded(ask: Answers) -> None:
-    ended = ask(*CASES)
+    ended = ask(*({name: value for name, value in each.items() if name in ASKED} for each in CASES))
     assert (ended.code, ended.err) == (2, "")  # three of them Kafka refuses
     answers = [json.loads(line) for line in ended.out.splitlines()]
     for recorded, answer in zip(CASES, answers, strict=True):
@@ -150,7 +153,7 @@ def a_member(**fields: Any) -> dict[str, Any]:
         (b"fish", "the line is not JSON: "),
         (b"\xff\xfe", "JSON is malformed"),
         (b'{"members": [{"consumer_id": "\xff"', "the line is not JSON: 'utf-8' codec"),
-        (b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "nested too deeply"),
+        (b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", "unknown field `x`"),
         ([], "Expected `object`, got `array`"),
         ({}, "missing required field `members`"),
         (case(members=0), "Expected `array` of length >= 1"),
@@ -175,6 +178,23 @@ def a_member(**fields: Any) -> dict[str, Any]:
         (a_member(topics={"t": 600_000, "u": 600_000}), "has 1200000 threads over all topics; the limit is 1000000"),
         (case(partitions=1_000_000, members=101), "101000000 members times partitions; the limit is 100000000"),
         (a_member(pattern="white_list", topics={"x": 1}) | {"assignor": "roundrobin"}, "subscribes to no topic"),
+        (case(previos=[]), "Object contains unknown field `previos`"),
+        (a_member(stream=2), "Object contains unknown field `stream` - at `$.members[0]`"),
+        (
+            b'{"assignor": "range", "members": [{"consumer_id": "c1", "topics": {"t": 1}}], '
+            b'"topics": {"t": 1, "u": 2, "t": 3}}',
+            "field t occurs 2 times in one object; each may occur only once",
+        ),
+        (
+            b'{"assignor": "range", "members": [{"consumer_id": "c1", "topics": {"t": 1}}], '
+            b'"topics": {"t": 1}, "topics": {"t": 2}}',
+            "field topics occurs 2 times",
+        ),
+        (
+            a_member(pattern="white_list", topics={"(a|a)*[bc]": 1}) | {"topics": {"a" * 70: 1}},
+            "the topic filter (a|a)*[bc] was not evaluated within 1 s (at topic aaaa",
+        ),
+        (a_member(pattern="white_list", topics={"(a{300}){300}": 1}), "repetitions of more than 50000 characters"),
     ],
 )
 def test_what_cannot_be_is_told_in_the_line_and_the_rest_goes_on(ask: Answers, line: object, says: str) -> None:
@@ -184,6 +204,11 @@ def test_what_cannot_be_is_told_in_the_line_and_the_rest_goes_on(ask: Answers, l
     assert ended.code == 2
     assert set(second) == {"error"}
     assert first == third == ask.dealt(case())
+
+
+def test_a_filter_with_nested_repetitions_that_can_be_decided_is(ask: Answers) -> None:
+    answer = ask.dealt(a_member(pattern="white_list", topics={"(a+)+b": 1}) | {"topics": {"a" * 37: 1, "aab": 1}})
+    assert answer["assignment"] == [[["aab", 0], "c1-0"]]
 
 
 def test_blank_lines_are_passed_over(ask: Answers) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from rebalance_lab.wire.errors import InvalidFilter, KafkaException, UnsupportedFilter
 from rebalance_lab.wire.java_regex import InvalidPattern, UnknownConstruct, java_pattern
 from rebalance_lab.wire.json_text import escaped
-from rebalance_lab.wire.topic_filter import compiled_filter, normal_filter
+from rebalance_lab.wire.topic_filter import MATCHING_LIMIT_S, compiled_filter, matching, normal_filter
 
 #: pattern, name, answer of OpenJDK 17 (JavaRegexAnswers.java).
 ANSWERS = [
@@ -54,6 +55,8 @@ def test_the_answers_are_javas() -> None:
         ("(a)\\11", "several digits"),
         ("(?<=a{1,2})b", "fixed-width"),
         ("^*a", "nothing to repeat|multiple repeat"),
+        ("a{30000}b{30000}", "repetitions of more than 50000 characters"),
+        ("((a{1000}){1000}){1000}", "repetitions of more than 50000 characters"),
     ],
 )
 def test_what_java_knows_and_the_lab_does_not_is_named(text: str, what: str) -> None:
@@ -75,6 +78,28 @@ def test_a_group_around_all_changes_nothing_and_nothing_else_is_raised(text: str
 def test_quoted_text_is_itself(name: str) -> None:
     if "\\E" not in name and not name.endswith("\\"):
         assert java_pattern(f"\\Q{name}\\E").fullmatch(name) is not None
+
+
+@pytest.mark.parametrize("text", ["a{2147483647}", "a{40000,}", "(?:ab){20000}", "x|(a{10000}){0}a{32768}"])
+def test_a_repetition_beyond_the_longest_name_matches_none(text: str) -> None:
+    pattern = java_pattern(text)
+    assert pattern.fullmatch("a" * 300) is None
+    assert (pattern.fullmatch("x") is not None) is text.startswith("x")
+
+
+@pytest.mark.parametrize("text", ["(a|a)*[bc]", "(.|a)*\\d", "((a|a)(a|a))*[bc]"])
+def test_a_filter_that_takes_for_ever_is_given_up(text: str) -> None:
+    began_s = time.process_time()
+    with pytest.raises(UnsupportedFilter, match="was not evaluated within 1 s"):
+        matching(text, ["a", "b" * 70, "a" * 70])
+    assert time.process_time() - began_s < 3 * MATCHING_LIMIT_S
+
+
+def test_the_limit_is_for_all_topics_together() -> None:
+    slow = [f"{'a' * 17}{each}" for each in range(10_000)]
+    with pytest.raises(UnsupportedFilter, match="was not evaluated within 1 s"):
+        matching("(a|a)*[bc]", slow)
+    assert matching("a+7", slow) == {"a" * 17 + "7"}
 
 
 @pytest.mark.parametrize(

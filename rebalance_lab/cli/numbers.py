@@ -1,0 +1,35 @@
+"""Commands whose numbers are read by the rules of `kernel.numerals`. Typer would take all that Python's `int` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import typer
+from typer.core import TyperCommand
+
+from rebalance_lab.kernel.numerals import number, whole_number
+
+#: Type of an option -> how its text is read, and what it must be.
+_READERS: dict[Any, tuple[Callable[[str], object], str]] = {
+    int: (whole_number, "a whole number"),
+    float: (number, "a number"),
+}
+
+
+class Command(TyperCommand):
+    """A command of the lab."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As typer's. Raises BadParameter for a text that is no number, where an option is one."""
+        given, _, _ = self.make_parser(ctx).parse_args(args=list(args))
+        for parameter in self.get_params(ctx):
+            annotation = getattr(getattr(parameter, "type_descriptor", None), "annotation", None)
+            text = given.get(parameter.name)
+            if annotation in _READERS and isinstance(text, str):
+                read, what = _READERS[annotation]
+                try:
+                    read(text)
+                except ValueError:
+                    raise typer.BadParameter(f"must be {what}", ctx=ctx, param=cast(Any, parameter)) from None
+        return super().parse_args(ctx, args)
