@@ -26,9 +26,11 @@ from controller.stimuli import (
     BrokersCame,
     BrokersRead,
     DeletionsRead,
+    DropIsrReports,
     HandBack,
     Instruction,
     IsrAsked,
+    IsrsReported,
     LeadershipAnswered,
     Loaded,
     Log,
@@ -209,6 +211,18 @@ class ControllerMachine:
         if result.written:
             batch.inform(self.cluster.brokers, result.written)
         return [*answers, *batch.requests()]
+
+    @handle.register
+    def _(self, reported: IsrsReported) -> list[Instruction]:
+        """Tell all brokers of ISRs that leaders have written themselves (`processIsrChangeNotification`)."""
+        known = self.cluster.stored
+        newer = {each: found for each, found in reported.states.items() if each in known}
+        newer = {each: found for each, found in newer.items() if found.version >= known[each].version}
+        known |= newer
+        batch = self._batch()
+        if newer:
+            batch.inform(self.cluster.brokers, newer)
+        return [*batch.requests(), DropIsrReports(reported.reports)]
 
     # -- topics -----------------------------------------------------------------------------
 

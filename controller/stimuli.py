@@ -131,6 +131,14 @@ class IsrAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class IsrsReported:
+    """Leaders have written these states themselves, as up to Kafka 2.6. `reports`: the znodes that say so."""
+
+    states: Mapping[TopicPartition, Stored]
+    reports: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
 class ShutdownAsked:
     """A ControlledShutdown request. `broker_epoch`: -1 if the broker does not know it. `answer` takes what came of it,
     once: an error, or the partitions that the broker still leads."""
@@ -177,6 +185,7 @@ Stimulus = (
     | ReplicasOffline
     | BrokersCame
     | IsrAsked
+    | IsrsReported
     | ShutdownAsked
     | ReplicasStopped
     | UncleanRead
@@ -206,6 +215,13 @@ class DropDeletion:
     """Delete the request to delete a topic that does not exist, or that must not be deleted."""
 
     topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class DropIsrReports:
+    """Delete these reports of leaders that have written their ISRs."""
+
+    reports: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,5 +264,14 @@ class Log:
 
 
 Instruction = (
-    Send | WriteStates | RemoveTopic | DropDeletion | ReadUnclean | HandBack | AnswerIsr | AnswerShutdown | Log
+    Send
+    | WriteStates
+    | RemoveTopic
+    | DropDeletion
+    | DropIsrReports
+    | ReadUnclean
+    | HandBack
+    | AnswerIsr
+    | AnswerShutdown
+    | Log
 )

@@ -30,7 +30,8 @@ from rebalance_lab.broker.producer_ids import ProducerIds
 from rebalance_lab.broker.registration import Endpoint, cluster_id, prepare, register
 from rebalance_lab.broker.replicas import Replicas
 from rebalance_lab.broker.replication.fetcher import ReplicaFetcher, ReplicaFetchers
-from rebalance_lab.broker.replication.isr_changes import AskController
+from rebalance_lab.broker.replication.isr_changes import AskController, IsrWriter
+from rebalance_lab.broker.replication.isr_writes import WriteIsr
 from rebalance_lab.broker.replication.leadership import Lag
 from rebalance_lab.broker.server import Report, Server
 from rebalance_lab.broker.settings import broker_values
@@ -104,7 +105,7 @@ class Broker:
         self._is_controller = False
         self._last_session: int | None = None
         self._fetchers: ReplicaFetchers
-        self._isr_changes: AskController
+        self._isr_changes: AskController | WriteIsr
         self._links = ControlLinks(environment.network, f"broker-{settings.config.broker_id}-controller")
         self._to_controller = ControlLinks(environment.network, f"broker-{settings.config.broker_id}-to-controller")
         self._logs = LogManager(
@@ -207,13 +208,7 @@ class Broker:
         tasks, rules = environment.tasks, config.lab_replication_rules
         fetcher = partial(ReplicaFetcher, tasks, environment.network, config.broker_id, rules, config.fetch, self._warn)
         self._fetchers = ReplicaFetchers(tasks, rules, fetcher)
-        self._isr_changes = AskController(
-            environment.tasks,
-            self._to_controller,
-            config.broker_id,
-            controller=lambda: _controller(metadata),
-            broker_epoch=lambda: self.broker_epoch,
-        )
+        self._isr_changes = self._isr_changes_of(config, metadata)
         replicas = Replicas(
             ReplicaContext(
                 tasks=environment.tasks,
@@ -245,6 +240,18 @@ class Broker:
             is_controller=lambda: self._is_controller,
             log_defaults=self._configs.defaults,
             settings=broker_values(self._configs.defaults, config, self._settings),
+        )
+
+    def _isr_changes_of(self, config: BrokerConfig, metadata: MetadataCache) -> AskController | WriteIsr:
+        tasks = self._environment.tasks
+        if config.lab_isr_writer is IsrWriter.LEADER:
+            return WriteIsr(tasks, config.broker_id, client=lambda: self._client, warn=self._warn)
+        return AskController(
+            tasks,
+            self._to_controller,
+            config.broker_id,
+            controller=lambda: _controller(metadata),
+            broker_epoch=lambda: self.broker_epoch,
         )
 
     # -- one session ------------------------------------------------------------------------
@@ -311,6 +318,7 @@ class Broker:
             channels=lambda scope: BrokerChannels(environment.tasks, scope, self._links.deliver),
             unclean_default=config.unclean_leader_election_enable,
             order=config.lab_election_order,
+            reads_isr_reports=config.lab_isr_writer is IsrWriter.LEADER,
             deletes_topics=config.delete_topic_enable,
             report=self._controller_reported,
         )

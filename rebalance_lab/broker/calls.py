@@ -15,6 +15,7 @@ from rebalance_lab.broker.producer_ids import ProducerIds
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.broker.replicas import Replicas
 from rebalance_lab.broker.replication.fetcher import FetchConfig
+from rebalance_lab.broker.replication.isr_changes import IsrWriter
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.broker.settings import Value
 from rebalance_lab.broker.topic_store import TopicStore
@@ -65,6 +66,7 @@ class BrokerConfig:
     log_flush_offset_checkpoint_interval_ms: int = 60_000
     replica_high_watermark_checkpoint_interval_ms: int = 5_000
     lab_replication_rules: ReplicationRules = ReplicationRules.KIP_320
+    lab_isr_writer: IsrWriter = IsrWriter.CONTROLLER
     lab_election_order: ElectionOrder = ElectionOrder.ASSIGNMENT
 
     @property

@@ -78,13 +78,15 @@ class ReplicaContext:
 
 class Partition:
     """A replica on this broker. `progress` is done at the next change of its role, its log's end or its high watermark;
-    another future follows it. `leader`: the broker that leads; None if it is not known."""
+    another future follows it. `leader`: the broker that leads; None if it is not known. `controller_epoch`: of the
+    controller that made it the leader."""
 
     def __init__(self, around: ReplicaContext, partition: TopicPartition, log: PartitionLog) -> None:
         self.partition = partition
         self.log = log
         self.role = ReplicaRole.IDLE
         self.leader_epoch = NO_LEADER_EPOCH
+        self.controller_epoch = 0
         self.leader: int | None = None
         #: While this replica leads.
         self.leadership: Leadership | None = None
@@ -114,6 +116,7 @@ class Partition:
             )
             self._change(ReplicaRole.LEADER)
             self.leader_epoch, self.leader = state.leader_epoch, around.broker_id
+            self.controller_epoch = state.controller_epoch
             self._observe(
                 "leads",
                 leader_epoch=state.leader_epoch,
@@ -249,7 +252,7 @@ class Partition:
         if isr is not None:
             leadership.proposed = isr
             self._isr_assumed(leadership)
-            self._around.change_isr(Change(self, leadership, isr))
+            self._around.change_isr(Change(self, leadership, isr, self.controller_epoch))
 
     def _isr_assumed(self, leadership: Leadership) -> None:
         self._observe(

@@ -13,6 +13,7 @@ from rebalance_lab.wire.paths import (
     CLUSTER_ID,
     CONFIG_CHANGES,
     DELETE_TOPICS,
+    ISR_CHANGES,
     TOPIC_CONFIGS,
     broker_path,
 )
@@ -27,8 +28,9 @@ PERSISTENT_PATHS = (
     BROKER_TOPICS,
     CONFIG_CHANGES,
     DELETE_TOPICS,
+    ISR_CHANGES,
     "/brokers/seqid",
-    "/isr_change_notification",
+    ISR_CHANGES,
     "/log_dir_event_notification",
     TOPIC_CONFIGS,
     "/config/clients",

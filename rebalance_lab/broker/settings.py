@@ -16,6 +16,7 @@ import msgspec
 
 from controller.leader_election import ElectionOrder
 from rebalance_lab.broker.log.config import LogConfig
+from rebalance_lab.broker.replication.isr_changes import IsrWriter
 from rebalance_lab.broker.replication.rules import ReplicationRules
 
 #: The values of a setting, by its kind: bool, str, int, int, float, tuple.
@@ -315,6 +316,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         Setting("replica.lag.time.max.ms", _L, 30_000, field="replica_lag_time_max_ms"),
         Setting("replica.lag.max.messages", _L, None, _at_least(0), field="replica_lag_max_messages"),
         Setting("lab.election.order", _S, "assignment", _one_of(*ElectionOrder), field="lab_election_order"),
+        Setting("lab.isr.writer", _S, "controller", _one_of(*IsrWriter), field="lab_isr_writer"),
         Setting("lab.replication.rules", _S, "kip-320", _one_of(*ReplicationRules), field="lab_replication_rules"),
         Setting("replica.fetch.wait.max.ms", _I, 500, field="replica_fetch_wait_max_ms"),
         Setting("replica.fetch.min.bytes", _I, 1, field="replica_fetch_min_bytes"),

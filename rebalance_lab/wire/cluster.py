@@ -119,6 +119,16 @@ class ConfigurationChange(msgspec.Struct, frozen=True, kw_only=True):
         return self.entity_path or f"{self.entity_type}/{self.entity_name}"
 
 
+class _ChangedIsr(msgspec.Struct, frozen=True):
+    topic: str
+    partition: Id
+
+
+class _IsrChange(msgspec.Struct, frozen=True, kw_only=True):
+    version: int = 1
+    partitions: tuple[_ChangedIsr, ...]
+
+
 class _ClusterId(msgspec.Struct, frozen=True):
     """`/cluster/id`. The version is a text."""
 
@@ -208,6 +218,11 @@ def configuration_change_payload(entity_path: str) -> bytes:
     return msgspec.json.encode({"version": 2, "entity_path": entity_path})
 
 
+def isr_change_payload(partitions: Sequence[tuple[str, int]]) -> bytes:
+    """`/isr_change_notification/isr_change_…`: the partitions whose leaders have written another ISR."""
+    return msgspec.json.encode(_IsrChange(partitions=tuple(_ChangedIsr(*each) for each in partitions)))
+
+
 def cluster_id_payload(cluster_id: str) -> bytes:
     """`/cluster/id`."""
     return msgspec.json.encode(_ClusterId("1", cluster_id))
@@ -253,6 +268,11 @@ def read_configuration_change(path: str, data: bytes) -> str:
     if data.startswith(b'"'):
         return f"topics/{_read(str, data, path)}"
     return _read(ConfigurationChange, data, path).path
+
+
+def read_isr_change(path: str, data: bytes) -> list[tuple[str, int]]:
+    """Raises KafkaException."""
+    return [(each.topic, each.partition) for each in _read(_IsrChange, data, path).partitions]
 
 
 def read_cluster_id(data: bytes) -> str:

@@ -26,7 +26,9 @@ from controller.stimuli import (
     BrokersRead,
     DeletionsRead,
     DropDeletion,
+    DropIsrReports,
     HandBack,
+    IsrsReported,
     LeadershipAnswered,
     Loaded,
     Log,
@@ -341,6 +343,16 @@ def test_a_dead_broker_is_not_taken_into_the_isr() -> None:
 
 def test_the_isr_of_an_unknown_partition_is_refused() -> None:
     assert asked(running({}, {}, (1,)), 1) is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_an_isr_that_its_leader_has_written_is_told_to_all_brokers() -> None:
+    it = with_leader_1()
+    newer, older = stored(1, 1, leader_epoch=5, version=4), stored(1, 1, 2, 3, leader_epoch=5, version=2)
+    found = it.handle(IsrsReported({T0: newer, T1: newer}, ["isr_change_1"]))
+    assert brief(found) == [*((each, "inform", [(0, 1, 5)]) for each in (1, 2, 3)), DropIsrReports(["isr_change_1"])]
+    assert it.cluster.stored == {T0: newer}
+    assert it.handle(IsrsReported({T0: older}, ["isr_change_2"])) == [DropIsrReports(["isr_change_2"])]
+    assert it.cluster.stored == {T0: newer}
 
 
 # -- deletion -------------------------------------------------------------------------------------

@@ -22,6 +22,8 @@ STATE = b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1
 CONTROLLER = b'{"version":2,"brokerid":1,"timestamp":"1795386934187","kraftControllerEpoch":-1}'
 CONFIGURATION = b'{"version":1,"config":{"segment.bytes":"2097152"}}'
 CHANGE = b'{"version":2,"entity_path":"topics/t"}'
+#: As IsrChangeNotificationSequenceZNode.encode of 2.6.3 and 3.9.1.
+ISR_CHANGE = b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"u","partition":3}]}'
 CLUSTER_ID = b'{"version":"1","id":"AL-91ETTSFaJuS4jN_MpLQ"}'
 
 
@@ -33,6 +35,7 @@ def test_payloads_are_those_of_3_9_1() -> None:
     assert cluster.controller_payload(1, timestamp_ms=1795386934187) == CONTROLLER
     assert cluster.configuration_payload({"segment.bytes": "2097152"}) == CONFIGURATION
     assert cluster.configuration_change_payload("topics/t") == CHANGE
+    assert cluster.isr_change_payload([("t", 0), ("u", 3)]) == ISR_CHANGE
     assert cluster.cluster_id_payload("AL-91ETTSFaJuS4jN_MpLQ") == CLUSTER_ID
 
 
@@ -47,6 +50,7 @@ def test_what_3_9_1_wrote_is_read() -> None:
     )
     assert cluster.read_controller(CONTROLLER).brokerid == 1
     assert cluster.read_configuration("/config/topics/t", CONFIGURATION) == {"segment.bytes": "2097152"}
+    assert cluster.read_isr_change("/isr_change_notification/isr_change_0000000001", ISR_CHANGE) == [("t", 0), ("u", 3)]
     assert cluster.read_cluster_id(CLUSTER_ID) == "AL-91ETTSFaJuS4jN_MpLQ"
 
 

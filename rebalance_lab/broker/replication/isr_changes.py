@@ -1,12 +1,14 @@
 """How leaders have a change of their ISR written.
 
-From Kafka 2.7 on a leader asks the controller, which writes it (`AlterPartitionManager`, KIP-497).
+From Kafka 2.7 on a leader asks the controller, which writes it (`AlterPartitionManager`, KIP-497). How leaders wrote it
+themselves before is in `isr_writes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Protocol
 
 from controller.channels import Undelivered
@@ -22,6 +24,14 @@ from rebalance_lab.wire.kafka.messages.alter_partition import (
     AlterPartitionRequestTopicData,
     AlterPartitionResponse,
 )
+
+
+class IsrWriter(StrEnum):
+    """Which broker writes a change of the ISR: the controller, as from Kafka 2.7 on, or the leader, as before."""
+
+    CONTROLLER = "controller"
+    LEADER = "leader"
+
 
 #: How long a change that the controller did not take waits before it is sent again.
 RETRY_MS = 50
@@ -57,11 +67,12 @@ class ChangingPartition(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`leadership.proposed` is asked for."""
+    """`leadership.proposed` is asked for. `controller_epoch`: that of the controller which chose the leader."""
 
     replica: ChangingPartition
     leadership: Leadership
     isr: tuple[int, ...]
+    controller_epoch: int
 
     @property
     def is_wanted(self) -> bool:

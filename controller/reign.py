@@ -1,0 +1,383 @@
+"""The reign of a controller: from its election to the end of its time it carries out what `machine` decides.
+
+All events are handled one after another; reads of many znodes are pipelined; every write is fenced by the controller
+epoch, so that a controller that was deposed without its knowledge writes nothing (claim E3).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, assert_never
+
+from controller.cluster import LiveBroker, Stored, Topic
+from controller.election import ControllerMoved, Elected
+from controller.leader_election import LeaderAndIsr
+from controller.machine import ControllerMachine
+from controller.request_batch import ControlRequest, Send
+from controller.stimuli import (
+    AnswerIsr,
+    AnswerShutdown,
+    BrokersRead,
+    DeletionsRead,
+    DropDeletion,
+    DropIsrReports,
+    HandBack,
+    Instruction,
+    IsrsReported,
+    Loaded,
+    Log,
+    Purpose,
+    ReadUnclean,
+    RemoveTopic,
+    StatesWritten,
+    Stimulus,
+    TopicRemoved,
+    TopicsRead,
+    UncleanRead,
+    WriteStates,
+)
+from rebalance_lab.assignors import TopicPartition
+from rebalance_lab.kernel import Future, Mailbox
+from rebalance_lab.wire.cluster import (
+    LeaderIsrAndControllerEpoch,
+    read_assignment,
+    read_configuration,
+    read_isr_change,
+    read_registration,
+    read_state,
+    state_payload,
+    topic_id_bytes,
+)
+from rebalance_lab.wire.errors import KafkaException
+from rebalance_lab.wire.paths import (
+    BROKER_IDS,
+    BROKER_TOPICS,
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    DELETE_TOPICS,
+    ISR_CHANGES,
+    broker_path,
+    partition_state_path,
+    topic_config_path,
+    topic_path,
+)
+from rebalance_lab.world.errors import BadVersion, NodeExists, NoNode
+from rebalance_lab.world.ports import (
+    Children,
+    Create,
+    Delete,
+    Node,
+    Reply,
+    Set,
+    Stat,
+    WatchEvent,
+    WriteOperation,
+    WriteResult,
+)
+from rebalance_lab.zkclient.pipelined import Answer, PipelinedClient, Request
+
+T = TypeVar("T")
+
+#: The setting of a topic that lets a replica outside the ISR lead if no other is live.
+UNCLEAN = "unclean.leader.election.enable"
+
+#: Watches that fired and answers of brokers, until the controller handles them.
+EVENTS_LIMIT = 100_000
+
+
+class Channels(Protocol):
+    """The way to the brokers: one queue for each, which is sent in order and again until it is answered."""
+
+    def live(self, brokers: Mapping[int, LiveBroker]) -> None:
+        """These brokers are live: open channels to new ones, close those to others."""
+        ...
+
+    def send(self, broker_id: int, request: ControlRequest, answered: Callable[[Stimulus], None]) -> None:
+        """`answered` is called with what a StopReplica request that deletes has come to."""
+        ...
+
+
+class Reign:
+    """From an election to the end of the controller's time."""
+
+    def __init__(
+        self,
+        client: PipelinedClient,
+        elected: Elected,
+        machine: ControllerMachine,
+        channels: Channels,
+        report: Callable[[str, dict[str, object]], None],
+        *,
+        unclean_default: bool,
+        reads_isr_reports: bool,
+    ) -> None:
+        self._client = client
+        self._reads_isr_reports = reads_isr_reports
+        self._elected = elected
+        self._unclean_default = unclean_default
+        self._machine = machine
+        self._channels = channels
+        self._report = report
+        self._events: Mailbox[str | Stimulus] = Mailbox("events of the controller", EVENTS_LIMIT)
+        self._watches: dict[str, Future[WatchEvent]] = {}
+
+    async def run(self) -> None:
+        """Raises ControllerMoved."""
+        await self._look()
+        await self._handle(await self._load())
+        while True:
+            event = await self._events.get()
+            await self._handle(await self._read(event) if isinstance(event, str) else event)
+
+    def put(self, stimulus: Stimulus) -> None:
+        """Handle it after all that waits already."""
+        self._events.put(stimulus)
+
+    async def _handle(self, stimulus: Stimulus | None) -> None:
+        """Carry out all that follows from a stimulus. What came of it is handled once all is carried out."""
+        stimuli = deque([] if stimulus is None else [stimulus])
+        while stimuli:
+            instructions = self._machine.handle(stimuli.popleft())
+            self._channels.live(self._machine.cluster.brokers)
+            for each in instructions:
+                found = await self._carry_out(each)
+                if found is not None:
+                    stimuli.append(found)
+
+    async def _carry_out(self, instruction: Instruction) -> Stimulus | None:
+        match instruction:
+            case Send():
+                self._channels.send(instruction.broker_id, instruction.request, self._events.put)
+            case WriteStates():
+                return await self._write(instruction.states, instruction.of)
+            case HandBack():
+                return instruction.stimulus
+            case AnswerIsr():
+                instruction.asked.answer(instruction.error, instruction.results)
+            case AnswerShutdown():
+                instruction.asked.answer(instruction.error, instruction.remaining)
+            case RemoveTopic():
+                await self._remove(instruction.topic)
+                return TopicRemoved(instruction.topic)
+            case DropDeletion():
+                await self._delete(f"{DELETE_TOPICS}/{instruction.topic}")
+            case DropIsrReports():
+                await self._drop_isr_reports(instruction.reports)
+            case ReadUnclean():
+                return UncleanRead(instruction.partitions, await self._unclean(instruction.partitions))
+            case Log():
+                self._report("log", {"message": instruction.message})
+            case _:
+                assert_never(instruction)
+        return None
+
+    # -- reads ------------------------------------------------------------------------------
+
+    async def _load(self) -> Loaded:
+        """The cluster as it is, with a watch on all that may change."""
+        if self._reads_isr_reports:
+            await self._drop_isr_reports(await self._children(ISR_CHANGES))  # all states are read after it
+        brokers, topics = await self._brokers(), await self._topics({})
+        partitions = [TopicPartition(topic, each) for topic, known in topics.items() for each in known.replicas]
+        return Loaded(brokers, topics, await self._states(partitions), await self._children(DELETE_TOPICS))
+
+    async def _read(self, path: str) -> Stimulus | None:
+        """What has changed where a watch fired. Raises ControllerMoved."""
+        if path == CONTROLLER:
+            await self._look()
+            return None
+        known = self._machine.cluster.topics
+        if path == BROKER_IDS:
+            return BrokersRead(await self._brokers())
+        if path == DELETE_TOPICS:
+            return DeletionsRead(await self._children(DELETE_TOPICS))
+        if path == ISR_CHANGES:
+            return await self._isrs_reported()
+        if path == BROKER_TOPICS:
+            return TopicsRead(await self._topics(known))
+        return TopicsRead({**known, **await self._assignments([path.removeprefix(f"{BROKER_TOPICS}/")])})
+
+    async def _look(self) -> None:
+        """Raises ControllerMoved if `/controller` is not of this session."""
+        there = await self._client.ask(lambda session: session.exists(CONTROLLER, watch=True))
+        self._watch(CONTROLLER, there)
+        if there.value is None or there.value.ephemeral_owner != self._client.session.session_id:
+            raise ControllerMoved(f"{CONTROLLER} is not of this session any more; epoch {self._elected.epoch} is over")
+
+    async def _children(self, path: str) -> tuple[str, ...]:
+        reply: Reply[Children] = await self._client.ask(lambda session: session.children(path, watch=True))
+        self._watch(path, reply)
+        return reply.value.names
+
+    async def _brokers(self) -> list[LiveBroker]:
+        ids = [int(each) for each in await self._children(BROKER_IDS) if each.isascii() and each.isdigit()]
+        answers = await self._client.ask_all([_get(broker_path(each)) for each in ids])
+        found = []
+        for broker_id, node in _there(ids, answers):
+            try:
+                registration = read_registration(broker_id, node.data)
+            except KafkaException as error:
+                self._report("log", {"message": f"broker {broker_id} is left out: {error}"})
+                continue
+            if registration.address is None:
+                self._report("log", {"message": f"broker {broker_id} has no plaintext endpoint: it is left out"})
+                continue
+            found.append(LiveBroker(broker_id, node.stat.czxid, *registration.address, registration.rack))
+        return sorted(found, key=lambda each: each.broker_id)
+
+    async def _topics(self, known: Mapping[str, Topic]) -> dict[str, Topic]:
+        """All topics that exist. Of those that are known the assignment is not read again: they have a watch."""
+        names = await self._children(BROKER_TOPICS)
+        new = await self._assignments([each for each in names if each not in known])
+        return {each: known[each] if each in known else new[each] for each in names if each in known or each in new}
+
+    async def _assignments(self, topics: Sequence[str]) -> dict[str, Topic]:
+        """Those that can be read; of the others a person is told."""
+        answers = await self._client.ask_all([_get(topic_path(each), watch=True) for each in topics])
+        for topic, answer in zip(topics, answers, strict=True):
+            if answer.error is None:
+                self._watch(topic_path(topic), answer.reply)
+        found = {}
+        for topic, node in _there(topics, answers):
+            try:
+                assignment = read_assignment(topic, node.data)
+                topic_id = {} if assignment.topic_id is None else {"topic_id": topic_id_bytes(assignment.topic_id)}
+                found[topic] = Topic(assignment.replicas, **topic_id)
+            except KafkaException as error:
+                self._report("log", {"message": f"topic {topic} is left out: {error}"})
+        return found
+
+    async def _states(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, Stored]:
+        answers = await self._client.ask_all([_get(partition_state_path(*each)) for each in partitions])
+        found = {}
+        for partition, node in _there(partitions, answers):
+            try:
+                found[partition] = _stored(partition, node)
+            except KafkaException as error:
+                self._report("log", {"message": f"the state of {partition.topic}-{partition.partition}: {error}"})
+        return found
+
+    async def _isrs_reported(self) -> IsrsReported:
+        """The states of the partitions whose leaders report that they have written them."""
+        names = await self._children(ISR_CHANGES)
+        answers = await self._client.ask_all([_get(f"{ISR_CHANGES}/{each}") for each in names])
+        reported: set[TopicPartition] = set()
+        for name, node in _there(names, answers):
+            try:
+                reported |= {TopicPartition(*each) for each in read_isr_change(f"{ISR_CHANGES}/{name}", node.data)}
+            except KafkaException as error:
+                self._report("log", {"message": str(error)})
+        return IsrsReported(await self._states(sorted(reported)), names)
+
+    async def _unclean(self, partitions: Sequence[TopicPartition]) -> set[str]:
+        """Those of their topics that allow unclean elections. Settings that cannot be read allow none."""
+        topics = sorted({each.topic for each in partitions})
+        answers = await self._client.ask_all([_get(topic_config_path(each)) for each in topics])
+        allowed = dict.fromkeys(topics, self._unclean_default)
+        for topic, node in _there(topics, answers):
+            try:
+                text = read_configuration(topic_config_path(topic), node.data).get(UNCLEAN)
+            except KafkaException as error:
+                self._report("log", {"message": str(error)})
+                text = "false"
+            if text is not None:
+                allowed[topic] = text.strip().lower() == "true"
+        return {each for each in topics if allowed[each]}
+
+    def _watch(self, path: str, reply: Reply[Any]) -> None:
+        """Put the path among the events when its watch fires. Reads that watch the same share one watch."""
+        watch = reply.watch
+        if watch is not None and self._watches.get(path) is not watch:
+            self._watches[path] = watch
+            watch.on(lambda _fired: self._events.put(path))
+
+    # -- writes -----------------------------------------------------------------------------
+
+    async def _write(
+        self, states: Mapping[TopicPartition, tuple[LeaderAndIsr, int | None]], of: Purpose
+    ) -> StatesWritten:
+        await self._create_parents([each for each, (_, version) in states.items() if version is None])
+        answers = await self._fenced([self._operation(each, *state) for each, state in states.items()])
+        written: dict[TopicPartition, Stored] = {}
+        refused: list[TopicPartition] = []
+        for (partition, (state, _)), answer in zip(states.items(), answers, strict=True):
+            if answer.error is None:
+                result = answer.reply.value[1]
+                version = result.version if isinstance(result, Stat) else 0
+                written[partition] = Stored(state, self._elected.epoch, version)
+            elif isinstance(answer.error, NodeExists | BadVersion | NoNode):
+                refused.append(partition)
+            else:
+                raise answer.error
+        found = await self._states(refused)
+        return StatesWritten(written, {each: found.get(each) for each in refused}, of)
+
+    def _operation(self, partition: TopicPartition, state: LeaderAndIsr, version: int | None) -> WriteOperation:
+        path = partition_state_path(*partition)
+        payload = state_payload(
+            LeaderIsrAndControllerEpoch(
+                controller_epoch=self._elected.epoch,
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                isr=state.isr,
+                leader_recovery_state=int(state.recovering),
+            )
+        )
+        return Create(path, payload) if version is None else Set(path, payload, version)
+
+    async def _create_parents(self, partitions: Sequence[TopicPartition]) -> None:
+        """`…/partitions` and `…/partitions/<partition>`. What is there stays; if the topic is gone, so be it: the state
+        cannot be written then."""
+        folders = dict.fromkeys(f"{topic_path(topic)}/partitions" for topic, _ in partitions)
+        await self._fenced([Create(each, b"") for each in folders])
+        await self._fenced([Create(f"{topic_path(topic)}/partitions/{each}", b"") for topic, each in partitions])
+
+    async def _drop_isr_reports(self, names: Sequence[str]) -> None:
+        await self._fenced([Delete(f"{ISR_CHANGES}/{each}") for each in names])
+
+    async def _remove(self, topic: str) -> None:
+        """The topic's znodes, its configuration, then the request to delete it, so that a successor finds it until all
+        is done."""
+        await self._delete(topic_path(topic))
+        await self._delete(topic_config_path(topic))
+        await self._delete(f"{DELETE_TOPICS}/{topic}")
+
+    async def _delete(self, path: str) -> None:
+        """A znode and all below it. What is gone already is fine."""
+        try:
+            children = (await self._client.ask(lambda session: session.children(path))).value.names
+        except NoNode:
+            return
+        for each in children:
+            await self._delete(f"{path}/{each}")
+        (answer,) = await self._fenced([Delete(path)])
+        if answer.error is not None and not isinstance(answer.error, NoNode):
+            raise answer.error
+
+    async def _fenced(self, operations: Sequence[WriteOperation]) -> list[Answer[tuple[WriteResult, ...]]]:
+        """Raises ControllerMoved if another controller has been elected since."""
+        try:
+            return await self._client.fenced(self._elected.fence, operations)
+        except (BadVersion, NoNode) as error:
+            if error.path != CONTROLLER_EPOCH:
+                raise
+            raise ControllerMoved(f"another controller was elected after epoch {self._elected.epoch}") from None
+
+
+def _get(path: str, *, watch: bool = False) -> Request[Node]:
+    return lambda session: session.get(path, watch=watch)
+
+
+def _there(names: Sequence[T], answers: Sequence[Answer[Node]]) -> Iterator[tuple[T, Node]]:
+    """The znodes that are there. Raises other errors than NoNode."""
+    for name, answer in zip(names, answers, strict=True):
+        if not isinstance(answer.error, NoNode):
+            yield name, answer.reply.value
+
+
+def _stored(partition: TopicPartition, node: Node) -> Stored:
+    """Raises KafkaException."""
+    state = read_state(*partition, node.data)
+    leadership = LeaderAndIsr(state.leader, state.leader_epoch, state.isr, recovering=bool(state.leader_recovery_state))
+    return Stored(leadership, state.controller_epoch, node.stat.version)
