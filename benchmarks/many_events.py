@@ -163,7 +163,7 @@ def measure(parts: list[Part], folder: Path, cores: int) -> Measured:
 def _summarise(parts: list[Part], folder: Path, cores: int, said: multiprocessing.connection.Connection) -> None:
     named = [each for part in parts for each in part.trials]
     trials = tuple(msgspec.structs.replace(each.base.trial, id=each.name) for each in named)
-    store = Store(folder, {each.name: each.base.folder for each in named}, trials, ())
+    store = Store(folder, {each.name: each.base.folder for each in named}, trials)
     entries = {entry.trial: entry for part in parts for entry in part.entries}
     with session.start(cores=cores) as local:
         try:

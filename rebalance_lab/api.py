@@ -297,14 +297,19 @@ def load(trial: Path | str) -> Result:
 
 
 def load_store(store: Path | str = DEFAULT_STORE) -> Results:
-    """All trials of a store, judged, by name. Raises HistoryError. For many trials see `claims`: there Spark judges."""
-    return Results(tuple(load(folder) for folder in read_store(Path(store)).folders.values()))
+    """All trials of a store, judged, by name. Raises HistoryError for one that cannot be read. For many trials see
+    `claims`: there Spark judges."""
+    found = read_store(Path(store))
+    if found.left_out:
+        raise HistoryError(found.left_out[0].why)
+    return Results(tuple(load(folder) for folder in found.folders.values()))
 
 
 def claims(store: Path | str = DEFAULT_STORE) -> Analysis:
     """What the trials of a store show of each claim, as the command `claims` does: `verdicts` has every reading of
     every claim, and `tables` all that was computed for them. Spark does it, in up to a minute, and the store keeps
-    it until anything changes. Raises HistoryError, SparkStartError, MissingLibrary."""
+    it until anything changes. Trials that cannot be read are in `left_out`. Raises HistoryError, SparkStartError,
+    MissingLibrary."""
     with needed_for("judging claims"):
         from rebalance_lab.analysis.analyse import analyse  # noqa: PLC0415
     return analyse(Path(store), intervals_for=())

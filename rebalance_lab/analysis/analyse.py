@@ -15,8 +15,8 @@ import msgspec
 
 from rebalance_lab.analysis.kept import code_that_judges, keep, kept, key_of
 from rebalance_lab.analysis.ledger import Ledger, read_ledger
-from rebalance_lab.analysis.results import Analysis, Interval, Verdict
-from rebalance_lab.analysis.store import Store, looks, named_by_folder, read_store
+from rebalance_lab.analysis.results import Analysis, Interval, LeftOut, Verdict
+from rebalance_lab.analysis.store import Store, named_by_folder, read_store
 from rebalance_lab.analysis.trialwise.rows import intervals_of
 from rebalance_lab.history.files import History, HistoryError, load, replay_command
 
@@ -56,8 +56,9 @@ def analyse(
     in; by default `start` starts one on all cores of this machine, unless what the store keeps still holds. `rejudge`:
     use nothing that the store keeps. The store also keeps the trials' events as Parquet (`analysis.parquet`).
 
-    Raises HistoryError (the message names the trial) for a store or trial that cannot be read, and for a trial in
-    `intervals_for` that does not exist; SparkStartError, LedgerError.
+    Trials that cannot be read or judged are in `left_out` and nowhere else; then the analysis is not kept. Raises
+    HistoryError for a store that cannot be read and for a trial in `intervals_for` that does not exist (the message
+    names it); SparkStartError, LedgerError.
     """
     found = read_store(store)
     claims = ledger or read_ledger()
@@ -70,14 +71,14 @@ def analyse(
     known = None if key is None or rejudge else _kept(found, key)
     if known is None:
         known = _summarised(found, claims, spark, start, rejudge=rejudge)
-        if key is not None:
+        if key is not None and not known.analysis.left_out:
             keep(found.path / ANALYSIS_FILE, key, msgspec.json.encode(known))
     return _whole(known, found, intervals_for)
 
 
 def _key(code: str, store: Store, ledger: Ledger) -> str:
     """What an analysis depends on: the code, the ledger, and every trial as its files are now."""
-    trials = [(trial, looks(store.folders[trial.id])[0]) for trial in store.trials]
+    trials = [(trial, store.seen[trial.id][0]) for trial in store.trials]
     return key_of(code, ledger, list(ledger.claims), trials)  # the list, because keys do not depend on a dict's order
 
 
@@ -105,16 +106,24 @@ def _summarised(
     else:
         with (start or session.start)() as local:
             analysis, examples = summarise(local.session, store, ledger, rejudge=rejudge)
-    return _Found(dataclasses.replace(analysis, trials=(), cut_off=()), tuple(examples))
+    return _Found(dataclasses.replace(analysis, trials=()), tuple(examples))
 
 
 def _whole(found: _Found, store: Store, intervals_for: Wanted | None) -> Analysis:
     """The analysis with what is not kept."""
     verdicts = tuple(_with_command(verdict, store) for verdict in found.analysis.verdicts)
-    analysis = dataclasses.replace(found.analysis, verdicts=verdicts, trials=store.trials, cut_off=store.cut_off)
+    out = {each.trial for each in found.analysis.left_out}
+    analysis = dataclasses.replace(
+        found.analysis,
+        verdicts=verdicts,
+        trials=tuple(trial for trial in store.trials if trial.id not in out),
+        cut_off=store.cut_off,
+        left_out=(*store.left_out, *found.analysis.left_out),
+    )
     wanted = intervals_for(analysis) if callable(intervals_for) else intervals_for
     chosen = found.examples if wanted is None else sorted(set(wanted))
-    return dataclasses.replace(analysis, intervals=_intervals(store, chosen))
+    _must_be_there(store, chosen)
+    return _with_intervals(analysis, {trial: store.folders[trial] for trial in chosen})
 
 
 def _with_command(verdict: Verdict, store: Store) -> Verdict:
@@ -136,6 +145,7 @@ def _untested(store: Store, ledger: Ledger) -> Analysis:
         intervals=(),
         trials=(),
         cut_off=store.cut_off,
+        left_out=store.left_out,
     )
 
 
@@ -145,10 +155,17 @@ def _must_be_there(store: Store, wanted: Sequence[str]) -> None:
         raise HistoryError(f"{store.path} holds no trial {missing[0]!r}, or one that was cut off")
 
 
-def _intervals(store: Store, wanted: Sequence[str]) -> tuple[Interval, ...]:
-    """Sorted, of one trial after the other. There are as many as a page shows."""
-    _must_be_there(store, wanted)
-    return tuple(each for trial in wanted for each in _of_trial(store.folders[trial]))
+def _with_intervals(analysis: Analysis, folders: dict[str, Path]) -> Analysis:
+    """The analysis with the sorted intervals of these trials, one after the other; there are as many as a page shows. A
+    trial that has gone since it was judged has none and is named."""
+    intervals: list[Interval] = []
+    gone = []
+    for trial, folder in folders.items():
+        try:
+            intervals += _of_trial(folder)
+        except (HistoryError, OSError) as error:
+            gone.append(LeftOut(trial, f"its intervals are missing: {error}"))
+    return dataclasses.replace(analysis, intervals=tuple(intervals), left_out=(*analysis.left_out, *gone))
 
 
 def _of_trial(folder: Path) -> list[Interval]:

@@ -29,10 +29,11 @@ from pyspark.sql.types import ArrayType, StringType, StructType
 
 from rebalance_lab.analysis.arrow_events import event_batches
 from rebalance_lab.analysis.frames import arrow_schema, rows_of, schema_of, table
-from rebalance_lab.analysis.store import Store, looks, trial_row
+from rebalance_lab.analysis.results import LeftOut
+from rebalance_lab.analysis.store import Store, trial_row
 from rebalance_lab.analysis.tables.schemas import EVENTS, HISTORIES, column
-from rebalance_lab.analysis.workers import Row, map_rows
-from rebalance_lab.history.files import HistoryError, digest, load, write_whole
+from rebalance_lab.analysis.workers import Row, map_rows, why_left_out
+from rebalance_lab.history.files import digest, load, write_whole
 
 FOLDER = ".parquet"
 MANIFEST = "manifest.json"
@@ -67,7 +68,8 @@ class Entry:
     groups: int
 
 
-_WRITTEN = schema_of(Entry)
+#: What a task returns of each trial. `why_left_out`: why it could not be read; then the Entry has no meaning.
+_WRITTEN = StructType([*schema_of(Entry).fields, column("why_left_out", StringType(), null=True)])
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -77,12 +79,14 @@ class Manifest(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Parquet:
-    """The events of a store's trials. Use it while `parquet_of` is open."""
+    """The events of a store's trials. Use it while `parquet_of` is open. `left_out`: trials whose events cannot be
+    read; they have no entry."""
 
     spark: SparkSession
     store: Store
     folder: Path
     entries: dict[str, Entry]
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def events(self) -> DataFrame:
@@ -102,7 +106,7 @@ class Parquet:
         """One row a trial, with the place of its events. Trials of one part are neighbours, so that a task opens few
         parts."""
         rows = []
-        trials = [(trial, self.entries[trial.id]) for trial in self.store.trials]
+        trials = [(trial, self.entries[trial.id]) for trial in self.store.trials if trial.id in self.entries]
         for trial, entry in sorted(trials, key=lambda each: (each[1].part, each[1].first_group, each[1].trial)):
             place: Row = {
                 "part": str(self.folder / entry.part),
@@ -116,15 +120,14 @@ class Parquet:
 
 @contextmanager
 def parquet_of(spark: SparkSession, store: Store) -> Iterator[Parquet]:
-    """The store's Parquet, brought up to date. Raises, from Spark's workers, HistoryError for a
-    trial that cannot be read (see `analyse.spoken`)."""
+    """The store's Parquet, brought up to date."""
     with ExitStack() as stack:
         folder = stack.enter_context(_own(store.path / FOLDER))
         if folder is None:
             scratch = tempfile.TemporaryDirectory(prefix="parquet-", dir=_scratch(spark))
             folder = Path(stack.enter_context(scratch))
         # The whole path, because a cluster's workers have folders of their own.
-        yield Parquet(spark, store, folder.resolve(), _refresh(spark, store, folder))
+        yield Parquet(spark, store, folder.resolve(), *_refresh(spark, store, folder))
 
 
 @contextmanager
@@ -154,13 +157,13 @@ def _scratch(spark: SparkSession) -> str | None:
     return folder if folder and Path(folder).is_dir() else None
 
 
-def _refresh(spark: SparkSession, store: Store, folder: Path) -> dict[str, Entry]:
-    seen = {name: looks(path) for name, path in store.folders.items()}
-    kept = _still_good(folder, seen)
+def _refresh(spark: SparkSession, store: Store, folder: Path) -> tuple[dict[str, Entry], tuple[LeftOut, ...]]:
+    kept = _still_good(folder, store.seen)
     fresh = {name: path for name, path in store.folders.items() if name not in kept}
+    left_out: list[LeftOut] = []
     if fresh:
-        for entry in _write(spark, fresh, seen, folder):
-            kept[entry.trial] = entry
+        written, left_out = _write(spark, fresh, store.seen, folder)
+        kept |= {entry.trial: entry for entry in written}
     used = {entry.part for entry in kept.values()}
     stale = [path for path in folder.glob("*.parquet*") if path.name not in used]
     if fresh or stale:
@@ -168,7 +171,7 @@ def _refresh(spark: SparkSession, store: Store, folder: Path) -> dict[str, Entry
         write_whole(folder / MANIFEST, msgspec.json.encode(manifest))
     for path in stale:
         path.unlink()
-    return kept
+    return kept, tuple(left_out)
 
 
 def _still_good(folder: Path, seen: dict[str, tuple[str, int]]) -> dict[str, Entry]:
@@ -187,8 +190,8 @@ def _still_good(folder: Path, seen: dict[str, tuple[str, int]]) -> dict[str, Ent
 
 def _write(
     spark: SparkSession, folders: dict[str, Path], seen: dict[str, tuple[str, int]], folder: Path
-) -> list[Entry]:
-    """Have Spark's workers write these trials, a part a task."""
+) -> tuple[list[Entry], list[LeftOut]]:
+    """Have Spark's workers write these trials, a part a task. Those that cannot be read are left out."""
     parts = _dealt({name: seen[name][1] for name in folders}, spark.sparkContext.defaultParallelism)
     rows = [
         {"trials": [{"trial": name, "folder": str(folders[name].resolve()), "looks": seen[name][0]} for name in names]}
@@ -200,7 +203,14 @@ def _write(
         return write_part(row["trials"], Path(target))
 
     written = map_rows(table(spark, rows, _PARTS).repartition(len(parts)), _WRITTEN, write)
-    return [Entry(**row) for row in rows_of(written)]
+    entries, left_out = [], []
+    for row in rows_of(written):
+        why = row.pop("why_left_out")
+        if why is None:
+            entries.append(Entry(**row))
+        else:
+            left_out.append(LeftOut(row["trial"], why))
+    return entries, left_out
 
 
 def _dealt(sizes: dict[str, int], cores: int) -> list[list[str]]:
@@ -216,7 +226,7 @@ def _dealt(sizes: dict[str, int], cores: int) -> list[list[str]]:
 
 
 def write_part(trials: Sequence[dict[str, str]], folder: Path) -> list[Row]:
-    """Write one part with these trials (rows of trial, folder, looks). Raises HistoryError."""
+    """Write one part with these trials (rows of trial, folder, looks): rows of _WRITTEN."""
     name = f"{uuid.uuid4().hex}.parquet"
     written: list[Row] = []
     group = 0
@@ -224,18 +234,21 @@ def write_part(trials: Sequence[dict[str, str]], folder: Path) -> list[Row]:
     try:
         with pq.ParquetWriter(unfinished, arrow_schema(EVENTS), compression=_COMPRESSION) as writer:
             for trial in trials:
+                known = {"trial": trial["trial"], "looks": trial["looks"], "part": name, "first_group": group}
                 try:
                     history = load(Path(trial["folder"]))
-                except OSError as error:
-                    raise HistoryError(f"the events of {trial['folder']} cannot be read: {error}") from error
-                first = group
+                except Exception as error:  # whatever it is, the other trials can be read
+                    why = why_left_out(error, f"the events of {trial['folder']}")
+                    written.append({**known, "history_sha256": "", "events": 0, "groups": 0, "why_left_out": why})
+                    continue
+                groups = 0
                 for batch in event_batches(trial["trial"], history.events):
                     writer.write_batch(batch)
-                    group += 1
+                    groups += 1
+                group += groups
                 sha256 = history.trial.history_sha256 or digest(history.events)
-                place = {"part": name, "first_group": first, "groups": group - first}
-                known = {"trial": trial["trial"], "looks": trial["looks"], "history_sha256": sha256}
-                written.append({**known, "events": len(history.events), **place})
+                found = {"history_sha256": sha256, "events": len(history.events), "groups": groups}
+                written.append({**known, **found, "why_left_out": None})
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise

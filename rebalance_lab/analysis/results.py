@@ -32,6 +32,14 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A trial that is in no table. `why`: it could not be read or judged; the text names the file or the error."""
+
+    trial: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class OfTrial:
     """The leading columns of tables whose rows are told apart by what their trial was. `trial`: its id."""
 
@@ -254,7 +262,8 @@ class Verdict:
 @dataclass(frozen=True, slots=True)
 class Analysis(Tabular):
     """Everything that a report shows. Every table is sorted by its leading fields. `measures`: one row for each trial.
-    `cut_off`: names of folders that hold events but were never sealed; they are not counted."""
+    `cut_off`: names of folders that hold events but were never sealed. `left_out`: trials that could not be read or
+    judged. Neither are counted."""
 
     verdicts: tuple[Verdict, ...]
     outcomes: tuple[TrialOutcome, ...]
@@ -266,10 +275,16 @@ class Analysis(Tabular):
     herd_costs: tuple[HerdCost, ...] = ()
     fits: tuple[Fit, ...] = ()
     summaries: tuple[Summary, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether all trials of the store are counted."""
+        return not self.left_out and not self.cut_off
 
     @property
     def tables(self) -> tuple[str, ...]:
-        absent = {"cut_off"} if self.intervals else {"cut_off", "intervals"}  # those are computed on demand
+        absent = {"cut_off", "left_out"} | (set() if self.intervals else {"intervals"})  # those are made on demand
         return tuple(field.name for field in fields(self) if field.name not in absent)
 
     def _arrow(self, name: str) -> pa.Table:

@@ -3,38 +3,49 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from rebalance_lab.analysis.results import of_trial
+from rebalance_lab.analysis.results import LeftOut, of_trial
 from rebalance_lab.history.files import TRIAL_FILE, HistoryError, Trial, read_trial, trial_folders
+from rebalance_lab.history.scratch import is_owned
 
 
 @dataclass(frozen=True, slots=True)
 class Store:
     """What a store holds.
 
-    `folders`: trial id to folder, by id. `cut_off`: names of folders with events but without `trial.json`, of trials
-    that ended before they were sealed; they are left out.
+    `folders`: trial id to folder, by id; `seen`: trial id to `looks`. `cut_off`: names of folders with events but
+    without `trial.json`, of trials that ended before they were sealed. `left_out`: trials that cannot be read.
     """
 
     path: Path
     folders: dict[str, Path]
     trials: tuple[Trial, ...]
-    cut_off: tuple[str, ...]
+    cut_off: tuple[str, ...] = ()
+    seen: dict[str, tuple[str, int]] = field(default_factory=dict)
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def read_store(path: Path) -> Store:
     """Read which trials a store holds, without their events. A store may be a single trial. A trial's id is the name of
-    its folder, whatever it was called when it was recorded. Raises HistoryError for a path that is not a folder, and
-    for a `trial.json` that cannot be read."""
+    its folder, whatever it was called when it was recorded. A trial that cannot be read is left out. Raises
+    HistoryError for a path that is not a folder."""
     if not path.is_dir():
         raise HistoryError(f"{path} is not a folder: give the folder that `run` or `sweep` stored trials in")
-    folders = {folder_name(folder): folder for folder in trial_folders(path)}
-    trials = tuple(named_by_folder(read_trial(folder), folder) for folder in folders.values())
-    return Store(path, folders, trials, _cut_off(path))
+    folders, trials, seen, left_out = {}, [], {}, []
+    for folder in trial_folders(path):
+        name = folder_name(folder)
+        try:
+            trial, looked = named_by_folder(read_trial(folder), folder), looks(folder)
+        except HistoryError as error:
+            left_out.append(LeftOut(name, str(error)))
+            continue
+        folders[name], seen[name] = folder, looked
+        trials.append(trial)
+    return Store(path, folders, tuple(trials), _cut_off(path), seen, tuple(left_out))
 
 
 def folder_name(folder: Path) -> str:
@@ -63,7 +74,8 @@ def _cut_off(path: Path) -> tuple[str, ...]:
     if (path / TRIAL_FILE).is_file():
         return ()
     begun = {file.parent for file in path.glob("*/*.jsonl")}
-    return tuple(sorted(folder.name for folder in begun if not (folder / TRIAL_FILE).is_file()))
+    ended = (folder for folder in begun if not is_owned(folder))  # a process may still record the others
+    return tuple(sorted(folder.name for folder in ended if not (folder / TRIAL_FILE).is_file()))
 
 
 def trial_row(trial: Trial) -> dict[str, object]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from operator import attrgetter
 from typing import Any, TypeVar
 
-from pyspark.errors import PySparkException
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from rebalance_lab.analysis.frames import object_of, rows_of
+from rebalance_lab.analysis.frames import object_of, rows_of, table
 from rebalance_lab.analysis.ledger import Ledger
 from rebalance_lab.analysis.parquet import Parquet, parquet_of
 from rebalance_lab.analysis.results import (
@@ -19,6 +20,7 @@ from rebalance_lab.analysis.results import (
     Episode,
     Fit,
     HerdCost,
+    LeftOut,
     Summary,
     TrialMeasures,
     TrialOutcome,
@@ -29,54 +31,85 @@ from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
 from rebalance_lab.analysis.tables.fits import cost_fits
 from rebalance_lab.analysis.tables.readings import readings_table
 from rebalance_lab.analysis.tables.scenario_summaries import scenario_summaries
+from rebalance_lab.analysis.tables.schemas import HISTORIES
 from rebalance_lab.analysis.tables.trial_results import (
     herd_costs,
+    judged_trials,
     rebalance_episodes,
     trial_measures,
     trial_outcomes,
     trial_results,
+    trials_left_out,
 )
-from rebalance_lab.history.files import HistoryError
+from rebalance_lab.analysis.workers import Row
 
 T = TypeVar("T")
 
 FIT_ORDER = ("scenario", "world", "rules", "change", "measure", "model")
 SUMMARY_ORDER = ("scenario", "world", "rules", "control", "plant", "settings", "measure")
 
-#: A worker's HistoryError in the text of Spark's error.
-_IN_WORKER = re.compile(r"HistoryError: (.+)")
+#: What Spark says of a worker that ended, and what the lab says of its trial.
+_WORKER_ENDED = "Python worker exited unexpectedly"
+WORKER_ENDED = "the process that judged it ended; it may need more memory than this machine has"
 
 
 def summarise(spark: SparkSession, store: Store, ledger: Ledger, *, rejudge: bool) -> tuple[Analysis, list[str]]:
-    """See `summarised`. Raises HistoryError for a trial that cannot be read."""
-    with spoken(), parquet_of(spark, store) as parquet:
+    """See `summarised`."""
+    with parquet_of(spark, store) as parquet:
         return summarised(parquet, ledger, rejudge=rejudge)
 
 
-@contextmanager
-def spoken() -> Iterator[None]:
-    """Raise a worker's HistoryError instead of Spark's error around it. Use it while Spark runs, because Spark's errors
-    ask the JVM for their text."""
-    try:
-        yield
-    except PySparkException as error:
-        found = _IN_WORKER.search(str(error))
-        if found is None:
-            raise
-        raise HistoryError(found[1]) from None
-
-
 def summarised(parquet: Parquet, ledger: Ledger, *, rejudge: bool = False) -> tuple[Analysis, list[str]]:
-    """An Analysis without intervals and commands, and the ids of the trials that are examples of a verdict. `rejudge`:
-    judge also the trials of which results are kept."""
-    results = trial_results(parquet.histories, rejudge=rejudge).persist()  # several tables are made of it
+    """An Analysis without trials, intervals and commands, and the ids of the trials that are examples of a verdict.
+    `rejudge`: judge also the trials of which results are kept."""
+    with judged(parquet, rejudge=rejudge) as (results, left_out):
+        analysis, examples = _tables(results, readings_table(parquet.spark, ledger))
+    left_out = tuple(sorted((*parquet.left_out, *left_out), key=attrgetter("trial")))
+    return dataclasses.replace(analysis, left_out=left_out), examples
+
+
+@contextmanager
+def judged(parquet: Parquet, *, rejudge: bool = False) -> Iterator[tuple[DataFrame, tuple[LeftOut, ...]]]:
+    """RESULTS of the trials that can be judged, and the others. A trial that ends the worker which judges it is one of
+    those."""
+
+    def judge(some: list[Row]) -> DataFrame:
+        return judged_trials(table(parquet.spark, some, HISTORIES), rejudge=rejudge)
+
+    found = judge(parquet.rows).persist()  # several tables are made of it
+    fatal: list[str] = []
     try:
-        return _tables(results, parquet.store, readings_table(parquet.spark, ledger))
+        try:
+            failed = rows_of(trials_left_out(found))
+        except Py4JJavaError as error:
+            fatal = _fatal(judge, parquet.rows, error)
+            found.unpersist()
+            found = judge([row for row in parquet.rows if row["trial"] not in fatal]).persist()
+            failed = rows_of(trials_left_out(found))
+        left_out = [LeftOut(**row) for row in failed] + [LeftOut(trial, WORKER_ENDED) for trial in fatal]
+        yield trial_results(found), tuple(left_out)
     finally:
-        results.unpersist()
+        found.unpersist()
 
 
-def _tables(results: DataFrame, store: Store, readings: DataFrame) -> tuple[Analysis, list[str]]:
+def _fatal(judge: Callable[[list[Row]], DataFrame], places: list[Row], error: Py4JJavaError) -> list[str]:
+    """The trials that end the worker which judges them: each half is tried until they are alone. Raises `error` if it
+    is another one."""
+    if _WORKER_ENDED not in str(error):
+        raise error
+    if len(places) == 1:
+        return [places[0]["trial"]]
+    middle = len(places) // 2
+    fatal = []
+    for half in (places[:middle], places[middle:]):
+        try:
+            rows_of(trials_left_out(judge(half)))
+        except Py4JJavaError as again:
+            fatal += _fatal(judge, half, again)
+    return fatal
+
+
+def _tables(results: DataFrame, readings: DataFrame) -> tuple[Analysis, list[str]]:
     costs, measures = herd_costs(results), trial_measures(results)
     verdicts = sorted(
         rows_of(claim_verdicts(trial_outcomes(results), readings, costs)), key=lambda row: row["position"]
@@ -85,8 +118,7 @@ def _tables(results: DataFrame, store: Store, readings: DataFrame) -> tuple[Anal
         verdicts=tuple(object_of(Verdict, row | {"replay": None}) for row in verdicts),
         outcomes=_sorted(TrialOutcome, trial_outcomes(results), "trial", "check"),
         intervals=(),
-        trials=store.trials,
-        cut_off=store.cut_off,
+        trials=(),
         measures=_sorted(TrialMeasures, measures, "trial"),
         episodes=_sorted(Episode, rebalance_episodes(results), "trial", "group", "number"),
         herd_costs=_sorted(HerdCost, costs, "trial", "group", "begin_us"),

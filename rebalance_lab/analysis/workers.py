@@ -17,6 +17,8 @@ from pyspark.sql.types import StructType
 
 from rebalance_lab.analysis.frames import arrow_schema
 from rebalance_lab.checks import CHECKS, register
+from rebalance_lab.checks.model import Check
+from rebalance_lab.history.files import HistoryError
 from rebalance_lab.history.intervals import HOLDINGS, register_holdings
 
 Row = dict[str, Any]
@@ -39,6 +41,16 @@ def map_rows(frame: DataFrame, schema: StructType, rows: Callable[[Row], Iterabl
     return frame.mapInArrow(work, schema)
 
 
+def why_left_out(error: Exception, what: str) -> str:
+    """Why a trial is in no table, in one line. `what`: which could not be read or judged, and where."""
+    if isinstance(error, HistoryError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"{what} cannot be read: {error}"
+    told = str(error).partition("\n")[0]
+    return f"{what} cannot be judged: {type(error).__name__}{': ' if told else ''}{told}"
+
+
 @dataclass(frozen=True, slots=True)
 class Driver:
     """What a worker takes over from the driver: `path`, where modules are imported from; `declared`, pickled: the
@@ -50,8 +62,12 @@ class Driver:
     @classmethod
     def here(cls) -> Driver:
         """What this process declared so far. Functions travel by name, except a script's own, which travel whole."""
-        checks = [check for check in CHECKS.values() if not check.judge.__module__.startswith("rebalance_lab.checks.")]
+        checks = [check for check in CHECKS.values() if _is_foreign(check)]
         return cls(tuple(sys.path), cloudpickle.dumps((checks, dict(HOLDINGS))))
+
+
+def _is_foreign(check: Check) -> bool:
+    return not check.judge.__module__.startswith("rebalance_lab.checks.")
 
 
 def settle_worker(driver: Driver) -> None:
@@ -64,9 +80,10 @@ def settle_worker(driver: Driver) -> None:
     """
     sys.path += [place for place in driver.path if place not in sys.path]
     checks, holdings = pickle.loads(driver.declared)
+    for name in [name for name, check in CHECKS.items() if _is_foreign(check)]:
+        del CHECKS[name]  # of an earlier job: Spark uses its workers again
     for check in checks:
-        if check.name not in CHECKS:
-            register(check)
+        register(check)
     for subject, held in holdings.items():
         register_holdings(subject, held)
     if next(_tasks) < _SETTLING_TASKS:

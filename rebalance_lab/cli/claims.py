@@ -45,8 +45,8 @@ class Judging:
 
 def analysed(store: Path, wanted: Wanted = (), judging: Judging | None = None) -> Analysis:
     """Read a store, with Spark if anything in it is new. Ownership intervals take time, so only those `wanted` are
-    computed. Raises Failure, also if the store was named and does not exist. (A missing default store only means that
-    nothing was run yet.)"""
+    computed. Trials that are left out are named on stderr. Raises Failure, also if the store was named and does not
+    exist. (A missing default store only means that nothing was run yet.)"""
     judging = judging or Judging()
     if store.exists():
         return _analysed(store, wanted, judging)
@@ -67,7 +67,9 @@ def _analysed(store: Path, wanted: Wanted, judging: Judging) -> Analysis:
 
     count = len(trial_folders(store))
     with progress().status(f"Reading {count} trials of {store}"):
-        return analyse(store, intervals_for=wanted, start=start, rejudge=judging.rejudge)
+        analysis = analyse(store, intervals_for=wanted, start=start, rejudge=judging.rejudge)
+    _name_left_out(analysis)
+    return analysis
 
 
 HOW_TO_READ = (
@@ -91,7 +93,22 @@ def claims(
         print_json(claims_json(analysis))
     else:
         show(analysis)
-    raise typer.Exit(exit_code(statuses(analysis.verdicts)))
+    raise typer.Exit(code_of(analysis))
+
+
+def _name_left_out(analysis: Analysis) -> None:
+    """Name on stderr every trial that is not counted, and why."""
+    told = [f"{each.trial}: {each.why}" for each in analysis.left_out]
+    told += [f"{name}: it was interrupted before its end; remove the folder" for name in analysis.cut_off]
+    if told:
+        noun = "trial is" if len(told) == 1 else "trials are"
+        print("\n".join([f"{len(told):,} {noun} left out:", *(f"  {each}" for each in told)]), file=sys.stderr)
+
+
+def code_of(analysis: Analysis) -> int:
+    """The exit code for what was found. Trials that are left out leave it unknown."""
+    incomplete = () if analysis.whole else (Status.UNKNOWN,)
+    return exit_code([*statuses(analysis.verdicts), *incomplete])
 
 
 def seen(verdict: Verdict, world: str) -> str:

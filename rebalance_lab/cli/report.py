@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from rebalance_lab.analysis.claims import statuses
-from rebalance_lab.cli.claims import Judging, analysed
-from rebalance_lab.cli.failures import Failure, exit_code
+from rebalance_lab.cli.claims import Judging, analysed, code_of
+from rebalance_lab.cli.failures import Failure
 from rebalance_lab.cli.options import DEFAULT_STORE, CoresOption, MasterOption, RejudgeOption, StoreOption, trial_folder
 from rebalance_lab.cli.terminal import say
 from rebalance_lab.history.files import TRIAL_FILE, load, trial_folders
@@ -55,7 +54,7 @@ def report(
     page = write(analysis, place, out or place / "report.html", with_pages=pages)
     say(summary(analysis), markup=False)
     print(page)
-    raise typer.Exit(exit_code(statuses(analysis.verdicts)))
+    raise typer.Exit(code_of(analysis))
 
 
 def _place(what: str, store: Path) -> Path:

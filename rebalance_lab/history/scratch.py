@@ -84,6 +84,15 @@ def orphans(place: Path, pattern: str) -> Iterator[Path]:
                 yield lock.parent
 
 
+def is_owned(folder: Path) -> bool:
+    """Whether the folder belongs to a process that runs."""
+    lock = folder / LOCK
+    if not lock.is_file():
+        return False
+    with _dead(lock) as orphan:
+        return not orphan
+
+
 def remove_whole(folder: Path) -> None:
     """Remove a folder with all that is in it, also if somebody still writes to it for a moment."""
     for _ in range(_REMOVAL_ATTEMPTS):

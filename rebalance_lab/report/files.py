@@ -24,7 +24,8 @@ def write(analysis: Analysis, store: Path, out: Path, *, with_pages: bool = True
     OSError if a file cannot be written.
     """
     folders = {folder.resolve().name: folder for folder in trial_folders(store)}
-    histories = {name: load(folders[name]) for name in shown_trials(analysis) if name in folders}
+    out_of = {each.trial for each in analysis.left_out}
+    histories = {name: load(folders[name]) for name in shown_trials(analysis) if name in folders.keys() - out_of}
     if with_pages:
         for name, history in histories.items():
             page = render_trial(history, folders[name], home=f"../{quote(out.name)}")

@@ -107,6 +107,7 @@ def render(
             specs=specs_json({f"chart-{chart.id}": chart.spec for each in sections for chart in each.charts}),
             counted=tally(analysis),
             cut_off=analysis.cut_off,
+            left_out=analysis.left_out,
             textures=textured(),
             versions=_versions(analysis),
         )

@@ -10,7 +10,7 @@ from stored_trials import RandomTrials, random_history, store_history
 from rebalance_lab.analysis.parquet import parquet_of
 from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.analysis.store import read_store
-from rebalance_lab.analysis.tables.trial_results import trial_results
+from rebalance_lab.analysis.tables.trial_results import judged_trials, trial_results
 
 RANDOM_TRIALS = 200
 
@@ -22,6 +22,6 @@ def random_trials(local_spark: LocalSpark, tmp_path_factory: pytest.TempPathFact
     for history in histories.values():
         store_history(store, history)
     with parquet_of(local_spark.session, read_store(store)) as parquet:
-        results = trial_results(parquet.histories).persist()
+        results = trial_results(judged_trials(parquet.histories)).persist()
         yield RandomTrials(histories, parquet, results)
         results.unpersist()

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_lab.analysis.parquet import Parquet, parquet_of
 from rebalance_lab.analysis.store import read_store
-from rebalance_lab.analysis.tables.trial_results import trial_results
+from rebalance_lab.analysis.tables.trial_results import judged_trials, trial_results
 from rebalance_lab.history.events import LAYER_OF, Event, Kind
 from rebalance_lab.history.files import History, Trial, canonical, merge, seal
 
@@ -150,12 +150,19 @@ def _runners_detail(dice: random.Random, kind: Kind, target: str) -> dict[str, A
 @contextmanager
 def results_of(spark: SparkSession, store: Path) -> Iterator[DataFrame]:
     """RESULTS of a store's trials, for as long as its Parquet is open."""
+    with judged_of(spark, store) as judged:
+        yield trial_results(judged)
+
+
+@contextmanager
+def judged_of(spark: SparkSession, store: Path) -> Iterator[DataFrame]:
+    """JUDGED of a store's trials, for as long as its Parquet is open."""
     with parquet_of(spark, read_store(store)) as parquet:
-        results = trial_results(parquet.histories).persist()
+        judged = judged_trials(parquet.histories).persist()
         try:
-            yield results
+            yield judged
         finally:
-            results.unpersist()
+            judged.unpersist()
 
 
 def store_history(store: Path, history: History) -> Path:

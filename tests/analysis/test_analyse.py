@@ -136,13 +136,6 @@ def test_a_store_without_whole_trials_leaves_all_claims_not_run(tmp_path: Path, 
     assert [each for each in found.verdicts if (each.claim, each.reading) != ("Z10", "described")] == others
 
 
-def test_a_history_that_cannot_be_read_is_told_in_our_words(tmp_path: Path, spark: SparkSession) -> None:
-    folder = store_history(tmp_path, random_history("t", 5))
-    (folder / "m1.jsonl").write_bytes(b"{}\n")
-    with pytest.raises(HistoryError, match=r"^[^\n]*t/m1\.jsonl:1 is not an event"):
-        analyse(tmp_path, spark=spark)
-
-
 def test_claims_for_other_programs(analysis: Analysis) -> None:
     claims = msgspec.json.decode(msgspec.json.encode(claims_json(analysis)))
     assert list(claims) == list(read_ledger().claims)

@@ -15,6 +15,7 @@ from rebalance_lab.analysis.store import read_store
 from rebalance_lab.analysis.tables.schemas import EVENTS
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import TRIAL_FILE, History, HistoryError, load
+from rebalance_lab.history.scratch import Scratch
 
 
 def test_every_event_of_every_trial_is_a_row(spark: SparkSession, tmp_path: Path) -> None:
@@ -83,10 +84,23 @@ def test_a_broken_line_names_file_and_line(spark: SparkSession, tmp_path: Path) 
         rows_of(read_events(spark, tmp_path))
 
 
-def test_a_broken_trial_names_its_file(tmp_path: Path) -> None:
-    (store_history(tmp_path, random_history("t", 5)) / TRIAL_FILE).write_bytes(b"{")
-    with pytest.raises(HistoryError, match=r"t/trial\.json cannot be read"):
-        read_store(tmp_path)
+def test_a_broken_trial_is_left_out_and_names_its_file(tmp_path: Path) -> None:
+    (store_history(tmp_path, random_history("broken", 5)) / TRIAL_FILE).write_bytes(b"{")
+    store_history(tmp_path, random_history("sound", 6))
+    store = read_store(tmp_path)
+    assert list(store.folders) == list(store.seen) == [trial.id for trial in store.trials] == ["sound"]
+    (out,) = store.left_out
+    assert (out.trial, "broken/trial.json cannot be read" in out.why) == ("broken", True)
+
+
+def test_a_trial_that_a_process_records_is_not_cut_off(tmp_path: Path) -> None:
+    store_history(tmp_path, random_history("sealed", 3))
+    (store_history(tmp_path, random_history("dead", 4)) / TRIAL_FILE).unlink()
+    scratch = Scratch.make(tmp_path / "recorded")
+    (scratch.folder / "m1.jsonl").write_bytes(b"")
+    assert read_store(tmp_path).cut_off == ("dead",)
+    scratch.keep()
+    assert read_store(tmp_path).cut_off == ("dead", "recorded")
 
 
 def test_a_store_that_is_no_folder_is_an_error(tmp_path: Path) -> None:

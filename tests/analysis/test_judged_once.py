@@ -24,12 +24,12 @@ from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.kept import Header, code_that_judges, keep, kept, key_of
 from rebalance_lab.analysis.ledger import Expected, Judgement, Ledger, Quantifier, Status, read_ledger
 from rebalance_lab.analysis.parquet import Entry, Parquet, write_part
-from rebalance_lab.analysis.results import MEASURES, Analysis, Frequency, TrialMeasures, Verdict
+from rebalance_lab.analysis.results import MEASURES, Analysis, Frequency, LeftOut, TrialMeasures, Verdict
 from rebalance_lab.analysis.store import Store, named_by_folder, read_store
 from rebalance_lab.analysis.tables import trial_results
 from rebalance_lab.analysis.tables.trial_results import JUDGEMENT_FILE, RESULTS, result_row
 from rebalance_lab.analysis.workers import Row
-from rebalance_lab.history.files import TRIAL_FILE, History, HistoryError, digest, load, read_trial, trial_folders
+from rebalance_lab.history.files import TRIAL_FILE, History, digest, load, read_trial, trial_folders
 
 LIE = "a finding that no check made"
 
@@ -53,7 +53,8 @@ def rows(store: Path) -> list[Row]:
     """HISTORIES of a store, without Spark."""
     parts = Path(tempfile.mkdtemp(dir=store.parent))
     trials = [{"trial": name, "folder": str(folder), "looks": ""} for name, folder in read_store(store).folders.items()]
-    entries = {entry["trial"]: Entry(**entry) for entry in write_part(trials, parts)}
+    written = [{name: row[name] for name in row if name != "why_left_out"} for row in write_part(trials, parts)]
+    entries = {entry["trial"]: Entry(**entry) for entry in written}
     return Parquet(cast("Any", None), read_store(store), parts, entries).rows
 
 
@@ -310,8 +311,14 @@ def test_a_trial_that_was_changed_by_hand_is_named(store: Path, file: str) -> No
     path.write_bytes(before[:at] + (b"8" if before[at : at + 1] == b"9" else b"9") + before[at + 1 :])
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert (path.stat().st_size, path.stat().st_mtime_ns) == (stat.st_size, stat.st_mtime_ns)
-    with pytest.raises(HistoryError, match=r"t1.* was changed after it was sealed"):
-        analysed(store)
+    left_out = read_store(store).left_out if file == TRIAL_FILE else left_out_of_parquet(store)
+    assert [(out.trial, "was changed after it was sealed" in out.why) for out in left_out] == [("t1", True)]
+
+
+def left_out_of_parquet(store: Path) -> list[LeftOut]:
+    """The trials whose events cannot be read, as Spark's workers find them."""
+    found = write_part([{"trial": "t1", "folder": str(store / "t1"), "looks": ""}], store.parent)
+    return [LeftOut(row["trial"], row["why_left_out"]) for row in found]
 
 
 def test_another_ledger_or_other_code_is_summarised_anew(

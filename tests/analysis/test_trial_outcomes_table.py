@@ -2,13 +2,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from stored_trials import RandomTrials, results_of, store_history, trial
+from stored_trials import RandomTrials, judged_of, results_of, store_history, trial
 
 from rebalance_lab.analysis.frames import rows_of
-from rebalance_lab.analysis.tables.trial_results import OUTCOMES, trial_outcomes
+from rebalance_lab.analysis.tables.trial_results import (
+    JUDGED,
+    OUTCOMES,
+    trial_outcomes,
+    trial_results,
+    trials_left_out,
+)
 from rebalance_lab.checks import judge
 from rebalance_lab.checks.faults import faults
 from rebalance_lab.history.events import Event, Kind, Layer
@@ -53,8 +57,9 @@ def test_a_trial_without_events_is_judged_too(spark: SparkSession, tmp_path: Pat
 def test_events_that_no_recorder_writes_name_their_trial(spark: SparkSession, tmp_path: Path) -> None:
     nameless = Event(actor="m1", n=0, at_us=1, layer=Layer.BELIEF, kind=Kind.OWNED, member="g_m1")
     store_history(tmp_path, History(trial("odd"), (nameless,)))
-    with (
-        results_of(spark, tmp_path) as results,
-        pytest.raises(PySparkException, match="HistoryError: trial odd: event"),
-    ):
-        rows_of(trial_outcomes(results))
+    store_history(tmp_path, History(trial("even"), ()))
+    with judged_of(spark, tmp_path) as judged:
+        assert judged.schema == JUDGED
+        (out,) = rows_of(trials_left_out(judged))
+        assert (out["trial"], out["why"].startswith("trial odd: event")) == ("odd", True)
+        assert {row["trial"] for row in rows_of(trial_outcomes(trial_results(judged)))} == {"even"}

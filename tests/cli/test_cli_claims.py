@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from cli_tools import CommandLine, Shell
 
+from rebalance_lab.analysis import analyse as analyse_module
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION
 from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
-from rebalance_lab.analysis.results import Analysis, Frequency, TrialOutcome, Verdict, of_trial
+from rebalance_lab.analysis.results import Analysis, Frequency, LeftOut, TrialOutcome, Verdict, of_trial
 from rebalance_lab.cli import claims, demo, report
 from rebalance_lab.history.files import Trial, load
 from rebalance_lab.history.views import gave_up
@@ -58,6 +59,26 @@ def analysis(*verdicts: Verdict) -> Analysis:
 def test_claims_exit_code(command: CommandLine, monkeypatch, verdicts: tuple[Verdict, ...], code: int) -> None:
     monkeypatch.setattr(claims, "analysed", lambda _store, **_: analysis(*verdicts))
     assert command("claims").code == code
+
+
+@pytest.mark.parametrize(
+    ("missing", "told"),
+    [
+        ({"left_out": (LeftOut("t1", "t1/trial.json cannot be read"),)}, "t1: t1/trial.json cannot be read"),
+        ({"cut_off": ("t2",)}, "t2: it was interrupted before its end; remove the folder"),
+    ],
+)
+def test_what_is_left_out_is_named_and_leaves_it_unknown(
+    command: CommandLine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: dict[str, Any], told: str
+) -> None:
+    found = replace(analysis(REPRODUCED), **missing)
+    monkeypatch.setattr(analyse_module, "analyse", lambda *_, **__: found)
+    assert command("run", "crash", "--set", "members=1", "--store", tmp_path).code == 0
+    for name in ("claims", "report"):
+        ended = command(name, "--store", tmp_path)
+        assert (ended.code, ended.err.splitlines()[-2:]) == (2, ["1 trial is left out:", f"  {told}"])
+    monkeypatch.setattr(analyse_module, "analyse", lambda *_, **__: replace(found, verdicts=(DESCRIBED,)))
+    assert command("claims", "--store", tmp_path).code == 1  # a surprise is known
 
 
 def test_claims_as_json(command: CommandLine, monkeypatch) -> None:

@@ -25,7 +25,7 @@ from rebalance_lab.analysis.tables.schemas import HISTORIES, TRIALS, column
 from rebalance_lab.analysis.trialwise.credentials import unproved
 from rebalance_lab.analysis.trialwise.episodes import CHANGE, episodes
 from rebalance_lab.analysis.trialwise.rows import herd_costs_of, intervals_of, outcomes_of
-from rebalance_lab.analysis.workers import Row, map_rows
+from rebalance_lab.analysis.workers import Row, map_rows, why_left_out
 from rebalance_lab.checks import judge
 from rebalance_lab.checks.faults import faults
 from rebalance_lab.history.events import Event
@@ -63,6 +63,9 @@ RESULTS = StructType(
     ]
 )
 
+#: RESULTS, and of a trial that could not be judged why; the columns that come from its events are then empty.
+JUDGED = StructType([*RESULTS.fields, column("why_left_out", StringType(), null=True)])
+
 #: One row a trial and check that applies to it. `bitten`: the trial had faults, and each is shown to have bitten.
 #: `history_sha256` is of the events themselves, as `history.files.digest` computes it, whatever `trial.json` says.
 OUTCOMES = StructType(
@@ -79,14 +82,23 @@ OUTCOMES = StructType(
 _AS_GIVEN = [field.name for field in RESULTS.fields if field.name in HISTORIES.fieldNames()]
 
 
-def trial_results(histories: DataFrame, *, rejudge: bool = False) -> DataFrame:
-    """HISTORIES to RESULTS, one row a trial.
+def judged_trials(histories: DataFrame, *, rejudge: bool = False) -> DataFrame:
+    """HISTORIES to JUDGED, one row a trial.
 
     A trial is judged once by the same code: its results are kept in the trial's folder (`analysis.kept`). `rejudge`:
-    judge all trials again. A trial without events is judged too: nothing happened, so nothing is proved. Raises
-    HistoryError with the trial's name, when Spark runs it.
+    judge all trials again. A trial without events is judged too: nothing happened, so nothing is proved.
     """
-    return map_rows(histories, RESULTS, lambda row: [result_row(row, rejudge=rejudge)])
+    return map_rows(histories, JUDGED, lambda row: [judged_row(row, rejudge=rejudge)])
+
+
+def trial_results(judged: DataFrame) -> DataFrame:
+    """JUDGED to RESULTS: the trials that could be judged."""
+    return judged.where(F.col("why_left_out").isNull()).drop("why_left_out")
+
+
+def trials_left_out(judged: DataFrame) -> DataFrame:
+    """JUDGED to the trials that could not be judged: trial, why."""
+    return judged.where(F.col("why_left_out").isNotNull()).select("trial", F.col("why_left_out").alias("why"))
 
 
 def ownership_intervals(histories: DataFrame) -> DataFrame:
@@ -131,6 +143,19 @@ def _value(name: str, episode: Column) -> Column:
 
 
 # -- in Spark's workers ---------------------------------------------------------------------------
+
+
+#: What stands for the events of a trial that could not be judged.
+_NOTHING: Row = {"faults": 0, "bitten": 0, "unproved": None, "findings": [], "episodes": [], "herd_costs": []}
+
+
+def judged_row(row: Row, *, rejudge: bool = False) -> Row:
+    """The row of JUDGED for one of HISTORIES."""
+    try:
+        return result_row(row, rejudge=rejudge) | {"why_left_out": None}
+    except Exception as error:  # whatever it is, the other trials can be judged
+        given = {name: row[name] for name in _AS_GIVEN}
+        return given | _NOTHING | {"why_left_out": why_left_out(error, f"the trial in {row['folder']}")}
 
 
 def result_row(row: Row, *, rejudge: bool = False) -> Row:
