@@ -29,6 +29,10 @@ class Failure(Exception):
     """The command cannot be carried out. The message is for the user; the exit code is 2."""
 
 
+class CutShort(Exception):
+    """A signal has ended a command that had done a part of its work. The message says which, for the user."""
+
+
 @contextmanager
 def spoken() -> Iterator[None]:
     """Turn the lab's own errors, and those of the file system, into Failures."""

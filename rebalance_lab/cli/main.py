@@ -18,13 +18,14 @@ from rebalance_lab.cli.agree import agree
 from rebalance_lab.cli.broker import broker
 from rebalance_lab.cli.claims import claims
 from rebalance_lab.cli.cluster import cluster
+from rebalance_lab.cli.consume import consume
 from rebalance_lab.cli.demo import demo
 from rebalance_lab.cli.explore import explore_schedules
-from rebalance_lab.cli.failures import UNKNOWN, Failure, spoken
+from rebalance_lab.cli.failures import UNKNOWN, CutShort, Failure, spoken
 from rebalance_lab.cli.history import history
 from rebalance_lab.cli.join import join
-from rebalance_lab.cli.messages import consume, produce_lines
 from rebalance_lab.cli.numbers import Command
+from rebalance_lab.cli.produce import produce_lines
 from rebalance_lab.cli.replay import replay
 from rebalance_lab.cli.report import report
 from rebalance_lab.cli.run import run
@@ -102,6 +103,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _carried_out(arguments: list[str] | None, interruption: Interruption) -> int:
     """The exit code of a command. After a signal, every error is a consequence of it."""
+    left = "what was not finished does not count"
     try:
         with spoken():
             code = app(arguments, prog_name=NAME, standalone_mode=False)
@@ -112,10 +114,11 @@ def _carried_out(arguments: list[str] | None, interruption: Interruption) -> int
     except (Exception, KeyboardInterrupt) as error:
         if interruption.number is None:
             return _failed(error)
+        left = str(error) if isinstance(error, CutShort) else left
         code = BY_TYPER
     if code == BY_TYPER:
         name = (interruption.number or signal.SIGINT).name
-        print(f"{NAME}: interrupted by {name}; what was not finished does not count", file=sys.stderr)
+        print(f"{NAME}: interrupted by {name}; {left}", file=sys.stderr)
         return interruption.exit_code
     return code if isinstance(code, int) else 0
 

@@ -22,7 +22,7 @@ from rebalance_lab.wire.kafka.messages.metadata import (
     MetadataResponseTopic,
 )
 from rebalance_lab.wire.kafka.schema import Message
-from rebalance_lab.world.network import Address, Connection, Network, NetworkError
+from rebalance_lab.world.network import Address, Connection, ConnectionLost, Network, NetworkError
 
 REQUEST_TIMEOUT_MS = 30_000
 CONNECT_TIMEOUT_MS = 10_000
@@ -41,7 +41,12 @@ _SOFTWARE = "rebalance-lab"
 
 
 class NoBroker(Exception):
-    """No broker could be reached, or the one that is needed could not. The message names them, and why."""
+    """No broker could be reached, or the one that is needed could not. The message names them, and why.
+    `outcome_unknown`: whether a broker may have carried out the request all the same."""
+
+    def __init__(self, why: str, *, outcome_unknown: bool = False) -> None:
+        super().__init__(why)
+        self.outcome_unknown = outcome_unknown
 
 
 class NotServed(Exception):
@@ -130,8 +135,9 @@ class ClusterClient:
             try:
                 return await self._ask(address, message)
             except NetworkError as error:
-                failed.append(str(error))
-        raise NoBroker(f"no broker answers: {'; '.join(failed)}")
+                failed.append(error)
+        unknown = any(isinstance(each, ConnectionLost) for each in failed)
+        raise NoBroker(f"no broker answers: {'; '.join(map(str, failed))}", outcome_unknown=unknown)
 
     async def ask_controller(self, message: Message) -> Any:
         """Raises NoBroker and NotServed."""
@@ -154,7 +160,8 @@ class ClusterClient:
             await (await self._broker(self.nodes[node])).tell(message)
         except NetworkError as error:
             self.forget_leader(topic, partition)
-            raise NoBroker(f"the leader of {topic}-{partition}, broker {node}, is not reached: {error}") from None
+            what = f"the leader of {topic}-{partition}, broker {node}"
+            raise NoBroker(f"{what}, is not reached: {error}") from None
 
     async def _ask_node(self, node: int, what: str, message: Message) -> Any:
         if node not in self.nodes:
@@ -164,7 +171,8 @@ class ClusterClient:
         except NetworkError as error:
             self._leaders.clear()
             self.controller_id = -1
-            raise NoBroker(f"{what}, broker {node}, does not answer: {error}") from None
+            unknown = isinstance(error, ConnectionLost)
+            raise NoBroker(f"{what}, broker {node}, does not answer: {error}", outcome_unknown=unknown) from None
 
     async def _ask(self, address: Address, message: Message) -> Message:
         return await (await self._broker(address)).ask(message)
@@ -212,6 +220,11 @@ class ClusterClient:
         if leader not in self.nodes:
             raise NoBroker(f"partition {topic}-{partition} has no leader now")
         return leader
+
+    def known_leader(self, topic: str, partition: int) -> int | None:
+        """The broker that leads, as far as is known without asking."""
+        leader = self._leaders.get((topic, partition))
+        return leader if leader in self.nodes else None
 
     def forget_leader(self, topic: str, partition: int) -> None:
         """Ask for the leader again before the next request."""

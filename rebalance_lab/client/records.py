@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,7 +16,15 @@ from rebalance_lab.wire.kafka.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from rebalance_lab.wire.kafka.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from rebalance_lab.wire.kafka.records import Compression, Record, batches, build_batch, check_batch, records
+from rebalance_lab.wire.kafka.records import (
+    Compression,
+    InvalidBatch,
+    Record,
+    batches,
+    build_batch,
+    check_batch,
+    records,
+)
 from rebalance_lab.wire.kafka.sentinels import CONSUMER, DEBUGGING_CONSUMER
 
 ACKS_NONE = 0
@@ -122,10 +130,28 @@ async def produce(
 async def fetch(cluster: ClusterClient, topic: str, partition: int, offset: int, *, max_wait_ms: int = 500) -> Fetched:
     """What is committed from `offset` on, a megabyte at most, unless the first batch is larger. Raises NoBroker,
     NotServed, RefusedByBroker, and InvalidBatch for bytes that are no batch."""
-    response = await cluster.ask_leader(topic, partition, _fetch_request(topic, partition, offset, max_wait_ms))
+    asked = _fetch_request(topic, {partition: offset}, max_wait_ms)
+    response = await cluster.ask_leader(topic, partition, asked)
     (result,) = response.responses[0].partitions
     _check(cluster, topic, partition, result.error_code)
     return _fetched(result, offset)
+
+
+async def fetch_several(
+    cluster: ClusterClient, node: int, topic: str, offsets: Mapping[int, int], *, max_wait_ms: int
+) -> dict[int, Fetched | RefusedByBroker | InvalidBatch]:
+    """What one broker has of several partitions that it leads, each from its offset on, as of `fetch`; or why it has
+    not. Raises NoBroker and NotServed."""
+    response = await cluster.ask_node(node, _fetch_request(topic, offsets, max_wait_ms))
+    found: dict[int, Fetched | RefusedByBroker | InvalidBatch] = {}
+    for result in response.responses[0].partitions:
+        partition = result.partition_index
+        try:
+            _check(cluster, topic, partition, result.error_code)
+            found[partition] = _fetched(result, offsets[partition])
+        except (RefusedByBroker, InvalidBatch) as error:
+            found[partition] = error
+    return found
 
 
 async def fetch_replica(
@@ -133,7 +159,7 @@ async def fetch_replica(
 ) -> tuple[ReplicaRecord, ...]:
     """What one broker's replica has from `offset` on, committed or not, whatever its role is; nothing at its end.
     Errors as of `fetch`."""
-    asked = _fetch_request(topic, partition, offset, 0, replica_id=DEBUGGING_CONSUMER)
+    asked = _fetch_request(topic, {partition: offset}, 0, replica_id=DEBUGGING_CONSUMER)
     response = await cluster.ask_node(broker_id, asked)
     (result,) = response.responses[0].partitions
     _check(cluster, topic, partition, result.error_code)
@@ -147,15 +173,18 @@ async def fetch_replica(
 
 
 def _fetch_request(
-    topic: str, partition: int, offset: int, max_wait_ms: int, *, replica_id: int = CONSUMER
+    topic: str, offsets: Mapping[int, int], max_wait_ms: int, *, replica_id: int = CONSUMER
 ) -> FetchRequest:
-    wanted = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
+    wanted = tuple(
+        FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
+        for partition, offset in offsets.items()
+    )
     return FetchRequest(
         replica_id=replica_id,
         max_wait_ms=max_wait_ms,
         min_bytes=1,
         max_bytes=_FETCH_BYTES,
-        topics=(FetchTopic(topic=topic, partitions=(wanted,)),),
+        topics=(FetchTopic(topic=topic, partitions=wanted),),
     )
 
 

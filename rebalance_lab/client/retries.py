@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from rebalance_lab.client.cluster import NoBroker, RefusedByBroker
 from rebalance_lab.client.records import MOVED
-from rebalance_lab.kernel import Kernel
+from rebalance_lab.kernel import Kernel, TimedOut
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 T = TypeVar("T")
@@ -18,32 +18,73 @@ RETRY_PAUSE_MS = 100
 UNKNOWN_LIMIT_MS = 2_000
 
 
-async def with_retries(
-    tasks: Kernel, attempt: Callable[[], Awaitable[T]], *, timeout_ms: int, repeatable: bool = True
-) -> T:
-    """The result of `attempt`, repeated for `timeout_ms` while leaders move or brokers are away.
+class Patience:
+    """For how long something that fails is tried again: `timeout_ms` from the last success on, or from the beginning.
 
-    `repeatable`: whether it may be repeated if nobody knows whether a broker has carried it out. Raises the last error:
-    NoBroker or RefusedByBroker, and at once whatever a retry does not help against.
+    A topic or partition that is unknown is given up after UNKNOWN_LIMIT_MS, counted from the first such answer in a
+    row, because a broker may just have come back. One that has been there before is waited for as for other errors.
     """
-    began_us = since_us = tasks.now_us()
-    was_unknown = False
-    error: Exception
+
+    def __init__(self, tasks: Kernel, timeout_ms: int) -> None:
+        self._tasks = tasks
+        self._timeout_ms = timeout_ms
+        self._began_us = tasks.now_us()
+        self._unknown_since_us: int | None = None
+        self._was_there = False
+
+    @property
+    def left_us(self) -> int:
+        return max(0, self._began_us + self._timeout_ms * 1000 - self._tasks.now_us())
+
+    def succeeded(self) -> None:
+        self._began_us = self._tasks.now_us()
+        self._unknown_since_us = None
+        self._was_there = True
+
+    def failed(self, error: NoBroker | RefusedByBroker) -> None:
+        """Returns if another attempt may help; else raises the error."""
+        unknown = False
+        if isinstance(error, RefusedByBroker):
+            if error.code not in MOVED:
+                raise error
+            unknown = error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not self._was_there
+        if not unknown:
+            self._unknown_since_us = None
+        elif self._unknown_since_us is None:
+            self._unknown_since_us = self._tasks.now_us()
+        given_up = (
+            self._unknown_since_us is not None
+            and self._tasks.now_us() - self._unknown_since_us >= UNKNOWN_LIMIT_MS * 1000
+        )
+        if given_up or not self.left_us:
+            raise error
+
+
+async def with_retries(
+    tasks: Kernel, attempt: Callable[[], Awaitable[T]], *, what: str, timeout_ms: int, repeatable: bool = True
+) -> T:
+    """The result of `attempt`, repeated while leaders move or brokers are away. After `timeout_ms` all is over, also an
+    attempt that is under way.
+
+    `what`: whom or what it needs, for the error then. `repeatable`: whether it may be repeated if nobody knows whether
+    a broker has carried it out. Raises the last error: NoBroker or RefusedByBroker, and at once whatever a retry does
+    not help against.
+    """
+    patience = Patience(tasks, timeout_ms)
+    last: NoBroker | RefusedByBroker
     while True:
         try:
-            return await attempt()
-        except RefusedByBroker as refused:
-            if refused.code not in MOVED:
-                raise
-            unknown = refused.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            if unknown and not was_unknown:  # a broker that was away before has just come back
-                since_us = tasks.now_us()
-            limit_ms, error = min(timeout_ms, UNKNOWN_LIMIT_MS) if unknown else timeout_ms, refused
+            async with tasks.timeout(patience.left_us):
+                return await attempt()
+        except TimedOut:
+            raise NoBroker(f"{what}: no broker answers within {timeout_ms} ms", outcome_unknown=True) from None
         except NoBroker as unanswered:
-            if not repeatable:
+            if unanswered.outcome_unknown and not repeatable:
                 raise
-            unknown, limit_ms, error = False, timeout_ms, unanswered
-        was_unknown = unknown
-        if tasks.now_us() - (since_us if unknown else began_us) >= limit_ms * 1000:
-            raise error
-        await tasks.sleep(RETRY_PAUSE_MS * 1000)
+            last = unanswered
+        except RefusedByBroker as refused:
+            last = refused
+        patience.failed(last)
+        await tasks.sleep(min(RETRY_PAUSE_MS * 1000, patience.left_us))
+        if not patience.left_us:
+            raise last

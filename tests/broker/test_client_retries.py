@@ -1,4 +1,4 @@
-"""How long a client repeats a request, and which errors it takes for final."""
+"""How long a client repeats a request, and which errors it takes for final. Reading, which goes on in spite of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from rebalance_lab.client.cluster import NoBroker, RefusedByBroker
-from rebalance_lab.client.retries import UNKNOWN_LIMIT_MS, with_retries
+from rebalance_lab.client.retries import UNKNOWN_LIMIT_MS, Patience, with_retries
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
@@ -34,7 +34,11 @@ class Attempts:
     def run(self, *, repeatable: bool = True) -> int:
         simulation = Simulation(0)
         try:
-            return simulation.run(with_retries(simulation.kernel, self.once, timeout_ms=30_000, repeatable=repeatable))
+            return simulation.run(
+                with_retries(
+                    simulation.kernel, self.once, what="partition t-0", timeout_ms=30_000, repeatable=repeatable
+                )
+            )
         finally:
             self.ended_ms = simulation.kernel.now_us() // 1000
 
@@ -69,10 +73,52 @@ def test_no_error_is_waited_for_longer_than_its_limit(error: Callable[[], Except
 
 
 def test_what_may_have_been_carried_out_is_not_repeated() -> None:
-    attempts = Attempts(1, lambda: NoBroker("no answer"))
+    attempts = Attempts(1, lambda: NoBroker("no answer", outcome_unknown=True))
     with pytest.raises(NoBroker):
         attempts.run(repeatable=False)
     assert attempts.count == 1
+
+
+def test_what_was_certainly_not_carried_out_is_repeated() -> None:
+    assert Attempts(5, lambda: NoBroker("partition t-0 has no leader now")).run(repeatable=False) == 6
+
+
+def test_an_attempt_that_hangs_ends_with_the_time() -> None:
+    """Half of the time is gone when it begins."""
+    simulation = Simulation(0)
+
+    async def once() -> None:
+        if simulation.kernel.now_us() < 500_000:
+            raise NoBroker("away")
+        await simulation.kernel.sleep(10**12)
+
+    with pytest.raises(NoBroker, match=r"^partition t-0: no broker answers within 1000 ms$") as raised:
+        simulation.run(with_retries(simulation.kernel, once, what="partition t-0", timeout_ms=1000))
+    assert raised.value.outcome_unknown
+    assert simulation.kernel.now_us() == 1_000_000
+
+
+def test_a_topic_that_was_there_is_waited_for() -> None:
+    """Its broker may have come back just now. One that was never there does not exist."""
+    simulation = Simulation(0)
+    error = RefusedByBroker(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "partition t-0")
+
+    async def unknown_from_now_on(patience: Patience) -> int:
+        began_us = simulation.kernel.now_us()
+        try:
+            while True:
+                patience.failed(error)
+                await simulation.kernel.sleep(100_000)
+        except RefusedByBroker:
+            return (simulation.kernel.now_us() - began_us) // 1000
+
+    async def both() -> tuple[int, int]:
+        known = Patience(simulation.kernel, 30_000)
+        await simulation.kernel.sleep(60_000_000)
+        known.succeeded()
+        return await unknown_from_now_on(known), await unknown_from_now_on(Patience(simulation.kernel, 30_000))
+
+    assert simulation.run(both()) == (30_000, UNKNOWN_LIMIT_MS)
 
 
 def test_a_broker_that_comes_back_has_time_to_learn_its_topics() -> None:

@@ -31,7 +31,9 @@ def test_a_line_that_is_too_large_is_named(command: CommandLine, cluster: Cluste
     stdin(b"a\nb\n" + b"x" * 1_100_000 + b"\nc\n")
     said = command.refused("produce", *where)
     assert said.startswith("line 3: partition large-0: MESSAGE_TOO_LARGE (large-0: a batch of ")
-    assert said.endswith("max.message.bytes is 1048588); 2 records were written before")
+    assert said.endswith(
+        "max.message.bytes is 1048588); 2 records were written to large-0, at offsets 0 to 1; 2 more lines were not"
+    )
     assert command("consume", *where, "--to-end").out == "a\nb\n"
 
 
@@ -46,7 +48,7 @@ def test_lines_that_do_not_fit_into_one_batch_go_into_several(
 def test_a_batch_that_the_broker_refuses_is_sent_in_halves(
     command: CommandLine, cluster: ClusterProcess, stdin: Stdin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rebalance_lab.cli.messages.BATCH_BYTES", 10_000_000)
+    monkeypatch.setattr("rebalance_lab.cli.produce.BATCH_BYTES", 10_000_000)
     where = ["--bootstrap", cluster.bootstrap, "--topic", "halves"]
     stdin((b"x" * 9_000 + b"\n") * 400)
     assert command("produce", *where, "--json").json == {"records": 400, "first_offset": 0, "last_offset": 399}
@@ -85,8 +87,11 @@ def test_offsets_that_are_not_there(command: CommandLine, cluster: ClusterProces
         (["consume", "--topic", "nope"], "topic nope: UNKNOWN_TOPIC_OR_PARTITION"),
         (["consume", "--topic", "a b"], "topic a b: INVALID_TOPIC_EXCEPTION"),
         (["consume", "--topic", "here", "--partition", 9], "partition here-9: UNKNOWN_TOPIC_OR_PARTITION"),
-        (["produce", "--topic", "here", "--partition", 9], "partition here-9: UNKNOWN_TOPIC_OR_PARTITION; 0 records"),
-        (["produce", "--topic", "a b"], "topic a b: INVALID_TOPIC_EXCEPTION; 0 records were written before"),
+        (
+            ["produce", "--topic", "here", "--partition", 9],
+            "partition here-9: UNKNOWN_TOPIC_OR_PARTITION; 0 records were",
+        ),
+        (["produce", "--topic", "a b"], "topic a b: INVALID_TOPIC_EXCEPTION; 0 records were written to"),
         (["topics", "--describe", "nope"], "topic nope: UNKNOWN_TOPIC_OR_PARTITION"),
         (["topics", "--delete", "nope"], "topic nope: UNKNOWN_TOPIC_OR_PARTITION"),
         (["topics", "--create", "a b"], "topic name 'a b': give 1 to 249 characters"),
