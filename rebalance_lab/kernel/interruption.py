@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -42,6 +43,8 @@ class Interruption:
         if self.number is None or self._lost:
             self._lost = False
             self.number = signal.Signals(number)
+            # It may come between the making of a coroutine and its start, of which Python would warn at the end.
+            warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
             raise Interrupted(self.number)
 
     def on_unraisable(self, before: Callable[[Any], object], raised: Any) -> None:

@@ -68,3 +68,19 @@ def test_a_signal_whose_exception_was_lost_is_sent_again() -> None:
     with interruptible() as interruption, pytest.raises(Interrupted):
         finalize_and_wait()
     assert interruption.number == signal.SIGTERM
+
+
+def test_a_coroutine_that_an_interruption_kept_from_starting_is_no_matter_for_users(
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    async def work() -> None: ...
+
+    def interrupted() -> None:
+        coroutine = work()
+        signal.raise_signal(signal.SIGINT)
+        raise AssertionError(coroutine)
+
+    with interruptible(), pytest.raises(Interrupted):
+        interrupted()
+    gc.collect()
+    assert not [each for each in recwarn if "never awaited" in str(each.message)]
