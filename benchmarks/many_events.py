@@ -167,7 +167,8 @@ def _summarise(parts: list[Part], folder: Path, cores: int, said: multiprocessin
     entries = {entry.trial: entry for part in parts for entry in part.entries}
     with session.start(cores=cores) as local:
         try:
-            analysis, _ = summarised(Parquet(local.session, store, folder, entries), read_ledger(), rejudge=True)
+            places = Parquet(local.session, store, folder, entries).rows
+            analysis, _ = summarised(local.session, places, read_ledger(), rejudge=True)
         except Exception as error:  # told while Java lives: some errors ask it for their text
             said.send(
                 [f"{error}; {local.folder / 'spark.log'} ends: {(local.folder / 'spark.log').read_text()[-2000:]}"]

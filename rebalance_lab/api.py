@@ -17,6 +17,7 @@ from rebalance_lab.analysis.results import Analysis, Episode, HerdCost, Interval
 from rebalance_lab.analysis.store import read_store
 from rebalance_lab.analysis.tabular import MissingLibrary, Tabular, UnknownTable, needed_for
 from rebalance_lab.analysis.trialwise.episodes import episodes
+from rebalance_lab.analysis.trialwise.judged import keep_judgement
 from rebalance_lab.analysis.trialwise.rows import herd_costs_of, intervals_of, outcomes_of
 from rebalance_lab.checks import Finding, Outcome, judge
 from rebalance_lab.history import files
@@ -276,8 +277,8 @@ def trials_of(plans: list[Plan], store: Path, processes: int, master: str | None
     if master is not None:
         return _on_spark(plans, store, master)
     if processes == 1:
-        return map(partial(api.attempt, store=store), plans)
-    return api.attempts(plans, store, processes)
+        return map(partial(api.attempt, store=store, keep=keep_judgement), plans)
+    return api.attempts(plans, store, processes, keep_judgement)
 
 
 def _on_spark(plans: list[Plan], store: Path, master: str) -> Iterator[Ended]:
@@ -286,7 +287,8 @@ def _on_spark(plans: list[Plan], store: Path, master: str) -> Iterator[Ended]:
 
     with spark(master=master) as running:
         # Workers have folders of their own: a store is where it is, not where they are.
-        for ended in run_on_spark(running.session, partial(api.attempt, store=store.resolve()), plans):
+        run = partial(api.attempt, store=store.resolve(), keep=keep_judgement)
+        for ended in run_on_spark(running.session, run, plans):
             yield replace(ended, folder=store / ended.folder.name) if isinstance(ended, TrialResult) else ended
 
 

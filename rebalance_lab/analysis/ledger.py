@@ -56,6 +56,9 @@ LEDGER_FILE = Path(__file__).with_name("ledger.toml")
 #: The trials that a universal statement needs before its verdict counts, and the denial of an existential one.
 MANY_LIVE, MANY_SIMULATED = 5, 200
 
+#: The most letters of a `brief`.
+BRIEF_LETTERS = 74
+
 #: The least share of a world's trials, in percent, that must be decided before they show what always holds. A busy
 #: machine can disturb live trials; nothing disturbs simulated ones.
 DECIDED_PERCENT = {"live": 50, "simulated": 90}
@@ -200,7 +203,8 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     - `premise`: checks that are violated where the claim's premise is present; for readings that
       expect *does not apply*, and only for those. They take the place of the run's checks.
     - `by_construction`: the members were built from the sentence that this reading tests.
-    - `statement`: what this reading tests, if it is only a part of the claim's statement.
+    - `statement`: what this reading tests, if it is only a part of the claim's statement. `brief`: the same in a line
+      of a terminal.
     - `waits_for`: what it cannot be judged without yet, where there is a run.
     """
 
@@ -216,6 +220,7 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     premise: tuple[str, ...] = ()
     by_construction: bool = False
     statement: str | None = None
+    brief: Annotated[str, msgspec.Meta(max_length=BRIEF_LETTERS)] | None = None
 
     def __post_init__(self) -> None:
         if self.under and self.rules is not None:
@@ -228,7 +233,8 @@ class Reading(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A claim. `source`: where it is stated, and where the behaviour is described. It has either a `run`, or in
-    `waits_for` what it needs that the lab cannot do yet, in words for users."""
+    `waits_for` what it needs that the lab cannot do yet, in words for users. `brief`: the statement in a line of a
+    terminal, where it is longer."""
 
     statement: str
     quantifier: Quantifier
@@ -236,6 +242,7 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     readings: tuple[Reading, ...]
     run: Run | None = None
     waits_for: str | None = None
+    brief: Annotated[str, msgspec.Meta(max_length=BRIEF_LETTERS)] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +276,15 @@ def constructed() -> frozenset[tuple[str, str, str]]:
         if reading.by_construction and (run := run_of(claim, reading)) is not None
         for check in run.checks
     )
+
+
+def brief_of(claim: str, reading: str) -> str | None:
+    """The statement of a reading in the lab's own ledger, in a line of a terminal; None if it has no short form."""
+    known = read_ledger().claims.get(claim)
+    found = next((each for each in known.readings if each.name == reading), None) if known is not None else None
+    if known is None or found is None:
+        return None
+    return found.brief if found.statement is not None else known.brief
 
 
 def quantifier_of(claim: Claim, reading: Reading) -> Quantifier:

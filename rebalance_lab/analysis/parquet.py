@@ -109,12 +109,14 @@ class Parquet:
         trials = [(trial, self.entries[trial.id]) for trial in self.store.trials if trial.id in self.entries]
         for trial, entry in sorted(trials, key=lambda each: (each[1].part, each[1].first_group, each[1].trial)):
             place: Row = {
+                "history_sha256": entry.history_sha256,
+                "folder": str(self.store.folders[trial.id].resolve()),
+                "looks": entry.looks,
                 "part": str(self.folder / entry.part),
                 "first_group": entry.first_group,
                 "groups": entry.groups,
             }
-            place["folder"] = str(self.store.folders[trial.id].resolve())
-            rows.append(trial_row(trial) | {"history_sha256": entry.history_sha256, "events": entry.events} | place)
+            rows.append(trial_row(trial) | place)
         return rows
 
 

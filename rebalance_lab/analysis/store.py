@@ -88,5 +88,17 @@ def trial_row(trial: Trial) -> dict[str, object]:
     }
 
 
+def history_rows(store: Store) -> list[dict[str, object]]:
+    """The trials as rows of HISTORIES, without Parquet."""
+    nowhere = {"part": None, "first_group": None, "groups": None}
+    return [
+        trial_row(trial)
+        | {"history_sha256": trial.history_sha256, "folder": str(folder.resolve()), "looks": store.seen[trial.id][0]}
+        | nowhere
+        for trial in store.trials
+        for folder in [store.folders[trial.id]]
+    ]
+
+
 def _text(value: float | str | bool) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

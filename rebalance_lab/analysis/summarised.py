@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_lab.analysis.frames import object_of, rows_of, table
 from rebalance_lab.analysis.ledger import Ledger
-from rebalance_lab.analysis.parquet import Parquet, parquet_of
 from rebalance_lab.analysis.results import (
     Analysis,
     Episode,
@@ -26,7 +25,7 @@ from rebalance_lab.analysis.results import (
     TrialOutcome,
     Verdict,
 )
-from rebalance_lab.analysis.store import Store
+from rebalance_lab.analysis.store import Store, history_rows
 from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
 from rebalance_lab.analysis.tables.fits import cost_fits
 from rebalance_lab.analysis.tables.readings import readings_table
@@ -54,37 +53,39 @@ WORKER_ENDED = "the process that judged it ended; it may need more memory than t
 
 
 def summarise(spark: SparkSession, store: Store, ledger: Ledger, *, rejudge: bool) -> tuple[Analysis, list[str]]:
-    """See `summarised`."""
-    with parquet_of(spark, store) as parquet:
-        return summarised(parquet, ledger, rejudge=rejudge)
+    """See `summarised`. Trials are judged where they are recorded."""
+    return summarised(spark, history_rows(store), ledger, rejudge=rejudge)
 
 
-def summarised(parquet: Parquet, ledger: Ledger, *, rejudge: bool = False) -> tuple[Analysis, list[str]]:
+def summarised(
+    spark: SparkSession, places: list[Row], ledger: Ledger, *, rejudge: bool = False
+) -> tuple[Analysis, list[str]]:
     """An Analysis without trials, intervals and commands, and the ids of the trials that are examples of a verdict.
-    `rejudge`: judge also the trials of which results are kept."""
-    with judged(parquet, rejudge=rejudge) as (results, left_out):
-        analysis, examples = _tables(results, readings_table(parquet.spark, ledger))
-    left_out = tuple(sorted((*parquet.left_out, *left_out), key=attrgetter("trial")))
-    return dataclasses.replace(analysis, left_out=left_out), examples
+    `places`: rows of HISTORIES. `rejudge`: judge also the trials of which results are kept."""
+    with judged(spark, places, rejudge=rejudge) as (results, left_out):
+        analysis, examples = _tables(results, readings_table(spark, ledger))
+    return dataclasses.replace(analysis, left_out=tuple(sorted(left_out, key=attrgetter("trial")))), examples
 
 
 @contextmanager
-def judged(parquet: Parquet, *, rejudge: bool = False) -> Iterator[tuple[DataFrame, tuple[LeftOut, ...]]]:
-    """RESULTS of the trials that can be judged, and the others. A trial that ends the worker which judges it is one of
-    those."""
+def judged(
+    spark: SparkSession, places: list[Row], *, rejudge: bool = False
+) -> Iterator[tuple[DataFrame, tuple[LeftOut, ...]]]:
+    """RESULTS of the trials that can be judged, and the others. `places`: rows of HISTORIES. A trial that ends the
+    worker which judges it is one of the others."""
 
     def judge(some: list[Row]) -> DataFrame:
-        return judged_trials(table(parquet.spark, some, HISTORIES), rejudge=rejudge)
+        return judged_trials(table(spark, some, HISTORIES), rejudge=rejudge)
 
-    found = judge(parquet.rows).persist()  # several tables are made of it
+    found = judge(places).persist()  # several tables are made of it
     fatal: list[str] = []
     try:
         try:
             failed = rows_of(trials_left_out(found))
         except Py4JJavaError as error:
-            fatal = _fatal(judge, parquet.rows, error)
+            fatal = _fatal(judge, places, error)
             found.unpersist()
-            found = judge([row for row in parquet.rows if row["trial"] not in fatal]).persist()
+            found = judge([row for row in places if row["trial"] not in fatal]).persist()
             failed = rows_of(trials_left_out(found))
         left_out = [LeftOut(**row) for row in failed] + [LeftOut(trial, WORKER_ENDED) for trial in fatal]
         yield trial_results(found), tuple(left_out)

@@ -34,9 +34,9 @@ def map_rows(frame: DataFrame, schema: StructType, rows: Callable[[Row], Iterabl
 
     def work(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         settle_worker(driver)
-        for batch in batches:
-            for row in batch.to_pylist():
-                yield pa.RecordBatch.from_pylist(list(rows(row)), schema=arrow_schema(schema))
+        arrow = arrow_schema(schema)
+        for batch in batches:  # of few rows (`session._BATCH_ROWS`)
+            yield pa.RecordBatch.from_pylist([found for row in batch.to_pylist() for found in rows(row)], schema=arrow)
 
     return frame.mapInArrow(work, schema)
 

@@ -158,6 +158,11 @@ def render_picture(history: History, folder: Path) -> tuple[str, int]:
     return environment().get_template("picture.html.j2").render(shown=shown, textures=textured()), height_px
 
 
+def story_of(history: History, folder: Path) -> tuple[str, ...]:
+    """What happened in a trial, in at most five sentences. Raises as `render_trial`."""
+    return _shown(history, folder, brief=True).story
+
+
 def _shown(history: History, folder: Path, *, brief: bool) -> Shown:
     trial = history.trial
     portrait = Portrait(

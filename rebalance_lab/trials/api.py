@@ -10,9 +10,10 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import TypeVar, Unpack
 
@@ -33,9 +34,11 @@ from rebalance_lab.world.process.states import bind_worker
 
 __all__ = [
     "FailedTrial",
+    "Lane",
     "TrialResult",
     "attempt",
     "attempts",
+    "each_in",
     "each_of",
     "make_plan",
     "plan_of",
@@ -44,6 +47,7 @@ __all__ = [
     "scenario",
     "scenario_names",
     "sweep",
+    "sweep_lanes",
 ]
 
 #: Among a trial's settings: the name of a planted bug.
@@ -104,6 +108,19 @@ _PART = ".part"
 #: The result of a trial of a sweep.
 Ended = TrialResult | FailedTrial
 
+#: Called with a stored trial's folder, its history and its findings, while the history is still in memory.
+Keeper = Callable[[Path, History, Mapping[str, Finding]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Plans with `processes` local processes of their own. `niceness`: by how much these are nicer than this process,
+    so that live trials beside them are not held up."""
+
+    plans: Iterable[Plan]
+    processes: int = 2
+    niceness: int = 0
+
 
 def plans(
     name: str,
@@ -135,8 +152,8 @@ def plan_of(folder: Path) -> Plan:
     return plan_like(read_trial(folder))
 
 
-def run(plan: Plan, store: Path) -> TrialResult:
-    """Run one trial and store it under `store`.
+def run(plan: Plan, store: Path, keep: Keeper | None = None) -> TrialResult:
+    """Run one trial and store it under `store`. `keep`: what else to do with its history.
 
     The folder of a simulated trial is named after its plan: running the plan again replaces it, with the same
     content. A live trial gets a new folder. Raises TrialError, PlanError, OSError, EmbeddedServerError. The folder of
@@ -157,7 +174,10 @@ def run(plan: Plan, store: Path) -> TrialResult:
         stopped = GaveUp(f"{why}; the trial until then is in {folder}")
         stopped.add_note(f"again: {run_command(plan)}")
         raise stopped
-    return TrialResult(folder, history.trial, judge(history))
+    findings = judge(history)
+    if keep is not None:
+        keep(folder, history, findings)
+    return TrialResult(folder, history.trial, findings)
 
 
 def _perform(plan: Plan, folder: Path) -> None:
@@ -208,10 +228,10 @@ def _store_simulated(store: Path, history: History, body: bytes) -> Path:
     return folder
 
 
-def attempt(plan: Plan, store: Path) -> Ended:
+def attempt(plan: Plan, store: Path, keep: Keeper | None = None) -> Ended:
     """`run` for a sweep: an error that concerns this trial alone is returned, not raised."""
     try:
-        return run(plan, store)
+        return run(plan, store, keep)
     except _HOPELESS:
         raise
     except Exception as error:
@@ -225,12 +245,17 @@ def sweep(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[Tr
     trial raises, after the others under way have ended. Ctrl-C, and closing the iterator, end this process's workers
     and everything they started (see `world.process.states`), and remove the trials that were under way.
     """
-    return _stored(store, each_of(plans, partial(run, store=store), processes))
+    return sweep_lanes([Lane(plans, processes)], store)
 
 
-def attempts(plans: Iterable[Plan], store: Path, processes: int = 2) -> Iterator[Ended]:
+def sweep_lanes(lanes: Sequence[Lane], store: Path, keep: Keeper | None = None) -> Iterator[TrialResult]:
+    """`sweep` of several lanes side by side. `keep`: as for `run`; a function that a process can import."""
+    return _stored(store, each_in(lanes, partial(run, store=store, keep=keep)))
+
+
+def attempts(plans: Iterable[Plan], store: Path, processes: int = 2, keep: Keeper | None = None) -> Iterator[Ended]:
     """`sweep`, but it goes on after a trial that failed (see `attempt`)."""
-    return _stored(store, each_of(plans, partial(attempt, store=store), processes))
+    return _stored(store, each_of(plans, partial(attempt, store=store, keep=keep), processes))
 
 
 def _stored(store: Path, ended: Iterator[R]) -> Iterator[R]:
@@ -244,34 +269,51 @@ def _stored(store: Path, ended: Iterator[R]) -> Iterator[R]:
 def each_of(plans: Iterable[Plan], each: Callable[[Plan], R], processes: int = 2) -> Iterator[R]:
     """The result of `each` for every plan, on local processes, in no order (see `sweep`). `each` must be a function
     that a process can import, or a `functools.partial` of one."""
-    if processes < 1:
-        raise PlanError(f"cannot run trials on {processes} processes")
-    context = multiprocessing.get_context("spawn")
-    pending: set[Future[list[R]]] = set()
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_begin_worker, initargs=(os.getpid(),)) as pool:
+    return each_in([Lane(plans, processes)], each)
+
+
+def each_in(lanes: Sequence[Lane], each: Callable[[Plan], R]) -> Iterator[R]:
+    """`each_of` for several lanes side by side."""
+    if any(lane.processes < 1 for lane in lanes):
+        raise PlanError(f"cannot run trials on {min(lane.processes for lane in lanes)} processes")
+    with ExitStack() as ends:
+        pools = [ends.enter_context(_pool(lane)) for lane in lanes]
+        waiting = [_batches(lane.plans) for lane in lanes]
+        pending: dict[Future[list[R]], int] = {}  # to the number of its lane
+
+        def submit(number: int, count: int) -> None:
+            for batch in islice(waiting[number], count):
+                pending[pools[number].submit(_run_batch, each, batch)] = number
+
         try:
-            for batch in _batches(plans):
-                pending.add(pool.submit(_run_batch, each, batch))
-                if len(pending) >= 2 * processes:
-                    done, pending = wait(pending, return_when=FIRST_COMPLETED)
-                    for future in done:
-                        yield from future.result()
+            for number, lane in enumerate(lanes):
+                submit(number, 2 * lane.processes)
             while pending:
-                done, pending = wait(pending, return_when=FIRST_COMPLETED)
+                done, _ = wait(pending, return_when=FIRST_COMPLETED)
                 for future in done:
+                    submit(pending.pop(future), 1)
                     yield from future.result()
         except (KeyboardInterrupt, GeneratorExit):
             for worker in multiprocessing.active_children():
                 worker.kill()
             raise
         except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
+            for pool in pools:
+                pool.shutdown(wait=False, cancel_futures=True)
             raise
 
 
-def _begin_worker(parent_pid: int) -> None:
+def _pool(lane: Lane) -> ProcessPoolExecutor:
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(
+        lane.processes, mp_context=context, initializer=_begin_worker, initargs=(os.getpid(), lane.niceness)
+    )
+
+
+def _begin_worker(parent_pid: int, niceness: int) -> None:
     """In each process of a sweep: send warnings to stderr, as stdout is the command's answer."""
     bind_worker(parent_pid)
+    os.nice(niceness)
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -23,13 +22,13 @@ from rebalance_lab.analysis.analyse import ANALYSIS_FILE, analyse
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.kept import Header, code_that_judges, keep, kept, key_of
 from rebalance_lab.analysis.ledger import Expected, Judgement, Ledger, Quantifier, Status, read_ledger
-from rebalance_lab.analysis.parquet import Entry, Parquet, write_part
 from rebalance_lab.analysis.results import MEASURES, Analysis, Frequency, LeftOut, TrialMeasures, Verdict
-from rebalance_lab.analysis.store import Store, named_by_folder, read_store
+from rebalance_lab.analysis.store import Store, history_rows, named_by_folder, read_store
 from rebalance_lab.analysis.tables import trial_results
-from rebalance_lab.analysis.tables.trial_results import JUDGEMENT_FILE, RESULTS, result_row
+from rebalance_lab.analysis.tables.trial_results import RESULTS, judged_row, result_row
+from rebalance_lab.analysis.trialwise.judged import JUDGEMENT_FILE, keep_judgement
 from rebalance_lab.analysis.workers import Row
-from rebalance_lab.history.files import TRIAL_FILE, History, digest, load, read_trial, trial_folders
+from rebalance_lab.history.files import TRIAL_FILE, History, HistoryError, digest, load, read_trial, trial_folders
 
 LIE = "a finding that no check made"
 
@@ -49,18 +48,10 @@ def store(tmp_path: Path) -> Path:
     return store
 
 
-def rows(store: Path) -> list[Row]:
-    """HISTORIES of a store, without Spark."""
-    parts = Path(tempfile.mkdtemp(dir=store.parent))
-    trials = [{"trial": name, "folder": str(folder), "looks": ""} for name, folder in read_store(store).folders.items()]
-    written = [{name: row[name] for name in row if name != "why_left_out"} for row in write_part(trials, parts)]
-    entries = {entry["trial"]: Entry(**entry) for entry in written}
-    return Parquet(cast("Any", None), read_store(store), parts, entries).rows
-
-
 def judged(store: Path, *, rejudge: bool = False) -> dict[str, Row]:
     """RESULTS of a store by trial, as Spark's workers make them."""
-    return {row["trial"]: result_row(row, rejudge=rejudge) for row in rows(store)}
+    rows: list[Row] = history_rows(read_store(store))
+    return {row["trial"]: result_row(row, rejudge=rejudge) for row in rows}
 
 
 def lies(found: dict[str, Row]) -> set[str]:
@@ -71,7 +62,7 @@ def lies(found: dict[str, Row]) -> set[str]:
 def lying(body: bytes) -> bytes:
     """A judgement whose every finding lies."""
     fields = msgspec.json.decode(body)
-    for finding in fields["findings"]:
+    for finding in fields["judgement"]["findings"]:
         finding["why"] = LIE
     return msgspec.json.encode(fields)
 
@@ -173,6 +164,29 @@ def test_a_folder_that_cannot_be_written_is_judged_all_the_same(store: Path) -> 
         (folder / JUDGEMENT_FILE).unlink()
         (folder / JUDGEMENT_FILE).mkdir()
     assert judged(store) == truth
+
+
+def test_who_runs_a_trial_keeps_what_is_found_of_it(store: Path) -> None:
+    truth = judged(store)
+    for folder in trial_folders(store):
+        (folder / JUDGEMENT_FILE).unlink()
+        keep_judgement(folder, load(folder))
+        forge(folder)
+    assert lies(judged(store)) == {"t0", "t1", "t2"}
+    assert judged(store, rejudge=True) == truth
+
+
+def test_a_trial_whose_files_look_different_is_read_but_not_judged_again(store: Path) -> None:
+    """As after a copy: its events still have the SHA-256 that was sealed."""
+    judged(store)
+    forge(store / "t1")
+    moved = store.with_name("copied")
+    shutil.copytree(store, moved)
+    assert lies(judged(moved)) == {"t1"}
+    events = moved / "t1" / "m1.jsonl"
+    events.write_bytes(events.read_bytes().replace(b'"n":1', b'"n":2', 1))
+    with pytest.raises(HistoryError, match=r"t1 was changed after it was sealed"):
+        judged(moved)
 
 
 def test_spark_reads_what_is_kept(store: Path, spark: SparkSession) -> None:
@@ -311,14 +325,14 @@ def test_a_trial_that_was_changed_by_hand_is_named(store: Path, file: str) -> No
     path.write_bytes(before[:at] + (b"8" if before[at : at + 1] == b"9" else b"9") + before[at + 1 :])
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     assert (path.stat().st_size, path.stat().st_mtime_ns) == (stat.st_size, stat.st_mtime_ns)
-    left_out = read_store(store).left_out if file == TRIAL_FILE else left_out_of_parquet(store)
+    left_out = read_store(store).left_out if file == TRIAL_FILE else left_out_of_results(store)
     assert [(out.trial, "was changed after it was sealed" in out.why) for out in left_out] == [("t1", True)]
 
 
-def left_out_of_parquet(store: Path) -> list[LeftOut]:
+def left_out_of_results(store: Path) -> list[LeftOut]:
     """The trials whose events cannot be read, as Spark's workers find them."""
-    found = write_part([{"trial": "t1", "folder": str(store / "t1"), "looks": ""}], store.parent)
-    return [LeftOut(row["trial"], row["why_left_out"]) for row in found]
+    found = [judged_row(row) for row in history_rows(read_store(store))]
+    return [LeftOut(row["trial"], row["why_left_out"]) for row in found if row["why_left_out"]]
 
 
 def test_another_ledger_or_other_code_is_summarised_anew(

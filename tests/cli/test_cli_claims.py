@@ -179,28 +179,47 @@ def test_of_a_refuted_claim_the_trials_that_refute_it_are_counted(quantifier: st
     assert claims.seen(refuted, "simulated") == "200 of 200 show it (98–100 %)"  # one world may refute it alone
 
 
-def test_the_witnesses_of_the_demo_fit_the_terminal_and_name_members_shortly(capsys, monkeypatch) -> None:
+def test_what_the_demo_found_live_fits_the_terminal_and_names_members_shortly(capsys, monkeypatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    trial = Trial("zombie-1", "zombie", "processes", "zk", "described", 1, False, {})
+    live = Trial("zombie-processes-1-1795432278840-30872", "zombie", "processes", "zk", "described", 1, False, {})
+    simulated = Trial("zombie-simulated-s1", "zombie", "simulated", "zk", "described", 1, False, {})
     why = "g_host-m1-1480000000000-1a2b3c4d and g_host-m2-1480000000000-1a2b3c4d both believed " * 3
-    found = TrialOutcome(**of_trial(trial), check="belief_overlap", outcome="violated", why=why, witness=(("m1", 7),),
+    found = TrialOutcome(**of_trial(live), check="belief_overlap", outcome="violated", why=why, witness=(("m1", 7),),
                          longest_us=1, count=1)  # fmt: skip
-    demo.show_witnesses(replace(analysis(), trials=(trial,), outcomes=(found,)), Path("trials"))
+    demo.show_found(replace(analysis(), trials=(live, simulated), outcomes=(found,)), Path("trials"))
     out = capsys.readouterr().out
-    assert "  rebalance-lab replay trials/zombie-1\n  belief_overlap: m1 and m2 both believed m1" in out
-    assert "(events m1#7)" in out
+    assert "  belief_overlap: m1 and m2 both believed m1" in out
+    assert "  in the simulator: rebalance-lab replay trials/zombie-simulated-s1\n" in out
+    assert live.id not in out
     assert max(map(len, out.splitlines())) <= 80
 
 
 def test_a_batch_of_the_demo_is_told_when_its_last_trial_has_ended() -> None:
-    batches = (demo.Batch("zombie", 2), demo.Batch("herd", 1, "shipped", control=True, settings={"members": "8"}))
-    zombies, (herd,) = (batch.plans("simulated") for batch in batches)
-    ended: Any = [zombies[1], herd, zombies[0]]  # a plan says of a trial what is asked of it here
-    told = list(demo.finished(batches, ended, "simulated"))
-    assert told == [
+    herd_alone = demo.Batch("herd", 1, "shipped", control=True, settings={"members": "8"})
+    batches = {"simulated": (demo.Batch("zombie", 2), herd_alone), "processes": (herd_alone,)}
+    (zombies, (herd,)), ((live,),) = ([each.plans(world) for each in its] for world, its in batches.items())
+    ended: Any = [zombies[1], live, herd, zombies[0]]  # a plan says of a trial what is asked of it here
+    assert list(demo.finished(batches, ended)) == [
+        "processes herd, shipped, control, members=8: 1 trial",
         "simulated herd, shipped, control, members=8: 1 trial",
         "simulated zombie, described: 2 trials",
     ]
+
+
+def test_the_demo_runs_what_its_claims_need() -> None:
+    """Universal claims need five live trials and 200 simulated seeds of each rule set, and all need controls."""
+    for batches, universal in ((demo.LIVE, 5), (demo.SIMULATED, 200)):
+        for scenario in ("walkthrough", "herd"):
+            for rules in demo.BOTH:
+                its = [each for each in batches if (each.scenario, each.rules) == (scenario, rules)]
+                assert sum(each.seeds for each in its if not each.control) >= universal, (scenario, rules)
+                assert any(each.control for each in its), (scenario, rules)
+        for scenario in demo.FAILURES:
+            for rules in demo.BOTH:
+                assert {each.control for each in batches if (each.scenario, each.rules) == (scenario, rules)} == {
+                    False,
+                    True,
+                }
 
 
 def test_a_report_without_trials_is_refused(command: CommandLine, tmp_path) -> None:
@@ -241,12 +260,24 @@ def test_a_demo_that_tested_nothing_has_failed(command: CommandLine, monkeypatch
 
 
 def test_the_demo_s_trials_go_to_its_store(command: CommandLine, monkeypatch, tmp_path) -> None:
-    steps = (demo.Step("Two.", demo.trials("simulated", demo.Batch("zombie", 2))),)
+    steps = (demo.Step("Two.", demo.trials(simulated=[demo.Batch("zombie", 2)])),)
     monkeypatch.setattr(demo, "STEPS", steps)
     ended = command("demo", "--store", tmp_path)
     assert (ended.code, ended.err) == (0, "simulated zombie, described: 2 trials\n")
     seeds = sorted(json.loads(path.read_text())["seed"] for path in tmp_path.glob("*/trial.json"))
     assert seeds == [1, 2]
+    assert len(list(tmp_path.glob("*/.judgement"))) == 2
+
+
+def test_the_demo_begins_with_the_story_and_the_picture_of_a_zombie(capsys, monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    demo.first_picture(demo.Demo(tmp_path))
+    *told, last = capsys.readouterr().out.splitlines()
+    assert "is paused for 5.00 s" in " ".join(told)
+    assert max(map(len, told)) <= 80
+    picture = Path(last.removeprefix("  The picture: "))
+    assert picture.parent == tmp_path / "pages"
+    assert picture.read_text().startswith("<!")
 
 
 def test_a_ledger_without_trials_is_not_run_and_makes_no_store(shell: Shell, tmp_path, monkeypatch) -> None:
@@ -310,7 +341,7 @@ def test_an_interrupted_analysis_is_no_verdict(command: CommandLine, monkeypatch
 
 def test_a_demo_ends_with_the_error_of_a_trial_that_fails(command: CommandLine, monkeypatch, tmp_path) -> None:
     never_leaves = demo.Batch("leave", 1, settings={"fetcher_stop_ms": "9000000"})
-    monkeypatch.setattr(demo, "STEPS", (demo.Step("One.", demo.trials("simulated", never_leaves)),))
+    monkeypatch.setattr(demo, "STEPS", (demo.Step("One.", demo.trials(simulated=[never_leaves])),))
     ended = command("demo", "--store", tmp_path)
     assert ended.code == 2
     assert "the clean leave of m" in ended.err

@@ -61,16 +61,17 @@ TRIALS = StructType(
     ]
 )
 
-#: One row a trial and where it lies: its `folder`; its events in `part`, a Parquet file, and the row groups there.
-#: `history_sha256` is of the events themselves, whatever `trial.json` says.
+#: One row a trial and where it lies: its `folder`, and what the files there look like (`analysis.store.looks`); its
+#: events in `part`, a Parquet file, and the row groups there. These are null, and `history_sha256` is what `trial.json`
+#: says, if the events are only in the folder.
 HISTORIES = StructType(
     [
         *TRIALS.fields,
         column("history_sha256", StringType()),
-        column("events", LongType()),
         column("folder", StringType()),
-        column("part", StringType()),
-        column("first_group", LongType()),
-        column("groups", LongType()),
+        column("looks", StringType()),
+        column("part", StringType(), null=True),
+        column("first_group", LongType(), null=True),
+        column("groups", LongType(), null=True),
     ]
 )

@@ -1,7 +1,8 @@
 """The tables with rows of single trials: one pass over the events of a store makes all of them.
 
-Only the place of a trial travels through Spark; a worker reads its events there, one trial at a time. With a row for
-each event, transporting the events would take five times as long as judging them.
+Only the place of a trial travels through Spark; a worker reads its events there, one trial at a time, unless its
+judgement is kept (`trialwise.judged`). With a row for each event, transporting the events would take five times as long
+as judging them.
 """
 
 from __future__ import annotations
@@ -19,22 +20,17 @@ from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, Stru
 
 from rebalance_lab.analysis.arrow_events import events_of
 from rebalance_lab.analysis.frames import plain_row, schema_of
-from rebalance_lab.analysis.kept import code_that_judges, keep, kept, key_of
+from rebalance_lab.analysis.kept import code_that_judges
 from rebalance_lab.analysis.results import MEASURES, Episode, HerdCost, Interval, OfTrial, TrialMeasures, TrialOutcome
 from rebalance_lab.analysis.tables.schemas import HISTORIES, TRIALS, column
-from rebalance_lab.analysis.trialwise.credentials import unproved
-from rebalance_lab.analysis.trialwise.episodes import CHANGE, episodes
-from rebalance_lab.analysis.trialwise.rows import herd_costs_of, intervals_of, outcomes_of
+from rebalance_lab.analysis.trialwise.episodes import CHANGE
+from rebalance_lab.analysis.trialwise.judged import Judged, judgement, judgement_key, keep_judged, kept_judged
+from rebalance_lab.analysis.trialwise.rows import intervals_of
 from rebalance_lab.analysis.workers import Row, map_rows, why_left_out
-from rebalance_lab.checks import judge
-from rebalance_lab.checks.faults import faults
 from rebalance_lab.history.events import Event
-from rebalance_lab.history.files import History, HistoryError, Trial
+from rebalance_lab.history.files import History, HistoryError, Trial, digest, load
 
 T = TypeVar("T")
-
-#: The file in a trial's folder that keeps the columns of RESULTS which come from its events.
-JUDGEMENT_FILE = ".judgement"
 
 #: One row an interval, an episode, a spaced change, a trial. The fields are those of the classes.
 INTERVALS, EPISODES, HERD_COSTS, TRIAL_MEASURES = map(schema_of, (Interval, Episode, HerdCost, TrialMeasures))
@@ -52,8 +48,9 @@ RESULTS = StructType(
         *(
             field
             for field in HISTORIES.fields
-            if field.name not in ("document", "folder", "part", "first_group", "groups")
+            if field.name not in ("document", "folder", "looks", "part", "first_group", "groups")
         ),
+        column("events", LongType()),
         _FAULTS,
         column("bitten", LongType()),
         _UNPROVED,
@@ -146,7 +143,15 @@ def _value(name: str, episode: Column) -> Column:
 
 
 #: What stands for the events of a trial that could not be judged.
-_NOTHING: Row = {"faults": 0, "bitten": 0, "unproved": None, "findings": [], "episodes": [], "herd_costs": []}
+_NOTHING: Row = {
+    "events": 0,
+    "faults": 0,
+    "bitten": 0,
+    "unproved": None,
+    "findings": [],
+    "episodes": [],
+    "herd_costs": [],
+}
 
 
 def judged_row(row: Row, *, rejudge: bool = False) -> Row:
@@ -163,19 +168,35 @@ def result_row(row: Row, *, rejudge: bool = False) -> Row:
     HistoryError."""
     given = {name: row[name] for name in _AS_GIVEN}
     code = code_that_judges()
-    if code is None:
-        return given | _read(row, judgement)
-    place, key = Path(row["folder"]) / JUDGEMENT_FILE, key_of(code, row["document"], row["history_sha256"])
-    body = None if rejudge else kept(place, key)
-    if body is None:
-        body = msgspec.json.encode(_read(row, judgement))
-        keep(place, key, body)
-    return given | msgspec.json.decode(body, type=Row)
+    folder, key = Path(row["folder"]), judgement_key(code or "", row["document"], row["history_sha256"])
+    kept = None if code is None or not row["history_sha256"] or rejudge else kept_judged(folder, key)
+    if kept is not None and (row["part"] is not None or kept.looks == row["looks"]):
+        return given | kept.judgement
+    history = _history(row)
+    if kept is None:
+        kept = Judged(row["looks"], _named(row, judgement, history))
+    given["history_sha256"] = row["history_sha256"] or digest(history.events)
+    if code is not None and row["history_sha256"]:
+        keep_judged(folder, key, Judged(row["looks"], kept.judgement))
+    return given | kept.judgement
 
 
 def _read(row: Row, rows_of: Callable[[History], T]) -> T:
     """What a function makes of the history of a row of HISTORIES. Raises HistoryError with the trial's name."""
-    history = History(msgspec.json.decode(row["document"], type=Trial), stored_events(row))
+    return _named(row, rows_of, _history(row))
+
+
+def _history(row: Row) -> History:
+    """From Parquet if the events are there, else from the trial's folder. Raises HistoryError."""
+    if row["part"] is not None:
+        return History(msgspec.json.decode(row["document"], type=Trial), stored_events(row))
+    try:
+        return History(msgspec.json.decode(row["document"], type=Trial), load(Path(row["folder"])).events)
+    except OSError as error:
+        raise HistoryError(f"the events of {row['folder']} cannot be read: {error}") from error
+
+
+def _named(row: Row, rows_of: Callable[[History], T], history: History) -> T:
     try:
         return rows_of(history)
     except HistoryError as error:
@@ -195,20 +216,6 @@ def _part(path: str) -> pq.ParquetFile:
     """The last part stays open: to open it is to read the places of all its row groups, and the trials of a task lie
     side by side."""
     return pq.ParquetFile(path)
-
-
-def judgement(history: History) -> Row:
-    """The columns of RESULTS that come from the events of a trial. Raises HistoryError."""
-    findings = judge(history)
-    found = faults(history)
-    return {
-        "faults": len(found),
-        "bitten": sum(fault.why_not_bitten is None for fault in found),
-        "unproved": unproved(history),
-        "findings": _plain(outcomes_of(history.trial, findings), FINDINGS),
-        "episodes": _plain(episodes(history), EPISODES),
-        "herd_costs": _plain(herd_costs_of(history), HERD_COSTS),
-    }
 
 
 def _interval_rows(history: History) -> list[Row]:

@@ -10,8 +10,6 @@ from collections import deque
 from enum import Enum
 from typing import Protocol
 
-import structlog
-
 from rebalance_lab.history.events import session_text
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.world import errors
@@ -20,8 +18,6 @@ from rebalance_lab.world.zk import codec
 from rebalance_lab.world.zk.codec import FRAME_LENGTH_BYTES, FRAME_LIMIT_BYTES, PING_FRAME, ProtocolViolation
 from rebalance_lab.world.zk.connect_string import Server
 from rebalance_lab.world.zk.messages import Answer, AuthRefused, Connect, Refusal, Request, ToClient, ToServer
-
-_log = structlog.get_logger("rebalance_lab.world.live")
 
 
 class LinkState(Enum):
@@ -163,7 +159,10 @@ class Link(asyncio.Protocol):
         try:
             self._split(data)
         except ProtocolViolation as violation:
-            _log.warning(
+            # Here, because structlog imports rich, and each process of a member would pay for both when it starts.
+            import structlog  # noqa: PLC0415
+
+            structlog.get_logger("rebalance_lab.world.live").warning(
                 "zookeeper_protocol_violation",
                 session=session_text(self._session_id),
                 server=str(self.server),
