@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from controller.cluster import Stored
-from controller.election import ControllerMoved, Elected, elect
+from controller.election import ControllerMoved, Elected, ElectionBug, elect
 from controller.leader_election import ElectionOrder
 from controller.machine import ControllerMachine
 from controller.reign import Channels, Reign
@@ -21,7 +21,7 @@ from rebalance_lab.wire.errors import KafkaException
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.paths import CONTROLLER
 from rebalance_lab.world.errors import BadVersion, NoNode, SessionClosed, SessionExpired
-from rebalance_lab.world.ports import Delete
+from rebalance_lab.world.ports import Delete, WatchKind
 from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Controller:
 
     `channels`: makes the way to the brokers for one reign, in a scope that ends with it. `report(event, detail)`: is
     called when a reign begins and ends, and with what a person should know. `reads_isr_reports`: leaders write their
-    ISRs themselves and report it, as up to Kafka 2.6.
+    ISRs themselves and report it, as up to Kafka 2.6. `bug`: a mistake that is planted.
     """
 
     def __init__(
@@ -57,7 +57,9 @@ class Controller:
         report: Callable[[str, dict[str, object]], None],
         order: ElectionOrder = ElectionOrder.ASSIGNMENT,
         reads_isr_reports: bool = False,
+        bug: ElectionBug | None = None,
     ) -> None:
+        self._bug = bug
         self._order = order
         self._reads_isr_reports = reads_isr_reports
         self._tasks = tasks
@@ -112,14 +114,17 @@ class Controller:
 
     async def run(self) -> None:
         """Stand for election whenever there is no controller."""
+        was_told = False
         while True:
             there = await self._client.ask(lambda session: session.exists(CONTROLLER, watch=True))
             if there.value is not None:
                 assert there.watch is not None
-                await there.watch
+                if was_told and self._bug is ElectionBug.WATCHES_ONCE:
+                    await Future("a notification that it does not ask for")
+                was_told = (await there.watch).kind is WatchKind.DELETED or was_told
                 continue
             try:
-                elected = await elect(self._client, self._broker_id, timestamp_ms=self._wall_ms())
+                elected = await elect(self._client, self._broker_id, timestamp_ms=self._wall_ms(), bug=self._bug)
             except ControllerMoved:
                 continue
             except KafkaException as error:

@@ -7,6 +7,7 @@ or none, so there is no controller without an epoch of its own, and no epoch has
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from rebalance_lab.wire.cluster import controller_payload, read_controller
 from rebalance_lab.wire.errors import KafkaException
@@ -14,6 +15,17 @@ from rebalance_lab.wire.paths import CONTROLLER, CONTROLLER_EPOCH
 from rebalance_lab.world.errors import MultiRefused, NoNode
 from rebalance_lab.world.ports import Check, Create, Set, Stat
 from rebalance_lab.zkclient.pipelined import PipelinedClient
+
+
+class ElectionBug(StrEnum):
+    """A mistake that can be planted.
+
+    - REPEATS_EPOCH: the election writes the controller epoch that it has found, unless it is the first.
+    - WATCHES_ONCE: a broker that was told once that the controller is gone does not watch again.
+    """
+
+    REPEATS_EPOCH = "repeats-epoch"
+    WATCHES_ONCE = "watches-once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +46,26 @@ class ControllerMoved(Exception):
     """Another broker is the controller: this one's reign is over, or did not begin."""
 
 
-async def elect(client: PipelinedClient, broker_id: int, *, timestamp_ms: int) -> Elected:
+async def elect(
+    client: PipelinedClient, broker_id: int, *, timestamp_ms: int, bug: ElectionBug | None = None
+) -> Elected:
     """Become the controller. Raises ControllerMoved if another broker is faster.
 
     If the reply to the transaction is lost, it is asked for again and refused. Then the znodes say whose it was.
     """
     await client.create_if_missing(CONTROLLER_EPOCH, b"0")
     epoch, version = await _epoch(client)
+    new = epoch if bug is ElectionBug.REPEATS_EPOCH and epoch else epoch + 1
     payload = controller_payload(broker_id, timestamp_ms=timestamp_ms)
     try:
         reply = await client.multi(
-            [Create(CONTROLLER, payload, ephemeral=True), Set(CONTROLLER_EPOCH, b"%d" % (epoch + 1), version)]
+            [Create(CONTROLLER, payload, ephemeral=True), Set(CONTROLLER_EPOCH, b"%d" % new, version)]
         )
     except MultiRefused:
-        return await _read_back(client, broker_id, epoch + 1)
+        return await _read_back(client, broker_id, new)
     stat = reply.value[1]
     assert isinstance(stat, Stat)
-    return Elected(epoch + 1, stat.version)
+    return Elected(new, stat.version)
 
 
 async def _read_back(client: PipelinedClient, broker_id: int, epoch: int) -> Elected:

@@ -97,6 +97,9 @@ SWEEPS = (
     Sweep("deadlock", OURS, {"keep": "false"}),
     # Power losses may take nothing, and a busy machine disturbs live trials: 50 and 1,000 decided ones are asked for.
     *(Sweep("committed-data", BROKERS, {"flush_messages": each}, live=60, simulated=1100) for each in ("0", "1")),
+    Sweep("controller-race", BROKERS, simulated=220),
+    Sweep("controller-failover", BROKERS, simulated=220),
+    Sweep("controller-failover", BROKERS, {"watch_again": "false"}, simulated=220),
     Sweep("isr-election", BROKERS, simulated=220),
     *(Sweep("all-replicas-down", BROKERS, {"unclean": allowed}, live=2, simulated=30) for allowed in ("true", "false")),
 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from controller.controller import Controller
+from controller.election import ElectionBug
 from controller.leader_election import ElectionOrder
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.manager import Periods
@@ -38,7 +39,8 @@ class BrokerConfig:
 
     `rack`: None if it has none. `replica_lag_max_messages`: of 0.8; None in 0.9 and later.
     `lab_replication_rules`: how replicas agree on one log; `lab_election_order`: which in-sync replica leads after a
-    failure. These two are the lab's own.
+    failure; `lab_isr_writer`: which broker writes another ISR; `lab_election_bug`: a mistake that is planted. These are
+    the lab's own.
     """
 
     broker_id: int
@@ -68,6 +70,7 @@ class BrokerConfig:
     lab_replication_rules: ReplicationRules = ReplicationRules.KIP_320
     lab_isr_writer: IsrWriter = IsrWriter.CONTROLLER
     lab_election_order: ElectionOrder = ElectionOrder.ASSIGNMENT
+    lab_election_bug: ElectionBug | None = None
 
     @property
     def periods(self) -> Periods:

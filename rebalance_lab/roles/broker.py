@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from controller.election import ElectionBug
 from controller.leader_election import ElectionOrder
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.broker import Broker, BrokerSettings
@@ -24,6 +25,8 @@ class BrokerPlant(PlantedBug):
     FORGETS = "forgets-last-batch", "a broker that cuts off the last batch of each log before it starts"
     ALTERS = "alters-last-record", "a broker that replaces the last batch of each log by another before it starts"
     BY_ISR = "elects-by-isr", "a controller that elects the first of the ISR, and not the first of the assignment"
+    REPEATS_EPOCH = "repeats-controller-epoch", "a broker that becomes the controller without raising the epoch"
+    WATCHES_ONCE = "watches-controller-once", "a broker that watches /controller again only until it went once"
     UNCLEAN = "elects-unclean", "a controller that elects replicas outside the ISR, though that is not allowed"
 
 
@@ -56,6 +59,10 @@ def _planted(spec: BrokerSpec) -> BrokerSettings:
     config = spec.settings.config
     if spec.plant == BrokerPlant.UNCLEAN:
         config = replace(config, unclean_leader_election_enable=True)
+    elif spec.plant == BrokerPlant.REPEATS_EPOCH:
+        config = replace(config, lab_election_bug=ElectionBug.REPEATS_EPOCH)
+    elif spec.plant == BrokerPlant.WATCHES_ONCE:
+        config = replace(config, lab_election_bug=ElectionBug.WATCHES_ONCE)
     elif spec.plant == BrokerPlant.BY_ISR:
         config = replace(config, lab_election_order=ElectionOrder.ISR)
     return replace(spec.settings, config=config)

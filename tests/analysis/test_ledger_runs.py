@@ -43,6 +43,7 @@ SETTINGS = {
     ("Z9", "shipped, Kafka's defaults, a stop of 6.5 s"): KAFKA_DEFAULTS | {"slow_stop_ms": "6500"},
     ("Z7c", "shipped, without conflicts"): {"partitions": "64", "fetcher_stop_ms": "0"},
     ("Z7c", "shipped, fetchers stop in 100 ms"): {"partitions": "64"},
+    ("E2", "brokers that do not watch again"): {"watch_again": "false"},
     ("E6", "every record synced"): {"flush_messages": "1"},
     ("E7", "the first to return leads"): {"unclean": "true"},
     ("Z16", "described"): {"keep": "false"},

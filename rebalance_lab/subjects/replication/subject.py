@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from controller.election import ElectionBug
 from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.checks.lost_write import REPLICATION
@@ -28,8 +29,8 @@ from rebalance_lab.trials.lab import NodeHandle
 from rebalance_lab.trials.plan import WORLD_PARAMETERS, Parameter, Plan
 from rebalance_lab.trials.stage import NodeOptions
 from rebalance_lab.trials.subject import Subject
-from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, assignment_payload, read_state
-from rebalance_lab.wire.paths import partition_state_path, topic_path
+from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, assignment_payload, read_controller, read_state
+from rebalance_lab.wire.paths import CONTROLLER, partition_state_path, topic_path
 
 PARTITION = 0
 STATE_PATH = partition_state_path(TOPIC, PARTITION)
@@ -72,6 +73,7 @@ class ReplicaOptions(BrokerOptions):
             unclean_leader_election_enable=plan.switch("unclean"),
             replica_lag_time_max_ms=plan.number("lag_ms"),
             lab_replication_rules=ReplicationRules(plan.rules),
+            lab_election_bug=ElectionBug.WATCHES_ONCE if plan.parameters.get("watch_again") is False else None,
         )
 
 
@@ -102,10 +104,11 @@ class ReaderOptions(NodeOptions):
 
 @dataclass(slots=True)
 class ReplicationTracker(LogTracker):
-    """It also counts reads of replicas, and follows registrations and the state znode."""
+    """It also counts reads of replicas, and follows registrations, the controller and the state znode."""
 
     replicas_read: set[int] = field(default_factory=set)
     registered: set[str] = field(default_factory=set)
+    controller: int | None = None
     state: LeaderIsrAndControllerEpoch | None = None
 
     def feed(self, event: Event) -> bool:
@@ -113,6 +116,10 @@ class ReplicationTracker(LogTracker):
             self.replicas_read.add(int(str(event.of("broker"))))
         elif event.kind is REPORTED and event.of("event") == "registered":
             self.registered.add(event.actor)
+        elif event.kind is Kind.CREATED and event.of("path") == CONTROLLER:
+            self.controller = read_controller(str(event.of("data")).encode()).brokerid
+        elif event.kind is Kind.DELETED and event.of("path") == CONTROLLER:
+            self.controller = None
         elif event.kind in {Kind.CREATED, Kind.CHANGED} and event.of("path") == STATE_PATH:
             self.state = read_state(TOPIC, PARTITION, str(event.of("data")).encode())
         else:
@@ -132,8 +139,8 @@ class ReplicationLab(LogLab):
         return [each for each in self.nodes if isinstance(each.options, ReplicaOptions)]
 
     async def assemble(self) -> None:
-        """Start the brokers, create the topic with a replica on each, in the order of their ids, and wait until all are
-        in sync."""
+        """Start the brokers at once, create the topic with a replica on each, in the order of their ids, and wait until
+        all are in sync."""
         await self.connected()
         count = self.plan.number("brokers")
         for number in range(1, count + 1):
@@ -166,9 +173,24 @@ class ReplicationLab(LogLab):
             "the end of the last leader",
         )
 
+    async def controlled(self, *, not_by: BrokerNode | None = None) -> BrokerNode:
+        """Wait until a broker, another than `not_by`, is the controller according to ZooKeeper. Returns it."""
+        await self.until(
+            lambda: self.controller is not None and self.controller is not not_by, "the election of a controller"
+        )
+        found = self.controller
+        assert found is not None
+        return found
+
     @property
     def acknowledged(self) -> int:
         return self._replicas.acknowledged
+
+    @property
+    def controller(self) -> BrokerNode | None:
+        """According to ZooKeeper."""
+        number = self._replicas.controller
+        return next((each for each in self.brokers if number_of(each.actor) == number), None)
 
     @property
     def isr(self) -> list[BrokerNode]:

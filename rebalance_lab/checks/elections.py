@@ -1,0 +1,102 @@
+"""Elections of the controller, as the registry's events and the brokers' requests show them.
+
+An election is a creation of `/controller`; it lasts until that znode goes. Brokers compete for it if they ask to create
+the znode and get their answer before the next election. A broker is known by its registration, which it makes in the
+same session, and not by what the znode says.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass, field
+
+from rebalance_lab.checks.faults import TOLERANCE_US
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import actor_by_session, events_of, once
+from rebalance_lab.wire.cluster import read_controller
+from rebalance_lab.wire.paths import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH
+
+
+@dataclass(slots=True)
+class Election:
+    """`created`: the creation of `/controller`; `ended`: its deletion. `broker_id`: the id that it holds. `registered`:
+    the id under which the session that created it is registered; None if it is not. `winner`: the node of that session.
+    `raised`: the change of `/controller_epoch` in the same transaction; None if there was none. `asked`: the nodes that
+    asked to create it."""
+
+    created: Event
+    broker_id: int
+    registered: int | None
+    winner: str | None
+    raised: Event | None
+    asked: set[str] = field(default_factory=set)
+    ended: Event | None = None
+
+    @property
+    def epoch(self) -> int | None:
+        """The controller epoch that it wrote."""
+        return None if self.raised is None else epoch_in(self.raised)
+
+
+def epoch_in(event: Event) -> int | None:
+    """What a change of `/controller_epoch` wrote; None if that is no number."""
+    data = str(event.of("data"))
+    return int(data) if data.isascii() and data.isdigit() else None
+
+
+@once
+def elections(history: History) -> list[Election]:
+    """All elections in their order. Raises KafkaException for a `/controller` that cannot be read."""
+    raised = {event.zxid: event for event in epoch_changes(history)}
+    found: list[Election] = []
+    for event in events_of(history, Kind.CREATED, Kind.DELETED):
+        if event.of("path") != CONTROLLER:
+            continue
+        if event.kind is Kind.DELETED:
+            if found:
+                found[-1].ended = event
+            continue
+        broker_id = read_controller(str(event.of("data")).encode()).brokerid
+        registered = _registrations(history).get(event.session)
+        winner = actor_by_session(history).get(event.session)
+        found.append(Election(event, broker_id, registered, winner, raised.get(event.zxid)))
+    began_us = [each.created.at_us - TOLERANCE_US for each in found]
+    for actor, answered_us in _attempts(history):
+        place = bisect_right(began_us, answered_us)
+        if place:
+            found[place - 1].asked.add(actor)
+    return found
+
+
+@once
+def epoch_changes(history: History) -> list[Event]:
+    """All writes of `/controller_epoch` but its creation, whose number nobody has reigned with."""
+    return [event for event in events_of(history, Kind.CHANGED) if event.of("path") == CONTROLLER_EPOCH]
+
+
+@once
+def _registrations(history: History) -> dict[str | None, int]:
+    """session -> the broker id that it has registered."""
+    found: dict[str | None, int] = {}
+    for event in events_of(history, Kind.CREATED):
+        folder, _, name = str(event.of("path")).rpartition("/")
+        if folder == BROKER_IDS and name.isascii() and name.isdigit():
+            found[event.session] = int(name)
+    return found
+
+
+def _attempts(history: History) -> list[tuple[str, int]]:
+    """The node of each answered request to create `/controller`, and the time of its answer."""
+    asked = {event.id for event in events_of(history, Kind.INVOKED) if _asks(event)}
+    answers = events_of(history, Kind.OK, Kind.FAILED_OP)
+    return [(event.actor, event.at_us) for event in answers if (event.actor, event.of("of")) in asked]
+
+
+def _asks(event: Event) -> bool:
+    if event.of("op") == "create":
+        return event.of("path") == CONTROLLER
+    parts = event.of("parts")
+    if event.of("op") != "multi" or not isinstance(parts, list | tuple):
+        return False
+    return any(list(each) == ["create", CONTROLLER] for each in parts)

@@ -1,0 +1,124 @@
+"""missed_election, on histories written by hand: brokers b1, b2 and b3; b1 is the controller and goes."""
+
+from __future__ import annotations
+
+import json
+
+from history_story import Story
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.history.events import EventId, Kind
+
+GONE = 5000
+
+
+class Failover(Story):
+    def __init__(self) -> None:
+        super().__init__()
+        for number in (1, 2, 3):
+            session = f"0x{number}"
+            self.add(number, f"b{number}", Kind.CONNECTED, session=session, group=None)
+            self.registry(number, Kind.CREATED, f"/brokers/ids/{number}", session, group=None)
+        self.elected(10, 1)
+
+    def elected(self, ms: int, number: int) -> EventId:
+        data = json.dumps({"version": 1, "brokerid": number, "timestamp": "1"})
+        return self.registry(ms, Kind.CREATED, "/controller", f"0x{number}", detail={"data": data}, group=None)
+
+    def went(self, ms: int = GONE, number: int = 1) -> EventId:
+        return self.registry(ms, Kind.DELETED, "/controller", f"0x{number}", group=None)
+
+    def session_ended(self, ms: int, number: int) -> None:
+        self.registry(ms, Kind.SESSION_CLOSED, None, f"0x{number}", group=None)
+
+    def looks(self, ms: int, number: int, *, watch: bool = True, zxid: int | None = None) -> EventId:
+        """A look that is answered 2 ms later, by default with the last transaction."""
+        actor, detail = f"b{number}", {"op": "exists", "path": "/controller"}
+        asked = self.add(ms, actor, Kind.INVOKED, detail={**detail, "watch": True} if watch else detail, group=None)
+        answer = {**detail, "of": asked[1]}
+        return self.add(ms + 2, actor, Kind.OK, detail=answer, zxid=self._zxid if zxid is None else zxid, group=None)
+
+    def found(self) -> Finding | None:
+        self.phase(9000, "closing")
+        self.rest(9001)
+        history = self.history()
+        check = CHECKS["missed_election"]
+        return check.judge(history) if check.applies(history) else None
+
+
+def outcome(story: Failover) -> Outcome | None:
+    finding = story.found()
+    return None if finding is None else finding.outcome
+
+
+def test_all_look_again() -> None:
+    story = Failover()
+    story.session_ended(GONE, 1)
+    story.went()
+    story.looks(5005, 2)
+    story.looks(5006, 3)
+    finding = story.found()
+    assert finding is not None
+    assert finding.outcome is Outcome.CLEAN
+    assert (finding.measures["looks"], finding.measures["deletions"]) == (2, 1)
+
+
+def test_one_does_not() -> None:
+    story = Failover()
+    before = story.looks(20, 3)
+    story.session_ended(GONE, 1)
+    gone = story.went()
+    story.looks(5005, 2)
+    finding = story.found()
+    assert finding is not None
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (gone, before))
+    assert finding.why == "/controller went, and b3, which was registered and connected, did not look again"
+
+
+def test_a_look_without_a_watch_is_none() -> None:
+    story = Failover()
+    story.session_ended(GONE, 1)
+    story.went()
+    story.looks(5005, 2)
+    story.looks(5006, 3, watch=False)
+    assert outcome(story) is Outcome.VIOLATED
+
+
+def test_a_look_that_shows_the_tree_before_the_deletion_is_none() -> None:
+    story = Failover()
+    story.session_ended(GONE, 1)
+    story.went()
+    story.looks(5005, 2)
+    story.looks(5006, 3, zxid=story._zxid - 2)
+    assert outcome(story) is Outcome.VIOLATED
+
+
+def test_each_deletion_asks_for_a_look() -> None:
+    story = Failover()
+    story.session_ended(GONE, 1)
+    story.went()
+    story.looks(5005, 2)
+    story.looks(5006, 3)
+    story.elected(5010, 2)
+    story.looks(5015, 3)
+    story.session_ended(7000, 2)
+    story.went(7000, 2)
+    assert outcome(story) is Outcome.VIOLATED
+
+
+def test_a_broker_that_a_fault_disturbs_need_not_look() -> None:
+    story = Failover()
+    story.paused(4000, 8800, "b3")
+    story.session_ended(GONE, 1)
+    story.went()
+    story.looks(5005, 2)
+    finding = story.found()
+    assert finding is not None
+    assert finding.measures["count"] == 0
+
+
+def test_too_short_a_time_is_not_judged() -> None:
+    story = Failover()
+    story.session_ended(8500, 1)
+    story.went(8500)
+    assert outcome(story) is None

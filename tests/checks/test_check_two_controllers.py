@@ -1,0 +1,121 @@
+"""two_controllers, on histories written by hand: brokers b1 and b2, in sessions 0x1 and 0x2."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from history_story import Story
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.history.events import EventId, Kind
+from rebalance_lab.history.replicas import CONTROLS
+
+
+class Elections(Story):
+    def __init__(self) -> None:
+        super().__init__()
+        for number in (1, 2):
+            session = f"0x{number}"
+            self.add(number, f"b{number}", Kind.CONNECTED, session=session, group=None)
+            self.registry(number, Kind.CREATED, f"/brokers/ids/{number}", session, group=None)
+        self.registry(3, Kind.CREATED, "/controller_epoch", "0x1", detail={"data": "0"}, group=None)
+
+    def won(self, ms: int, number: int, epoch: int | None, *, names: int | None = None) -> EventId:
+        """Broker `number` creates /controller, and raises the epoch in the same transaction, if it does."""
+        data = json.dumps({"version": 1, "brokerid": names or number, "timestamp": "1"})
+        session = f"0x{number}"
+        created = self.registry(ms, Kind.CREATED, "/controller", session, detail={"data": data}, group=None)
+        if epoch is not None:
+            self.raised(ms, number, epoch, zxid=self._zxid)
+        return created
+
+    def raised(self, ms: int, number: int, epoch: int, zxid: int | None = None) -> EventId:
+        detail = {"data": str(epoch)}
+        return self.registry(ms, Kind.CHANGED, "/controller_epoch", f"0x{number}", detail=detail, group=None, zxid=zxid)
+
+    def went(self, ms: int, number: int) -> None:
+        self.registry(ms, Kind.DELETED, "/controller", f"0x{number}", group=None)
+
+    def believes(self, ms: int, number: int, epoch: int) -> EventId:
+        return self.add(ms, f"b{number}", CONTROLS, member=f"b{number}", detail={"epoch": epoch}, group=None)
+
+    def asked(self, ms: int, number: int, kind: Kind = Kind.FAILED_OP) -> None:
+        parts = [["create", "/controller"], ["set", "/controller_epoch"]]
+        actor = f"b{number}"
+        asked = self.add(ms, actor, Kind.INVOKED, detail={"op": "multi", "parts": parts, "path": ""}, group=None)
+        self.add(ms + 2, actor, kind, detail={"op": "multi", "of": asked[1]}, group=None)
+
+    def found(self) -> Finding:
+        self.rest(9000)
+        return CHECKS["two_controllers"].judge(self.history())
+
+
+def test_elections_with_one_winner_each() -> None:
+    story = Elections()
+    story.asked(9, 1, Kind.OK)
+    story.won(10, 1, 1)
+    story.asked(11, 2)
+    story.believes(12, 1, 1)
+    story.went(50, 1)
+    story.asked(59, 2, Kind.OK)
+    story.won(60, 2, 2)
+    story.believes(62, 2, 2)
+    finding = story.found()
+    assert finding.outcome is Outcome.CLEAN
+    assert finding.measures == {"count": 0, "elections": 2, "contested": 1}
+
+
+def test_two_brokers_that_believe_in_one_epoch() -> None:
+    story = Elections()
+    won = story.won(10, 1, 1)
+    story.believes(12, 1, 1)
+    wrong = story.believes(13, 2, 1)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (won, wrong))
+    assert finding.why == "b2 believes that it controls in epoch 1, which b1 has won"
+
+
+def test_a_belief_in_an_epoch_that_nobody_has_won() -> None:
+    story = Elections()
+    story.won(10, 1, 1)
+    wrong = story.believes(13, 2, 2)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (wrong,))
+
+
+@pytest.mark.parametrize("second", [1, 3])
+def test_an_epoch_that_is_used_again_or_left_out(second: int) -> None:
+    story = Elections()
+    story.won(10, 1, 1)
+    story.went(50, 1)
+    story.won(60, 2, second)
+    assert story.found().outcome is Outcome.VIOLATED
+
+
+def test_an_election_without_an_epoch() -> None:
+    story = Elections()
+    created = story.won(10, 1, None)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (created,))
+    assert finding.why == "broker 1 became the controller without an epoch of its own"
+
+
+def test_an_epoch_without_an_election() -> None:
+    story = Elections()
+    story.won(10, 1, 1)
+    wrong = story.raised(20, 2, 2)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (wrong,))
+
+
+def test_a_znode_that_names_another_broker() -> None:
+    story = Elections()
+    created = story.won(10, 2, 1, names=1)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (created,))
+    assert finding.why == "/controller names broker 1, and broker 2 has created it"
+
+
+def test_a_history_without_an_election_is_not_looked_at() -> None:
+    assert not CHECKS["two_controllers"].applies(Elections().history())
