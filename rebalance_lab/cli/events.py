@@ -338,9 +338,9 @@ def words_of(texts: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part for part in parts if part))
 
 
-def members_of(option: str, kind: type[Word], texts: Sequence[str] | None) -> tuple[Word, ...]:
+def members_of(option: str, members: Iterable[Word], texts: Sequence[str] | None) -> tuple[Word, ...]:
     """Members of an enum by their values. Raises Failure that lists them."""
-    known = {str(each.value): each for each in kind}
+    known = {str(each.value): each for each in members}
     for word in words_of(texts):
         if word not in known:
             raise Failure(f"{option} {word} does not exist; there are: {', '.join(known)}")

@@ -26,7 +26,7 @@ from rebalance_lab.cli.options import DEFAULT_STORE, JsonOption, StoreOption, Tr
 from rebalance_lab.cli.results import title
 from rebalance_lab.cli.terminal import answer, note, print_json
 from rebalance_lab.history.compare import Difference, first_difference
-from rebalance_lab.history.events import Event, Kind, Layer, encode
+from rebalance_lab.history.events import LAYER_OF, Event, Layer, encode
 from rebalance_lab.history.files import History, Trial, load
 
 history = typer.Typer(name="history", help="Read recorded trials, event by event.", no_args_is_help=True)
@@ -46,7 +46,7 @@ def show(
     *,
     layer: Annotated[_Texts, typer.Option(help="Layers: belief, registry, effect, fault, op.", metavar="A,B")] = None,
     actor: Annotated[_Texts, typer.Option(help="Who recorded the event: m1, runner, zookeeper.", metavar="A,B")] = None,
-    kind: Annotated[_Texts, typer.Option(help="Kinds of events: owned, watch-fired, …", metavar="A,B")] = None,
+    kind: Annotated[_Texts, typer.Option(help="Kinds of events: owned, watch-fired, leads, …", metavar="A,B")] = None,
     partition: Annotated[
         str | None, typer.Option(help="Events of this partition, with phases and faults.", metavar="T/N")
     ] = None,
@@ -78,7 +78,7 @@ def show(
     wanted = Wanted(
         layers=members_of("--layer", Layer, layer),
         actors=words_of(actor),
-        kinds=members_of("--kind", Kind, kind),
+        kinds=members_of("--kind", LAYER_OF, kind),
         place=None if partition is None else place_of(partition),
         from_us=None if from_ms is None else round(from_ms * 1000),
         to_us=None if to_ms is None else round(to_ms * 1000),

@@ -8,7 +8,9 @@ from rebalance_lab.checks import checks_of
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.cli.terminal import say, styled, whole
 from rebalance_lab.history.durations import seconds
-from rebalance_lab.history.files import Trial, replay_command
+from rebalance_lab.history.files import Trial, load, replay_command
+from rebalance_lab.report import story_of
+from rebalance_lab.report.broker_story import is_of_brokers
 from rebalance_lab.report.text import without_ids
 from rebalance_lab.trials.api import TrialResult
 
@@ -52,8 +54,12 @@ def title(trial: Trial) -> str:
 
 
 def show(result: TrialResult) -> None:
-    """One trial on the terminal: what differs from the expectation, then anomalies, then the other checks by name."""
+    """One trial on the terminal: what happened to brokers, what differs from the expectation, then anomalies, then the
+    other checks by name."""
     say(f"[bold]{title(result.trial)}[/]")
+    if is_of_brokers(result.trial):
+        for sentence in story_of(load(result.folder), result.folder):
+            say(sentence, markup=False)
     expected = result.expected
     shown = {name: _heading(finding.outcome, expected.get(name)) for name, finding in result.findings.items()}
     for heading in HEADINGS:

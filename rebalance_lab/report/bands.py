@@ -161,6 +161,6 @@ def _closing(scene: Scene) -> list[Band]:
         return []
     title = (
         f"From {exact_moment(scene.closing_us)} s all {scene.words.node}s leave cleanly. "
-        f"{scene.words.place.capitalize()}s without an owner are not an anomaly from here on"
+        f"{scene.words.place.capitalize()}s without {scene.words.holder} are not an anomaly from here on"
     )
     return [Band("closing", scene.closing_us, scene.end_us, "end: all leave", title, ())]

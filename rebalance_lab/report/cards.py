@@ -144,7 +144,7 @@ def _facts(scene: Scene, outcome: TrialOutcome, witness: list[Event]) -> tuple[t
         facts.append(("Witness on", partitions_named(rows)))
     members = sorted({scene.name(event.member) for event in witness if event.member is not None})
     if members:
-        facts.append(("Members", listed(members)))
+        facts.append(("Who", listed(members)))
     return tuple(facts)
 
 

@@ -255,8 +255,11 @@ def _summary(scene: Scene, focus: Focus) -> str:
     overlaps = {layer: scene.longest(layer) for layer in LAYERS}
     told = [f"{layer.value} {seconds(each.length_us)}" for layer, each in overlaps.items() if each is not None]
     longest = f"longest overlaps: {', '.join(told)}" if told else "no overlap in any layer"
+    words = scene.words
+    if not scene.rows:
+        return f"Faults and changes over {seconds(scene.end_us)}; no {words.place} is drawn."
     drawn = f", of which {len(focus.rows)} are drawn here" if focus.left_out else ""
     return (
-        f"Ownership of {count(len(scene.rows), scene.words.place)} by {count(len(scene.people), scene.words.node)} "
+        f"{words.figure} of {count(len(scene.rows), words.place)} by {count(len(scene.people), words.node)} "
         f"over {seconds(scene.end_us)}{drawn}; {longest}."
     )

@@ -60,6 +60,8 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     node: str
     place: str
     whole: str
+    figure: str
+    holder: str
     rules: dict[str, str]
     terms: dict[str, str]
     changes: dict[str, str]

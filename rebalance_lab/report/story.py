@@ -12,20 +12,27 @@ from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.files import Trial
 from rebalance_lab.history.intervals import PAUSE
 from rebalance_lab.history.intervals import Interval as Span
+from rebalance_lab.report import broker_story
+from rebalance_lab.report.deeds import TOLD_SINGLY, deeds, held
 from rebalance_lab.report.findings import is_statement
 from rebalance_lab.report.glossary import words_of
 from rebalance_lab.report.scene import Fault, Scene, SessionEnd
 from rebalance_lab.report.spans import Overlap, Row, row_of
-from rebalance_lab.report.text import count, listed, members_named, moment, partitions_named, seconds, shortened
+from rebalance_lab.report.text import (
+    count,
+    listed,
+    members_named,
+    moment,
+    partitions_named,
+    seconds,
+    shortened,
+    starting,
+)
 from rebalance_lab.trials.api import scenario
 from rebalance_lab.trials.plan import PlanError
 
 WORLDS = {"simulated": "simulated ZooKeeper", "processes": "real ZooKeeper", "containers": "ZooKeeper in containers"}
 
-#: Up to so many faults are described one by one; more are counted by kind.
-TOLD_SINGLY = 3
-#: Faults that begin within this time count as simultaneous.
-AT_ONCE_US = 300_000
 #: Anomalies that the sentence about them names.
 ANOMALIES = 2
 #: At most so many letters of a check's reason are shown.
@@ -34,14 +41,16 @@ LETTERS = 150
 
 def tell(scene: Scene, wrong: Sequence[TrialOutcome] = ()) -> tuple[str, ...]:
     """At most five sentences, in the order of time. `wrong`: the violated checks."""
-    cast, deeds = _cast(scene), _deeds(scene)
+    if broker_story.is_of_brokers(scene.trial):
+        return broker_story.tell(scene)
+    cast, done = _cast(scene), deeds(scene)
     middle = _finding(scene, wrong) or _trouble(scene) or _heirs(scene)
     many = len(scene.faults) > TOLD_SINGLY
     followed = _stir(scene) if many else _session(scene) or _stir(scene)
     rest = [each for each in (followed, middle, _doubles(scene), _rest(scene)) if each]
     if len(rest) > 3 or not scene.faults:
-        return (f"{cast}; {deeds}.", *rest)
-    return (f"{cast}.", _starting(f"{deeds}."), *rest)
+        return (f"{cast}; {done}.", *rest)
+    return (f"{cast}.", starting(f"{done}."), *rest)
 
 
 def about(trial: Trial) -> str:
@@ -80,48 +89,6 @@ def _what(scene: Scene) -> str:
     topics = {row.topic for row in scene.rows}
     of_topics = f" of {len(topics)} topics" if len(topics) > 1 else ""
     return f"{count(len(scene.rows), scene.words.place)}{of_topics}"
-
-
-def _deeds(scene: Scene) -> str:
-    """The faults and changes: each of them, or how many of each kind."""
-    faults = scene.faults
-    if not faults:
-        return "nothing is done to them"
-    if len(faults) <= TOLD_SINGLY:
-        return "; ".join(_deed(scene, fault, first=nth == 0) for nth, fault in enumerate(faults))
-    kinds: dict[str, list[Fault]] = {}
-    for fault in faults:
-        kinds.setdefault(fault.kind.suffers, []).append(fault)
-    told = listed([_several(suffers, alike) for suffers, alike in kinds.items()])
-    begin_us, end_us = faults[0].began_us, faults[-1].began_us
-    if end_us - begin_us <= AT_ONCE_US:
-        return f"at {moment(begin_us)}, all at once, {told}"
-    return f"one after another, from {moment(begin_us)} to {moment(end_us)}, {told}"
-
-
-def _several(suffers: str, alike: list[Fault]) -> str:
-    targets = list(dict.fromkeys(fault.target for fault in alike))
-    if len(targets) == 1:
-        return f"{targets[0]} {suffers}" + (f" {len(alike)} times" if len(alike) > 1 else "")
-    return f"{members_named(targets)} {alike[0].kind.many}"
-
-
-def _deed(scene: Scene, fault: Fault, *, first: bool) -> str:
-    length = "" if fault.ended_us is None else f" for {seconds(fault.ended_us - fault.began_us)}"
-    held = [] if fault.kind.change and not first else _held(scene, fault)
-    owning = f", owner of {partitions_named(held)}," if held else ""
-    return f"at {moment(fault.began_us)} {fault.target}{owning} {fault.kind.suffers}{length}"
-
-
-def _held(scene: Scene, fault: Fault) -> list[Row]:
-    """The partitions that the victim owned in the registry when the fault began."""
-    return sorted(
-        row_of(span)
-        for span in scene.spans
-        if span.layer is Layer.REGISTRY
-        and span.member == fault.member
-        and span.begin_us <= fault.began_us < span.end_us
-    )
 
 
 def _session(scene: Scene) -> str | None:
@@ -166,7 +133,7 @@ def _stir(scene: Scene) -> str | None:
         return None
     told = f"ZooKeeper sends {count(fired, 'notification')}, and " if fired else ""
     what = "in which a member gives up all it owns, reads which members there are and takes its share"
-    return _starting(f"{told}this sets off {count(begun, 'rebalance')}, {what}.")
+    return starting(f"{told}this sets off {count(begun, 'rebalance')}, {what}.")
 
 
 def _finding(scene: Scene, wrong: Sequence[TrialOutcome]) -> str | None:
@@ -203,7 +170,7 @@ def _heirs(scene: Scene) -> str | None:
         return None
     (fault,) = scene.faults
     heirs: dict[Row, Span] = {}
-    for row in _held(scene, fault):
+    for row in held(scene, fault):
         later = [
             span
             for span in scene.spans
@@ -243,7 +210,7 @@ def _doubles(scene: Scene) -> str:
         told.append(f"{waking}{subject}both {have.several} {rows} {length}")
         former = who
     if told:
-        return _starting("; ".join(told) + ".")
+        return starting("; ".join(told) + ".")
     return f"Two {scene.words.node}s never have the same {scene.words.place} at the same time" + _nobody(scene)
 
 
@@ -284,7 +251,7 @@ def _rest(scene: Scene) -> str:
     if rest is None:
         return f"The history does not show {scene.words.whole} at rest."
     again = "is at rest again" if scene.faults else "is at rest"
-    return _starting(f"{_learning(scene)}{scene.words.whole} {again} at {moment(scene.since_start(rest))}.")
+    return starting(f"{_learning(scene)}{scene.words.whole} {again} at {moment(scene.since_start(rest))}.")
 
 
 def _learning(scene: Scene) -> str:
@@ -294,9 +261,3 @@ def _learning(scene: Scene) -> str:
         return ""
     learns = f"{expired.actor} learns at {moment(scene.since_start(expired))}"
     return f"{learns} that its session is gone, and gives up its {scene.words.place}s; "
-
-
-def _starting(sentence: str) -> str:
-    """A capital first letter, except in a member's name."""
-    first, _, rest = sentence.partition(" ")
-    return sentence if any(letter.isdigit() for letter in first) else f"{first[:1].upper()}{first[1:]} {rest}"

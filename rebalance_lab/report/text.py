@@ -103,6 +103,12 @@ def _runs(numbers: Iterable[int]) -> list[tuple[int, int]]:
     return runs
 
 
+def starting(sentence: str) -> str:
+    """A capital first letter, except in a node's name."""
+    first, _, rest = sentence.partition(" ")
+    return sentence if any(letter.isdigit() for letter in first) else f"{first[:1].upper()}{first[1:]} {rest}"
+
+
 def partition_ranges(numbers: Iterable[int]) -> str:
     """Partition numbers with runs joined: `0–2, 5`."""
     return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in _runs(numbers))

@@ -245,3 +245,12 @@ def test_a_history_that_ends_first(command: CommandLine, trial: Path, history: H
     count = len(history.events) - 3
     assert ended.out.splitlines()[-1] == f"# the same up to event {count}; event {count + 1} differs"
     assert "B  (ended)" in ended.out.splitlines()
+
+
+def test_kinds_that_a_subject_added_can_be_chosen(command: CommandLine, tmp_path: Path) -> None:
+    plan = api.make_plan("broker-crash", settings={"messages": "20", "kills": "1"})
+    trial = api.run(plan, tmp_path).folder
+    ended = command("history", "show", trial, "--kind", "leads,controls", "--json")
+    shown = [json.loads(line)["kind"] for line in ended.out.splitlines()]
+    assert (shown.count("leads"), shown.count("controls")) == (2, 2)
+    assert "leads, follows" in command.refused("history", "show", trial, "--kind", "lead")

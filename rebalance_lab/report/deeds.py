@@ -1,0 +1,55 @@
+"""What is done to the nodes of a trial, in words: its faults and changes."""
+
+from __future__ import annotations
+
+from rebalance_lab.history.events import Layer
+from rebalance_lab.report.scene import Fault, Scene
+from rebalance_lab.report.spans import Row, row_of
+from rebalance_lab.report.text import listed, members_named, moment, partitions_named, seconds
+
+#: Up to so many faults are described one by one; more are counted by kind.
+TOLD_SINGLY = 3
+#: Faults that begin within this time count as simultaneous.
+AT_ONCE_US = 300_000
+
+
+def deeds(scene: Scene) -> str:
+    """The faults and changes: each of them, or how many of each kind."""
+    faults = scene.faults
+    if not faults:
+        return "nothing is done to them"
+    if len(faults) <= TOLD_SINGLY:
+        return "; ".join(_deed(scene, fault, first=nth == 0) for nth, fault in enumerate(faults))
+    kinds: dict[str, list[Fault]] = {}
+    for fault in faults:
+        kinds.setdefault(fault.kind.suffers, []).append(fault)
+    told = listed([_several(suffers, alike) for suffers, alike in kinds.items()])
+    begin_us, end_us = faults[0].began_us, faults[-1].began_us
+    if end_us - begin_us <= AT_ONCE_US:
+        return f"at {moment(begin_us)}, all at once, {told}"
+    return f"one after another, from {moment(begin_us)} to {moment(end_us)}, {told}"
+
+
+def _several(suffers: str, alike: list[Fault]) -> str:
+    targets = list(dict.fromkeys(fault.target for fault in alike))
+    if len(targets) == 1:
+        return f"{targets[0]} {suffers}" + (f" {len(alike)} times" if len(alike) > 1 else "")
+    return f"{members_named(targets)} {alike[0].kind.many}"
+
+
+def _deed(scene: Scene, fault: Fault, *, first: bool) -> str:
+    length = "" if fault.ended_us is None else f" for {seconds(fault.ended_us - fault.began_us)}"
+    owned = [] if fault.kind.change and not first else held(scene, fault)
+    owning = f", owner of {partitions_named(owned)}," if owned else ""
+    return f"at {moment(fault.began_us)} {fault.target}{owning} {fault.kind.suffers}{length}"
+
+
+def held(scene: Scene, fault: Fault) -> list[Row]:
+    """The partitions that the victim owned in the registry when the fault began."""
+    return sorted(
+        row_of(span)
+        for span in scene.spans
+        if span.layer is Layer.REGISTRY
+        and span.member == fault.member
+        and span.begin_us <= fault.began_us < span.end_us
+    )

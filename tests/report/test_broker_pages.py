@@ -1,0 +1,110 @@
+"""What `run` and the pages say of trials of brokers: in brokers' terms, and true."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import msgspec
+import pytest
+from page_tree import Tree
+
+from rebalance_lab.checks import lost_write
+from rebalance_lab.cli.results import show
+from rebalance_lab.history.events import LAYER_OF, Layer
+from rebalance_lab.history.files import History, load
+from rebalance_lab.history.replicas import LEADS, REPLICA_KINDS, TRUNCATED
+from rebalance_lab.report import render_trial, story_of
+from rebalance_lab.report.glossary import words_of
+from rebalance_lab.trials.api import run
+from rebalance_lab.trials.scenario import make_plan
+from rebalance_lab.trials.stages.simulated.stage import simulate
+
+SETTINGS = {
+    "broker-crash": {},
+    "committed-data": {},
+    "all-replicas-down": {"unclean": "true"},
+    "isr-election": {},
+}
+
+#: Words of consumer groups.
+FOREIGN = re.compile(r"\b(members?|own(s|ed|ers?|ership)?|rebalanc\w*|groups?|holds? t1)\b", re.IGNORECASE)
+
+
+@cache
+def history(name: str) -> History:
+    return simulate(make_plan(name, settings=SETTINGS[name]))[0]
+
+
+def told_of(found: History) -> tuple[str, ...]:
+    return story_of(found, Path("trials") / found.trial.id)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_page_speaks_of_brokers(name: str) -> None:
+    shown = re.sub(r"<(style|script).*?</\1>", "", render_trial(history(name), Path("trials") / name), flags=re.DOTALL)
+    text = Tree(shown).root.text.replace("Rebalance Lab", "").replace("rebalance-lab", "")
+    assert FOREIGN.findall(text) == []
+    assert "broker" in text
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_the_story_counts_what_the_history_has(name: str) -> None:
+    told = " ".join(told_of(history(name)))
+    measures = lost_write.judge(history(name)).measures
+    assert f"{measures['acknowledged']} are acknowledged" in told
+    lost = measures["count"]
+    kept = (
+        f"{lost} record{'s are' if lost > 1 else ' is'} lost" if lost else f"all {measures['acknowledged']} that were"
+    )
+    assert kept in told
+    for event in history(name).events:
+        if event.kind is LEADS:
+            assert event.actor in told
+
+
+def test_a_loss_is_told() -> None:
+    """The planted bug forgets the last batch."""
+    found = simulate(make_plan("broker-crash", plant="forgets-last-batch"))[0]
+    measures = lost_write.judge(found).measures
+    assert measures["count"] > 0
+    assert f"of {measures['acknowledged']} that were acknowledged, {measures['count']} record" in told_of(found)[-1]
+
+
+def test_replicas_that_differ_are_told() -> None:
+    found = history("committed-data")
+    one = next(each for each in found.events if each.of("op") == "read-replica" and each.kind == "ok")
+    records = one.of("records")
+    assert isinstance(records, list)
+    less = msgspec.structs.replace(one, detail={**(one.detail or {}), "records": records[:-1]})
+    cut = [less if each is one else each for each in found.events]
+    assert "3 replicas that were read are alike" in told_of(found)[-1]
+    assert "3 replicas that were read differ" in told_of(History(found.trial, tuple(cut)))[-1]
+
+
+def test_records_that_were_cut_off_are_counted() -> None:
+    plan = make_plan("committed-data", rules="high-watermark", seed=25, settings={"victims": "2", "fault": "kill"})
+    found = simulate(plan)[0]
+    cut = sum(
+        int(str(each.of("from_offset"))) - int(str(each.of("to_offset")))
+        for each in found.events
+        if each.kind is TRUNCATED
+    )
+    assert cut > 0
+    assert f"cut off {cut} records" in " ".join(told_of(found))
+
+
+def test_the_command_says_what_happened(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    result = run(make_plan("isr-election"), tmp_path)
+    show(result)
+    told = " ".join(capsys.readouterr().out.split())
+    assert " ".join(told_of(load(result.folder))) in told
+
+
+def test_each_kind_of_brokers_events_has_words() -> None:
+    words = words_of("replication")
+    for kind in REPLICA_KINDS.values():
+        assert words.of(kind).deed, kind
+        assert words.of(kind).alone != "Allowed by itself.", kind
+    assert {LAYER_OF[kind] for kind in REPLICA_KINDS.values()} == {Layer.BELIEF, Layer.EFFECT}
