@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated
 
 import structlog
@@ -50,9 +51,13 @@ def run(
     log.info("trial begins", trial=plan.trial_id, world=plan.world)
     with progress().status(f"{plan.trial_id}: running"):
         result = api.run(plan, store)
+        in_vain = api.planted_in_vain(plan, result.trial)
     log.info("trial ended", trial=result.trial.id, status=result.status)
     if as_json:
         print_json(shape(result))
     else:
         show(result)
+    if in_vain:
+        why = f"planted bug {plan.plant} changed nothing in this trial: without it the history is the same"
+        print(f"rebalance-lab: {why}", file=sys.stderr)
     raise typer.Exit(exit_code([result.status]))

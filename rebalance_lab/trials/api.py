@@ -17,6 +17,7 @@ from itertools import islice, product
 from pathlib import Path
 from typing import TypeVar, Unpack
 
+import msgspec
 import structlog
 
 from rebalance_lab.checks import checks_of, judge
@@ -178,6 +179,15 @@ def run(plan: Plan, store: Path, keep: Keeper | None = None) -> TrialResult:
     if keep is not None:
         keep(folder, history, findings)
     return TrialResult(folder, history.trial, findings)
+
+
+def planted_in_vain(plan: Plan, trial: Trial) -> bool:
+    """Whether the trial's planted bug changed nothing: without it the history is the same, event for event. A trial in
+    real time does not repeat, so it is never said of one. Raises as `run`."""
+    if plan.plant is None or plan.world != "simulated":
+        return False
+    without, _ = simulate(msgspec.structs.replace(plan, plant=None))
+    return without.trial.history_sha256 == trial.history_sha256
 
 
 def _perform(plan: Plan, folder: Path) -> None:

@@ -126,6 +126,22 @@ def test_exit_codes_of_run(command: CommandLine, tmp_path, plant: str, code: int
     assert (ended.code, ended.json["status"]) == (code, status)
 
 
+@pytest.mark.parametrize(
+    ("scenario", "plant", "in_vain"),
+    [
+        ("broker-crash", "forgets-last-batch", False),
+        ("broker-crash", "elects-by-isr", True),  # there is one broker
+        ("broker-crash", "pause-that-overstays", True),  # nothing is paused
+        ("zombie", "pause-that-overstays", False),
+    ],
+)
+def test_a_planted_bug_that_changes_nothing_is_named(
+    command: CommandLine, tmp_path, scenario: str, plant: str, in_vain: bool
+) -> None:
+    said = f"rebalance-lab: planted bug {plant} changed nothing in this trial: without it the history is the same\n"
+    assert command("run", scenario, "--set", f"plant={plant}", "--store", tmp_path).err == (said if in_vain else "")
+
+
 def test_replay_gives_the_same_history_and_says_so(command: CommandLine, tmp_path) -> None:
     trial = command("run", "zombie", *QUICK, "--store", tmp_path, "--json").json
     ended = command("replay", trial["trial"], "--store", tmp_path)
