@@ -175,8 +175,10 @@ Handle = Callable[[Parts, Call], Awaitable[Message | None]]
 
 @dataclass(frozen=True, slots=True)
 class Handler:
-    """`handle`: the response; None if the client waits for none."""
+    """`handle`: the response; None if the client waits for none. `abandoned`: whether it stops, unanswered, once its
+    client has gone."""
 
     key: ApiKey
     versions: Versions
     handle: Handle
+    abandoned: bool = False

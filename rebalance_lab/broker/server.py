@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from rebalance_lab.broker.calls import Parts
-from rebalance_lab.broker.dispatch import answer
+from rebalance_lab.broker.dispatch import HANDLERS, answer
 from rebalance_lab.broker.refused import CloseConnection
-from rebalance_lab.kernel import Cancelled, Flag, Kernel, Scope
+from rebalance_lab.kernel import Cancelled, Flag, Kernel, Scope, Task
 from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.schema import Message
 from rebalance_lab.world.network import ConnectionClosed, Listener, NetworkError, ProtocolViolated, ServerConnection
@@ -39,6 +39,8 @@ class Server:
         self._closings = Closings(tasks, report)
         self._max_connections = max_connections
         self._open = 0
+        #: Those with a request in hand that ends with them.
+        self._abandoned: set[ServerConnection[Call, Message]] = set()
         self._has_room = Flag("room for a connection")
         self._has_room.raise_()
 
@@ -57,7 +59,15 @@ class Server:
         self._open += 1
         if self._open >= self._max_connections:
             self._has_room.clear()
-        scope.spawn(self._answer_all(connection), f"connection of {connection.peer}").on(self._ended)
+        answering = scope.spawn(self._answer_all(connection), f"connection of {connection.peer}")
+        answering.on(self._ended)
+        connection.leaving.on(lambda _: self._left(connection, answering))
+
+    def _left(self, connection: ServerConnection[Call, Message], answering: Task[None]) -> None:
+        """A client has gone: nobody waits for the answer to a Fetch, which may be hours away (unlike Kafka's, which
+        stays for its max_wait_ms)."""
+        if connection in self._abandoned:
+            answering.cancel("the client has gone")
 
     def _ended(self, _task: object) -> None:
         self._open -= 1
@@ -67,7 +77,7 @@ class Server:
         try:
             while True:
                 request = await connection.receive()
-                response = await answer(self._parts(), request)
+                response = await self._answer(connection, request)
                 if response is not None:
                     await connection.reply(response)
         except ProtocolViolated as error:
@@ -76,11 +86,21 @@ class Server:
             return
         except CloseConnection as why:
             self._close(connection, str(why))
-        except Cancelled:
-            connection.close("the broker shuts down")
+        except Cancelled as cancelled:
+            connection.close(cancelled.reason)
             raise
         except Exception as error:
             self._close(connection, f"{type(error).__name__}: {error}")
+
+    async def _answer(self, connection: ServerConnection[Call, Message], request: Call) -> Message | None:
+        handler = HANDLERS.get(request.key)
+        if handler is None or not handler.abandoned:
+            return await answer(self._parts(), request)
+        self._abandoned.add(connection)
+        try:
+            return await answer(self._parts(), request)
+        finally:
+            self._abandoned.discard(connection)
 
     def _close(self, connection: ServerConnection[Call, Message], why: str) -> None:
         self._closings.add(connection.peer, why)

@@ -158,6 +158,13 @@ class ServerConnection(Protocol[Q, R_contra]):
         """Done when the connection is lost or closed; says why. A loss is noticed while a request is asked for."""
         ...
 
+    @property
+    def leaving(self) -> Future[str]:
+        """Done when the other side sends no more, because it is gone, or has closed its half; says why. What it sent
+        before can still be received. It is noticed while a request is in hand, unless more than that waits in the
+        network, or the network is cut."""
+        ...
+
     def receive(self) -> Future[Q]:
         """The next request; only now it is read. Fails with ConnectionLost, and with ProtocolViolated for a frame that
         cannot be read. If an earlier call has not been answered yet, its future is returned again."""

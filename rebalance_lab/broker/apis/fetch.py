@@ -213,4 +213,4 @@ def _answer(asked: FetchPartition, found: Records, diverging: EpochEndOffset | N
     )
 
 
-HANDLER = Handler(ApiKey.FETCH, Versions(4, 12), handle)
+HANDLER = Handler(ApiKey.FETCH, Versions(4, 12), handle, abandoned=True)

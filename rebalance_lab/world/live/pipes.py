@@ -140,6 +140,8 @@ class LivePipe(asyncio.Protocol):
 class AcceptedPipe(LivePipe):
     """A server's end. `came`: makes the connection of a client, from the client's address."""
 
+    end: AcceptedConnection[Any, Any]
+
     def __init__(self, came: Callable[[AcceptedPipe, str], None], gone: Callable[[AcceptedPipe], None]) -> None:
         super().__init__(always=False)
         self._came = came
@@ -154,6 +156,10 @@ class AcceptedPipe(LivePipe):
     def connection_lost(self, error: Exception | None) -> None:
         super().connection_lost(error)
         self._gone(self)
+
+    def _ended(self, why: str) -> None:
+        super()._ended(why)
+        self.end.left(why)
 
 
 class DialedPipe(LivePipe):

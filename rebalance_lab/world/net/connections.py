@@ -206,6 +206,7 @@ class AcceptedConnection(_End[Q, R]):
     def __init__(self, kernel: Kernel, peer: str, codec: Codec[Q, R], limits: Limits, pipe: Pipe) -> None:
         super().__init__(kernel, peer, codec, limits, pipe)
         self.peer = peer
+        self.leaving: Future[str] = Future(("departure of", peer))
         self._receiving: Future[Q] | None = None
         #: The request in hand, with its correlation id.
         self._request: tuple[int, Q] | None = None
@@ -222,7 +223,12 @@ class AcceptedConnection(_End[Q, R]):
         assert self._receiving is not None, "a frame was asked for"
         self._receiving.set(self._request[1])
 
+    def left(self, why: str) -> None:
+        """The other side sends no more."""
+        self.leaving.set(why)
+
     def lost(self, why: str, kind: type[ConnectionLost] = ConnectionLost) -> None:
+        self.leaving.set(why)
         if self.ended.set(why) and self._receiving is not None:
             self._receiving.fail(kind(self.peer, why))
 

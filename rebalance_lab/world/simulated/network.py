@@ -312,6 +312,7 @@ class ServerPipe:
         self._why = why
         self._forget()
         self._pass_on()
+        self._connection.left(why)
 
     def _pass_on(self) -> None:
         if not self._wanted:
