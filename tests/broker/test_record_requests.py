@@ -374,3 +374,26 @@ def test_the_largest_time_is_not_the_last_one() -> None:
         assert await listed(stage, LARGEST, 7) == (E.NONE, 3000, 1)
 
     BrokerStage().play(story)
+
+
+def test_a_waiting_fetch_goes_with_its_client() -> None:
+    """It would wait for eleven days. A request that is answered soon is carried out all the same."""
+
+    async def story(stage: BrokerStage) -> None:
+        await create(stage)
+        connection = await stage.connect()
+        connection.request(Call.of(fetch(0, max_wait_ms=10**9), 12, "c"))
+        await stage.tasks.sleep(1_000_000)
+        waiting = [name for name, _ in stage.tasks.waits() if "connection of" in name]
+        connection.close()
+        await stage.tasks.sleep(1_000_000)
+        left = [name for name, _ in stage.tasks.waits() if "connection of" in name]
+        assert len(waiting) == len(left) + 1
+        connection = await stage.connect()
+        connection.request(Call.of(produce(batch("a")), 9, "c"))
+        connection.close()
+        await stage.tasks.sleep(1_000_000)
+        (found,) = await fetched(stage, fetch(0))
+        assert values(found.records) == ["a"]
+
+    BrokerStage().play(story)

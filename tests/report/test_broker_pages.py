@@ -29,7 +29,7 @@ SETTINGS = {
 }
 
 #: Words of consumer groups.
-FOREIGN = re.compile(r"\b(members?|own(s|ed|ers?|ership)?|rebalanc\w*|groups?|holds? t1)\b", re.IGNORECASE)
+FOREIGN = re.compile(r"\b(members?|owns|owned|owner(s|ship)?|rebalanc\w*|groups?|holds? t1)\b", re.IGNORECASE)
 
 
 @cache
