@@ -218,6 +218,7 @@ class Broker:
                 may_be_in_sync=lambda broker: broker in metadata.nodes,
                 change_isr=self._isr_changes.submit,
                 observe=self._observe,
+                refuses_before_append=config.lab_refuses_before_append,
             ),
             self._fetchers,
             self._logs,

@@ -40,7 +40,8 @@ class BrokerConfig:
     `rack`: None if it has none. `replica_lag_max_messages`: of 0.8; None in 0.9 and later.
     `lab_replication_rules`: how replicas agree on one log; `lab_election_order`: which in-sync replica leads after a
     failure; `lab_isr_writer`: which broker writes another ISR; `lab_election_bug`: a mistake that is planted. These are
-    the lab's own.
+    the lab's own. `lab_refuses_before_append`: False plants another: a batch for which too few replicas are in sync is
+    refused when it is in the log already.
     """
 
     broker_id: int
@@ -71,6 +72,7 @@ class BrokerConfig:
     lab_isr_writer: IsrWriter = IsrWriter.CONTROLLER
     lab_election_order: ElectionOrder = ElectionOrder.ASSIGNMENT
     lab_election_bug: ElectionBug | None = None
+    lab_refuses_before_append: bool = True
 
     @property
     def periods(self) -> Periods:

@@ -65,6 +65,7 @@ class ReplicaContext:
     - `may_be_in_sync(broker)`: whether a broker is live, as the controller has said last.
     - `change_isr`: takes a change of the ISR that a leader wants written.
     - `observe(event, partition, detail)`: is called with what trials record (`rebalance_lab.history.replicas`).
+    - `refuses_before_append`: False plants a bug: a batch is refused for too small an ISR after it was appended.
     """
 
     tasks: Kernel
@@ -74,6 +75,7 @@ class ReplicaContext:
     may_be_in_sync: Callable[[int], bool]
     change_isr: Callable[[Change], None]
     observe: Observe = lambda _event, _partition, _detail: None
+    refuses_before_append: bool = True
 
 
 class Partition:
@@ -183,13 +185,8 @@ class Partition:
         for. Raises Refused and LogErrors."""
         async with self._changing:
             leadership = self.check_leader()
-            min_isr = leadership.effective_min_isr(self.log.config.min_insync_replicas)
-            if all_in_sync and len(leadership.isr) < min_isr:
-                raise Refused(
-                    ErrorCode.NOT_ENOUGH_REPLICAS,
-                    f"The size of the current ISR {leadership.isr} is insufficient to satisfy the min.isr requirement "
-                    f"of {min_isr} for partition {self.partition.topic}-{self.partition.partition}",
-                )
+            if all_in_sync and self._around.refuses_before_append:
+                self._check_min_isr(leadership)
             try:
                 appended = await self.log.append(data, self.leader_epoch)
             except LogError:
@@ -203,7 +200,19 @@ class Partition:
                     last=appended.last_offset,
                 )
             self._advance(leadership)
+            if all_in_sync and not self._around.refuses_before_append:
+                self._check_min_isr(leadership)
             return appended
+
+    def _check_min_isr(self, leadership: Leadership) -> None:
+        """Raises Refused if fewer replicas are in sync than `min.insync.replicas` asks for."""
+        min_isr = leadership.effective_min_isr(self.log.config.min_insync_replicas)
+        if len(leadership.isr) < min_isr:
+            raise Refused(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"The size of the current ISR {leadership.isr} is insufficient to satisfy the min.isr requirement "
+                f"of {min_isr} for partition {self.partition.topic}-{self.partition.partition}",
+            )
 
     async def committed(self, offset: int, epoch: int) -> None:
         """Wait until the record at `offset`, written in leader epoch `epoch`, is committed. Raises Refused if this

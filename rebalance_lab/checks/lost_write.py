@@ -2,16 +2,13 @@
 
 The client reads the whole partition after its last write. A number that was acknowledged must be among what it reads,
 at the offset that the acknowledgement named. Jepsen counts only what lies below the highest offset that was read; here
-the read begins after all writes and goes to the log's end, so an acknowledged record beyond that is lost as well. A
-number that is there more often than it was acknowledged is a retry after an unknown outcome: it is counted and allowed,
-as the producer is not idempotent.
+the read begins after all writes and goes to the log's end, so an acknowledged record beyond that is lost as well. What
+is there besides is judged by `duplicate`, `aborted_read` and `garbage_read`.
 
 Witness: the acknowledgement of the first number that is lost, and the read.
 """
 
 from __future__ import annotations
-
-from collections import Counter
 
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, unknown, violated
 from rebalance_lab.history.events import Kind, Layer
@@ -27,21 +24,15 @@ REPLICATION = "replication"
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count`, the numbers that are lost; `acknowledged` and `unanswered` writes; `duplicates`, the records
-    beyond the first of each number."""
+    """Measures: `count`, the numbers that are lost; `acknowledged` and `unanswered` writes."""
     writes, read = acknowledged(history), final_read(history)
     if read is None:
         return unknown(history, "nothing was read after the writes")
     records = set(records_of(read))
-    found = Counter(number for _, number in records_of(read))
+    found = {number for _, number in records}
     lost = [event for event in writes if (event.of("offset"), event.of("number")) not in records]
     unanswered = [event for event in events_of(history, Kind.INFO) if event.of("op") == PRODUCE]
-    numbers = {
-        "count": len(lost),
-        "acknowledged": len(writes),
-        "unanswered": len(unanswered),
-        "duplicates": found.total() - len(found),
-    }
+    numbers = {"count": len(lost), "acknowledged": len(writes), "unanswered": len(unanswered)}
     if lost:
         first = lost[0]
         where = "is elsewhere" if first.of("number") in found else "is not in the log"

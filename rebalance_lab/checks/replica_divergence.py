@@ -16,9 +16,10 @@ from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, un
 from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.replicas import replica_reads
+from rebalance_lab.history.writes import named
 
-#: A record of a replica: its leader epoch and its number.
-Held = tuple[int, int]
+#: A record of a replica: its leader epoch, and its number, or what its value is if no client wrote it.
+Held = tuple[int, int | str]
 
 
 def judge(history: History) -> Finding:
@@ -49,11 +50,11 @@ def judge(history: History) -> Finding:
 def _records(read: Event) -> dict[int, Held]:
     records = read.of("records")
     assert isinstance(records, (list, tuple))
-    return {int(offset): (int(epoch), int(number)) for offset, epoch, number in records}
+    return {int(offset): (int(epoch), number) for offset, epoch, number in records}
 
 
 def _told(held: Held) -> str:
-    return f"number {held[1]} of leader epoch {held[0]}"
+    return f"{named(held[1])} of leader epoch {held[0]}"
 
 
 CHECK = Check(

@@ -149,6 +149,11 @@ class ClusterClient:
         """Raises NoBroker, also for a partition without a leader, and NotServed."""
         return await self._ask_node(await self.leader(topic, partition), f"the leader of {topic}-{partition}", message)
 
+    async def reach_leader(self, topic: str, partition: int) -> None:
+        """Connect to the leader; if that fails, nothing was sent. Raises NoBroker, RefusedByBroker and
+        NetworkErrors."""
+        await self._broker(self.nodes[await self.leader(topic, partition)])
+
     async def ask_node(self, node: int, message: Message) -> Any:
         """The answer of one broker. Raises NoBroker and NotServed."""
         return await self._ask_node(node, f"broker {node}", message)

@@ -3,7 +3,7 @@
 `kill -9` alone loses nothing that was written, because the operating system keeps it. Here each file keeps what was
 synced and any beginning of the rest, torn at any byte; in the simulator folders lose names, too
 (`rebalance_lab.world.storage`). What went proves the fault. A node that had synced everything loses nothing, and the
-fault has no effect.
+fault has no effect. A trial may be about some files only, and a loss of others proves nothing there (`proven_by`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ POWER_LOSS = FaultKind(
 )
 
 
-async def lose_power(lab: AnyLab, node: AnyNode) -> None:
-    """Cut back the files of `node`, which was killed and is not started again yet, and record the proof."""
+async def lose_power(lab: AnyLab, node: AnyNode, *, proven_by: str = "") -> None:
+    """Cut back the files of `node`, which was killed and is not started again yet, and record the proof. `proven_by`:
+    how the paths of the files end that must lose bytes; if others alone do, there is no proof. Without it any loss is
+    one, also of a name."""
     fault = Injection(lab, POWER_LOSS, node)
-    _record(fault, await node.process.lose_power())
+    lost = await node.process.lose_power()
+    _record(fault, lost, lost.of(proven_by).proof if proven_by else lost.proof)
 
 
 async def perhaps_lose_power(lab: AnyLab, node: AnyNode) -> None:
@@ -36,10 +39,10 @@ async def perhaps_lose_power(lab: AnyLab, node: AnyNode) -> None:
     for each file, no loss of power is recorded."""
     lost = await node.process.lose_power()
     if lost.proof is not None:
-        _record(Injection(lab, POWER_LOSS, node), lost)
+        _record(Injection(lab, POWER_LOSS, node), lost, lost.proof)
 
 
-def _record(fault: Injection, lost: PowerLoss) -> None:
-    if lost.proof is not None:
-        fault.bit(lost.proof, bytes_lost=dict(lost.bytes_lost))
+def _record(fault: Injection, lost: PowerLoss, proof: str | None) -> None:
+    if proof is not None:
+        fault.bit(proof, bytes_lost=dict(lost.bytes_lost))
     fault.ended()

@@ -48,7 +48,7 @@ REPLICA_KINDS: dict[str, Kind] = {
 }
 
 #: The read of one broker's replica at the end, whatever its role is: an operation of a client. Its OK has `broker` and
-#: `records`, of which each is (offset, leader epoch, number).
+#: `records`, of which each is (offset, leader epoch, number), as in `history.writes`.
 READ_REPLICA = "read-replica"
 
 

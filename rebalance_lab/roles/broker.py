@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from controller.election import ElectionBug
@@ -14,9 +15,9 @@ from rebalance_lab.history.replicas import REPLICA_KINDS
 from rebalance_lab.history.writes import REPORTED
 from rebalance_lab.kernel import Flag
 from rebalance_lab.roles.spec import NodeSpec, Role
-from rebalance_lab.wire.kafka.records import Record, batches, build_batch, place, records
+from rebalance_lab.wire.kafka.records import BatchHeader, Record, batches, build_batch, place, records
 from rebalance_lab.world.ports import Environment
-from rebalance_lab.world.storage import Storage
+from rebalance_lab.world.storage import File, Storage
 
 
 class BrokerPlant(PlantedBug):
@@ -24,6 +25,8 @@ class BrokerPlant(PlantedBug):
 
     FORGETS = "forgets-last-batch", "a broker that cuts off the last batch of each log before it starts"
     ALTERS = "alters-last-record", "a broker that replaces the last batch of each log by another before it starts"
+    REPEATS = "repeats-last-batch", "a broker that writes the last batch of each log once more before it starts"
+    REFUSES_LATE = "refuses-after-append", "a leader that appends a batch for which too few replicas are in sync"
     BY_ISR = "elects-by-isr", "a controller that elects the first of the ISR, and not the first of the assignment"
     REPEATS_EPOCH = "repeats-controller-epoch", "a broker that becomes the controller without raising the epoch"
     WATCHES_ONCE = "watches-controller-once", "a broker that watches /controller again only until it went once"
@@ -51,6 +54,8 @@ async def run_broker(environment: Environment, spec: BrokerSpec, closing: Flag) 
         await _forget_last_batches(environment.storage)
     if spec.plant == BrokerPlant.ALTERS:
         await _alter_last_batches(environment.storage)
+    if spec.plant == BrokerPlant.REPEATS:
+        await _repeat_last_batches(environment.storage)
     await Broker(environment, _planted(spec), report, observe).run(closing)
 
 
@@ -65,14 +70,15 @@ def _planted(spec: BrokerSpec) -> BrokerSettings:
         config = replace(config, lab_election_bug=ElectionBug.WATCHES_ONCE)
     elif spec.plant == BrokerPlant.BY_ISR:
         config = replace(config, lab_election_order=ElectionOrder.ISR)
+    elif spec.plant == BrokerPlant.REFUSES_LATE:
+        config = replace(config, lab_refuses_before_append=False)
     return replace(spec.settings, config=config)
 
 
 async def _forget_last_batches(storage: Storage) -> None:
     """Tear the last byte off each log, so that the recovery drops the batch that it ends."""
     for folder in (await storage.list()).folders:
-        segments = sorted(name for name in (await storage.list(folder)).files if name.endswith(".log"))
-        for name in reversed(segments):
+        for name in reversed(await _segments(storage, folder)):
             file = await storage.open(f"{folder}/{name}")
             if file.size:
                 await file.truncate(file.size - 1)
@@ -83,20 +89,49 @@ async def _forget_last_batches(storage: Storage) -> None:
 
 
 async def _alter_last_batches(storage: Storage) -> None:
-    """Put other values into the last batch of each log: the bytes are sound, the offsets and epochs are the same."""
+    """Put other values into the last batch of each segment: the bytes are sound, the offsets and epochs are the
+    same."""
+
+    async def alter(file: File, data: bytes, at: int, header: BatchHeader) -> None:
+        other = [Record(each.key, _other(each.value), each.timestamp_ms) for each in records(data, at)]
+        batch = bytearray(build_batch(other))
+        place(batch, 0, base_offset=header.base_offset, leader_epoch=header.leader_epoch)
+        await file.truncate(at)
+        await file.append(bytes(batch))
+
     for folder in (await storage.list()).folders:
-        for name in sorted(name for name in (await storage.list(folder)).files if name.endswith(".log")):
-            file = await storage.open(f"{folder}/{name}")
-            data = bytes(await file.pread(0, file.size))
-            whole = list(batches(data))
-            if whole:
-                at, header = whole[-1]
-                other = [Record(each.key, _other(each.value), each.timestamp_ms) for each in records(data, at)]
-                batch = bytearray(build_batch(other))
-                place(batch, 0, base_offset=header.base_offset, leader_epoch=header.leader_epoch)
-                await file.truncate(at)
-                await file.append(bytes(batch))
-            await file.close()
+        for name in await _segments(storage, folder):
+            await _with_last_batch(storage, f"{folder}/{name}", alter)
+
+
+async def _repeat_last_batches(storage: Storage) -> None:
+    """Append the last batch of each log again, at the offset that follows it."""
+
+    async def repeat(file: File, data: bytes, at: int, header: BatchHeader) -> None:
+        batch = bytearray(data[at : at + header.size])
+        place(batch, 0, base_offset=header.last_offset + 1, leader_epoch=header.leader_epoch)
+        await file.append(bytes(batch))
+
+    for folder in (await storage.list()).folders:
+        for name in (await _segments(storage, folder))[-1:]:
+            await _with_last_batch(storage, f"{folder}/{name}", repeat)
+
+
+async def _segments(storage: Storage, folder: str) -> list[str]:
+    """The names of a log's segments, the oldest first."""
+    return sorted(name for name in (await storage.list(folder)).files if name.endswith(".log"))
+
+
+async def _with_last_batch(
+    storage: Storage, path: str, change: Callable[[File, bytes, int, BatchHeader], Awaitable[None]]
+) -> None:
+    """Have a segment changed, if it holds a batch. `change` gets its bytes, and where its last whole batch begins."""
+    file = await storage.open(path)
+    data = bytes(await file.pread(0, file.size))
+    whole = list(batches(data))
+    if whole:
+        await change(file, data, *whole[-1])
+    await file.close()
 
 
 def _other(value: bytes | None) -> bytes:

@@ -1,20 +1,31 @@
 """The role of a client of a broker: it produces numbered records with acks=all, then reads the whole partition.
 
 Each attempt to write is a pair of events, as ZooKeeper operations are: INVOKED (detail: op `produce`, number), then OK
-(detail: offset), FAILED_OP for a write that the broker refused, or INFO for one that may have been done. The next
-attempt has the same number until one is acknowledged, so a number may stand in the log twice. The read at the end is
-such a pair, too (op `consume`); its OK has `records`, the offset and the number of each record.
+(detail: offset), FAILED_OP for a write that the broker refused, or INFO for one that may have been done. An attempt
+begins once the leader is connected, because nothing is sent before. The next one has the same number until one is
+acknowledged, so a number may stand in the log twice. The read at the end is such a pair, too (op `consume`); its OK has
+`records`, the offset and the number of each record, or, in place of the number, what a value is that no client writes
+(`roles.values`).
+
+With `unsynced` it also writes each number to another topic, with acks=0, which the broker does not sync: what a loss of
+power takes from there proves that it takes what is not synced. These writes are not recorded.
+
+An idempotent producer (KIP-98) also records the `sequence` of an attempt: producer id, epoch and sequence number.
+Attempts with the same sequence are one batch, which brokers write once.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from rebalance_lab.client.cluster import ClusterClient, NoBroker, RefusedByBroker
-from rebalance_lab.client.records import fetch, offset_at, produce
+from rebalance_lab.client.records import ACKS_NONE, Producer, fetch, new_producer, offset_at, produce
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.writes import CONSUME, PRODUCE
 from rebalance_lab.kernel import Flag
 from rebalance_lab.roles.registered import registered
 from rebalance_lab.roles.spec import NodeSpec, Role
+from rebalance_lab.roles.values import told_of, value_of
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.records import Record
 from rebalance_lab.wire.kafka.sentinels import EARLIEST, LATEST
@@ -29,20 +40,38 @@ PARTITION = 0
 #: What a request may end in while the broker is away.
 UNANSWERED = (NoBroker, NetworkError, RefusedByBroker)
 
-#: Refusals after which the write may still be in the log. A leader that is deposed while it waits for its followers
-#: answers NOT_LEADER_OR_FOLLOWER, and its successor may have the record.
-MAY_BE_WRITTEN = frozenset(
+#: Refusals after which the write is not in the log. After any other it may be: a leader that is deposed while it waits
+#: for its followers answers NOT_LEADER_OR_FOLLOWER, and its successor may have the record.
+NOT_WRITTEN = frozenset(
     {
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.NOT_ENOUGH_REPLICAS,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+#: An idempotent producer whose sequence the log does not know goes on with a new id.
+SEQUENCE_LOST = frozenset(
+    {
+        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
     }
 )
 
 
 class LogClientSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     """`messages`: how many numbers it writes, from 1. `pause_us`: between two. `value_bytes`: of each record.
-    `request_timeout_ms`: how long a broker may take to answer, and to have a record committed."""
+    `request_timeout_ms`: how long a broker may take to answer, and to have a record committed. `idempotent`: whether
+    the log is to have each number once, however often it is sent. `unsynced`: the topic of which records may be lost,
+    and how many partitions it has; None for none."""
 
     connect: str
     session_timeout_ms: int
@@ -51,6 +80,8 @@ class LogClientSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     pause_us: int
     value_bytes: int
     request_timeout_ms: int
+    idempotent: bool = False
+    unsynced: tuple[str, int] | None = None
 
 
 async def run(environment: Environment, spec: LogClientSpec, closing: Flag) -> None:
@@ -69,11 +100,13 @@ class _Client:
         self._zookeeper = zookeeper
         self._tasks = environment.tasks
         self._cluster: ClusterClient | None = None
+        self._producer: Producer | None = None
 
     async def work(self) -> None:
         for number in range(1, self._spec.messages + 1):
             while not await self._written(number):
                 await self._tasks.sleep(RETRY_US)
+            await self._tell_unsynced(number)
             await self._tasks.sleep(self._spec.pause_us)
         while not await self._read():
             await self._tasks.sleep(RETRY_US)
@@ -82,38 +115,57 @@ class _Client:
         """Whether one attempt to write a number was acknowledged."""
         try:
             cluster = await self._connected()
+            if self._spec.idempotent and self._producer is None:
+                self._producer = await new_producer(cluster)
+            await cluster.reach_leader(self._spec.topic, PARTITION)
         except UNANSWERED:
             self._disconnect()
             return False
-        began = self._emit(Kind.INVOKED, op=PRODUCE, number=number)
-        value = str(number).encode().ljust(self._spec.value_bytes)
+        began = self._emit(Kind.INVOKED, op=PRODUCE, number=number, **self._sequence())
         try:
             offset = await produce(
                 cluster,
                 self._spec.topic,
                 PARTITION,
-                [Record(None, value)],
+                [Record(None, value_of(number, self._spec.value_bytes))],
                 timeout_ms=self._spec.request_timeout_ms,
+                producer=self._producer,
             )
         except UNANSWERED as error:
-            refused = isinstance(error, RefusedByBroker) and error.code not in MAY_BE_WRITTEN
-            self._emit(Kind.FAILED_OP if refused else Kind.INFO, op=PRODUCE, of=began, number=number, error=str(error))
+            code = error.code if isinstance(error, RefusedByBroker) else None
+            kind = Kind.FAILED_OP if code in NOT_WRITTEN else Kind.INFO
+            self._emit(kind, op=PRODUCE, of=began, number=number, error=str(error))
+            if code in SEQUENCE_LOST:
+                self._producer = None
             self._disconnect()
             return False
         self._emit(Kind.OK, op=PRODUCE, of=began, number=number, offset=offset)
         return True
 
+    async def _tell_unsynced(self, number: int) -> None:
+        """If it fails, some later one will not."""
+        if self._spec.unsynced is None or self._cluster is None:
+            return
+        topic, partitions = self._spec.unsynced
+        record = Record(None, value_of(number, self._spec.value_bytes))
+        with suppress(*UNANSWERED):
+            await produce(self._cluster, topic, number % partitions, [record], acks=ACKS_NONE)
+
+    def _sequence(self) -> dict[str, object]:
+        by = self._producer
+        return {} if by is None else {"sequence": (by.producer_id, by.epoch, by.next_sequence)}
+
     async def _read(self) -> bool:
         """Whether the whole partition was read."""
         began = self._emit(Kind.INVOKED, op=CONSUME)
-        found: list[tuple[int, int]] = []
+        found: list[tuple[int, int | str]] = []
         try:
             cluster, topic = await self._connected(), self._spec.topic
             offset = await offset_at(cluster, topic, PARTITION, EARLIEST)
             end = await offset_at(cluster, topic, PARTITION, LATEST)
             while offset < end:
                 fetched = await fetch(cluster, topic, PARTITION, offset)
-                found += ((each.offset, int(each.value or b"0")) for each in fetched.records)
+                found += ((each.offset, told_of(each)) for each in fetched.records)
                 offset = fetched.next_offset
         except UNANSWERED as error:
             self._emit(Kind.FAILED_OP, op=CONSUME, of=began, error=str(error))

@@ -2,7 +2,7 @@
 
 It starts once the cluster has healed, and reads each broker's replica once, from its beginning to its end. Each read is
 a pair of events: INVOKED (detail: op, broker), then OK (detail: broker, records, of which each is offset, leader epoch
-and number). A read that fails is repeated.
+and number, or what a value is that no client writes: `roles.values`). A read that fails is repeated.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from rebalance_lab.history.replicas import READ_REPLICA
 from rebalance_lab.kernel import Flag
 from rebalance_lab.roles.registered import registered
 from rebalance_lab.roles.spec import NodeSpec, Role
+from rebalance_lab.roles.values import told
 from rebalance_lab.world.network import NetworkError
 from rebalance_lab.world.ports import Environment
 from rebalance_lab.zkclient.pipelined import PipelinedClient
@@ -67,7 +68,7 @@ async def _read(environment: Environment, spec: ReplicaReaderSpec, zookeeper: Pi
         return False
     finally:
         cluster.close()
-    read = [(each.offset, each.leader_epoch, int(each.value or b"0")) for each in found]
+    read = [(each.offset, each.leader_epoch, told(each.value)) for each in found]
     _emit(environment, spec, Kind.OK, broker=broker, of=began, records=read)
     return True
 

@@ -27,6 +27,10 @@ class PowerLoss:
             parts.append(f"changes of names and truncations undone: {self.changes_undone}")
         return "; ".join(parts) or None
 
+    def of(self, ending: str) -> PowerLoss:
+        """What went of the bytes of files whose paths end so."""
+        return PowerLoss({path: count for path, count in self.bytes_lost.items() if path.endswith(ending)})
+
 
 def surviving(stream: RandomStream, unsynced: int) -> int:
     """How much of what was not synced is kept: nothing in one draw of four, everything in another. A number in

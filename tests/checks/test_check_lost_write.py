@@ -2,28 +2,9 @@
 
 from __future__ import annotations
 
-from history_story import Story
+from write_story import Writes
 
-from rebalance_lab.checks import CHECKS, Finding, Outcome
-from rebalance_lab.history.events import EventId, Kind
-
-
-class Writes(Story):
-    """What client c1 does, one call for each operation."""
-
-    def wrote(self, ms: float, number: int, offset: int | None) -> EventId:
-        """A write that was acknowledged, or, without an offset, one of unknown outcome."""
-        _, began = self.add(ms, "c1", Kind.INVOKED, detail={"op": "produce", "number": number})
-        kind, result = (Kind.INFO, {"error": "reset"}) if offset is None else (Kind.OK, {"offset": offset})
-        return self.add(ms + 1, "c1", kind, detail={"op": "produce", "of": began, "number": number, **result})
-
-    def read(self, ms: float, *records: tuple[int, int]) -> EventId:
-        _, began = self.add(ms, "c1", Kind.INVOKED, detail={"op": "consume"})
-        return self.add(ms + 1, "c1", Kind.OK, detail={"op": "consume", "of": began, "records": list(records)})
-
-    def found(self) -> Finding:
-        self.add(900, "runner", Kind.REST_REACHED, detail={"phase": "recovered"})
-        return CHECKS["lost_write"].judge(self.history())
+from rebalance_lab.checks import CHECKS, Outcome
 
 
 def test_all_that_was_acknowledged_is_there() -> None:
@@ -31,9 +12,9 @@ def test_all_that_was_acknowledged_is_there() -> None:
     story.wrote(10, 1, 0)
     story.wrote(20, 2, 1)
     story.read(100, (0, 1), (1, 2))
-    finding = story.found()
+    finding = story.found("lost_write")
     assert finding.outcome is Outcome.CLEAN
-    assert finding.measures == {"count": 0, "acknowledged": 2, "unanswered": 0, "duplicates": 0}
+    assert finding.measures == {"count": 0, "acknowledged": 2, "unanswered": 0}
 
 
 def test_the_first_write_that_is_not_there_is_the_witness() -> None:
@@ -42,7 +23,7 @@ def test_the_first_write_that_is_not_there_is_the_witness() -> None:
     second = story.wrote(20, 2, 1)
     story.wrote(30, 3, 2)
     read = story.read(100, (0, 1))
-    finding = story.found()
+    finding = story.found("lost_write")
     assert finding.outcome is Outcome.VIOLATED
     assert finding.witness == (second, read)
     assert finding.measures["count"] == 2
@@ -53,7 +34,7 @@ def test_a_loss_at_the_end_of_the_log_counts() -> None:
     story = Writes()
     lost = story.wrote(10, 1, 0)
     read = story.read(100)
-    assert story.found().witness == (lost, read)
+    assert story.found("lost_write").witness == (lost, read)
 
 
 def test_a_record_at_another_offset_than_was_acknowledged_is_lost() -> None:
@@ -61,7 +42,7 @@ def test_a_record_at_another_offset_than_was_acknowledged_is_lost() -> None:
     story = Writes()
     wrong = story.wrote(10, 1, 3)
     read = story.read(100, (0, 1))
-    finding = story.found()
+    finding = story.found("lost_write")
     assert finding.witness == (wrong, read)
     assert finding.why.endswith("number 1 was acknowledged at offset 3 and is elsewhere")
 
@@ -71,7 +52,7 @@ def test_a_number_that_was_acknowledged_twice_is_there_twice() -> None:
     story.wrote(10, 1, 0)
     second = story.wrote(20, 1, 1)
     read = story.read(100, (0, 1))
-    finding = story.found()
+    finding = story.found("lost_write")
     assert (finding.witness, finding.measures["count"]) == ((second, read), 1)
 
 
@@ -81,22 +62,22 @@ def test_an_unknown_write_may_be_there_or_not_or_twice() -> None:
     story.wrote(20, 1, 1)
     story.wrote(30, 2, None)
     story.read(100, (0, 1), (1, 1))
-    finding = story.found()
+    finding = story.found("lost_write")
     assert finding.outcome is Outcome.CLEAN
-    assert finding.measures == {"count": 0, "acknowledged": 1, "unanswered": 2, "duplicates": 1}
+    assert finding.measures == {"count": 0, "acknowledged": 1, "unanswered": 2}
 
 
 def test_without_a_read_nothing_is_known() -> None:
     story = Writes()
     story.wrote(10, 1, 0)
-    assert story.found().outcome is Outcome.UNKNOWN
+    assert story.found("lost_write").outcome is Outcome.UNKNOWN
 
 
 def test_without_an_acknowledgement_nothing_is_known() -> None:
     story = Writes()
     story.wrote(10, 1, None)
     story.read(100, (0, 1))
-    assert story.found().outcome is Outcome.UNKNOWN
+    assert story.found("lost_write").outcome is Outcome.UNKNOWN
 
 
 def test_a_loss_counts_though_the_trial_never_came_to_rest() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ from rebalance_lab.checks.lost_write import BROKER_LOG
 from rebalance_lab.client.cluster import REQUEST_TIMEOUT_MS
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.rest import NodeState, NodeTracker
-from rebalance_lab.history.writes import CONSUME, PRODUCE
+from rebalance_lab.history.writes import CONSUME, PRODUCE, REPORTED
 from rebalance_lab.roles.broker import BrokerPlant, BrokerSpec
 from rebalance_lab.roles.log_client import LogClientSpec
 from rebalance_lab.trials.lab import Lab, NodeHandle
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import NodeOptions
 from rebalance_lab.trials.subject import Subject
+from rebalance_lab.wire.cluster import assignment_payload, configuration_payload
+from rebalance_lab.wire.paths import topic_config_path, topic_path
 
 TOPIC = "t1"
 BROKER_ID = 1
@@ -53,7 +56,9 @@ class BrokerOptions(NodeOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions(NodeOptions):
-    """The client of the trial."""
+    """The client of the trial. `unsynced`: see `LogClientSpec`."""
+
+    unsynced: tuple[str, int] | None = None
 
     def request_timeout_ms(self, _plan: Plan) -> int:
         """How long it waits for a broker."""
@@ -72,17 +77,23 @@ class ClientOptions(NodeOptions):
             pause_us=plan.number("pause_us"),
             value_bytes=plan.number("value_bytes"),
             request_timeout_ms=self.request_timeout_ms(plan),
+            idempotent=plan.switch("idempotent"),
+            unsynced=self.unsynced,
         )
 
 
 @dataclass(slots=True)
 class LogTracker(NodeTracker):
-    """It counts the writes that were acknowledged, and sees the read at the end."""
+    """It counts the writes that were acknowledged, sees the read at the end, and who has registered."""
 
     acknowledged: int = 0
     has_read: bool = False
+    registered: set[str] = field(default_factory=set)
 
     def feed(self, event: Event) -> bool:
+        if event.kind is REPORTED and event.of("event") == "registered":
+            self.registered.add(event.actor)
+            return True
         if event.kind is Kind.OK and event.of("op") in {PRODUCE, CONSUME}:
             self.acknowledged += event.of("op") == PRODUCE
             self.has_read = self.has_read or event.of("op") == CONSUME
@@ -100,6 +111,19 @@ class LogLab(Lab[Any, NodeState]):
     async def all_read(self) -> None:
         """Wait until the client has read the whole log."""
         await self.until(lambda: self._tracker.has_read, "the read of the whole log")
+
+    async def registered(self, count: int) -> None:
+        """Wait until so many brokers have registered."""
+        await self.until(lambda: len(self._tracker.registered) == count, f"the registration of {count} brokers")
+
+    async def create(self, topic: str, replicas: Mapping[int, Sequence[int]], **config: str) -> None:
+        """Create a topic with these replicas of its partitions, as the command line tools of 0.8 do: in ZooKeeper.
+        `config`: what it overrides, with _ for each dot."""
+        zookeeper = self._stage.zookeeper
+        if config:
+            settings = {name.replace("_", "."): value for name, value in config.items()}
+            await zookeeper.create(topic_config_path(topic), configuration_payload(settings))
+        await zookeeper.create(topic_path(topic), assignment_payload(replicas))
 
     async def unregistered(self, broker: NodeHandle[Any, NodeState]) -> None:
         """Wait until the server has ended the session of a broker that was killed: until then its id is taken."""

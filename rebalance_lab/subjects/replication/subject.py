@@ -14,9 +14,9 @@ from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.replicas import READ_REPLICA
 from rebalance_lab.history.rest import NodeState
-from rebalance_lab.history.writes import REPORTED
 from rebalance_lab.roles.broker import BrokerPlant
 from rebalance_lab.roles.replica_reader import ReplicaReaderSpec
+from rebalance_lab.roles.values import LEAST_BYTES
 from rebalance_lab.subjects.broker_log.subject import (
     ONE_BROKER,
     TOPIC,
@@ -29,8 +29,8 @@ from rebalance_lab.trials.lab import NodeHandle
 from rebalance_lab.trials.plan import WORLD_PARAMETERS, Parameter, Plan
 from rebalance_lab.trials.stage import NodeOptions
 from rebalance_lab.trials.subject import Subject
-from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, assignment_payload, read_controller, read_state
-from rebalance_lab.wire.paths import CONTROLLER, partition_state_path, topic_path
+from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_controller, read_state
+from rebalance_lab.wire.paths import CONTROLLER, partition_state_path
 
 PARTITION = 0
 STATE_PATH = partition_state_path(TOPIC, PARTITION)
@@ -44,7 +44,8 @@ COMMON: tuple[Parameter, ...] = (
     Parameter("lag_ms", 2000, "ms", "replica.lag.time.max.ms", 10, maximum=3_600_000),
     Parameter("flush_messages", 0, "", "flush.messages: 1 syncs each record; 0 none", 0, maximum=1_000_000),
     Parameter("segment_bytes", 1 << 20, "bytes", "segment.bytes", 512, maximum=1 << 30),
-    Parameter("value_bytes", 32, "bytes", "the size of each value", 8, maximum=1_000_000),
+    Parameter("value_bytes", 32, "bytes", "the size of each value", LEAST_BYTES, maximum=1_000_000),
+    Parameter("idempotent", False, "", "whether the producer is idempotent: repeated batches are written once"),
     Parameter("pause_us", 5000, "µs", "the client's pause between two writes", 0),
     Parameter("request_timeout_ms", 3000, "ms", "how long the client waits for a broker", 1, maximum=3_600_000),
     *WORLD_PARAMETERS.values(),
@@ -104,18 +105,15 @@ class ReaderOptions(NodeOptions):
 
 @dataclass(slots=True)
 class ReplicationTracker(LogTracker):
-    """It also counts reads of replicas, and follows registrations, the controller and the state znode."""
+    """It also counts reads of replicas, and follows the controller and the state znode."""
 
     replicas_read: set[int] = field(default_factory=set)
-    registered: set[str] = field(default_factory=set)
     controller: int | None = None
     state: LeaderIsrAndControllerEpoch | None = None
 
     def feed(self, event: Event) -> bool:
         if event.kind is Kind.OK and event.of("op") == READ_REPLICA:
             self.replicas_read.add(int(str(event.of("broker"))))
-        elif event.kind is REPORTED and event.of("event") == "registered":
-            self.registered.add(event.actor)
         elif event.kind is Kind.CREATED and event.of("path") == CONTROLLER:
             self.controller = read_controller(str(event.of("data")).encode()).brokerid
         elif event.kind is Kind.DELETED and event.of("path") == CONTROLLER:
@@ -145,10 +143,8 @@ class ReplicationLab(LogLab):
         count = self.plan.number("brokers")
         for number in range(1, count + 1):
             self.start(f"b{number}", ReplicaOptions())
-        tracker = self._replicas
-        await self.until(lambda: len(tracker.registered) == count, f"the registration of {count} brokers")
-        payload = assignment_payload({PARTITION: range(1, count + 1)})
-        await self._stage.zookeeper.create(topic_path(TOPIC), payload)
+        await self.registered(count)
+        await self.create(TOPIC, {PARTITION: range(1, count + 1)})
         await self.in_sync(count)
 
     async def replicas_read(self) -> None:
