@@ -10,7 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from log_world import NOW_MS, PARTITION, WorldClock
+from log_witness import durable_end
+from log_world import FOLDER, NOW_MS, PARTITION, WorldClock
 
 from rebalance_lab.broker.log.checkpoints import MetaProperties
 from rebalance_lab.broker.log.config import LogConfig
@@ -39,13 +40,15 @@ StorageOf = Callable[[Kernel, Process, SimulatedDisk], Storage]
 @dataclass(slots=True)
 class Model:
     """What the log should hold. `stored`: what was answered for, batches by their first offsets. `asked`: the batch
-    that is being appended. `truncating`: to where, while it is. `start`: the log may not begin later, unless retention
-    deletes. `written`: it may not end before; `durable`: nor after a loss of power."""
+    that is being appended. `truncating`: to where, while it is. `start`: the log may not begin later, nor after
+    `retained` if retention deletes. `written`: it may not end before; `durable`: nor after a loss of power, because the
+    disk was told to sync what is below, whatever the log says."""
 
     stored: dict[int, bytes] = field(default_factory=dict)
     asked: bytes | None = None
     truncating: int | None = None
     start: int = 0
+    retained: int = 0
     end: int = 0
     written: int = 0
     durable: int = 0
@@ -97,14 +100,20 @@ class Crashes:
             await self.kernel.sleep(self.stream.below(4000))  # a crash while it recovers
         else:
             await opened
-            self.kernel.spawn(manager.run(), "care", process=process)
-            self.kernel.spawn(self._work(manager), "work", process=process)
+            care = self.kernel.spawn(manager.run(), "care", process=process)
+            work = self.kernel.spawn(self._work(manager), "work", process=process)
             await self.kernel.sleep(self.stream.below(40_000))
+            for each in (care, work):
+                if each.done:
+                    each.result()  # what it has found wrong
         process.kill()
         model = self.model
         if self._log is not None:
-            model.durable = self._log.recovery_point
-            model.written = model.end if model.truncating is None else model.truncating
+            model.durable = self._durable_end(self._log)
+            assert self._log.recovery_point <= model.durable, f"{self._log} takes more for durable than was synced"
+            model.written = model.end
+            if model.truncating is not None:
+                model.written, model.durable = model.truncating, min(model.durable, model.truncating)
         if self.stream.below(2):
             self.disk.lose_power()
             model.written = model.durable
@@ -126,6 +135,7 @@ class Crashes:
             match below(16):
                 case 0:
                     await log.flush()
+                    self._is_synced(log, self.model.end)
                 case 1:
                     await self._truncate(log, log.start_offset + below(log.end_offset - log.start_offset + 1))
                 case 2:
@@ -143,8 +153,9 @@ class Crashes:
     async def _append(self, log: PartitionLog) -> None:
         model, count = self.model, 1 + self.stream.below(4)
         model.epoch += self.stream.below(8) == 0
+        most = min(500, self.config.segment_bytes // count - 100)  # a batch fits in a segment
         data = build_batch(
-            [Record(None, self.stream.hex(2 + self.stream.below(500)).encode(), NOW_MS + n) for n in range(count)],
+            [Record(None, self.stream.hex(2 + self.stream.below(most)).encode(), NOW_MS + n) for n in range(count)],
             producer_id=PRODUCER,
             producer_epoch=0,
             base_sequence=model.sequence,
@@ -152,11 +163,36 @@ class Crashes:
         placed = bytearray(data)
         place(placed, 0, base_offset=log.end_offset, leader_epoch=model.epoch)
         model.asked = bytes(placed)
+        self._retain(log.end_offset)
         appended = await log.append(data, model.epoch)
         assert not appended.duplicate
         model.stored[appended.first_offset], model.asked = model.asked, None
         model.end = appended.last_offset + 1
         model.sequence += count
+        every = self.config.flush_messages
+        if every is not None and self.stream.below(8) == 0:
+            self._is_synced(log, model.end - every + 1)
+
+    def _retain(self, end_offset: int) -> None:
+        """Retention leaves segments of `retention.bytes` at least, so it may let the log begin at the last batch from
+        which on there are as many. The batch that is asked for counts: the log may delete before it answers."""
+        model, limit = self.model, self.config.retention_bytes
+        if limit < 0:
+            return
+        assert model.asked is not None
+        size = 0
+        for base, data in sorted({**model.stored, end_offset: model.asked}.items(), reverse=True):
+            size += len(data)
+            if size >= limit:
+                model.retained = max(model.retained, base)
+                return
+
+    def _durable_end(self, log: PartitionLog) -> int:
+        return durable_end(self.disk, FOLDER, self.model.stored, log.base_offsets[0], log.start_offset)
+
+    def _is_synced(self, log: PartitionLog, least: int) -> None:
+        end = self._durable_end(log)
+        assert end >= least, f"{log} was to be synced up to {least}, and the disk was told to sync what is below {end}"
 
     async def _truncate(self, log: PartitionLog, offset: int) -> None:
         model = self.model
@@ -164,6 +200,7 @@ class Crashes:
         if whole != offset and read_header(model.stored[whole]).last_offset < offset:
             whole = offset
         model.truncating = whole
+        model.retained = min(model.retained, whole)
         await log.truncate_to(whole)
         model.stored = {base: data for base, data in model.stored.items() if base < whole}
         model.truncating, model.end = None, whole
@@ -188,12 +225,15 @@ class Crashes:
             assert data == written.get(base), f"the batch at {base} is not the one that was written"
         bases = [base for base in sorted(written) if found and min(found) <= base <= max(found)]
         assert bases == sorted(found), "there is a gap"
-        if self.config.retention_bytes < 0:
-            assert log.start_offset <= self.model.start, f"{log} begins after {self.model.start}"
+        latest = max(self.model.start, self.model.retained)
+        assert log.start_offset <= latest, f"{log} begins after {latest}"
         assert log.end_offset >= self.model.written, f"{log} ends before {self.model.written}"
         self._compare_epochs(log, found)
         await self._compare_producer(log, found)
-        self.model = Model(found, start=log.start_offset, end=log.end_offset, epoch=self.model.epoch + 1)
+        retained = min(self.model.retained, log.end_offset)
+        self.model = Model(
+            found, start=log.start_offset, retained=retained, end=log.end_offset, epoch=self.model.epoch + 1
+        )
         self._take_sequence()
 
     async def _read(self, log: PartitionLog) -> dict[int, bytes]:

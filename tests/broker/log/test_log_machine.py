@@ -7,20 +7,23 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from log_world import NOW_MS, LogWorld, batch
+from log_witness import durable_end
+from log_world import FOLDER, NOW_MS, LogWorld, batch
 
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.results import Appended, FoundOffset
-from rebalance_lab.wire.kafka.records import batches, records
+from rebalance_lab.wire.kafka.records import batches, place, records
 
 
 class LogMachine(RuleBasedStateMachine):
-    """`kept`: (value, timestamp, leader epoch) of each record from offset 0 on. `ends`: of batches."""
+    """`kept`: (value, timestamp, leader epoch) of each record from offset 0 on. `ends`: of batches. `batches`: as the
+    log has them, by their first offsets."""
 
     def __init__(self) -> None:
         super().__init__()
         self.kept: list[tuple[bytes, int, int]] = []
         self.ends = [0]
+        self.batches: dict[int, bytes] = {}
         self.start = 0
         self.epoch = 0
         self.power_was_lost = False
@@ -43,6 +46,9 @@ class LogMachine(RuleBasedStateMachine):
     def append(self, sizes: list[int], at: int) -> None:
         contents = [b"%d " % (self.end + n) + b"x" * size for n, size in enumerate(sizes)]
         data = batch(*contents, timestamp_ms=NOW_MS + at)
+        placed = bytearray(data)
+        place(placed, 0, base_offset=self.end, leader_epoch=self.epoch)
+        self.batches[self.end] = bytes(placed)
         assert self.world.run(lambda: self.log.append(data, self.epoch)) == Appended(
             self.end, self.end + len(sizes) - 1, -1
         )
@@ -97,7 +103,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def flush(self) -> None:
         self.world.run(self.log.flush)
-        assert self.log.recovery_point == self.end
+        assert self.log.recovery_point == self._durable_end() == self.end
 
     @rule()
     def close(self) -> None:
@@ -116,7 +122,8 @@ class LogMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.end > 0)
     @rule()
     def lose_power(self) -> None:
-        durable = self.log.recovery_point
+        durable = self._durable_end()
+        assert durable >= self.log.recovery_point
         self.world.lose_power()
         self.world.run(self.world.open)
         self.power_was_lost = True
@@ -126,12 +133,18 @@ class LogMachine(RuleBasedStateMachine):
         self._cut(self.log.end_offset)
         self.start = self.log.start_offset
 
+    def _durable_end(self) -> int:
+        """What the disk was told to sync, whatever the log says."""
+        first = self.log.base_offsets[0]
+        return durable_end(self.world.disk, FOLDER, self.batches, first, self.start)
+
     def _nothing_is_torn(self) -> None:
         """A file that a loss of power has torn may be read, and reported, much later."""
         assert self.power_was_lost or self.world.warnings == []
 
     def _cut(self, end: int) -> None:
         del self.kept[end:]
+        self.batches = {base: data for base, data in self.batches.items() if base < end}
         self.ends = [each for each in self.ends if each <= end]
         if not self.ends or self.ends[-1] != end:
             self.ends.append(end)
