@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION, as_it_came
 from rebalance_lab.analysis.ledger import Status
 from rebalance_lab.analysis.results import Analysis, Verdict
+from rebalance_lab.checks.model import Outcome
 from rebalance_lab.history.files import History, Trial, replay_command
 from rebalance_lab.report import text
 from rebalance_lab.report.findings import status_of, surprises_of, tally
@@ -20,6 +22,9 @@ from rebalance_lab.report.selection import Choice, by_status, choose
 from rebalance_lab.report.story import WORLDS, about
 from rebalance_lab.report.templating import environment
 from rebalance_lab.report.trial_page import Portrait, Shown, scene_of, show
+
+if TYPE_CHECKING:
+    from rebalance_lab.report.charts.chart import Chart, Section  # altair is slow to import
 
 #: The largest number of boxes in all Gantts of one page, though each gets some: below 5 MB at about 350
 #: bytes each.
@@ -55,6 +60,15 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
+class Opening:
+    """The pictures with which a page begins, as far as the store has them: who owned what in one trial, and what a
+    change costs."""
+
+    shown: Shown | None
+    chart: Chart | None
+
+
+@dataclass(frozen=True, slots=True)
 class Places:
     """Where things are. `folders`: folders of trials, for replay commands that the ledger does not give. `pages`:
     addresses of trials' own pages, relative to this one. Both by trial id."""
@@ -85,12 +99,16 @@ def render(
     )
     places = {shown.trial.id: shown for group in reversed(groups) for shown in reversed(group.shown)}
     found = by_status(analysis)
-    sections = charts_of(analysis)
+    opening, sections = _opening(analysis, histories, choices, charts_of(analysis))
+    charts = [chart for section in sections for chart in section.charts]
+    if opening is not None and opening.chart is not None:
+        charts.append(opening.chart)
     return (
         environment()
         .get_template("page.html.j2")
         .render(
             summary=summary(analysis),
+            opening=opening,
             trials=len(analysis.trials),
             tested=found.tested,
             constructed=found.constructed,
@@ -103,8 +121,8 @@ def render(
             pages=where.pages,
             words=terms_of(dict.fromkeys(trial.generation for trial in analysis.trials)),
             sections=sections,
-            scripts=scripts() if sections else None,
-            specs=specs_json({f"chart-{chart.id}": chart.spec for each in sections for chart in each.charts}),
+            scripts=scripts() if charts else None,
+            specs=specs_json({f"chart-{chart.id}": chart.spec for chart in charts}),
             counted=tally(analysis),
             cut_off=analysis.cut_off,
             left_out=analysis.left_out,
@@ -141,6 +159,46 @@ def summary(analysis: Analysis) -> str:
         return said
     count = len(found.constructed)
     return f"{said} {count:,} more {'holds' if count == 1 else 'hold'} by construction, which is not evidence."
+
+
+#: The check of the anomaly that a page begins with, if a trial shows it: a member works on after its session.
+_TELLING = "zombie_overlap"
+
+
+def _opening(
+    analysis: Analysis,
+    histories: Mapping[str, History],
+    choices: Sequence[Choice],
+    sections: tuple[Section, ...],
+) -> tuple[Opening | None, tuple[Section, ...]]:
+    """The pictures with which the page begins, and the sections without the chart that is among them. A page of few
+    trials begins with theirs."""
+    if len(choices) < 2:
+        return None, sections
+    telling = {each.trial for each in analysis.outcomes if (each.check, each.outcome) == (_TELLING, Outcome.VIOLATED)}
+    trials = [trial for choice in choices for trial in choice.trials if trial.id in histories]
+    trial = min(trials, key=lambda each: (each.id not in telling, each.world == "simulated"), default=None)
+    shown = None if trial is None else _opening_trial(analysis, histories[trial.id], trial)
+    costs = next((section for section in sections if section.id == "cost"), None)
+    chart = None if costs is None else replace(costs.charts[0], title=f"{costs.title}: {costs.charts[0].title}")
+    if shown is None and chart is None:
+        return None, sections
+    left = (replace(each, charts=each.charts[1:]) if each is costs else each for each in sections)
+    return Opening(shown, chart), tuple(section for section in left if section.charts)
+
+
+def _opening_trial(analysis: Analysis, history: History, trial: Trial) -> Shown:
+    portrait = Portrait(
+        prefix="opening",
+        role="alone",
+        title=f"in a trial of {trial.scenario} on a {WORLDS.get(trial.world, trial.world)}",
+        trial=trial,
+        replay="",
+        boxes=LEAST_BOXES,
+        brief=True,
+    )
+    scene = scene_of(trial, history, analysis.intervals)
+    return show(portrait, scene, [each for each in analysis.outcomes if each.trial == trial.id])
 
 
 def _group(

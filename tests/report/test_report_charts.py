@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import msgspec
 import pytest
-from page_tree import Tree
+from page_tree import Node, Tree
 from zombie_story import zombie_case
 
 from rebalance_lab.analysis.results import Analysis, Episode, Fit, HerdCost, Summary, TrialOutcome
+from rebalance_lab.history.files import History
 from rebalance_lab.report import render
 from rebalance_lab.report.charts import charts_of, scripts, specs_json
 from rebalance_lab.report.charts.comparisons import paired
@@ -160,6 +162,37 @@ class TestOnThePage:
     def test_the_library_is_inert_inside_its_element(self) -> None:
         assert "</script" not in scripts().lower()
         assert specs_json({"a": {"b": "</script>"}}) == '{"a":{"b":"\\u003c/script>"}}'
+
+
+class TestOpening:
+    """A page of several experiments begins with two pictures."""
+
+    @pytest.fixture
+    def page(self) -> Node:
+        case = zombie_case()
+        zombie = case.histories["zombie-s7"]
+        crash = msgspec.structs.replace(zombie.trial, id="crash-s1", scenario="crash")
+        costs = tuple(herd_cost(members) for members in (4, 8, 16, 32))
+        analysis = replace(case.analysis, trials=(crash, *case.analysis.trials), herd_costs=costs, fits=(fit(),))
+        return Tree(render(analysis, {**case.histories, crash.id: History(crash, zombie.events)})).root
+
+    def test_pictures_stand_before_surprises_and_verdicts(self, page: Node) -> None:
+        sections = [section.attributes.get("id") for section in page.all("main")[0].children]
+        assert sections[:3] == ["opening", "surprises", "verdicts"]
+        (opening,) = page.all("section", id="opening")
+        assert "is paused for" in opening.all("ol")[0].text
+        assert len(opening.all("svg", class_="gantt")) == 1
+        assert opening.all("a", class_="own-page")[0].attributes["href"] == "#g1-witness"
+
+    def test_what_a_change_costs_is_not_drawn_twice(self, page: Node) -> None:
+        charts = [chart.attributes["id"] for chart in page.all("div", class_="chart")]
+        assert charts[0] == "chart-cost-reads"
+        assert len(charts) == len(set(charts))
+        assert sorted(json.loads(page.all("script", id="chart-specs")[0].text)) == sorted(charts)
+
+    def test_ids_are_unique(self, page: Node) -> None:
+        ids = [each.attributes["id"] for each in page.all() if "id" in each.attributes]
+        assert len(ids) == len(set(ids))
 
 
 class TestSurprises:
