@@ -78,7 +78,7 @@ def _not_whole(actor: str, ns: list[int]) -> str | None:
 EPOCH_BITS = 32
 
 #: Fields of `detail` that name a transaction.
-_ZXIDS = ("members_zxid", "owners_zxid")
+_ZXIDS = frozenset({"members_zxid", "owners_zxid"})
 
 
 def lost_transactions(history: History) -> list[str]:
@@ -93,9 +93,14 @@ def lost_transactions(history: History) -> list[str]:
         if lost > 0 and first >> EPOCH_BITS == second >> EPOCH_BITS:
             return [f"{lost} of the registry's transactions between {first:#x} and {second:#x} are missing"]
     zxids = [event.zxid or 0 for event in recorded]
+    known: set[int | None] = {None}  # many events name the same transaction
     for event in history.events:
+        if event.zxid in known and (event.detail is None or _ZXIDS.isdisjoint(event.detail)):
+            continue
         for zxid in _seen(event):
-            if not _known(zxid, zxids, recorded):
+            if _known(zxid, zxids, recorded):
+                known.add(zxid)
+            else:
                 return [f"the registry's transaction {zxid:#x} is missing: {event.actor}'s event {event.n} saw it"]
     return []
 
@@ -146,6 +151,6 @@ def _seen(event: Event) -> Iterator[int]:
     if event.zxid is not None:
         yield event.zxid
     if event.detail is not None:
-        for name in _ZXIDS:
+        for name in sorted(_ZXIDS):
             if isinstance(zxid := event.detail.get(name), int):
                 yield zxid

@@ -23,8 +23,11 @@ A rebalance may end without a release (Z5a) for three reasons (`rebalance` and `
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 
 from rebalance_lab.checks.conflicts import met, owners_at, refused
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
@@ -46,7 +49,7 @@ def carried_out(history: History, life: MemberLife, rebalance: Rebalance) -> boo
     if ended is None:
         return True
     if ended.of("outcome") != "ok":
-        return any(each.failed and _asked(history, life, each.began, each.failed) != [] for each in attempts)
+        return any(each.failed and _asked_any(history, life, each.began, each.failed) for each in attempts)
     if attempts and found_no_broker(history, attempts[-1], ended):
         return True
     dealt = next((each for each in reversed(attempts) if each.decided is not None), None)
@@ -68,24 +71,53 @@ def _read(history: History, life: MemberLife, attempt: Attempt) -> bool:
     return listed and sum(requests(each)[0] for each in asked) >= fewest
 
 
+def _asked_any(history: History, life: MemberLife, first: Event, last: Event) -> bool:
+    """Whether `_asked` has any, or is not known."""
+    asked = _asked(history, life, first, last)
+    return asked is None or len(asked) > 0
+
+
 def _asked(history: History, life: MemberLife, first: Event, last: Event) -> Sequence[Event] | None:
     """The requests of a process between two of its events: each INVOKED, and each OPERATIONS that may count a request
     of that time. None if the history does not record its requests."""
     if life.actor not in recorded_singly(history) | only_counted(history):
         return None
-    return [each for each in _requests(history).get(life.actor, ()) if _between(each, first, last)]
+    requested = _requests(history).get(life.actor)
+    return () if requested is None else requested.between(first, last)
 
 
-def _between(asked: Event, first: Event, last: Event) -> bool:
-    since_us = asked.of("since_us")
-    if isinstance(since_us, int):
-        return first.at_us <= asked.at_us and since_us <= last.at_us
-    return first.n < asked.n < last.n
+@dataclass(frozen=True, slots=True)
+class _Requested:
+    """The requests of a process. `single`: those that are events of their own, sorted by their numbers `ns`.
+    `counted`: events that count several since a moment."""
+
+    single: list[Event]
+    ns: list[int]
+    counted: list[tuple[int, Event]]
+
+    def between(self, first: Event, last: Event) -> Sequence[Event]:
+        single = self.single[bisect_right(self.ns, first.n) : bisect_left(self.ns, last.n)]
+        return single + [
+            each for since_us, each in self.counted if first.at_us <= each.at_us and since_us <= last.at_us
+        ]
 
 
 @once
-def _requests(history: History) -> dict[str, list[Event]]:
-    return grouped(events_of(history, Kind.INVOKED, Kind.OPERATIONS), lambda event: event.actor)
+def _requests(history: History) -> dict[str, _Requested]:
+    by_actor = grouped(events_of(history, Kind.INVOKED, Kind.OPERATIONS), lambda event: event.actor)
+    return {actor: _requested(asked) for actor, asked in by_actor.items()}
+
+
+def _requested(asked: list[Event]) -> _Requested:
+    single, counted = [], []
+    for each in asked:
+        since_us = each.of("since_us")
+        if isinstance(since_us, int):
+            counted.append((since_us, each))
+        else:
+            single.append(each)
+    single.sort(key=attrgetter("n"))
+    return _Requested(single, [each.n for each in single], counted)
 
 
 def _claimed(history: History, life: MemberLife, rebalance: Rebalance, attempt: Attempt) -> bool:
