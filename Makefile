@@ -4,12 +4,13 @@ STORE ?= trials
 LAB := .venv/bin/rebalance-lab
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test mixed coverage mutants images report docs setup pins messages clean
+.PHONY: help demo test mixed soak coverage mutants images report docs setup pins messages clean
 
 help:
 	@echo "make demo     show a group at work and failing in four ways, live and simulated, with verdicts"
 	@echo "make test     run all checks: lint, types, rooms, and every tier of tests that can run here"
 	@echo "make mixed    run groups of the lab's members and real 0.8.2.2 consumers, TIMES=20 trials; needs Maven"
+	@echo "make soak     let confluent-kafka and kafka-python write while brokers fail, MINUTES=10 for each"
 	@echo "make coverage measure branch coverage by the default and the slow tier; list what no test reached"
 	@echo "make mutants  run mutation testing of the checks (docs/mutants.md); MODULES=\"overlaps churn\" for only these"
 	@echo "make images   build the images for --world containers and the compose file; needs a docker engine"
@@ -31,6 +32,10 @@ test:
 mixed:
 	@./scripts/setup demo
 	@STORE="$(STORE)" ./scripts/mixed $(or $(TIMES),20)
+
+soak:
+	@./scripts/setup test
+	@.venv/bin/python scripts/soak.py --minutes $(or $(MINUTES),10) --store "$(STORE)"
 
 coverage:
 	@./scripts/setup test

@@ -57,10 +57,12 @@ class Controller:
         report: Callable[[str, dict[str, object]], None],
         order: ElectionOrder = ElectionOrder.ASSIGNMENT,
         reads_isr_reports: bool = False,
+        isr_read_back: bool = False,
         bug: ElectionBug | None = None,
     ) -> None:
         self._bug = bug
         self._order = order
+        self._isr_read_back = isr_read_back
         self._reads_isr_reports = reads_isr_reports
         self._tasks = tasks
         self._client = client
@@ -151,7 +153,11 @@ class Controller:
         """Raises ControllerMoved."""
         self._report("elected", {"epoch": elected.epoch})
         machine = ControllerMachine(
-            self._broker_id, elected.epoch, deletes_topics=self._deletes_topics, order=self._order
+            self._broker_id,
+            elected.epoch,
+            deletes_topics=self._deletes_topics,
+            order=self._order,
+            isr_read_back=self._isr_read_back,
         )
         async with self._tasks.scope(f"reign {elected.epoch}") as scope:
             self._reigning = Reign(

@@ -52,7 +52,7 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 class ControllerMachine:
     """One reign of a controller. `epoch`: the controller's. `deletes_topics`: delete.topic.enable. `order`: which
-    in-sync replica leads after a failure."""
+    in-sync replica leads after a failure. `isr_read_back`: see `controller.isr_requests`."""
 
     def __init__(
         self,
@@ -61,13 +61,14 @@ class ControllerMachine:
         *,
         deletes_topics: bool = True,
         order: ElectionOrder = ElectionOrder.ASSIGNMENT,
+        isr_read_back: bool = False,
     ) -> None:
         self.cluster = Cluster()
         self._controller_id = controller_id
         self._epoch = epoch
         self._elections = Elections(self.cluster, epoch, self._batch, order)
         self._isr_removals = IsrRemovals(self.cluster, epoch, self._batch)
-        self._isr_requests = IsrRequests(self.cluster)
+        self._isr_requests = IsrRequests(self.cluster, read_back=isr_read_back)
         self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)
         self._deletions = Deletions(self.cluster, self._elections, self._batch, enabled=deletes_topics)
 

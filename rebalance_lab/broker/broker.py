@@ -320,6 +320,7 @@ class Broker:
             unclean_default=config.unclean_leader_election_enable,
             order=config.lab_election_order,
             reads_isr_reports=config.lab_isr_writer is IsrWriter.LEADER,
+            isr_read_back=config.lab_isr_read_back,
             bug=config.lab_election_bug,
             deletes_topics=config.delete_topic_enable,
             report=self._controller_reported,

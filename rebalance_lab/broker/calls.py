@@ -39,9 +39,10 @@ class BrokerConfig:
 
     `rack`: None if it has none. `replica_lag_max_messages`: of 0.8; None in 0.9 and later.
     `lab_replication_rules`: how replicas agree on one log; `lab_election_order`: which in-sync replica leads after a
-    failure; `lab_isr_writer`: which broker writes another ISR; `lab_election_bug`: a mistake that is planted. These are
-    the lab's own. `lab_refuses_before_append`: False plants another: a batch for which too few replicas are in sync is
-    refused when it is in the log already.
+    failure; `lab_isr_writer`: which broker writes another ISR; `lab_isr_read_back`: see `controller.isr_requests`;
+    `lab_election_bug`: a mistake that is planted. These are the lab's own. `lab_refuses_before_append`: False plants
+    another: a batch for which too few replicas are in sync is refused when it is in the log already.
+    `lab_acks_before_replication`: a third: acks=all is answered as acks=1 is.
     """
 
     broker_id: int
@@ -73,6 +74,8 @@ class BrokerConfig:
     lab_election_order: ElectionOrder = ElectionOrder.ASSIGNMENT
     lab_election_bug: ElectionBug | None = None
     lab_refuses_before_append: bool = True
+    lab_acks_before_replication: bool = False
+    lab_isr_read_back: bool = False
 
     @property
     def periods(self) -> Periods:

@@ -1,20 +1,22 @@
 """A write that was acknowledged is in the log: Jepsen's `lost-write`.
 
 The client reads the whole partition after its last write. A number that was acknowledged must be among what it reads,
-at the offset that the acknowledgement named. Jepsen counts only what lies below the highest offset that was read; here
-the read begins after all writes and goes to the log's end, so an acknowledged record beyond that is lost as well. What
-is there besides is judged by `duplicate`, `aborted_read` and `garbage_read`.
+at the offset that the acknowledgement named, if it named one. Jepsen counts only what lies below the highest offset
+that was read; here the read begins after all writes and goes to the log's end, so an acknowledged record beyond that is
+lost as well. What is there besides is judged by `duplicate`, `aborted_read` and `garbage_read`.
 
 Witness: the acknowledgement of the first number that is lost, and the read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, unknown, violated
-from rebalance_lab.history.events import Kind, Layer
+from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import events_of
-from rebalance_lab.history.writes import PRODUCE, acknowledged, final_read, records_of
+from rebalance_lab.history.writes import PRODUCE, Value, acknowledged, final_read, records_of
 
 #: The subject of one broker and its log, as stored trials name it.
 BROKER_LOG = "broker-log"
@@ -29,17 +31,26 @@ def judge(history: History) -> Finding:
     if read is None:
         return unknown(history, "nothing was read after the writes")
     records = set(records_of(read))
-    found = {number for _, number in records}
-    lost = [event for event in writes if (event.of("offset"), event.of("number")) not in records]
+    found = {value for _, value in records}
+    lost = [each for each in writes if not _is_there(each, records, found)]
     unanswered = [event for event in events_of(history, Kind.INFO) if event.of("op") == PRODUCE]
     numbers = {"count": len(lost), "acknowledged": len(writes), "unanswered": len(unanswered)}
     if lost:
         first = lost[0]
         where = "is elsewhere" if first.of("number") in found else "is not in the log"
-        why = f"number {first.of('number')} was acknowledged at offset {first.of('offset')} and {where}"
+        at = "" if first.of("offset") is None else f" at offset {first.of('offset')}"
+        why = f"number {first.of('number')} was acknowledged{at} and {where}"
         return violated(why, (first.id, read.id), numbers)
     why = f"all {len(writes)} acknowledged writes are in the log"
     return not_violated(history, why, numbers, vacuous=None if writes else "no write was acknowledged")
+
+
+def _is_there(write: Event, records: Container[tuple[int, Value]], found: Container[Value]) -> bool:
+    """Whether the record of an acknowledged write was read, at its offset if the answer named one. The answer to a
+    batch that an idempotent producer repeats need not name any."""
+    number = int(str(write.of("number")))
+    offset = write.of("offset")
+    return number in found if offset is None else (int(str(offset)), number) in records
 
 
 CHECK = Check(

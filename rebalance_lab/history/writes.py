@@ -21,7 +21,7 @@ Value = int | str
 
 
 def acknowledged(history: History) -> list[Event]:
-    """The OK of each write. detail: number, offset."""
+    """The OK of each write. detail: number, offset (None if the answer named none)."""
     return [event for event in events_of(history, Kind.OK) if event.of("op") == PRODUCE]
 
 
@@ -41,6 +41,21 @@ def records_of(read: Event) -> list[tuple[int, Value]]:
 def named(value: Value) -> str:
     """A value in words."""
     return f"number {value}" if isinstance(value, int) else f"a value of no number ({value})"
+
+
+def disordered(read: Event) -> list[tuple[int, int]]:
+    """The offset and the number of each record whose number is there for the first time, and behind a larger one. A
+    client that sends a number again until it is acknowledged, or lets an idempotent producer do that, has none."""
+    found: list[tuple[int, int]] = []
+    seen: set[int] = set()
+    largest = 0
+    for offset, value in records_of(read):
+        if isinstance(value, int) and value not in seen:
+            if value < largest:
+                found.append((offset, value))
+            seen.add(value)
+            largest = max(largest, value)
+    return found
 
 
 @dataclass(slots=True)

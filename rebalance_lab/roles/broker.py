@@ -30,6 +30,7 @@ class BrokerPlant(PlantedBug):
     BY_ISR = "elects-by-isr", "a controller that elects the first of the ISR, and not the first of the assignment"
     REPEATS_EPOCH = "repeats-controller-epoch", "a broker that becomes the controller without raising the epoch"
     WATCHES_ONCE = "watches-controller-once", "a broker that watches /controller again only until it went once"
+    EARLY = "acks-before-replication", "a leader that answers acks=all when it has written a record by itself"
     UNCLEAN = "elects-unclean", "a controller that elects replicas outside the ISR, though that is not allowed"
 
 
@@ -72,6 +73,8 @@ def _planted(spec: BrokerSpec) -> BrokerSettings:
         config = replace(config, lab_election_order=ElectionOrder.ISR)
     elif spec.plant == BrokerPlant.REFUSES_LATE:
         config = replace(config, lab_refuses_before_append=False)
+    elif spec.plant == BrokerPlant.EARLY:
+        config = replace(config, lab_acks_before_replication=True)
     return replace(spec.settings, config=config)
 
 

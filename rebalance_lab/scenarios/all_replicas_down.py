@@ -75,6 +75,5 @@ SCENARIO = Scenario(
     script=all_replicas_down,
     expects=expects,
     claims=("E7",),
-    worlds=("simulated", "processes"),
     demands=demands,
 )

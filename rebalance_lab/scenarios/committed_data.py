@@ -35,6 +35,14 @@ KILL_OR_POWER_LOSS = "kill, perhaps power loss"
 DRAWN = ("kill", "pause", "cut", KILL_OR_POWER_LOSS)
 
 
+#: What `fault_round` needs.
+ROUND = (
+    Parameter("victims", 1, "brokers", "how many fail in a round", 1),
+    Parameter("fault", ANY, "", "which fault; any: drawn for each victim", choices=(ANY, *FAULTS)),
+    Parameter("fault_ms", 3000, "ms", "how long a pause or a cut lasts", 1, maximum=3_600_000),
+)
+
+
 async def committed_data(lab: ReplicationLab) -> None:
     plan = lab.plan
     draws = RandomStream(plan.seed, "runner", "faults")
@@ -45,7 +53,7 @@ async def committed_data(lab: ReplicationLab) -> None:
     for number in range(rounds):
         await lab.written((number + 1) * plan.number("messages") // (rounds + 1))
         await lab.tasks.sleep(draws.below(FAULT_WITHIN_US))
-        await _round(lab, draws)
+        await fault_round(lab, draws)
         await lab.in_sync(plan.number("brokers"))
     await lab.all_read()
     await lab.in_sync(plan.number("brokers"))
@@ -53,7 +61,9 @@ async def committed_data(lab: ReplicationLab) -> None:
     await lab.recover()
 
 
-async def _round(lab: ReplicationLab, draws: RandomStream) -> None:
+async def fault_round(lab: ReplicationLab, draws: RandomStream) -> None:
+    """Let so many brokers fail at once as the plan says (`victims`, `fault`, `fault_ms`), sparing one in sync, until
+    all are back."""
     spared = lab.isr[draws.below(len(lab.isr))]
     others = [each for each in lab.brokers if each is not spared]
     victims = [others.pop(draws.below(len(others))) for _ in range(lab.plan.number("victims"))]
@@ -102,10 +112,15 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 
 
 def demands(plan: Plan) -> None:
-    if plan.number("victims") >= plan.number("brokers"):
-        raise PlanError(f"victims={plan.number('victims')}: must be below brokers, because one is spared")
+    spares_one(plan)
     if plan.number("rounds") >= plan.number("messages"):
         raise PlanError(f"rounds={plan.number('rounds')}: must be below messages, because writes stand between faults")
+
+
+def spares_one(plan: Plan) -> None:
+    """Raises PlanError if a round would spare no broker."""
+    if plan.number("victims") >= plan.number("brokers"):
+        raise PlanError(f"victims={plan.number('victims')}: must be below brokers, because one is spared")
 
 
 SCENARIO = Scenario(
@@ -114,14 +129,11 @@ SCENARIO = Scenario(
     summary="brokers fail at random, one in-sync replica is spared; nothing committed may be lost",
     parameters=(
         Parameter("rounds", 3, "times", "how often brokers fail", 1),
-        Parameter("victims", 1, "brokers", "how many fail in a round", 1),
-        Parameter("fault", "any", "", "which fault; any: drawn for each victim", choices=(ANY, *FAULTS)),
-        Parameter("fault_ms", 3000, "ms", "how long a pause or a cut lasts", 1, maximum=3_600_000),
+        *ROUND,
         *COMMON,
     ),
     script=committed_data,
     expects=expects,
     claims=("E6",),
-    worlds=("simulated", "processes"),
     demands=demands,
 )

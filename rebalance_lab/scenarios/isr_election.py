@@ -62,6 +62,5 @@ SCENARIO = Scenario(
     script=isr_election,
     expects=expects,
     claims=("E5a",),
-    worlds=("simulated", "processes"),
     demands=demands,
 )

@@ -160,6 +160,11 @@ class Stage(Protocol):
         """Start a node, in a process of its own or in a shared one. Raises TrialError."""
         ...
 
+    def port(self, actor: str) -> int:
+        """The port at which a node is to listen in each of its lives, so that clients of others find it again; 0 where
+        any port does."""
+        ...
+
     async def start_brokers(self, count: int) -> bool:
         """Start real brokers if members need them. Returns False if znodes are enough."""
         ...

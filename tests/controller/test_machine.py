@@ -23,12 +23,15 @@ from controller.leader_election import LeaderAndIsr
 from controller.request_batch import Send
 from controller.states import PartitionState, ReplicaState
 from controller.stimuli import (
+    AnswerIsr,
     BrokersRead,
     DeletionsRead,
     DropDeletion,
     DropIsrReports,
     HandBack,
+    IsrAsked,
     IsrsReported,
+    IsrWanted,
     LeadershipAnswered,
     Loaded,
     Log,
@@ -444,3 +447,22 @@ def test_a_topic_whose_znodes_are_gone_is_forgotten() -> None:
 def test_a_leader_that_nobody_knows_is_no_leader() -> None:
     found = machine().handle(Loaded([broker(1)], {"t": Topic({0: (1,)})}, {T0: stored(NO_LEADER, 1)}))
     assert found[-1] == WriteStates({T0: (LeaderAndIsr(1, 1, (1,)), 0)})
+
+
+@pytest.mark.parametrize(
+    ("isr", "read_back", "answer"),
+    [
+        ((1,), False, ErrorCode.INVALID_UPDATE_VERSION),  # as Kafka 3.9.1, whose leader waits for ever then
+        ((1,), True, stored(1, 1, leader_epoch=5, version=4)),
+        ((1, 2, 3), True, ErrorCode.INVALID_UPDATE_VERSION),
+    ],
+)
+def test_a_write_that_was_refused_because_it_had_been_done(
+    isr: tuple[int, ...], read_back: bool, answer: object
+) -> None:
+    """The reply to the first attempt was lost: the second finds another version. `isr`: what ZooKeeper has."""
+    it = with_leader_1(isr_read_back=read_back)
+    it.handle(IsrAsked(1, 101, {T0: IsrWanted(5, (1,), 3)}, lambda _error, _results: None))
+    (answered,) = it.handle(StatesWritten({}, {T0: stored(1, *isr, leader_epoch=5, version=4)}, Purpose.ISR))
+    assert isinstance(answered, AnswerIsr)
+    assert answered.results == {T0: answer}

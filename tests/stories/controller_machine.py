@@ -36,15 +36,15 @@ def stored(leader: int, *isr: int, leader_epoch: int = 0, controller_epoch: int 
     return Stored(LeaderAndIsr(leader, leader_epoch, isr), controller_epoch, version)
 
 
-def machine(*, deletes_topics: bool = True) -> ControllerMachine:
-    return ControllerMachine(1, EPOCH, deletes_topics=deletes_topics)
+def machine(*, deletes_topics: bool = True, isr_read_back: bool = False) -> ControllerMachine:
+    return ControllerMachine(1, EPOCH, deletes_topics=deletes_topics, isr_read_back=isr_read_back)
 
 
 def running(
-    topics: dict[str, Topic], states: dict[TopicPartition, Stored], brokers: Iterable[int] = (1, 2)
+    topics: dict[str, Topic], states: dict[TopicPartition, Stored], brokers: Iterable[int] = (1, 2), **options: bool
 ) -> ControllerMachine:
     """A controller that has loaded this, and whose brokers are all live."""
-    it = machine()
+    it = machine(**options)
     it.handle(Loaded([broker(each) for each in brokers], topics, states))
     return it
 
@@ -115,6 +115,6 @@ def asked(it: ControllerMachine, *isr: int, leader_epoch: int = 5, version: int 
     return answer.results[T0] if answer.results else answer.error
 
 
-def with_leader_1() -> ControllerMachine:
+def with_leader_1(**options: bool) -> ControllerMachine:
     states = {T0: stored(1, 1, 2, leader_epoch=5, version=3)}
-    return running({"t": Topic({0: (1, 2, 3)})}, states, (1, 2, 3))
+    return running({"t": Topic({0: (1, 2, 3)})}, states, (1, 2, 3), **options)

@@ -58,7 +58,7 @@ async def handle(parts: Parts, call: Call) -> ProduceResponse | None:
     if request.acks == ACKS_NONE:
         _close_on_error(outcomes)
         return None
-    if request.acks == ACKS_ALL:
+    if request.acks == ACKS_ALL and not parts.config.lab_acks_before_replication:
         outcomes |= await _uncommitted(parts, outcomes, request.timeout_ms)
     return ProduceResponse(
         responses=tuple(

@@ -17,7 +17,7 @@ from rebalance_lab.history.rest import NodeState, NodeTracker
 from rebalance_lab.history.writes import CONSUME, PRODUCE, REPORTED
 from rebalance_lab.roles.broker import BrokerPlant, BrokerSpec
 from rebalance_lab.roles.log_client import LogClientSpec
-from rebalance_lab.trials.lab import Lab, NodeHandle
+from rebalance_lab.trials.lab import START_LIMIT_MS, Lab, NodeHandle
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import NodeOptions
 from rebalance_lab.trials.subject import Subject
@@ -30,7 +30,9 @@ BROKER_ID = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerOptions(NodeOptions):
-    """The broker of the trial."""
+    """The broker of the trial. `port`: where it listens; 0: at any, another in each life."""
+
+    port: int = 0
 
     def config(self, plan: Plan, _actor: str) -> BrokerConfig:
         """Its settings, but for those of its log."""
@@ -46,6 +48,7 @@ class BrokerOptions(NodeOptions):
             settings=BrokerSettings(
                 config=self.config(plan, actor),
                 connect=connect,
+                port=self.port,
                 session_timeout_ms=plan.number("session_timeout_ms"),
                 log=LogConfig(
                     segment_bytes=plan.number("segment_bytes"), flush_messages=plan.number("flush_messages") or None
@@ -84,15 +87,20 @@ class ClientOptions(NodeOptions):
 
 @dataclass(slots=True)
 class LogTracker(NodeTracker):
-    """It counts the writes that were acknowledged, sees the read at the end, and who has registered."""
+    """It counts the writes that were acknowledged, sees the read at the end, and who has registered. `writes_no_more`:
+    the first attempt to read has begun."""
 
     acknowledged: int = 0
+    writes_no_more: bool = False
     has_read: bool = False
     registered: set[str] = field(default_factory=set)
 
     def feed(self, event: Event) -> bool:
         if event.kind is REPORTED and event.of("event") == "registered":
             self.registered.add(event.actor)
+            return True
+        if event.kind is Kind.INVOKED and event.of("op") == CONSUME:
+            self.writes_no_more = True
             return True
         if event.kind is Kind.OK and event.of("op") in {PRODUCE, CONSUME}:
             self.acknowledged += event.of("op") == PRODUCE
@@ -108,9 +116,9 @@ class LogLab(Lab[Any, NodeState]):
         """Wait until so many writes were acknowledged."""
         await self.until(lambda: self._tracker.acknowledged >= count, f"the acknowledgement of {count} writes")
 
-    async def all_read(self) -> None:
+    async def all_read(self, limit_ms: int = START_LIMIT_MS) -> None:
         """Wait until the client has read the whole log."""
-        await self.until(lambda: self._tracker.has_read, "the read of the whole log")
+        await self.until(lambda: self._tracker.has_read, "the read of the whole log", limit_ms)
 
     async def registered(self, count: int) -> None:
         """Wait until so many brokers have registered."""

@@ -12,9 +12,11 @@ from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.planted import PlantedBug
 from rebalance_lab.history.replicas import READ_REPLICA
 from rebalance_lab.history.rest import NodeState
 from rebalance_lab.roles.broker import BrokerPlant
+from rebalance_lab.roles.outside_client import OutsideClientSpec
 from rebalance_lab.roles.replica_reader import ReplicaReaderSpec
 from rebalance_lab.roles.values import LEAST_BYTES
 from rebalance_lab.subjects.broker_log.subject import (
@@ -74,6 +76,7 @@ class ReplicaOptions(BrokerOptions):
             unclean_leader_election_enable=plan.switch("unclean"),
             replica_lag_time_max_ms=plan.number("lag_ms"),
             lab_replication_rules=ReplicationRules(plan.rules),
+            lab_isr_read_back=plan.parameters.get("read_back") is True,
             lab_election_bug=ElectionBug.WATCHES_ONCE if plan.parameters.get("watch_again") is False else None,
         )
 
@@ -84,6 +87,34 @@ class ProducerOptions(ClientOptions):
 
     def request_timeout_ms(self, plan: Plan) -> int:
         return plan.number("request_timeout_ms")
+
+
+class ClientPlant(PlantedBug):
+    """Planted bugs of a client."""
+
+    ACKS_ONE = "asks-for-one-ack", "a client that claims acks=all, and asks the leader alone to acknowledge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutsideOptions(NodeOptions):
+    """A client that others wrote, by the library that the plan names."""
+
+    def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> OutsideClientSpec:
+        return OutsideClientSpec(
+            actor=actor,
+            host=actor,
+            seed=plan.seed,
+            events=events,
+            connect=connect,
+            session_timeout_ms=plan.number("session_timeout_ms"),
+            topic=TOPIC,
+            library=plan.text("client"),
+            duration_ms=plan.number("seconds") * 1000,
+            pause_us=plan.number("pause_us"),
+            value_bytes=plan.number("value_bytes"),
+            request_timeout_ms=plan.number("request_timeout_ms"),
+            acks=1 if plan.plant == ClientPlant.ACKS_ONE else -1,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +173,7 @@ class ReplicationLab(LogLab):
         await self.connected()
         count = self.plan.number("brokers")
         for number in range(1, count + 1):
-            self.start(f"b{number}", ReplicaOptions())
+            self.start(f"b{number}", ReplicaOptions(port=self._stage.port(f"b{number}")))
         await self.registered(count)
         await self.create(TOPIC, {PARTITION: range(1, count + 1)})
         await self.in_sync(count)
@@ -189,6 +220,11 @@ class ReplicationLab(LogLab):
         return next((each for each in self.brokers if number_of(each.actor) == number), None)
 
     @property
+    def writes_no_more(self) -> bool:
+        """Whether the client has begun to read."""
+        return self._replicas.writes_no_more
+
+    @property
     def isr(self) -> list[BrokerNode]:
         """According to ZooKeeper."""
         state = self._replicas.state
@@ -214,6 +250,6 @@ REPLICATED = Subject(
     rules=tuple(sorted(ReplicationRules, key=lambda each: each is not ReplicationRules.KIP_320)),
     lab=ReplicationLab,
     tracker=ReplicationTracker,
-    plants=(BrokerPlant,),
+    plants=(BrokerPlant, ClientPlant),
     words=ONE_BROKER.words,
 )

@@ -6,12 +6,15 @@ import signal
 from abc import abstractmethod
 from typing import Any, Literal
 
-from rebalance_lab.world.containers.engine import engine_errors
+from rebalance_lab.world.containers.engine import ContainersError, engine_errors
 from rebalance_lab.world.process.node import Node
 from rebalance_lab.world.process.states import RunState
 
 #: What was killed is gone in milliseconds, unless the machine is overloaded.
 KILL_TIMEOUT_S = 60
+
+#: Each takes docker up to a second (runc, fs.FreezerGroup.Set).
+PAUSE_ATTEMPTS = 10
 
 LOG_TAIL_LINES = 30
 _ERROR_TAIL_LINES = 15
@@ -73,8 +76,16 @@ class AnyContainer(Node):
             self.container.stop()
 
     def pause(self) -> None:
-        with engine_errors(f"cannot pause {self.name}"):
-            self.container.pause()
+        """The kernel cannot freeze a process while it waits for a disk. Docker gives that up, and it is asked again."""
+        for attempt in range(1, PAUSE_ATTEMPTS + 1):
+            try:
+                with engine_errors(f"cannot pause {self.name}"):
+                    self.container.pause()
+            except ContainersError as error:
+                if attempt == PAUSE_ATTEMPTS or "unable to freeze" not in str(error):
+                    raise
+            else:
+                return
 
     def resume(self) -> None:
         with engine_errors(f"cannot resume {self.name}"):

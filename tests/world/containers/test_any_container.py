@@ -9,7 +9,7 @@ import docker.errors
 import pytest
 import requests
 
-from rebalance_lab.world.containers.container import KILL_TIMEOUT_S, AnyContainer
+from rebalance_lab.world.containers.container import KILL_TIMEOUT_S, PAUSE_ATTEMPTS, AnyContainer
 from rebalance_lab.world.containers.engine import ContainersError
 from rebalance_lab.world.process.states import RunState
 
@@ -45,6 +45,15 @@ class Handle:
     def logs(self, tail: int) -> bytes:
         self._done("logs", tail)
         return b"last words"
+
+
+class Late(Handle):
+    """The kernel can freeze it at the third attempt."""
+
+    def pause(self) -> None:
+        super().pause()
+        if len(self.asked) < 3:
+            raise docker.errors.APIError("OCI runtime pause failed: unable to freeze: unknown")
 
 
 class One(AnyContainer):
@@ -89,3 +98,23 @@ def test_a_refusal_names_the_container_and_keeps_the_reason(
 ) -> None:
     with pytest.raises(ContainersError, match=f"{said}{refusal}"):
         ask(One(Handle("running", refusal)))
+
+
+def test_a_pause_that_the_kernel_cannot_make_yet_is_tried_again() -> None:
+    handle = Handle("running", docker.errors.APIError("OCI runtime pause failed: unable to freeze: unknown"))
+    with pytest.raises(ContainersError, match=r"cannot pause z1: .*unable to freeze"):
+        One(handle).pause()
+    assert handle.asked == [("pause", None)] * PAUSE_ATTEMPTS
+
+
+def test_a_pause_that_docker_refuses_for_another_reason_is_not() -> None:
+    handle = Handle("running", docker.errors.APIError("container is not running"))
+    with pytest.raises(ContainersError, match="is not running"):
+        One(handle).pause()
+    assert handle.asked == [("pause", None)]
+
+
+def test_a_pause_that_is_made_in_the_end() -> None:
+    handle = Late("running")
+    One(handle).pause()
+    assert handle.asked == [("pause", None)] * 3

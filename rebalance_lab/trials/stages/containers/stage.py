@@ -27,6 +27,9 @@ from rebalance_lab.world.containers.member import TRIAL_DIR, ProcessContainer
 #: Docker is asked whether every container still runs once in so many reads of the files.
 CHECK_EVERY = 50
 
+#: At which a node in a container listens if it is to be found again.
+CONTAINER_PORT = 9092
+
 _log = structlog.get_logger("rebalance_lab.trials")
 
 
@@ -86,6 +89,10 @@ class ContainerStage(LiveStage):
         self._files.append(EventFile(self.folder / events))
         self.links.add(actor, host)
         return ContainerNode(actor, host, self._in_thread, self._power_of(actor, self.folder / spec.files.name))
+
+    def port(self, actor: str) -> int:
+        """Each container has an address of its own."""
+        return CONTAINER_PORT
 
     def _container(self, name: str, command: list[str]) -> ProcessContainer:
         return ProcessContainer(self._engine, name, self._network, self.folder, command)

@@ -32,6 +32,7 @@ from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.live.ensemble_log import EnsembleLog
 from rebalance_lab.world.live.environment import live_environment
 from rebalance_lab.world.live.proxy import TcpProxy
+from rebalance_lab.world.live.reserved_port import ReservedPort
 from rebalance_lab.world.live.synced_lengths import lose_power
 from rebalance_lab.world.live.zookeeper_node import server_version
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
@@ -93,6 +94,7 @@ class LiveStage:
         registry_sink, runner_sink = (tracked(each, self.tracker, self.changed) for each in self._own_files)
         self._registry_sink = registry_sink
         self._files: list[EventSource] = []
+        self._ports: dict[str, ReservedPort] = {}
         self.links = LiveLinks(live.kernel)
         self._outsiders = None if subject.real is None else subject.real.take_part(plan, folder, live.kernel)
         runner = live_environment("runner", live, runner_sink, plan.seed, operations=plan.operations)
@@ -181,6 +183,11 @@ class LiveStage:
         self._files.append(EventFile(Path(spec.events)))
         return process
 
+    def port(self, actor: str) -> int:
+        if actor not in self._ports:
+            self._ports[actor] = ReservedPort()
+        return self._ports[actor].number
+
     async def start_brokers(self, count: int) -> bool:
         """Start real brokers if real members are to come, which fetch from them."""
         if self._outsiders is None:
@@ -209,6 +216,8 @@ class LiveStage:
                 ends.callback(proxy.close)
             if self._outsiders is not None:
                 ends.callback(self._outsiders.end)
+            for port in self._ports.values():
+                ends.callback(port.close)
             for process in self.processes.values():
                 ends.callback(process.end)
 

@@ -122,6 +122,9 @@ class SimulatedStage:
             self._ready[name, seed] = self.kernel.now_us() + drawn_us
         return max(self._ready[name, seed], self.kernel.now_us())
 
+    def port(self, actor: str) -> int:
+        return 0
+
     async def start_brokers(self, count: int) -> bool:
         return False
 

@@ -1,0 +1,70 @@
+"""Trials with three brokers in containers: docker kills and pauses them, links are cut, power is lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_lab.history.events import Kind
+from rebalance_lab.history.files import History, load
+from rebalance_lab.history.views import events_of
+from rebalance_lab.trials import api
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.world.containers.engine import Engine
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(580)]
+
+
+def contained(name: str, **settings: str) -> Plan:
+    return api.make_plan(name, world="containers", settings=settings)
+
+
+SYNCED = {"flush_messages": "1"}
+
+#: By what each is to show: the plan, and the fault whose proof it must have.
+PLANS = {
+    "E5: the next leader": (contained("isr-election"), "kill"),
+    "E6: pauses": (contained("committed-data", fault="pause"), "pause"),
+    "E6: cuts": (contained("committed-data", fault="cut", **SYNCED), "link-cut"),
+    "E6: losses of power": (contained("committed-data", fault="power-loss"), "power-loss"),
+    "E7: the last in sync leads": (contained("all-replicas-down"), "kill"),
+    "E7: the first to return leads": (contained("all-replicas-down", unclean="true"), "kill"),
+}
+
+
+@pytest.fixture(scope="module")
+def results(docker_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> dict[Plan, api.TrialResult]:
+    assert docker_engine.session  # there is one, or all of this is skipped
+    plans = [plan for plan, _ in PLANS.values()]
+    found = api.sweep(plans, tmp_path_factory.mktemp("store"), 2)
+    by_id = {result.trial.id.rpartition("-")[0].rpartition("-")[0]: result for result in found}
+    return {plan: by_id[plan.trial_id] for plan in plans}
+
+
+def proofs(history: History, fault: str) -> list[str]:
+    return [str(event.of("proof")) for event in events_of(history, Kind.FAULT_BIT) if event.of("fault") == fault]
+
+
+@pytest.mark.parametrize(("plan", "fault"), PLANS.values(), ids=PLANS)
+class TestReplicated:
+    def test_it_comes_out_as_expected(self, results: dict[Plan, api.TrialResult], plan: Plan, fault: str) -> None:
+        result = results[plan]
+        findings = [f"{name}: {finding.outcome}: {finding.why}" for name, finding in result.findings.items()]
+        assert result.status == api.AS_EXPECTED, "\n".join([str(result.folder), *findings])
+
+    def test_its_fault_has_a_proof(self, results: dict[Plan, api.TrialResult], plan: Plan, fault: str) -> None:
+        assert proofs(load(results[plan].folder), fault)
+
+    def test_every_broker_had_a_container_and_an_address_of_its_own(
+        self, results: dict[Plan, api.TrialResult], plan: Plan, fault: str
+    ) -> None:
+        listening = events_of(load(results[plan].folder), Kind.LISTENING)
+        addresses = {(event.actor, event.of("host")) for event in listening}
+        assert {actor for actor, _ in addresses} == {"b1", "b2", "b3"}
+        assert len({host for _, host in addresses}) == len(addresses) == 3
+
+
+def test_what_was_held_back_and_what_was_lost_is_told(results: dict[Plan, api.TrialResult]) -> None:
+    cut, _ = PLANS["E6: cuts"]
+    power, _ = PLANS["E6: losses of power"]
+    assert all("bytes held back" in proof for proof in proofs(load(results[cut].folder), "link-cut"))
+    assert all("bytes lost of t1-0/" in proof for proof in proofs(load(results[power].folder), "power-loss"))
