@@ -5,13 +5,15 @@ A command joins by a line in COMMANDS.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import random
 import signal
 import subprocess
+import sys
 import time
-import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,9 +30,6 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(580)]
 
 #: Shots of each signal at each command; for a thorough run set more.
 SHOTS = int(os.environ.get("REBALANCE_LAB_SHOTS", "1"))
-
-#: A process that is found by this variable of its environment was started by the test.
-MARK = "REBALANCE_LAB_SHOT"
 
 #: Processes that the kernel kills with their parent end a moment after it.
 _SETTLE_S = 20.0
@@ -85,20 +84,24 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder to run in, and the place for temporary folders."""
+    """A folder to run in, and the place for temporary folders. `others`: processes below the tests' that were there
+    before."""
 
     folder: Path
-    mark: str
+    others: frozenset[psutil.Process]
 
     @property
     def temporary(self) -> Path:
         return self.folder / "tmp"
 
     def start(self, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "TMPDIR": str(self.temporary), MARK: self.mark}
+        return self.start_process([*COMMAND, *arguments])
+
+    def start_process(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "TMPDIR": str(self.temporary)}
         with (self.folder / "out").open("wb") as out, (self.folder / "err").open("wb") as err:
             return subprocess.Popen(
-                [*COMMAND, *arguments],
+                command,
                 cwd=self.folder,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -107,7 +110,8 @@ class Place:
             )
 
     def processes(self) -> list[psutil.Process]:
-        return [each for each in psutil.process_iter() if _mark_of(each) == self.mark]
+        """Those that a command started, and that run: all below the tests' process, which adopts the orphans."""
+        return [each for each in _below() if each not in self.others and _runs(each)]
 
     def semaphores(self) -> set[Path]:
         """Those in shared memory that its processes use now."""
@@ -129,22 +133,42 @@ class Place:
         )
 
 
-def _mark_of(process: psutil.Process) -> str | None:
+def _below() -> set[psutil.Process]:
+    return set(psutil.Process().children(recursive=True))
+
+
+def _runs(process: psutil.Process) -> bool:
     try:
-        return process.environ().get(MARK)
-    except psutil.Error:
-        return None
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+#: Of <linux/prctl.h>: whether orphans below this process become its children, and not those of process 1.
+_PR_SET_CHILD_SUBREAPER = 36
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    found = Place(tmp_path, uuid.uuid4().hex)
+def adopted() -> Iterator[None]:
+    """Whatever a command starts stays below the tests' process, with any environment and in any session."""
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    assert prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0, os.strerror(ctypes.get_errno())
+    yield
+    prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+
+
+@pytest.fixture
+def place(tmp_path: Path, adopted: None) -> Iterator[Place]:
+    found = Place(tmp_path, frozenset(_below()))
     found.temporary.mkdir()
     try:
         yield found
     finally:
         for each in found.processes():  # a failed test leaves some
             each.kill()
+        for each in _below() - found.others:
+            with suppress(ChildProcessError):
+                os.waitpid(each.pid, 0)
 
 
 def _mapped(process: psutil.Process) -> list[str]:
@@ -211,6 +235,21 @@ def test_after_a_kill_the_next_command_tidies_up(shot: Shot, place: Place, store
         again.send_signal(signal.SIGTERM)
     assert again.wait(LIMIT_S) in (0, 2), place.errors  # 2: trials may be too few for a verdict
     assert [each for each in place.unfinished() if not each.startswith(".")] == []
+
+
+#: It starts a child, says which, and ends. The child has no environment, a session of its own, and no parent any more.
+_HIDES = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], env={}, start_new_session=True)
+print(child.pid, flush=True)
+"""
+
+
+def test_a_child_that_hides_is_found(place: Place) -> None:
+    assert place.start_process([sys.executable, "-c", _HIDES]).wait(LIMIT_S) == 0
+    (child,) = place.processes()
+    assert child.pid == int((place.folder / "out").read_text())
+    assert (child.ppid(), child.environ()) == (os.getpid(), {})
 
 
 def _wait_for_answer(place: Place, process: subprocess.Popen[bytes]) -> None:
