@@ -5,13 +5,17 @@ from __future__ import annotations
 import random
 import re
 import socket
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Self
 
 import psutil
 import pytest
 from broker_stage import BrokerStage
 from cluster_process import ClusterProcess
-from confluent_kafka import Producer
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from hostile_frames import frame, with_length
 
 from rebalance_lab.broker.server import REPORT_PERIOD_S, REPORTED_EACH
@@ -114,21 +118,60 @@ def test_a_client_above_the_limit_waits_until_another_goes() -> None:
     BrokerStage(max_connections=3).play(story)
 
 
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """What a broker has of its machine. `disk_bytes`: of its data folder."""
+
+    memory_bytes: int
+    descriptors: int
+    threads: int
+    disk_bytes: int
+
+    @classmethod
+    def of(cls, cluster: ClusterProcess) -> Self:
+        process = psutil.Process(cluster.broker.pid)
+        data = 0
+        for path in cluster.data.rglob("*"):
+            with suppress(FileNotFoundError):  # the broker deletes topics
+                data += path.stat().st_size if path.is_file() else 0
+        return cls(process.memory_info().rss, process.num_fds(), process.num_threads(), data)
+
+    def grown_since(self, before: Self) -> list[str]:
+        """What has grown beyond its bound. Topics that the frames create, and mostly delete, take some descriptors and
+        a few kilobytes."""
+        bounds = {"memory_bytes": 50 * 2**20, "descriptors": 50, "threads": 10, "disk_bytes": 5 * 2**20}
+        grown = {name: getattr(self, name) - getattr(before, name) for name in bounds}
+        return [f"{name} by {more}" for name, more in grown.items() if more > bounds[name]]
+
+
+def test_each_part_of_a_footprint_is_bounded() -> None:
+    before = Footprint(80 << 20, 13, 4, 1000)
+    assert before.grown_since(before) == []
+    grown = replace(before, memory_bytes=200 << 20), replace(before, descriptors=113), replace(before, threads=24)
+    assert [each.grown_since(before) for each in (*grown, replace(before, disk_bytes=6 << 20))] == [
+        [f"memory_bytes by {120 << 20}"],
+        ["descriptors by 100"],
+        ["threads by 20"],
+        [f"disk_bytes by {(6 << 20) - 1000}"],
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(560)
 def test_100_000_hostile_frames(tmp_path: Path) -> None:
     """Over sockets, to a process: each frame on a connection of its own, as most end theirs."""
     chance = random.Random(100_000)
+    kept = [chance.randbytes(1 + chance.randrange(500)) for _ in range(1000)]
     with ClusterProcess(tmp_path) as cluster:
-        process = psutil.Process(cluster.broker.pid)
-        assert _written(cluster, "before") is None
-        before = process.memory_info().rss
+        assert _written(cluster, "before", kept) == []
+        before = Footprint.of(cluster)
         host, port = cluster.bootstrap.split(":")
         handled = sum(_handled(host, int(port), with_length(frame(chance), chance)) for _ in range(100_000))
         assert handled > 90_000, "others ask the broker to wait"
         assert cluster.broker.ended is False
-        assert (_written(cluster, "before"), _written(cluster, "after")) == (None, None)
-        assert process.memory_info().rss - before < 50 * 2**20
+        assert (_written(cluster, "before", [b"x"]), _written(cluster, "after", [b"x"])) == ([], [])
+        assert _read(cluster, "before", len(kept) + 1) == [*kept, b"x"]
+        assert Footprint.of(cluster).grown_since(before) == []
         log = cluster.broker.log_file.read_text("utf-8", "replace")
     closed = re.findall(r"a connection was closed: 127\.0\.0\.1:\d+: (.+)", log)
     assert closed and all(closed)
@@ -151,10 +194,25 @@ def _handled(host: str, port: int, data: bytes) -> bool:
     return True
 
 
-def _written(cluster: ClusterProcess, topic: str) -> object:
-    """The error of a record that a real client writes to a topic, which is created if it is not there."""
+def _written(cluster: ClusterProcess, topic: str, values: Iterable[bytes]) -> list[object]:
+    """The errors of records that a real client writes to a topic, which is created if it is not there."""
     errors: list[object] = []
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "message.timeout.ms": 60_000})
-    producer.produce(topic, b"x", on_delivery=lambda error, _message: errors.append(error))
+    for value in values:
+        producer.produce(topic, value, on_delivery=lambda error, _message: errors.append(error))
     assert producer.flush(70) == 0
-    return errors[0]
+    return [error for error in errors if error is not None]
+
+
+def _read(cluster: ClusterProcess, topic: str, count: int) -> list[bytes | None]:
+    """The values of a topic's first partition, by a real client: so many, and what comes within a second after them."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "enable.auto.commit": False})
+    consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+    found: list[bytes | None] = []
+    try:
+        while (message := consumer.poll(30 if len(found) < count else 1)) is not None:
+            assert message.error() is None, message.error()
+            found.append(message.value())
+    finally:
+        consumer.close()
+    return found

@@ -30,6 +30,7 @@ class ClusterProcess:
 
     def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
+        self.data = folder / "broker-1"
         self.zookeeper = EmbeddedZooKeeper.start(folder / "zookeeper")
         self._port = free_port()
         own = ("--port", str(self._port), "--session-timeout-ms", "2000", *options)
