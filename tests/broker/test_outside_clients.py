@@ -42,20 +42,29 @@ LIMIT_S = 30
 KCAT_REQUIRED = "REBALANCE_LAB_REQUIRE_KCAT"
 
 
+#: Of most records: recent, as retention goes by it, and no whole second.
+TIMESTAMP_MS = int(time.time()) * 1000 - 60_000 + 123
+
+
 @dataclass(frozen=True)
 class Sent:
     """What comes back of a record."""
 
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    timestamp_ms: int = TIMESTAMP_MS
 
 
-#: Empty, binary and long values, without and with a key.
+#: Empty, binary and long values, and none; without and with a key; headers in an order and with a name twice; times
+#: that go back.
 RECORDS = [
     Sent(None, b""),
     Sent(b"", b"\x00\xff\r\n"),
     Sent(b"key", b"x" * 100_000),
-    *(Sent(str(each).encode(), str(each).encode() * 50) for each in range(50)),
+    Sent(b"tombstone", None),
+    Sent(b"headers", b"v", (("b", b"2"), ("a", b""), ("b", b"\x00\xff"))),
+    *(Sent(str(each).encode(), str(each).encode() * 50, timestamp_ms=TIMESTAMP_MS - each) for each in range(50)),
 ]
 
 
@@ -101,6 +110,8 @@ def test_confluent_kafka(cluster: ClusterProcess, bootstrap: str, compression: s
             each.value,
             each.key,
             partition=0,
+            timestamp=each.timestamp_ms,
+            headers=list(each.headers),
             on_delivery=lambda error, _: failed.append(error) if error else None,
         )
     assert producer.flush(LIMIT_S) == 0
@@ -118,10 +129,24 @@ def read_by_librdkafka(bootstrap: str, topic: str, count: int) -> list[Sent]:
         while len(found) < count and time.monotonic() < give_up:
             message = consumer.poll(0.5)
             if message is not None and message.error() is None:
-                found.append(Sent(message.key(), message.value()))
+                headers = tuple(message.headers() or ())
+                found.append(Sent(message.key(), message.value(), headers, message.timestamp()[1]))
+        partition = confluent_kafka.TopicPartition(topic, 0)
+        assert consumer.get_watermark_offsets(partition, timeout=LIMIT_S) == (0, count), "there is more"
         return found
     finally:
         consumer.close()
+
+
+def send(producer: KafkaProducer, topic: str, record: Sent) -> None:
+    producer.send(
+        topic,
+        record.value,
+        record.key,
+        partition=0,
+        timestamp_ms=record.timestamp_ms,
+        headers=list(record.headers),
+    )
 
 
 @pytest.mark.parametrize("acks", ACKS)
@@ -135,14 +160,18 @@ def test_kafka_python(cluster: ClusterProcess, bootstrap: str, compression: str,
         compression_type=None if compression == "none" else compression,
     )
     for each in RECORDS:
-        producer.send(topic, each.value, each.key, partition=0)
+        send(producer, topic, each)
     producer.flush(LIMIT_S)
     producer.close()
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, consumer_timeout_ms=LIMIT_S * 1000)
     partition = PythonPartition(topic, 0)
     consumer.assign([partition])
     consumer.seek(partition, 0)
-    found = [Sent(message.key, message.value) for _, message in zip(RECORDS, consumer, strict=False)]
+    found = [
+        Sent(message.key, message.value, tuple(message.headers), message.timestamp)
+        for _, message in zip(RECORDS, consumer, strict=False)
+    ]
+    assert consumer.end_offsets([partition]) == {partition: len(RECORDS)}
     consumer.close()
     assert found == RECORDS
     assert_compressed(cluster, topic, compression)
@@ -162,7 +191,9 @@ def test_aiokafka(cluster: ClusterProcess, bootstrap: str, compression: str, ack
         )
         await producer.start()
         for each in RECORDS:
-            await producer.send(topic, each.value, each.key, partition=0)
+            await producer.send(
+                topic, each.value, each.key, partition=0, timestamp_ms=each.timestamp_ms, headers=list(each.headers)
+            )
         await producer.stop()
         consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap)
         await consumer.start()
@@ -171,7 +202,8 @@ def test_aiokafka(cluster: ClusterProcess, bootstrap: str, compression: str, ack
         found: list[Sent] = []
         while len(found) < len(RECORDS):
             message = await asyncio.wait_for(consumer.getone(), LIMIT_S)
-            found.append(Sent(message.key, message.value))
+            found.append(Sent(message.key, message.value, tuple(message.headers), message.timestamp))
+        assert await consumer.end_offsets([AioPartition(topic, 0)]) == {AioPartition(topic, 0): len(RECORDS)}
         await consumer.stop()
         return found
 
@@ -197,7 +229,7 @@ def test_what_one_client_writes_the_others_read(bootstrap: str) -> None:
     """Idempotent, which kafka-python is by default."""
     producer = KafkaProducer(bootstrap_servers=bootstrap, compression_type="zstd")
     for each in RECORDS:
-        producer.send("shared", each.value, each.key, partition=0)
+        send(producer, "shared", each)
     producer.close()
     assert read_by_librdkafka(bootstrap, "shared", len(RECORDS)) == RECORDS
 
