@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 from standalone import cluster, processes_in, wait_until_none_in
 
+from rebalance_lab.analysis.analyse import ANALYSIS_FILE
 from rebalance_lab.analysis.session import java_problem
 from rebalance_lab.cli.failures import exit_code
 from rebalance_lab.trials import api
@@ -64,13 +66,17 @@ def test_surprises_are_named_with_their_seeds(master: str, tmp_path: Path) -> No
     assert all("rebalance-lab replay " in line for line in named)
 
 
-def test_claims_are_the_same_as_on_this_machine(master: str, tmp_path: Path) -> None:
-    """The workers judge: what they keep lies beside the trials."""
+def test_every_table_is_the_same_as_on_this_machine(master: str, tmp_path: Path) -> None:
+    """The workers judge: what they keep lies beside the trials. What the store keeps holds every table, sorted."""
     for seed in (1, 2, 3):
         api.run(api.make_plan("zombie", seed=seed), tmp_path)
     claims = ("claims", "--json", "--store", os.path.relpath(tmp_path))
     on_cluster = lab(*claims, "--master", master)
     assert len(list(tmp_path.glob("*/.judgement"))) == 3, on_cluster.stderr
+    tables = (tmp_path / ANALYSIS_FILE).read_bytes()
     here = lab(*claims, "--cores", 1, "--rejudge")
+    assert (tmp_path / ANALYSIS_FILE).read_bytes() == tables
+    filled = set(re.findall(rb'"(\w+)":\[\{', tables))
+    assert {b"verdicts", b"outcomes", b"measures", b"episodes", b"summaries"} <= filled
     assert (on_cluster.stdout, on_cluster.returncode) == (here.stdout, here.returncode)
     assert json.loads(here.stdout)["Z10"]["readings"]["described"]["simulated"] == 3
