@@ -42,11 +42,14 @@ from rebalance_lab.wire.kafka.calls import KafkaCodec
 from rebalance_lab.wire.kafka.messages.controlled_shutdown import ControlledShutdownRequest
 from rebalance_lab.wire.kafka.sentinels import NO_BROKER_EPOCH
 from rebalance_lab.world.errors import SessionClosed, SessionExpired
-from rebalance_lab.world.network import Address
+from rebalance_lab.world.network import Address, Limits
 from rebalance_lab.world.ports import Environment, ZooKeeper
 from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 T = TypeVar("T")
+
+#: Of so many groups and transactions a broker reports that a client asks for their coordinator.
+MOST_COORDINATORS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +106,7 @@ class Broker:
         self._report = report
         self._observe: Observe = observe or (lambda _event, _partition, _detail: None)
         self._is_controller = False
+        self._coordinators: set[str] = set()
         self._last_session: int | None = None
         self._fetchers: ReplicaFetchers
         self._isr_changes: AskController | WriteIsr
@@ -129,6 +133,13 @@ class Broker:
     def _warn(self, line: str) -> None:
         self._report("warning", {"message": line})
 
+    def _coordinator_asked_for(self, what: str) -> None:
+        """Reported once for each, and for so many of them."""
+        if what not in self._coordinators and len(self._coordinators) < MOST_COORDINATORS:
+            self._coordinators.add(what)
+            why = "this broker serves no consumer groups and no transactions, so the client waits for ever"
+            self._warn(f"a client asks for the coordinator of {what}; {why}")
+
     async def run(self, closing: Flag) -> None:
         """The broker's whole life, until `closing` is raised.
 
@@ -142,13 +153,20 @@ class Broker:
         if not await self._prepared(client, closing):
             return
         await self._start_logs(client)
-        listener = await environment.network.listen(KafkaCodec(), port=settings.port)
+        limits = Limits(frame_bytes=settings.config.socket_request_max_bytes)
+        listener = await environment.network.listen(KafkaCodec(), port=settings.port, limits=limits)
         async with environment.tasks.scope("broker") as scope:
             scope.spawn(self._logs.run(), "care of logs")
             scope.spawn(self._fetchers.run(), "fetchers")
             scope.spawn(self._isr_changes.run(), "changes of the ISR")
             scope.spawn(self.parts.replicas.run(), "lag of followers")
-            server = Server(environment.tasks, lambda: self.parts, self._report, settings.config.max_connections)
+            server = Server(
+                environment.tasks,
+                lambda: self.parts,
+                self._report,
+                settings.config.max_connections,
+                settings.config.connections_max_idle_ms,
+            )
             scope.spawn(server.run(listener), "connections")
             while not (closing.raised or self._logs.failed.raised):
                 try:
@@ -241,6 +259,7 @@ class Broker:
             is_controller=lambda: self._is_controller,
             log_defaults=self._configs.defaults,
             settings=broker_values(self._configs.defaults, config, self._settings),
+            coordinator_asked_for=self._coordinator_asked_for,
         )
 
     def _isr_changes_of(self, config: BrokerConfig, metadata: MetadataCache) -> AskController | WriteIsr:

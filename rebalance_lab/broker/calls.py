@@ -53,6 +53,8 @@ class BrokerConfig:
     min_insync_replicas: int = 1
     unclean_leader_election_enable: bool = False
     max_connections: int = 2**31 - 1
+    connections_max_idle_ms: int = 10 * 60 * 1000
+    socket_request_max_bytes: int = 100 * 1024 * 1024
     rack: str | None = None
     replica_lag_time_max_ms: int = 30_000
     replica_lag_max_messages: int | None = None
@@ -109,6 +111,7 @@ class Parts:
     - `is_controller`: whether it is the controller now.
     - `log_defaults`: the configuration of a topic that overrides nothing.
     - `settings`: the broker's own, by Kafka's names.
+    - `coordinator_asked_for(what)`: a client wants the coordinator of a group or transaction, and there is none.
     """
 
     config: BrokerConfig
@@ -124,6 +127,7 @@ class Parts:
     is_controller: Callable[[], bool]
     log_defaults: LogConfig
     settings: Mapping[str, Value | None]
+    coordinator_asked_for: Callable[[str], None]
 
     async def outcomes(
         self, work: Mapping[K, Callable[[], Awaitable[T]]], timeout_ms: int = ADMIN_TIMEOUT_MS

@@ -28,16 +28,23 @@ class Server:
     """Takes connections and answers their requests.
 
     `parts()`: those of the broker now. `max_connections`: more clients wait until a connection ends (Kafka's
-    max.connections).
+    max.connections). `max_idle_ms`: a connection without a request for so long is closed; negative: never
+    (connections.max.idle.ms).
     """
 
     def __init__(
-        self, tasks: Kernel, parts: Callable[[], Parts], report: Report, max_connections: int = 2**31 - 1
+        self,
+        tasks: Kernel,
+        parts: Callable[[], Parts],
+        report: Report,
+        max_connections: int = 2**31 - 1,
+        max_idle_ms: int = -1,
     ) -> None:
         self._tasks = tasks
         self._parts = parts
         self._closings = Closings(tasks, report)
         self._max_connections = max_connections
+        self._max_idle_us = max_idle_ms * 1000
         self._open = 0
         #: Those with a request in hand that ends with them.
         self._abandoned: set[ServerConnection[Call, Message]] = set()
@@ -74,10 +81,13 @@ class Server:
         self._has_room.raise_()
 
     async def _answer_all(self, connection: ServerConnection[Call, Message]) -> None:
+        idle = _Idle(self._tasks, connection, self._max_idle_us)
         try:
             while True:
                 request = await connection.receive()
+                idle.since_us = None
                 response = await self._answer(connection, request)
+                idle.since_us = self._tasks.now_us()
                 if response is not None:
                     await connection.reply(response)
         except ProtocolViolated as error:
@@ -91,6 +101,8 @@ class Server:
             raise
         except Exception as error:
             self._close(connection, f"{type(error).__name__}: {error}")
+        finally:
+            idle.stop()
 
     async def _answer(self, connection: ServerConnection[Call, Message], request: Call) -> Message | None:
         handler = HANDLERS.get(request.key)
@@ -105,6 +117,30 @@ class Server:
     def _close(self, connection: ServerConnection[Call, Message], why: str) -> None:
         self._closings.add(connection.peer, why)
         connection.close(why)
+
+
+class _Idle:
+    """Closes a connection without a request for too long. `since_us`: None while a request is in hand. It has one
+    timer, which is set again only when it fires."""
+
+    def __init__(self, tasks: Kernel, connection: ServerConnection[Call, Message], limit_us: int) -> None:
+        self.since_us: int | None = tasks.now_us()
+        self._tasks = tasks
+        self._connection = connection
+        self._limit_us = limit_us
+        self._timer = None if limit_us < 0 else tasks.call_at(self.since_us + limit_us, self._look)
+
+    def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _look(self) -> None:
+        now_us = self._tasks.now_us()
+        since_us = now_us if self.since_us is None else self.since_us
+        if now_us - since_us >= self._limit_us:
+            self._connection.close("idle for connections.max.idle.ms")
+        else:
+            self._timer = self._tasks.call_at(since_us + self._limit_us, self._look)
 
 
 class Closings:

@@ -99,9 +99,10 @@ def cluster(
 ) -> None:
     """Start a ZooKeeper and brokers, print their addresses, and keep them running.
 
-    The addresses are a JSON line, printed when all brokers serve. Kafka's
-    producers can use them, and consumers without a group. Ctrl-C (SIGINT) and
-    SIGTERM end all. With --data the topics are there again at the next start.
+    The addresses are a JSON line, printed when all brokers serve; it also names
+    the files of what they report (logs). Kafka's producers can use them, and
+    consumers without a group. Ctrl-C (SIGINT) and SIGTERM end all. With --data
+    the topics are there again at the next start.
     """
     with spoken():
         broker_configs(0, None, set_)
@@ -133,10 +134,16 @@ def cluster(
             "zookeeper": [each.pid for each in servers],
             "brokers": {str(number): each.pid for number, each in enumerate(running, 1)},
         }
+        logs = {
+            "zookeeper": [str(each.log_file) for each in servers],
+            "brokers": {str(number): str(each.log_file) for number, each in enumerate(running, 1)},
+        }
         addresses = ",".join(bootstrap)
-        print_json({"zookeeper": zookeeper.connect_string, "bootstrap": addresses, "pids": pids})
+        print_json({"zookeeper": zookeeper.connect_string, "bootstrap": addresses, "pids": pids, "logs": logs})
         if not as_json:
+            kept = "" if data is not None else ", until it ends"
             print(f"{brokers} broker(s) serve at {addresses}; Ctrl-C ends all.", file=sys.stderr)
+            print(f"What the brokers report is in {folder}/broker-*.log{kept}.", file=sys.stderr)
         watch({each.name: each for each in (*servers, *running)}, "processes", data)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from broker_requests import create, fetch
 from broker_stage import BrokerStage
 
+from rebalance_lab.broker.broker import MOST_COORDINATORS
 from rebalance_lab.broker.dispatch import ADVERTISED, HANDLERS
 from rebalance_lab.wire.kafka.apis import APIS, ApiKey
 from rebalance_lab.wire.kafka.calls import Call
@@ -73,6 +75,55 @@ def test_there_is_no_coordinator_yet(version: int) -> None:
         assert found.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     BrokerStage().play(story)
+
+
+def test_a_client_that_waits_for_a_coordinator_is_reported_once() -> None:
+    """The client does not say it, and asks again and again."""
+
+    async def story(stage: BrokerStage) -> None:
+        for name in ("g", "g", "h", "g", "\n"):
+            await stage.ask(FindCoordinatorRequest(key=name), 3)
+        await stage.ask(FindCoordinatorRequest(key="g", key_type=1), 3)
+        for number in range(200):
+            await stage.ask(FindCoordinatorRequest(key=f"g{number}"), 3)
+        told = [str(each["message"]) for each in stage.said("warning")]
+        why = "this broker serves no consumer groups and no transactions, so the client waits for ever"
+        whose = ["consumer group 'g'", "consumer group 'h'", r"consumer group '\n'", "transactional id 'g'"]
+        assert told[:4] == [f"a client asks for the coordinator of {each}; {why}" for each in whose]
+        assert len(told) == MOST_COORDINATORS
+
+    BrokerStage().play(story)
+
+
+def test_an_idle_connection_is_closed() -> None:
+    """One that asks now and then stays, and so does one whose request takes long."""
+
+    async def story(stage: BrokerStage) -> None:
+        idle, busy, waiting = [await stage.connect() for _ in range(3)]
+        await create(stage)
+        answer = waiting.request(Call.of(fetch(0, max_wait_ms=19_000), 12, "c"))
+        for _ in range(5):
+            await busy.request(Call.of(MetadataRequest(topics=()), 9, "c"))
+            await stage.tasks.sleep(4_000_000)
+        assert [each.ended.done for each in (idle, busy, waiting)] == [True, False, False]
+        assert answer.done
+        assert not stage.said("connection closed")
+        await stage.tasks.sleep(11_000_000)
+        assert busy.ended.done
+        assert waiting.ended.done
+
+    BrokerStage(connections_max_idle_ms=10_000).play(story)
+
+
+def test_a_request_above_the_limit_closes_its_connection() -> None:
+    async def story(stage: BrokerStage) -> None:
+        connection = await stage.connect()
+        with pytest.raises(ConnectionLost):
+            await connection.request(Call.of(FindCoordinatorRequest(key="g" * 3000), 3, "c"))
+        (closed,) = stage.said("connection closed")
+        assert "the limit is 2000" in str(closed["why"])
+
+    BrokerStage(socket_request_max_bytes=2000).play(story)
 
 
 def test_what_is_not_served_closes_the_connection_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,10 @@ def test_records_are_there_again_at_the_next_start(
     settings = ("--set", "num.partitions=3")
     with background("cluster", "--brokers", 2, "--data", tmp_path, *settings, "--json") as process:
         ready = next_line(process)
-        assert set(ready) == {"zookeeper", "bootstrap", "pids"}
+        assert set(ready) == {"zookeeper", "bootstrap", "pids", "logs"}
+        (of_zookeeper,) = ready["logs"]["zookeeper"]
+        assert "binding to port" in Path(of_zookeeper).read_text()
+        assert ready["bootstrap"].split(",")[0] in Path(ready["logs"]["brokers"]["1"]).read_text()
         bootstrap = ["--bootstrap", ready["bootstrap"]]
         created = command("topics", *bootstrap, "--create", "t", "--config", "retention.ms=-1")
         assert created.out == "created topic t\n"

@@ -7,8 +7,10 @@ The answer waits until every new partition has a leader in this broker's metadat
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 from rebalance_lab.broker.calls import Handler, Parts
+from rebalance_lab.broker.config_entries import topic_entries
 from rebalance_lab.broker.new_topics import NewTopic, Replicas, create_topics
 from rebalance_lab.broker.refused import Refused
 from rebalance_lab.wire.kafka.apis import ApiKey
@@ -16,6 +18,7 @@ from rebalance_lab.wire.kafka.calls import Call
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages.create_topics import (
     CreatableTopic,
+    CreatableTopicConfigs,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
@@ -31,8 +34,12 @@ async def handle(parts: Parts, call: Call) -> CreateTopicsResponse:
     late: set[str] = set()
     if created and not request.validate_only:
         late = await parts.topics_without_leaders(created, parts.left_ms(asked_us, request.timeout_ms))
+    overrides = {each.name: {one.name: one.value or "" for one in each.configs} for each in request.topics}
     return CreateTopicsResponse(
-        topics=tuple(_result(name, outcome, late=name in late) for name, outcome in outcomes.items())
+        topics=tuple(
+            _refusal(name, outcome) if isinstance(outcome, Refused) else _created(parts, name, outcome, overrides[name])
+            for name, outcome in ((each, _LATE if each in late else outcome) for each, outcome in outcomes.items())
+        )
     )
 
 
@@ -56,18 +63,32 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
     )
 
 
-def _result(name: str, outcome: Refused | Replicas, *, late: bool) -> CreatableTopicResult:
-    if isinstance(outcome, Refused):
-        return CreatableTopicResult(name=name, error_code=outcome.code, error_message=str(outcome))
-    if late:
-        return CreatableTopicResult(name=name, error_code=ErrorCode.REQUEST_TIMED_OUT, error_message=None)
+def _refusal(name: str, refused: Refused) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=refused.code, error_message=str(refused) or None)
+
+
+def _created(parts: Parts, name: str, replicas: Replicas, overrides: Mapping[str, str]) -> CreatableTopicResult:
+    """With what the topic has got, its settings among that (KIP-525)."""
     return CreatableTopicResult(
         name=name,
         error_code=ErrorCode.NONE,
         error_message=None,
-        num_partitions=len(outcome),
-        replication_factor=len(next(iter(outcome.values()), ())),
+        num_partitions=len(replicas),
+        replication_factor=len(next(iter(replicas.values()), ())),
+        configs=tuple(
+            CreatableTopicConfigs(
+                name=each.name,
+                value=each.value,
+                read_only=each.read_only,
+                config_source=each.config_source,
+                is_sensitive=each.is_sensitive,
+            )
+            for each in topic_entries(parts, overrides)
+        ),
     )
 
+
+#: The topic is created, and some of its partitions have no leader yet.
+_LATE = Refused(ErrorCode.REQUEST_TIMED_OUT, "")
 
 HANDLER = Handler(ApiKey.CREATE_TOPICS, Versions(0, 6), handle)
