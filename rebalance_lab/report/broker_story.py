@@ -99,9 +99,10 @@ def _truncations(scene: Scene) -> str | None:
     cuts = [event for event in _of(scene, TRUNCATED) if _cut(event)]
     if not cuts:
         return None
-    names = members_named(sorted({event.actor for event in cuts}))
+    names = sorted({event.actor for event in cuts})
+    does = "cuts" if len(names) == 1 else "cut"
     records = count(sum(map(_cut, cuts)), "record")
-    return f"Before they follow a leader, {names} cut off {records} that it lacks or sends again."
+    return f"To follow a leader, {members_named(names)} {does} off {records} that it lacks or sends again."
 
 
 def _cut(event: Event) -> int:

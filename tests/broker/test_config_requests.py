@@ -25,9 +25,10 @@ from config_requests import (
     notifications,
 )
 
+from rebalance_lab.broker.broker import BrokerSettings
 from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.log.config import LogConfig
-from rebalance_lab.broker.settings import BROKER_SETTINGS, TOPIC_SETTINGS
+from rebalance_lab.broker.settings import BROKER_SETTINGS, TOPIC_SETTINGS, broker_values
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 from rebalance_lab.wire.kafka.messages import incremental_alter_configs as incremental
 from rebalance_lab.wire.kafka.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -209,6 +210,16 @@ def test_every_field_of_a_configuration_is_a_setting() -> None:
     names = {each.name for each in dataclasses.fields(BrokerConfig)}
     planted = {each for each in names if each.startswith("lab_")}  # some are of trials only: nobody sets them by name
     assert names - planted <= of_brokers
+
+
+def test_a_broker_that_is_told_nothing_has_the_defaults_that_it_describes() -> None:
+    started = broker_values(
+        LogConfig(), BrokerConfig(broker_id=1), BrokerSettings(config=BrokerConfig(broker_id=1), connect="")
+    )
+    without = {"broker.id", "zookeeper.connect"}
+    for name, setting in BROKER_SETTINGS.items():
+        if name not in without:
+            assert started[name] == setting.default, name
 
 
 def test_who_creates_a_topic_is_told_its_settings() -> None:
