@@ -130,21 +130,28 @@ def cluster(
         bootstrap = _wait_until_ready(running)
         for each in bootstrap:
             with_cluster(each, partial(until_it_knows, brokers))
-        pids = {
-            "zookeeper": [each.pid for each in servers],
-            "brokers": {str(number): each.pid for number, each in enumerate(running, 1)},
-        }
-        logs = {
-            "zookeeper": [str(each.log_file) for each in servers],
-            "brokers": {str(number): str(each.log_file) for number, each in enumerate(running, 1)},
-        }
         addresses = ",".join(bootstrap)
-        print_json({"zookeeper": zookeeper.connect_string, "bootstrap": addresses, "pids": pids, "logs": logs})
+        print_json({"zookeeper": connect, "bootstrap": addresses, **_processes(servers, running)})
         if not as_json:
             kept = "" if data is not None else ", until it ends"
             print(f"{brokers} broker(s) serve at {addresses}; Ctrl-C ends all.", file=sys.stderr)
             print(f"What the brokers report is in {folder}/broker-*.log{kept}.", file=sys.stderr)
         watch({each.name: each for each in (*servers, *running)}, "processes", data)
+
+
+def _processes(servers: Sequence[OsProcess], brokers: Sequence[BrokerProcess]) -> dict[str, object]:
+    """Of the ready line: the process ids, and the files of what each process reports."""
+    numbered = list(enumerate(brokers, 1))
+    return {
+        "pids": {
+            "zookeeper": [each.pid for each in servers],
+            "brokers": {str(number): each.pid for number, each in numbered},
+        },
+        "logs": {
+            "zookeeper": [str(each.log_file) for each in servers],
+            "brokers": {str(number): str(each.log_file) for number, each in numbered},
+        },
+    }
 
 
 def _ports(first: int, brokers: int) -> Sequence[int]:
