@@ -60,7 +60,9 @@ def _writes(history: History) -> str:
     if not asked:
         return "nothing is written"
     numbers = lost_write.judge(history).measures
-    done = f"of {count(len({event.of('number') for event in asked}), 'record')} that {asked[0].actor} writes"
+    writers = sorted({event.actor for event in asked})
+    records = count(len({event.of("number") for event in asked}), "record")
+    done = f"of {records} that {members_named(writers)} {'writes' if len(writers) == 1 else 'write'}"
     told = f"{done}, {numbers.get('acknowledged', 0):,} are acknowledged"
     unanswered = numbers.get("unanswered", 0)
     return told + (f" ({count(unanswered, 'attempt')} without an answer)" if unanswered else "")
@@ -123,8 +125,9 @@ def _end(history: History) -> str:
         )
     else:
         kept = f"all {acknowledged:,} that were acknowledged are there"
-    extra = numbers["duplicates"]
-    twice = f"; {count(extra, 'record')} {'is' if extra == 1 else 'are'} there again, after a retry" if extra else ""
+    values = [value for _, value in records_of(read)]
+    extra = len(values) - len(set(values))
+    twice = f"; {count(extra, 'record')} {'is' if extra == 1 else 'are'} there again" if extra else ""
     return f"{found}; {kept}{twice}{_replicas(list(replica_reads(history).values()))}."
 
 
