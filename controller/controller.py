@@ -41,7 +41,8 @@ class Controller:
 
     `channels`: makes the way to the brokers for one reign, in a scope that ends with it. `report(event, detail)`: is
     called when a reign begins and ends, and with what a person should know. `reads_isr_reports`: leaders write their
-    ISRs themselves and report it, as up to Kafka 2.6. `bug`: a mistake that is planted.
+    ISRs themselves and report it, as up to Kafka 2.6. `broker_epochs`: lives of one broker are told apart, as from 2.2
+    on. `bug`: a mistake that is planted.
     """
 
     def __init__(
@@ -58,11 +59,13 @@ class Controller:
         order: ElectionOrder = ElectionOrder.ASSIGNMENT,
         reads_isr_reports: bool = False,
         isr_read_back: bool = False,
+        broker_epochs: bool = True,
         bug: ElectionBug | None = None,
     ) -> None:
         self._bug = bug
         self._order = order
         self._isr_read_back = isr_read_back
+        self._broker_epochs = broker_epochs
         self._reads_isr_reports = reads_isr_reports
         self._tasks = tasks
         self._client = client
@@ -158,6 +161,7 @@ class Controller:
             deletes_topics=self._deletes_topics,
             order=self._order,
             isr_read_back=self._isr_read_back,
+            broker_epochs=self._broker_epochs,
         )
         async with self._tasks.scope(f"reign {elected.epoch}") as scope:
             self._reigning = Reign(

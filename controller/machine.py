@@ -10,7 +10,7 @@ built yet: preferred leaders, reassignment.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import singledispatchmethod
 
 from controller.cluster import Cluster, LiveBroker, Replica, Topic
@@ -52,7 +52,8 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 class ControllerMachine:
     """One reign of a controller. `epoch`: the controller's. `deletes_topics`: delete.topic.enable. `order`: which
-    in-sync replica leads after a failure. `isr_read_back`: see `controller.isr_requests`."""
+    in-sync replica leads after a failure. `isr_read_back`: see `controller.isr_requests`. `broker_epochs`: it tells
+    lives of one broker apart, as from Kafka 2.2 on."""
 
     def __init__(
         self,
@@ -62,7 +63,9 @@ class ControllerMachine:
         deletes_topics: bool = True,
         order: ElectionOrder = ElectionOrder.ASSIGNMENT,
         isr_read_back: bool = False,
+        broker_epochs: bool = True,
     ) -> None:
+        self._broker_epochs = broker_epochs
         self.cluster = Cluster()
         self._controller_id = controller_id
         self._epoch = epoch
@@ -131,13 +134,25 @@ class ControllerMachine:
         """A broker whose epoch has grown between two looks died and came back: both are handled (KAFKA-7235)."""
         cluster = self.cluster
         now = {each.broker_id: each for each in read.brokers}
+        unseen = [] if self._broker_epochs else self._taken_for_the_same(now)
         dead = [each for each, known in cluster.brokers.items() if each not in now or now[each].epoch != known.epoch]
         came = [now[each] for each in now if each in dead or each not in cluster.brokers]
         if dead:
             cluster.brokers = {each: known for each, known in cluster.brokers.items() if each not in dead}
             cluster.shutting_down.difference_update(dead)
-            return self._brokers_died(dead, came)
-        return self.handle(BrokersCame(came)) if came else []
+            return unseen + self._brokers_died(dead, came)
+        return unseen + (self.handle(BrokersCame(came)) if came else [])
+
+    def _taken_for_the_same(self, now: Mapping[int, LiveBroker]) -> list[Instruction]:
+        """Only ids count: of brokers that died and came back the controller learns where they listen, and tells
+        everyone; it gives them no roles."""
+        cluster = self.cluster
+        bounced = {each: now[each] for each, known in cluster.brokers.items() if now.get(each, known) != known}
+        cluster.brokers |= bounced
+        batch = self._batch()
+        if bounced:
+            batch.inform(cluster.brokers)
+        return list(batch.requests())
 
     def _brokers_died(self, dead: Collection[int], came: Sequence[LiveBroker]) -> list[Instruction]:
         for each in dead:

@@ -40,9 +40,11 @@ class BrokerConfig:
     `rack`: None if it has none. `replica_lag_max_messages`: of 0.8; None in 0.9 and later.
     `lab_replication_rules`: how replicas agree on one log; `lab_election_order`: which in-sync replica leads after a
     failure; `lab_isr_writer`: which broker writes another ISR; `lab_isr_read_back`: see `controller.isr_requests`;
-    `lab_election_bug`: a mistake that is planted. These are the lab's own. `lab_refuses_before_append`: False plants
-    another: a batch for which too few replicas are in sync is refused when it is in the log already.
-    `lab_acks_before_replication`: a third: acks=all is answered as acks=1 is.
+    `lab_broker_epochs`: whether the controller tells lives of one broker apart, as from 2.2 on (KAFKA-7235). These are
+    the lab's own. Planted mistakes: `lab_election_bug`; `lab_refuses_before_append`, if False: a batch for which too
+    few replicas are in sync is refused when it is in the log already; `lab_acks_before_replication`: acks=all is
+    answered as acks=1 is; `lab_obeys_after_ms`: how long a leader takes to obey an order for a partition that it leads
+    already.
     """
 
     broker_id: int
@@ -78,6 +80,8 @@ class BrokerConfig:
     lab_refuses_before_append: bool = True
     lab_acks_before_replication: bool = False
     lab_isr_read_back: bool = False
+    lab_obeys_after_ms: int = 0
+    lab_broker_epochs: bool = True
 
     @property
     def periods(self) -> Periods:

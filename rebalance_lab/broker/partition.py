@@ -66,6 +66,7 @@ class ReplicaContext:
     - `change_isr`: takes a change of the ISR that a leader wants written.
     - `observe(event, partition, detail)`: is called with what trials record (`rebalance_lab.history.replicas`).
     - `refuses_before_append`: False plants a bug: a batch is refused for too small an ISR after it was appended.
+    - `obeys_after_us`: how long a leader takes to obey an order for a partition that it leads already.
     """
 
     tasks: Kernel
@@ -76,6 +77,7 @@ class ReplicaContext:
     change_isr: Callable[[Change], None]
     observe: Observe = lambda _event, _partition, _detail: None
     refuses_before_append: bool = True
+    obeys_after_us: int = 0
 
 
 class Partition:
@@ -123,8 +125,8 @@ class Partition:
                 "leads",
                 leader_epoch=state.leader_epoch,
                 controller_epoch=state.controller_epoch,
-                isr=state.isr,
-                replicas=state.replicas,
+                isr=self.leadership.isr,
+                replicas=self.leadership.replicas,
                 end_offset=self.log.end_offset,
                 high_watermark=self.log.high_watermark,
             )

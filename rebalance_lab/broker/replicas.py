@@ -117,6 +117,8 @@ class Replicas:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if self._around.broker_id not in state.replicas:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if known is not None and known.role is ReplicaRole.LEADER and self._around.obeys_after_us:
+            await self._around.tasks.sleep(self._around.obeys_after_us)
         try:
             replica = known or Partition(self._around, partition, await self._log_of(partition))
             if state.leader == self._around.broker_id:

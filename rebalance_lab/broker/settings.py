@@ -322,6 +322,7 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         Setting("lab.election.order", _S, "assignment", _one_of(*ElectionOrder), field="lab_election_order"),
         Setting("lab.isr.read.back", _B, False, field="lab_isr_read_back"),
         Setting("lab.isr.writer", _S, "controller", _one_of(*IsrWriter), field="lab_isr_writer"),
+        Setting("lab.broker.epochs", _B, True, field="lab_broker_epochs"),
         Setting("lab.replication.rules", _S, "kip-320", _one_of(*ReplicationRules), field="lab_replication_rules"),
         Setting("replica.fetch.wait.max.ms", _I, 500, field="replica_fetch_wait_max_ms"),
         Setting("replica.fetch.min.bytes", _I, 1, field="replica_fetch_min_bytes"),

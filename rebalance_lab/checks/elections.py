@@ -10,12 +10,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
+from rebalance_lab.checks.broker_names import registrations
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import actor_by_session, events_of, once
 from rebalance_lab.wire.cluster import read_controller
-from rebalance_lab.wire.paths import BROKER_IDS, CONTROLLER, CONTROLLER_EPOCH
+from rebalance_lab.wire.paths import CONTROLLER, CONTROLLER_EPOCH
 
 
 @dataclass(slots=True)
@@ -58,7 +59,7 @@ def elections(history: History) -> list[Election]:
                 found[-1].ended = event
             continue
         broker_id = read_controller(str(event.of("data")).encode()).brokerid
-        registered = _registrations(history).get(event.session)
+        registered = registrations(history).get(event.session)
         winner = actor_by_session(history).get(event.session)
         found.append(Election(event, broker_id, registered, winner, raised.get(event.zxid)))
     began_us = [each.created.at_us - TOLERANCE_US for each in found]
@@ -73,17 +74,6 @@ def elections(history: History) -> list[Election]:
 def epoch_changes(history: History) -> list[Event]:
     """All writes of `/controller_epoch` but its creation, whose number nobody has reigned with."""
     return [event for event in events_of(history, Kind.CHANGED) if event.of("path") == CONTROLLER_EPOCH]
-
-
-@once
-def _registrations(history: History) -> dict[str | None, int]:
-    """session -> the broker id that it has registered."""
-    found: dict[str | None, int] = {}
-    for event in events_of(history, Kind.CREATED):
-        folder, _, name = str(event.of("path")).rpartition("/")
-        if folder == BROKER_IDS and name.isascii() and name.isdigit():
-            found[event.session] = int(name)
-    return found
 
 
 def _attempts(history: History) -> list[tuple[str, int]]:

@@ -32,6 +32,12 @@ class BrokerPlant(PlantedBug):
     WATCHES_ONCE = "watches-controller-once", "a broker that watches /controller again only until it went once"
     EARLY = "acks-before-replication", "a leader that answers acks=all when it has written a record by itself"
     UNCLEAN = "elects-unclean", "a controller that elects replicas outside the ISR, though that is not allowed"
+    LATE = "obeys-late", "a broker that takes ten seconds to obey an order for a partition that it leads already"
+    IDS_ONLY = "looks-at-ids-only", "a controller that takes a broker which died and came back for one that stayed"
+
+
+#: How late a broker obeys that is planted to.
+LATE_MS = 10_000
 
 
 class BrokerSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
@@ -75,6 +81,10 @@ def _planted(spec: BrokerSpec) -> BrokerSettings:
         config = replace(config, lab_refuses_before_append=False)
     elif spec.plant == BrokerPlant.EARLY:
         config = replace(config, lab_acks_before_replication=True)
+    elif spec.plant == BrokerPlant.IDS_ONLY:
+        config = replace(config, lab_broker_epochs=False)
+    elif spec.plant == BrokerPlant.LATE:
+        config = replace(config, lab_obeys_after_ms=LATE_MS)
     return replace(spec.settings, config=config)
 
 

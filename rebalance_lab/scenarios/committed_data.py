@@ -104,11 +104,14 @@ def _peers(lab: ReplicationLab, victim: BrokerNode) -> list[BrokerNode]:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The rules of KIP-320 lose nothing, unless a broker loses its power with records that it has not synced; the older
     rules may lose records anyway. A broker that comes back without its records leads again if it is the last of the
-    ISR (KIP-966), or if the controller has failed with it and its successor does not know that it was gone."""
+    ISR (KIP-966), or if the controller has failed with it and its successor does not know that it was gone. A leader
+    that is cut off may be told late of another ISR."""
+    late = None if plan.text("fault") in {ANY, "cut"} and not plan.control else Outcome.CLEAN
     if plan.rules != ReplicationRules.KIP_320:
-        return usual(REPLICATION, lost_write=None, replica_divergence=None)
+        return usual(REPLICATION, lost_write=None, replica_divergence=None, frozen_isr=late)
     forgets = plan.text("fault") in {ANY, "power-loss"} and plan.number("flush_messages") != 1
-    return usual(REPLICATION, lost_write=None if forgets and not plan.control else Outcome.CLEAN)
+    lost = None if forgets and not plan.control else Outcome.CLEAN
+    return usual(REPLICATION, lost_write=lost, frozen_isr=late)
 
 
 def demands(plan: Plan) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from controller_machine import (
     EPOCH,
@@ -223,6 +225,22 @@ def test_a_broker_that_bounced_hears_of_its_successor_and_not_of_its_own_epoch()
     assert writes(found) == [{T0: LeaderAndIsr(2, 6, (2,))}]
     told = [each for each in brief(found) if isinstance(each, tuple) and each[1] == "lead"]
     assert told == [(2, "lead", [(0, 2, 6)]), (1, "lead", [(0, 2, 6)])]
+
+
+def test_without_broker_epochs_a_bounce_changes_an_address_and_nothing_else() -> None:
+    """KAFKA-7235: whoever bounced is told who is alive, and gets no role."""
+    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2)}, broker_epochs=False)
+    bounced = replace(broker(1, epoch=900), port=9099)
+    found = carried_out(it, BrokersRead([bounced, broker(2)]))
+    assert brief(found) == [(1, "inform", []), (2, "inform", [])]
+    assert it.cluster.brokers[1] == bounced
+    assert it.handle(BrokersRead([bounced, broker(2)])) == []
+
+
+def test_without_broker_epochs_a_death_beside_a_bounce_is_seen() -> None:
+    it = running({"t": Topic({0: (1, 2)})}, {T0: stored(1, 1, 2)}, (1, 2, 3), broker_epochs=False)
+    found = carried_out(it, BrokersRead([broker(2, epoch=900), broker(3)]))
+    assert writes(found) == [{T0: LeaderAndIsr(2, 1, (2,))}]
 
 
 def test_a_broker_that_led_nothing_is_gone() -> None:

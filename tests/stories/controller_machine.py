@@ -36,8 +36,12 @@ def stored(leader: int, *isr: int, leader_epoch: int = 0, controller_epoch: int 
     return Stored(LeaderAndIsr(leader, leader_epoch, isr), controller_epoch, version)
 
 
-def machine(*, deletes_topics: bool = True, isr_read_back: bool = False) -> ControllerMachine:
-    return ControllerMachine(1, EPOCH, deletes_topics=deletes_topics, isr_read_back=isr_read_back)
+def machine(
+    *, deletes_topics: bool = True, isr_read_back: bool = False, broker_epochs: bool = True
+) -> ControllerMachine:
+    return ControllerMachine(
+        1, EPOCH, deletes_topics=deletes_topics, isr_read_back=isr_read_back, broker_epochs=broker_epochs
+    )
 
 
 def running(

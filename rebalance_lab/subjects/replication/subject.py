@@ -9,6 +9,7 @@ from typing import Any
 
 from controller.election import ElectionBug
 from rebalance_lab.broker.calls import BrokerConfig
+from rebalance_lab.broker.replication.isr_changes import IsrWriter
 from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.history.events import Event, Kind
@@ -31,11 +32,12 @@ from rebalance_lab.trials.lab import NodeHandle
 from rebalance_lab.trials.plan import WORLD_PARAMETERS, Parameter, Plan
 from rebalance_lab.trials.stage import NodeOptions
 from rebalance_lab.trials.subject import Subject
-from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_controller, read_state
-from rebalance_lab.wire.paths import CONTROLLER, partition_state_path
+from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment, read_controller, read_state
+from rebalance_lab.wire.paths import CONTROLLER, partition_state_path, topic_path
 
 PARTITION = 0
 STATE_PATH = partition_state_path(TOPIC, PARTITION)
+ASSIGNMENT_PATH = topic_path(TOPIC)
 
 #: What every scenario of this subject has.
 COMMON: tuple[Parameter, ...] = (
@@ -44,6 +46,7 @@ COMMON: tuple[Parameter, ...] = (
     Parameter("min_isr", 2, "", "min.insync.replicas", 1, maximum=9),
     Parameter("unclean", False, "", "unclean.leader.election.enable"),
     Parameter("lag_ms", 2000, "ms", "replica.lag.time.max.ms", 10, maximum=3_600_000),
+    Parameter("isr_writer", IsrWriter.CONTROLLER.value, "", "lab.isr.writer", choices=tuple(IsrWriter)),
     Parameter("flush_messages", 0, "", "flush.messages: 1 syncs each record; 0 none", 0, maximum=1_000_000),
     Parameter("segment_bytes", 1 << 20, "bytes", "segment.bytes", 512, maximum=1 << 30),
     Parameter("value_bytes", 32, "bytes", "the size of each value", LEAST_BYTES, maximum=1_000_000),
@@ -78,6 +81,8 @@ class ReplicaOptions(BrokerOptions):
             lab_replication_rules=ReplicationRules(plan.rules),
             lab_isr_read_back=plan.parameters.get("read_back") is True,
             lab_election_bug=ElectionBug.WATCHES_ONCE if plan.parameters.get("watch_again") is False else None,
+            lab_isr_writer=IsrWriter(plan.text("isr_writer")),
+            lab_broker_epochs=plan.parameters.get("broker_epochs") is not False,
         )
 
 
@@ -119,7 +124,9 @@ class OutsideOptions(NodeOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReaderOptions(NodeOptions):
-    """The reader of all replicas."""
+    """The reader of all replicas. `brokers`: those that have one."""
+
+    brokers: tuple[int, ...]
 
     def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> ReplicaReaderSpec:
         return ReplicaReaderSpec(
@@ -129,17 +136,18 @@ class ReaderOptions(NodeOptions):
             events=events,
             connect=connect,
             session_timeout_ms=plan.number("session_timeout_ms"),
-            brokers=tuple(range(1, plan.number("brokers") + 1)),
+            brokers=self.brokers,
             topic=TOPIC,
         )
 
 
 @dataclass(slots=True)
 class ReplicationTracker(LogTracker):
-    """It also counts reads of replicas, and follows the controller and the state znode."""
+    """It also counts reads of replicas, and follows the controller, the assignment and the state znode."""
 
     replicas_read: set[int] = field(default_factory=set)
     controller: int | None = None
+    assigned: tuple[int, ...] = ()
     state: LeaderIsrAndControllerEpoch | None = None
 
     def feed(self, event: Event) -> bool:
@@ -149,6 +157,8 @@ class ReplicationTracker(LogTracker):
             self.controller = read_controller(str(event.of("data")).encode()).brokerid
         elif event.kind is Kind.DELETED and event.of("path") == CONTROLLER:
             self.controller = None
+        elif event.kind in {Kind.CREATED, Kind.CHANGED} and event.of("path") == ASSIGNMENT_PATH:
+            self.assigned = read_assignment(TOPIC, str(event.of("data")).encode()).replicas[PARTITION]
         elif event.kind in {Kind.CREATED, Kind.CHANGED} and event.of("path") == STATE_PATH:
             self.state = read_state(TOPIC, PARTITION, str(event.of("data")).encode())
         else:
@@ -167,22 +177,26 @@ class ReplicationLab(LogLab):
     def brokers(self) -> list[BrokerNode]:
         return [each for each in self.nodes if isinstance(each.options, ReplicaOptions)]
 
-    async def assemble(self) -> None:
+    async def assemble(self, *, spare_controller: bool = False) -> None:
         """Start the brokers at once, create the topic with a replica on each, in the order of their ids, and wait until
-        all are in sync."""
+        all are in sync. `spare_controller`: the controller gets no replica."""
         await self.connected()
         count = self.plan.number("brokers")
         for number in range(1, count + 1):
             self.start(f"b{number}", ReplicaOptions(port=self._stage.port(f"b{number}")))
         await self.registered(count)
-        await self.create(TOPIC, {PARTITION: range(1, count + 1)})
-        await self.in_sync(count)
+        replicas = list(range(1, count + 1))
+        if spare_controller:
+            controller = await self.controlled()
+            replicas = [each for each in replicas if each != number_of(controller.actor)]
+        await self.create(TOPIC, {PARTITION: replicas})
+        await self.in_sync(len(replicas))
 
     async def replicas_read(self) -> None:
         """Read every replica."""
-        count = self.plan.number("brokers")
-        self.start("r1", ReaderOptions())
-        await self.until(lambda: len(self._replicas.replicas_read) == count, f"the reads of {count} replicas")
+        brokers = self._replicas.assigned
+        self.start("r1", ReaderOptions(brokers=brokers))
+        await self.until(lambda: self._replicas.replicas_read == set(brokers), f"the reads of {len(brokers)} replicas")
 
     async def in_sync(self, count: int) -> None:
         """Wait until so many replicas are in sync, according to ZooKeeper, and one of them leads."""

@@ -1,0 +1,127 @@
+"""Stale role: at rest, a live broker does not lead or follow as the state znode says (C9, R6).
+
+The controller tells each live replica who leads it, and in which leader epoch. If it misses that a broker died and came
+back between two looks (KAFKA-7235), that one is told nothing: it leads nothing, though the state znode names it, or
+fetches nothing. Looked at are the moments in which the runner finds the cluster at rest, because roles change a moment
+after the state znode. A partition without a leader is left out: there is nobody to follow.
+
+Witness: the state, what the broker believed last since its process started, and the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from rebalance_lab.checks.broker_names import broker_names
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
+from rebalance_lab.checks.partition_states import Place, assignments, partition_states
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import RESTART
+from rebalance_lab.history.replicas import FOLLOWS, LEADS, REPLICA_ENDED
+from rebalance_lab.history.views import events_of
+from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch
+from rebalance_lab.wire.paths import broker_path
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """Where the history stands. `believed`: the last role of each node in each partition. `registered`: the paths of
+    registrations."""
+
+    registered: set[str] = field(default_factory=set)
+    states: dict[Place, tuple[Event, LeaderIsrAndControllerEpoch]] = field(default_factory=dict)
+    believed: dict[tuple[str, Place], Event] = field(default_factory=dict)
+
+    def restarted(self, node: str) -> None:
+        self.believed = {each: event for each, event in self.believed.items() if each[0] != node}
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, stale roles; `roles`, those that were looked at."""
+    found = list(_looked_at(history))
+    stale = [each for each in found if each[0] is not None]
+    measures = {"count": len(stale), "roles": len(found)}
+    if stale:
+        why, state, believed, rest = stale[0]
+        assert why is not None
+        return violated(why, (state.id, None if believed is None else believed.id, rest.id), measures)
+    nothing = None if found else "no live replica had a leader at rest"
+    return not_violated(
+        history, "at rest each broker leads and follows as the state znode says", measures, vacuous=nothing
+    )
+
+
+def _looked_at(history: History) -> Iterator[tuple[str | None, Event, Event | None, Event]]:
+    """Why each role is stale, or None; the state, the belief and the rest."""
+    names, replicas = broker_names(history), assignments(history)
+    states = {
+        event.id: (place, event, state) for place, its in partition_states(history).items() for event, state in its
+    }
+    cluster = _Cluster()
+    kinds = (
+        Kind.CREATED,
+        Kind.CHANGED,
+        Kind.DELETED,
+        LEADS,
+        FOLLOWS,
+        REPLICA_ENDED,
+        Kind.FAULT_BEGAN,
+        Kind.REST_REACHED,
+    )
+    for event in events_of(history, *kinds):
+        if event.id in states:
+            place, changed, state = states[event.id]
+            cluster.states[place] = changed, state
+        elif event.kind in {LEADS, FOLLOWS, REPLICA_ENDED}:
+            cluster.believed[event.actor, _place(event)] = event
+        elif event.kind is Kind.CREATED:
+            cluster.registered.add(str(event.of("path")))
+        elif event.kind is Kind.DELETED:
+            cluster.registered.discard(str(event.of("path")))
+        elif event.kind is Kind.FAULT_BEGAN and event.of("fault") == RESTART:
+            cluster.restarted(str(event.of("target")))
+        elif event.kind is Kind.REST_REACHED:
+            yield from _at_rest(cluster, event, names, replicas)
+
+
+def _at_rest(
+    cluster: _Cluster, rest: Event, names: Mapping[int, str], replicas: Mapping[Place, tuple[int, ...]]
+) -> Iterator[tuple[str | None, Event, Event | None, Event]]:
+    for place, (changed, state) in cluster.states.items():
+        for broker in replicas.get(place, ()):
+            if state.leader != NO_LEADER and broker in names and broker_path(broker) in cluster.registered:
+                believed = cluster.believed.get((names[broker], place))
+                why = _stale(broker, state, believed)
+                told = None if why is None else f"{place[0]}-{place[1]}: {names[broker]} {why}"
+                yield told, changed, believed, rest
+
+
+def _stale(broker: int, state: LeaderIsrAndControllerEpoch, believed: Event | None) -> str | None:
+    """What a broker believes instead of what the state znode says."""
+    what = "leads" if state.leader == broker else f"follows broker {state.leader}"
+    wanted = f"the state znode says that it {what} in leader epoch {state.leader_epoch}"
+    if believed is None or believed.kind is REPLICA_ENDED:
+        return f"has no role, and {wanted}"
+    leader = broker if believed.kind is LEADS else believed.of("leader")
+    if (leader, believed.of("leader_epoch")) == (state.leader, state.leader_epoch):
+        return None
+    does = "leads" if believed.kind is LEADS else f"follows broker {leader}"
+    return f"{does} in leader epoch {believed.of('leader_epoch')}, and {wanted}"
+
+
+def _place(event: Event) -> Place:
+    return str(event.topic), -1 if event.partition is None else event.partition
+
+
+CHECK = Check(
+    name="stale_role",
+    compares=(Layer.BELIEF, Layer.REGISTRY),
+    meaning="A live broker does not lead or follow as the state znode says, though the cluster is at rest.",
+    together="The state znode counts on the replica, its broker is alive, and nobody will tell it more.",
+    plants=(Planted("looks-at-ids-only", "missed-bounce", settings={"broker_epochs": "true"}),),
+    judge=judge,
+    applies_to=(REPLICATION,),
+)

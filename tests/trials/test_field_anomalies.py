@@ -1,0 +1,73 @@
+"""What users of Kafka have reported of replication: the last replica standing, and a bounce faster than the watch."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_lab.checks import Finding, Outcome, judge
+from rebalance_lab.trials.plan import PlanError
+from rebalance_lab.trials.scenario import make_plan, scenario
+from rebalance_lab.trials.stages.simulated.stage import simulate
+
+
+def run(name: str, seed: int = 1, *, control: bool = False, **settings: str) -> dict[str, Finding]:
+    """What the checks find; everything comes out as expected. Nothing if a fault had no effect."""
+    plan = make_plan(name, seed=seed, control=control, settings=settings)
+    history, _ = simulate(plan)
+    found = judge(history)
+    if any("has no proof that it took effect" in finding.why for finding in found.values()):
+        return {}
+    expected = scenario(name).expects(plan)
+    for check, finding in found.items():
+        assert finding.outcome is (expected[check] or finding.outcome), f"{check}: {finding.why}"
+    return found
+
+
+@pytest.mark.parametrize("followers", ["die", "cut-off"])
+def test_the_last_replica_standing_makes_the_others_forget(followers: str) -> None:
+    """With some seeds the disk happens to keep the log."""
+    found = [run("last-replica-standing", seed, followers=followers) for seed in range(1, 9)]
+    outcomes = [each["lost_write"].outcome for each in found if each]
+    assert outcomes.count(Outcome.VIOLATED) >= 2
+    assert {each["leader_outside_isr"].outcome for each in found if each} == {Outcome.CLEAN}
+
+
+@pytest.mark.parametrize("followers", ["die", "cut-off"])
+def test_if_it_has_synced_nothing_is_lost(followers: str) -> None:
+    found = [run("last-replica-standing", seed, followers=followers, flush_messages="1") for seed in range(1, 5)]
+    assert {each["lost_write"].outcome for each in found} == {Outcome.CLEAN}
+
+
+@pytest.mark.parametrize("who", ["leader", "follower"])
+def test_a_bounce_that_the_controller_misses(who: str) -> None:
+    for seed in range(1, 4):
+        finding = run("missed-bounce", seed, who=who)["stale_role"]
+        assert "has no role" in finding.why
+
+
+@pytest.mark.parametrize("who", ["leader", "follower"])
+def test_broker_epochs_tell_two_lives_apart(who: str) -> None:
+    for seed in range(1, 4):
+        finding = run("missed-bounce", seed, who=who, broker_epochs="true")["stale_role"]
+        assert finding.measures == {"count": 0, "roles": 4}
+
+
+@pytest.mark.parametrize("name", ["last-replica-standing", "missed-bounce"])
+def test_the_controls(name: str) -> None:
+    outcomes = {check: finding.outcome for check, finding in run(name, control=True).items()}
+    assert set(outcomes.values()) == {Outcome.CLEAN}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "why"),
+    [
+        ("last-replica-standing", {"brokers": "2"}, "brokers=2: must be at least 3"),
+        ("last-replica-standing", {"min_isr": "1"}, "min_isr=1: must be from 2 to 2"),
+        ("last-replica-standing", {"followers": "cut-off", "cut_ms": "3000"}, "cut_ms=3000: must be above 3000"),
+        ("missed-bounce", {"brokers": "2"}, "brokers=2: must be at least 3"),
+        ("missed-bounce", {"pause_ms": "6001"}, "pause_ms=6001: must be a third of session_timeout_ms at most"),
+    ],
+)
+def test_settings_with_which_nothing_would_happen(name: str, settings: dict[str, str], why: str) -> None:
+    with pytest.raises(PlanError, match=why):
+        make_plan(name, settings=settings)
