@@ -5,8 +5,8 @@ together in one part, in merge order, in row groups of their own, so that Spark 
 checks one trial at a time. The manifest records what each trial's files looked like; `parquet_of` writes new and
 changed trials, and drops the parts of deleted ones. Nothing else needs the folder: it may be deleted at any time.
 
-If another command holds the folder, or it cannot be written, the Parquet is made for this run only, in Spark's scratch
-folder. Histories pass through Spark's workers, one trial at a time; the driver holds none.
+If another command holds the folder, if it cannot be written or its disk is full, the Parquet is made for this run only,
+in Spark's scratch folder. Histories pass through Spark's workers, one trial at a time; the driver holds none.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from rebalance_lab.analysis.results import LeftOut
 from rebalance_lab.analysis.store import Store, trial_row
 from rebalance_lab.analysis.tables.schemas import EVENTS, HISTORIES, column
 from rebalance_lab.analysis.workers import Row, map_rows, why_left_out
+from rebalance_lab.history.disk import is_for_want_of_space
 from rebalance_lab.history.files import digest, load, write_whole
 
 FOLDER = ".parquet"
@@ -125,11 +126,13 @@ def parquet_of(spark: SparkSession, store: Store) -> Iterator[Parquet]:
     """The store's Parquet, brought up to date."""
     with ExitStack() as stack:
         folder = stack.enter_context(_own(store.path / FOLDER))
-        if folder is None:
-            scratch = tempfile.TemporaryDirectory(prefix="parquet-", dir=_scratch(spark))
+        refreshed = None if folder is None else _refresh_if_space(spark, store, folder)
+        if folder is None or refreshed is None:
+            scratch = tempfile.TemporaryDirectory(prefix="parquet-", dir=scratch_of(spark))
             folder = Path(stack.enter_context(scratch))
+            refreshed = _refresh(spark, store, folder)
         # The whole path, because a cluster's workers have folders of their own.
-        yield Parquet(spark, store, folder.resolve(), *_refresh(spark, store, folder))
+        yield Parquet(spark, store, folder.resolve(), *refreshed)
 
 
 @contextmanager
@@ -153,13 +156,30 @@ def _own(folder: Path) -> Iterator[Path | None]:
         os.close(lock)
 
 
-def _scratch(spark: SparkSession) -> str | None:
-    """Spark's own scratch folder, which goes when it goes; the system's where it has none."""
-    folder = spark.sparkContext.getConf().get("spark.local.dir", "")
-    return folder if folder and Path(folder).is_dir() else None
+def scratch_of(spark: SparkSession) -> Path | None:
+    """Spark's own scratch folder, which goes when it goes. None where it has none: then the system's is used."""
+    folder = Path(spark.sparkContext.getConf().get("spark.local.dir", "") or "/nowhere")
+    return folder if folder.is_dir() else None
 
 
-def _refresh(spark: SparkSession, store: Store, folder: Path) -> tuple[dict[str, Entry], tuple[LeftOut, ...]]:
+#: The trials in the Parquet, and those that could not be read.
+_Refreshed = tuple[dict[str, Entry], tuple[LeftOut, ...]]
+
+
+def _refresh_if_space(spark: SparkSession, store: Store, folder: Path) -> _Refreshed | None:
+    """None if the disk is full. What was there before is left; nothing is added."""
+    before = set(folder.iterdir())
+    try:
+        return _refresh(spark, store, folder)
+    except Exception as error:  # of this process or of Spark's
+        if not is_for_want_of_space(error, folder):
+            raise
+        for part in set(folder.iterdir()) - before:
+            part.unlink()
+        return None
+
+
+def _refresh(spark: SparkSession, store: Store, folder: Path) -> _Refreshed:
     kept = _still_good(folder, store.seen)
     fresh = {name: path for name, path in store.folders.items() if name not in kept}
     left_out: list[LeftOut] = []

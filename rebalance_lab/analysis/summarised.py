@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from rebalance_lab.analysis.frames import object_of, rows_of, table
 from rebalance_lab.analysis.ledger import Ledger
+from rebalance_lab.analysis.parquet import scratch_of
 from rebalance_lab.analysis.results import (
     Analysis,
     Episode,
@@ -41,6 +42,7 @@ from rebalance_lab.analysis.tables.trial_results import (
     trials_left_out,
 )
 from rebalance_lab.analysis.workers import Row
+from rebalance_lab.history.disk import is_for_want_of_space, no_space
 
 T = TypeVar("T")
 
@@ -53,8 +55,15 @@ WORKER_ENDED = "the process that judged it ended; it may need more memory than t
 
 
 def summarise(spark: SparkSession, store: Store, ledger: Ledger, *, rejudge: bool) -> tuple[Analysis, list[str]]:
-    """See `summarised`. Trials are judged where they are recorded."""
-    return summarised(spark, history_rows(store), ledger, rejudge=rejudge)
+    """See `summarised`. Trials are judged where they are recorded. Raises OSError if the disk of Spark's scratch folder
+    is full."""
+    try:
+        return summarised(spark, history_rows(store), ledger, rejudge=rejudge)
+    except Exception as error:  # asked while Spark runs, because Spark's errors ask the JVM for their text
+        scratch = scratch_of(spark)
+        if scratch is None or not is_for_want_of_space(error, scratch):
+            raise
+        raise no_space(scratch) from error
 
 
 def summarised(

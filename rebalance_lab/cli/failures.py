@@ -9,7 +9,9 @@ from tempfile import TemporaryFile
 
 from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.analysis.ledger import Status
+from rebalance_lab.history.disk import NO_SPACE
 from rebalance_lab.history.files import HistoryError
+from rebalance_lab.history.recorder import RecorderFailed
 from rebalance_lab.subjects.zk_group.cluster import FixtureConflict
 from rebalance_lab.trials.api import remove_unfinished
 from rebalance_lab.trials.lab import TrialError
@@ -22,7 +24,16 @@ SURPRISE = 1
 UNKNOWN = 2
 
 #: Errors whose messages are written for users: they name what is wrong and what to do.
-SPOKEN = (PlanError, HistoryError, TrialError, FixtureConflict, EmbeddedServerError, SparkStartError, ZooKeeperError)
+SPOKEN = (
+    PlanError,
+    HistoryError,
+    RecorderFailed,
+    TrialError,
+    FixtureConflict,
+    EmbeddedServerError,
+    SparkStartError,
+    ZooKeeperError,
+)
 
 
 class Failure(Exception):
@@ -44,7 +55,8 @@ def spoken() -> Iterator[None]:
         if isinstance(error, BrokenPipeError):
             raise
         where = f"{error.filename}: " if error.filename is not None else ""
-        raise Failure(f"{where}{error.strerror or error}") from error
+        then = "; free some space, or choose another place" if error.errno in NO_SPACE else ""
+        raise Failure(f"{where}{error.strerror or error}{then}") from error
 
 
 def writable_store(store: Path) -> Path:

@@ -129,7 +129,10 @@ def _failed(error: BaseException) -> int:
     if isinstance(error, TyperException):
         return _fail(f"{_plainly(error.format_message()) or 'no command was given'} (see {NAME} --help)")
     log.debug("the command failed", exc_info=error)
-    why = str(error).partition("\n")[0]
+    try:
+        why = str(error).partition("\n")[0]
+    except Exception:  # as of Spark's errors, once Spark is gone
+        why = "it does not say why"
     return _fail(f"unexpected {type(error).__name__}: {why}; {NAME} -v shows where it was raised")
 
 

@@ -11,7 +11,7 @@ from rebalance_lab.cli.claims import Judging, analysed, code_of
 from rebalance_lab.cli.failures import Failure
 from rebalance_lab.cli.options import DEFAULT_STORE, CoresOption, MasterOption, RejudgeOption, StoreOption, trial_folder
 from rebalance_lab.cli.terminal import say
-from rebalance_lab.history.files import TRIAL_FILE, load, trial_folders
+from rebalance_lab.history.files import TRIAL_FILE, load, trial_folders, write_whole
 from rebalance_lab.report import shown_trials, summary, trace_of, write, write_trial
 
 
@@ -64,6 +64,6 @@ def _place(what: str, store: Path) -> Path:
 
 def _of_trial(folder: Path, out: Path | None, trace: Path | None) -> None:
     if trace is not None:
-        trace.write_bytes(trace_of(load(folder)))
+        write_whole(trace, trace_of(load(folder)))
         print(trace)
     print(write_trial(folder, out))

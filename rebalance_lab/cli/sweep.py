@@ -14,7 +14,7 @@ from rich.console import Console
 
 from rebalance_lab.api import trials_of
 from rebalance_lab.checks import CHECKS
-from rebalance_lab.cli.failures import exit_code, writable_store
+from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
     ControlOption,
@@ -75,7 +75,7 @@ def sweep(
     options = PlanOptions(world=world, rules=rules, implementation=members, control=control)
     plans = api.plans(scenario, values, range(1, seeds + 1), **options)
     writable_store(store)
-    ended = list(_told(watched(trials_of(plans, store, processes, master), len(plans)), store, as_json=as_json))
+    ended = _all_told(watched(trials_of(plans, store, processes, master), len(plans)), store, as_json=as_json)
     results = [each for each in ended if isinstance(each, api.TrialResult)]
     failed = [each for each in ended if isinstance(each, api.FailedTrial)]
     if not as_json:
@@ -86,14 +86,21 @@ def sweep(
     raise typer.Exit(exit_code([*(result.status for result in results), *(api.UNKNOWN for _ in failed)]))
 
 
-def _told(every: Iterator[api.Ended], store: Path, *, as_json: bool) -> Iterator[api.Ended]:
-    """All that ended, each reported as soon as it has: in the log, and as a line of JSON."""
-    for ended in every:
-        if isinstance(ended, api.TrialResult):
-            log.info("trial ended", trial=ended.trial.id, status=ended.status)
-        if as_json:
-            print_json(shape(ended) if isinstance(ended, api.TrialResult) else _shape_of_failed(ended, store))
-        yield ended
+def _all_told(every: Iterator[api.Ended], store: Path, *, as_json: bool) -> list[api.Ended]:
+    """All that ended, each reported as soon as it has: in the log, and as a line of JSON. Raises Failure for what ends
+    the other trials, too."""
+    found: list[api.Ended] = []
+    try:
+        with spoken():
+            for ended in every:
+                if isinstance(ended, api.TrialResult):
+                    log.info("trial ended", trial=ended.trial.id, status=ended.status)
+                if as_json:
+                    print_json(shape(ended) if isinstance(ended, api.TrialResult) else _shape_of_failed(ended, store))
+                found.append(ended)
+    except Failure as failure:
+        raise Failure(f"{failure}; the trials that are complete are kept in {store}") from failure
+    return found
 
 
 def _values(keys: list[str], of: Plan | Trial) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import msgspec
 
+from rebalance_lab.history.disk import writing
 from rebalance_lab.history.events import Event, decode, encode_lines, order
 
 SCHEMA_VERSION = 2
@@ -113,10 +114,16 @@ def seal(folder: Path, trial: Trial) -> None:
 
 
 def write_whole(out: Path, content: bytes) -> None:
-    """Write a file in one rename, so that nobody reads a part of it. Raises OSError."""
+    """Write a file in one rename, so that nobody reads a part of it, also if there is no space for it. Raises OSError,
+    which names the file."""
     part = out.with_name(f"{out.name}.part")
-    part.write_bytes(content)
-    os.replace(part, out)
+    try:
+        with writing(out):
+            part.write_bytes(content)
+            os.replace(part, out)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def _fields_digest(fields: dict[str, object]) -> str:

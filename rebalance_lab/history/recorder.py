@@ -12,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from rebalance_lab.history.disk import no_space
 from rebalance_lab.history.events import Event, EventId, Kind, Layer, decode, encode, session_text
 from rebalance_lab.history.files import HistoryError
 from rebalance_lab.kernel import Kernel
@@ -39,7 +40,7 @@ class MemorySink:
 class FileSink:
     """Events in a JSON-lines file, one write each.
 
-    Raises OSError if the file cannot be opened, or if a write fails or is incomplete.
+    Raises OSError if the file cannot be opened, or if a write fails or is incomplete: then the disk is full.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,8 +49,8 @@ class FileSink:
 
     def write(self, event: Event) -> None:
         line = encode(event) + b"\n"
-        if os.write(self._descriptor, line) != len(line):
-            raise OSError(f"{self.path}: event {event.id} was written in part; is the disk full?")
+        if os.write(self._descriptor, line) != len(line):  # there was space for a part of it
+            raise no_space(self.path)
 
     def close(self) -> None:
         os.close(self._descriptor)

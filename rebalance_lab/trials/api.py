@@ -22,6 +22,7 @@ import structlog
 
 from rebalance_lab.checks import checks_of, judge
 from rebalance_lab.checks.model import Finding, Outcome
+from rebalance_lab.history.disk import is_for_want_of_space, no_space, writing
 from rebalance_lab.history.files import TRIAL_FILE, History, Trial, load, read_trial, seal
 from rebalance_lab.history.scratch import LOCK, Scratch, orphans, remove_whole
 from rebalance_lab.history.views import gave_up
@@ -158,9 +159,9 @@ def run(plan: Plan, store: Path, keep: Keeper | None = None) -> TrialResult:
 
     The folder of a simulated trial is named after its plan: running the plan again replaces it, with the same
     content. A live trial gets a new folder. Raises TrialError, PlanError, OSError, EmbeddedServerError. The folder of
-    a live trial that failed stays, unsealed, with its logs, unless the trial was interrupted or failed before it left
-    any log (`_left_traces`). A trial in which the runner gave up raises GaveUp and is stored like any other, because
-    what it waited for may be what a claim denies.
+    a live trial that failed stays, unsealed, with its logs, unless the trial was interrupted, filled the disk, or
+    failed before it left any log (`_left_traces`). A trial in which the runner gave up raises GaveUp and is stored
+    like any other, because what it waited for may be what a claim denies.
     """
     store.mkdir(parents=True, exist_ok=True)
     if plan.world == "simulated":
@@ -195,8 +196,11 @@ def _perform(plan: Plan, folder: Path) -> None:
     try:
         perform(plan, folder)
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt) or not _left_traces(folder):
+        full = not isinstance(error, KeyboardInterrupt) and is_for_want_of_space(error, folder)
+        if full or isinstance(error, KeyboardInterrupt) or not _left_traces(folder):
             scratch.remove()
+            if full:  # whatever ended first
+                raise no_space(folder) from error
         else:
             scratch.keep()
         raise
@@ -226,7 +230,8 @@ def _store_simulated(store: Path, history: History, body: bytes) -> Path:
     folder = store / history.trial.id
     part = Scratch.make(store / f".{history.trial.id}.{os.getpid()}{_PART}")
     try:
-        (part.folder / "events.jsonl").write_bytes(body)
+        with writing(folder):
+            (part.folder / "events.jsonl").write_bytes(body)
         seal(part.folder, history.trial)
         if folder.exists():
             shutil.rmtree(folder)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from rebalance_lab.history.disk import writing
 from rebalance_lab.world.live.java import EmbeddedServerError, java_command, zookeeper_classpath
 from rebalance_lab.world.live.reserved_port import HOST, ReservedPort
 from rebalance_lab.world.live.zookeeper_node import ZooKeeperNode
@@ -59,7 +60,7 @@ class ServerProcess(OsProcess, ZooKeeperNode):
         self._quorum: tuple[str, ...] = ()
 
     def launch(self) -> None:
-        """Raises EmbeddedServerError: no Java 17, no jars, it runs already."""
+        """Raises EmbeddedServerError: no Java 17, no jars, it runs already. Raises OSError."""
         java, classpath = java_command(), zookeeper_classpath()
         self.log_dir.mkdir(parents=True, exist_ok=True)
         config, logging = self.data_dir / "zoo.cfg", self.data_dir / "log4j2.properties"
@@ -74,8 +75,9 @@ class ServerProcess(OsProcess, ZooKeeperNode):
             "4lw.commands.whitelist=*",
             *self._quorum,
         )
-        config.write_text("".join(f"{line}\n" for line in lines))
-        logging.write_text(_LOGGING)
+        with writing(self.data_dir):
+            config.write_text("".join(f"{line}\n" for line in lines))
+            logging.write_text(_LOGGING)
         jvm = [java, *_JVM_FLAGS, *self._flags, f"-Dlog4j2.configurationFile={logging}", "-cp", classpath]
         log = self.log_dir / f"zookeeper-{len(list(self.log_dir.iterdir()))}.log"
         self._spawn([*jvm, _MAIN_CLASS, str(config)], log, self.data_dir)
@@ -166,7 +168,8 @@ class EnsembleNode(ServerProcess):
         """Configure it for an ensemble: the quorum and election ports by number, as this node is to see them, its own
         included."""
         self.data_dir.mkdir(parents=True, exist_ok=True)
-        (self.data_dir / "myid").write_text(f"{self.number}\n")
+        with writing(self.data_dir):
+            (self.data_dir / "myid").write_text(f"{self.number}\n")
         servers = (f"server.{each}={HOST}:{quorum}:{election}" for each, (quorum, election) in others.items())
         self._quorum = (f"initLimit={INIT_LIMIT_TICKS}", f"syncLimit={sync_limit_ticks}", *servers)
 
