@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
 from types import FrameType
@@ -17,6 +18,7 @@ from rebalance_lab.cli.options import Rules, RulesOption, ZooKeeperOption, key_v
 from rebalance_lab.cli.terminal import print_json
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.kernel.interruption import SIGNALS, Interrupted
+from rebalance_lab.roles.connection import ConnectionReport, Standing
 from rebalance_lab.roles.consumer import CONNECT, GROUP, Consumer, NotLeft, Partitions
 from rebalance_lab.wire.errors import InvalidFilter, UnsupportedFilter
 from rebalance_lab.world.live.security import BadSecurity
@@ -53,6 +55,8 @@ class OwnershipLines:
     def __init__(self) -> None:
         self._last: Event | None = None
         self._told: list[TopicPartition] = []
+        self._believed: list[TopicPartition] = []
+        self.connected = True
 
     def event(self, event: Event) -> None:
         """Report an event on stderr if it matters to the user, and keep the time and the owner of changes."""
@@ -69,10 +73,36 @@ class OwnershipLines:
     def lost(self, _partitions: Partitions) -> None:
         self._print([])
 
+    def connection(self, report: ConnectionReport) -> None:
+        """Report a change of the connection. What the member believes it owns is not said to be owned while others may
+        own it."""
+        _say(report.text)
+        self.connected = report.standing is Standing.CONNECTED
+        if report.standing is Standing.IN_DOUBT:
+            self.in_doubt()
+        elif report.again and self._believed:
+            self._told, self._believed = self._believed, []
+            self._put(_now_us(), owned=self._told)
+
+    def in_doubt(self) -> None:
+        """Print that nothing is surely owned, and what the member believes, if it believes that it owns something."""
+        if self._told:
+            self._believed, self._told = self._told, []
+            self._put(_now_us(), owned=[], believed=self._believed)
+
     def _print(self, owned: list[TopicPartition]) -> None:
         if self._last is not None and owned != self._told:
-            self._told = owned
-            print_json({"at_us": self._last.at_us, "member": self._last.member, "owned": owned})
+            self._told, self._believed = owned, []
+            self._put(self._last.at_us, owned=owned)
+
+    def _put(self, at_us: int, **partitions: list[TopicPartition]) -> None:
+        assert self._last is not None, "there was a change of what it owns"
+        print_json({"at_us": at_us, "member": self._last.member, **partitions})
+
+
+def _now_us() -> int:
+    """The clock of events."""
+    return time.monotonic_ns() // 1000
 
 
 def _say(text: str) -> None:
@@ -111,7 +141,9 @@ def join(
 ) -> None:
     """Join a group as a consumer of Kafka 0.8; Ctrl-C or SIGTERM leaves it.
 
-    The command prints a JSON line whenever the member's partitions change.
+    The command prints a JSON line whenever the member's partitions change. A
+    member without a connection for its session timeout still believes that it
+    owns them; the line then has them as "believed", and "owned" is empty.
     """
     if [bool(topic), whitelist is not None, blacklist is not None].count(True) != 1:
         raise Failure("name what to consume: one or more --topic, or --whitelist, or --blacklist")
@@ -130,10 +162,11 @@ def join(
         security=security,
         on_owned=lines.owned,
         on_lost=lines.lost,
+        on_connection=lines.connection,
         on_event=lines.event,
     )
     try:
-        _run(consumer)
+        _run(consumer, lines)
     except REFUSALS as error:
         raise Failure(str(error)) from error
 
@@ -183,22 +216,26 @@ def _is_count(text: str) -> bool:
     return text.isascii() and text.isdigit() and 0 < int(text[:9]) <= STREAMS_LIMIT
 
 
-def _run(consumer: Consumer) -> None:
+def _run(consumer: Consumer, lines: OwnershipLines) -> None:
     """Join; leave on the first signal. A second signal ends the command if the clean leave hangs."""
     try:
         consumer.start()
         consumer.wait()
     except Interrupted:
-        before = {each: signal.signal(each, _leave_at_once) for each in SIGNALS}
+
+        def leave_at_once(_number: int, _frame: FrameType | None) -> None:
+            """For example on a ZooKeeper that is gone."""
+            _say("left at once; the session ends by its timeout")
+            raise SystemExit(UNKNOWN)
+
+        before = {each: signal.signal(each, leave_at_once) for each in SIGNALS}
+        if not lines.connected:
+            _say("waiting for ZooKeeper, to leave cleanly; Ctrl-C again leaves at once")
         try:
             with suppress(NotLeft):
                 consumer.close(timeout_s=None)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-
-
-def _leave_at_once(_number: int, _frame: FrameType | None) -> None:
-    """For example on a ZooKeeper that is gone."""
-    _say("left at once; the session ends by its timeout")
-    raise SystemExit(UNKNOWN)
+    finally:
+        lines.in_doubt()  # if it could not give up its partitions

@@ -22,6 +22,7 @@ from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.kernel import Flag
 from rebalance_lab.kernel.live import LiveKernel
+from rebalance_lab.roles.connection import ConnectionReport, ConnectionStory, Standing
 from rebalance_lab.roles.main import live_node
 from rebalance_lab.roles.member import MemberSpec, build_member, subscription_of
 from rebalance_lab.world.live.session import LiveZooKeeperFactory
@@ -29,7 +30,7 @@ from rebalance_lab.world.zk.connect_string import BadConnectString
 from rebalance_lab.zkclient import ZkTimeoutException
 from zkconsumer.rules import rule_set
 
-__all__ = ["BadConnectString", "Consumer", "NotLeft", "Partitions", "ZkTimeoutException"]
+__all__ = ["BadConnectString", "ConnectionReport", "Consumer", "NotLeft", "Partitions", "ZkTimeoutException"]
 
 T = TypeVar("T")
 
@@ -71,6 +72,8 @@ class Consumer:
     - `on_owned`, `on_lost`: called with topic -> partitions. In each rebalance a consumer of 0.8 gives up all that it
       owns and then takes its new share. It gives partitions up only after `on_lost` has returned. After the end of a
       session `on_lost` comes late: others may already own the partitions.
+    - `on_connection`: called with a `ConnectionReport` when the connection to ZooKeeper is lost, refused or back.
+      Without it the report is a warning of the logger `zkconsumer`.
     - `on_event`: called with each event of its history, before these two.
 
     Call-backs run in the consumer's thread. While one runs, the consumer does nothing else and its session sends no
@@ -93,6 +96,7 @@ class Consumer:
         security: Path | str | None = None,
         on_owned: Callable[[Partitions], object] | None = None,
         on_lost: Callable[[Partitions], object] | None = None,
+        on_connection: Callable[[ConnectionReport], object] | None = None,
         on_event: Callable[[Event], object] | None = None,
     ) -> None:
         names = [topics] if isinstance(topics, str) else topics
@@ -121,7 +125,9 @@ class Consumer:
         )
         self._on_owned = on_owned
         self._on_lost = on_lost
+        self._on_connection = on_connection
         self._on_event = on_event
+        self._connection = ConnectionStory()
         self._changed = threading.Condition()
         self._ended = False
         self._error: BaseException | None = None
@@ -229,6 +235,7 @@ class Consumer:
                 self._live, self._closing = live, live.kernel.flag("asked to leave")
                 spec = self._spec(config=rule_set(self._rules).config(self._properties))
                 self._factory, environment = live_node(live, spec, self)
+                self._factory.on_loss = self._lost_connection
                 member = build_member(environment, spec)
                 live.run(member.run(subscription_of(spec), self._closing), "consumer")
         except ZkTimeoutException as error:
@@ -274,6 +281,7 @@ class Consumer:
             case Kind.MEMBER_STARTED:
                 self._consumer_id = event.member
             case Kind.CONNECTED:
+                self._report(self._connection.connected(event.session))
                 self._notify(connected=True)
             case Kind.WARNED | Kind.EXPIRED if self._on_event is None:
                 _log.warning("%s: %s", self._consumer_id, event.of("message") or "its ZooKeeper session has ended")
@@ -281,6 +289,25 @@ class Consumer:
                 self._took(_partition_of(event))
             case Kind.DISOWNED:
                 self._gave_up()
+
+    def _lost_connection(self, why: str) -> None:
+        was_connected = self._connection.standing is Standing.CONNECTED
+        self._report(self._connection.lost(why))
+        if was_connected and self._live is not None and self._factory is not None:
+            timeout_ms = max(each.negotiated_timeout_ms for each in self._factory.sessions)
+            kernel, number = self._live.kernel, self._connection.number
+            kernel.call_at(kernel.now_us() + timeout_ms * 1000, partial(self._overdue, timeout_ms, number))
+
+    def _overdue(self, timeout_ms: int, number: int) -> None:
+        if number == self._connection.number:
+            self._report(self._connection.overdue(timeout_ms))
+
+    def _report(self, report: ConnectionReport | None) -> None:
+        if report is None:
+            return
+        if self._on_connection is None:
+            _log.warning("%s: %s", self._consumer_id, report.text)
+        self._call(self._on_connection, report)
 
     def _took(self, partition: TopicPartition) -> None:
         """A rebalance records all partitions that it takes at one instant. They are reported together, right after

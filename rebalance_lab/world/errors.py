@@ -20,6 +20,10 @@ class ZooKeeperError(Exception):
         self.zxid = zxid
         self.session_id = session_id
 
+    def tell(self, hint: str) -> None:
+        """Add what is known of the reason to the message."""
+        self.args = (f"{self}{hint}",)
+
 
 class ConnectionLoss(ZooKeeperError):
     code = -4

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import typer
 
-from rebalance_lab.cli.main import main
+from rebalance_lab.cli.main import app, main
 
 COMMAND = [sys.executable, "-m", "rebalance_lab"]
 
@@ -91,6 +92,17 @@ def background(*arguments: object, before: Sequence[str] = ()) -> Iterator[subpr
     finally:
         process.kill()
         process.communicate()
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    """Every command, by its words (`run`, `history show`), as typer knows it."""
+    found: Any = typer.main.get_command(app)
+    for name, command in found.commands.items():
+        inner = getattr(command, "commands", None)
+        if inner is None:
+            yield name, command
+        else:
+            yield from ((f"{name} {each}", inner[each]) for each in inner)
 
 
 def next_line(process: subprocess.Popen[str]) -> Any:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -92,3 +96,73 @@ def test_several_topics_and_settings_that_nobody_knows(
     assert "Property zk.connect is not valid" in told[1]
     assert "several_one can't rebalance after 4 retries" in told[2]
     assert left.code == 0
+
+
+class Server:
+    """A ZooKeeper at one address, whose process and data come and go."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._port = 0
+
+    @contextmanager
+    def running(self) -> Iterator[str]:
+        with EmbeddedZooKeeper.start(self._folder, port=self._port) as server:
+            self._port = server.port
+            yield server.connect_string
+
+    def forget(self) -> None:
+        shutil.rmtree(self._folder)
+
+
+def test_a_server_that_goes_comes_back_and_comes_back_without_its_past(command: CommandLine, tmp_path: Path) -> None:
+    server = Server(tmp_path / "data")
+    both = [["t", 0], ["t", 1]]
+
+    def told(member: subprocess.Popen[str]) -> str:
+        assert member.stderr is not None
+        return member.stderr.readline().removeprefix("rebalance-lab: ")
+
+    with server.running() as where:
+        command("topics", "--zookeeper", where, "--fixture", "--create", "t", "--partitions", 2)
+        joining = background("join", "--zookeeper", where, "--group", "g", "--topic", "t", *SESSION)
+        member = joining.__enter__()
+        assert told(member).startswith("joining as ")
+        assert next_line(member)["owned"] == both
+    try:
+        assert told(member).startswith(f"the connection to ZooKeeper is lost, and is tried again: {where}: ")
+        assert next_line(member).items() >= {"owned": [], "believed": both}.items()
+        with server.running():
+            while not (line := told(member)).startswith("connected to ZooKeeper again"):
+                assert line.startswith(("no connection to ZooKeeper yet: ", "not connected for the session timeout "))
+            assert line == "connected to ZooKeeper again, in the same session\n"
+            again = next_line(member)
+            assert (set(again), again["owned"]) == ({"at_us", "member", "owned"}, both)
+        assert next_line(member).items() >= {"owned": [], "believed": both}.items()
+        server.forget()
+        with server.running():
+            while "has not yet seen what this session has" not in (line := told(member)):
+                assert line
+            member.send_signal(signal.SIGINT)
+            assert told(member) == "waiting for ZooKeeper, to leave cleanly; Ctrl-C again leaves at once\n"
+            left = end(member, signal.SIGINT)
+        assert (left.code, left.out) == (2, "")
+        assert left.err == "rebalance-lab: left at once; the session ends by its timeout\n"
+    finally:
+        joining.__exit__(None, None, None)
+
+
+@pytest.mark.parametrize("name", ["topics", "join", "broker"])
+def test_a_chroot_that_does_not_exist_is_named(
+    command: CommandLine, fixture_zookeeper: EmbeddedZooKeeper, tmp_path: Path, name: str
+) -> None:
+    at = [name, "--zookeeper", f"{fixture_zookeeper.connect_string}/absent"]
+    more: dict[str, list[object]] = {
+        "topics": ["--fixture", "--create", "t", "--partitions", 1],
+        "join": ["--group", "g", "--topic", "t"],
+        "broker": ["--data", tmp_path / "data"],
+    }
+    ended = command(*at, *more[name])
+    assert (ended.code, ended.out) == (2, "")
+    said = ended.err.splitlines()[-1]
+    assert said.endswith(": the chroot /absent of the connect string does not exist; create it, or leave it out")

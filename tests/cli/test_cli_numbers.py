@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
-import typer
-from cli_tools import CommandLine
+from cli_tools import CommandLine, commands
 
-from rebalance_lab.cli.main import app
 from rebalance_lab.kernel.numerals import number, whole_number
 
 #: What Python's `int` or `float`, or pydantic, would take.
@@ -34,16 +31,10 @@ STRANGE = (
 
 def number_options() -> Iterator[tuple[str, str, bool]]:
     """Every option of every command that is a number: the command's words, the option, whether it is whole."""
-    found: Any = typer.main.get_command(app)
-    for name, command in found.commands.items():
-        for words, each in (
-            [(f"{name} {inner}", command.commands[inner]) for inner in command.commands]
-            if hasattr(command, "commands")
-            else [(name, command)]
-        ):
-            for parameter in each.params:
-                if parameter.type_descriptor.annotation in (int, float):
-                    yield words, max(parameter.opts, key=len), parameter.type_descriptor.annotation is int
+    for words, command in commands():
+        for parameter in command.params:
+            if parameter.type_descriptor.annotation in (int, float):
+                yield words, max(parameter.opts, key=len), parameter.type_descriptor.annotation is int
 
 
 OPTIONS = list(number_options())

@@ -1,6 +1,6 @@
 """Signals at any moment of any command: nothing that it started stays, nothing is left half-written.
 
-A command joins by a line in COMMANDS.
+A command joins by a line in COMMANDS. One that is not there has its reason in NOT_SHOT_AT.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from cli_tools import COMMAND, LIMIT_S
+from cli_tools import COMMAND, LIMIT_S, background, commands, end, next_line
 
 from rebalance_lab.analysis.parquet import FOLDER
 from rebalance_lab.history.files import load, trial_folders
@@ -35,13 +35,17 @@ SHOTS = int(os.environ.get("REBALANCE_LAB_SHOTS", "1"))
 _SETTLE_S = 20.0
 
 
+#: Of the cluster that runs for all tests; it has one record.
+TOPIC = "shots"
+
 #: Folders of a store that are not trials.
 OWN_FOLDERS = (FOLDER, PAGES)
 
 
 @dataclass(frozen=True, slots=True)
 class Shot:
-    """`within_s`: about as long as the command takes, or as its start takes. `foreground`: it runs until a signal ends
+    """`arguments`: {zookeeper}, {bootstrap} and {trial} in them stand for those that the tests run and stored.
+    `within_s`: about as long as the command takes, or as its start takes. `foreground`: it runs until a signal ends
     it, and exits with 0 then."""
 
     arguments: tuple[str, ...]
@@ -50,7 +54,16 @@ class Shot:
 
     @property
     def name(self) -> str:
-        return "-".join(each for each in self.arguments[:4] if not each.startswith("-"))
+        return "-".join(each.strip("{}") for each in self.arguments[:4] if not each.startswith("-"))
+
+    @property
+    def command(self) -> str:
+        """`run`, or `history show`."""
+        return " ".join(self.arguments[: 2 if self.arguments[0] in ("history", "whatif") else 1])
+
+    @property
+    def connects(self) -> bool:
+        return bool({"{zookeeper}", "{bootstrap}"} & set(self.arguments))
 
 
 COMMANDS = (
@@ -65,8 +78,23 @@ COMMANDS = (
     Shot(("zookeeper",), 4.0, foreground=True),
     Shot(("zookeeper", "--nodes", "3"), 6.0, foreground=True),
     Shot(("cluster", "--brokers", "2"), 6.0, foreground=True),
+    Shot(("broker", "--zookeeper", "{zookeeper}", "--data", "data", "--id", "77"), 3.0, foreground=True),
+    Shot(("join", "--zookeeper", "{zookeeper}", "--group", "g", "--topic", TOPIC), 3.0, foreground=True),
+    Shot(("topics", "--bootstrap", "{bootstrap}", "--describe", TOPIC), 1.6),
+    Shot(("produce", "--bootstrap", "{bootstrap}", "--topic", TOPIC), 3.0),
+    Shot(("consume", "--bootstrap", "{bootstrap}", "--topic", TOPIC), 3.0),
+    Shot(("replay", "{trial}"), 2.0),
+    Shot(("shrink", "{trial}", "--check", "belief_overlap"), 10.0),
+    Shot(("agree", "leave", "--live", "2", "--simulated", "20"), 10.0),
+    Shot(("explore", "--records", "2"), 8.0),
+    Shot(("history", "show", "{trial}"), 1.6),
+    Shot(("history", "compare", "{trial}", "{trial}"), 1.6),
+    Shot(("whatif", "assign"), 2.0),
+    Shot(("whatif", "place"), 2.0),
 )
 
+#: Commands that no shot is aimed at, and why. There are none.
+NOT_SHOT_AT: dict[str, str] = {}
 
 #: They use temporary folders, and remove those of their killed predecessors.
 SWEEPERS = ("claims", "report", "zookeeper", "cluster")
@@ -85,17 +113,20 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @dataclass(frozen=True, slots=True)
 class Place:
     """A folder to run in, and the place for temporary folders. `others`: processes below the tests' that were there
-    before."""
+    before. `given`: what stands for the names in a shot's arguments. `nothing`: a standard input that stays open, and
+    from which nothing comes."""
 
     folder: Path
     others: frozenset[psutil.Process]
+    given: dict[str, str]
+    nothing: int
 
     @property
     def temporary(self) -> Path:
         return self.folder / "tmp"
 
     def start(self, arguments: tuple[str, ...]) -> subprocess.Popen[bytes]:
-        return self.start_process([*COMMAND, *arguments])
+        return self.start_process([*COMMAND, *(each.format_map(self.given) for each in arguments)])
 
     def start_process(self, command: Sequence[str]) -> subprocess.Popen[bytes]:
         environment = {**os.environ, "TMPDIR": str(self.temporary)}
@@ -104,7 +135,7 @@ class Place:
                 command,
                 cwd=self.folder,
                 env=environment,
-                stdin=subprocess.DEVNULL,
+                stdin=self.nothing,
                 stdout=out,
                 stderr=err,
             )
@@ -157,9 +188,30 @@ def adopted() -> Iterator[None]:
     prctl(_PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
 
 
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """A ZooKeeper, and a broker with the topic, for commands that connect."""
+    with background("cluster", "--json") as process:
+        ready = next_line(process)
+        addresses = {name: str(ready[name]) for name in ("zookeeper", "bootstrap")}
+        at = ["--bootstrap", addresses["bootstrap"], "--topic", TOPIC]
+        subprocess.run([*COMMAND, "produce", *at], input=b"one\n", check=True, capture_output=True, timeout=LIMIT_S)
+        yield addresses
+        end(process, signal.SIGTERM)
+
+
 @pytest.fixture
-def place(tmp_path: Path, adopted: None) -> Iterator[Place]:
-    found = Place(tmp_path, frozenset(_below()))
+def given(request: pytest.FixtureRequest, stored: Path) -> dict[str, str]:
+    """What stands for the names in the arguments of the test's shot, if it has one."""
+    shot = getattr(request.node, "callspec", None) and request.node.callspec.params.get("shot")
+    addresses = request.getfixturevalue("served") if shot and shot.connects else {}
+    return {**addresses, "trial": str(trial_folders(stored)[0])}
+
+
+@pytest.fixture
+def place(tmp_path: Path, adopted: None, given: dict[str, str]) -> Iterator[Place]:
+    reading, writing = os.pipe()
+    found = Place(tmp_path, frozenset(_below()), given, reading)
     found.temporary.mkdir()
     try:
         yield found
@@ -169,6 +221,8 @@ def place(tmp_path: Path, adopted: None) -> Iterator[Place]:
         for each in _below() - found.others:
             with suppress(ChildProcessError):
                 os.waitpid(each.pid, 0)
+        os.close(reading)
+        os.close(writing)
 
 
 def _mapped(process: psutil.Process) -> list[str]:
@@ -184,6 +238,12 @@ def _all_ended(place: Place) -> list[str]:
     while (left := place.processes()) and time.monotonic() < give_up:
         time.sleep(0.05)
     return [str(each) for each in left]
+
+
+def test_every_command_is_shot_at() -> None:
+    there = {name for name, _ in commands()}
+    assert {each.command for each in COMMANDS} | NOT_SHOT_AT.keys() == there
+    assert all(len(reason) > 10 for reason in NOT_SHOT_AT.values())
 
 
 def _moments(shot: Shot, number: int) -> Iterator[float]:
@@ -229,8 +289,8 @@ def test_after_a_kill_the_next_command_tidies_up(shot: Shot, place: Place, store
     for after_s in _moments(shot, signal.SIGKILL):
         _fire(shot, signal.SIGKILL, after_s, place, stored)
         assert _all_ended(place) == []
-    again = place.start(shot.arguments if shot.arguments[0] in SWEEPERS else ("run", "herd"))
-    if shot.foreground:
+    again = place.start(shot.arguments if shot.command in SWEEPERS else ("run", "herd"))
+    if shot.foreground and shot.command in SWEEPERS:
         _wait_for_answer(place, again)
         again.send_signal(signal.SIGTERM)
     assert again.wait(LIMIT_S) in (0, 2), place.errors  # 2: trials may be too few for a verdict

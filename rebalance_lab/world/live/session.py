@@ -8,13 +8,13 @@ happens exactly there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from rebalance_lab.kernel import Kernel, RandomStream
 from rebalance_lab.world.live.link import Link
 from rebalance_lab.world.live.security import NO_SECURITY, Security
 from rebalance_lab.world.live.takeover import Credentials
-from rebalance_lab.world.ports import ReadOperation, SessionState
+from rebalance_lab.world.ports import SESSION_TRANSITIONS, ReadOperation, SessionState
 from rebalance_lab.world.zk import codec
 from rebalance_lab.world.zk.connect_string import Server, parse
 from rebalance_lab.world.zk.messages import Connect, Connected, Request
@@ -37,6 +37,13 @@ class LiveSession(Session[Server]):
         assert isinstance(server, Server)
         return Credentials(server.host, server.port, self.session_id, self._password, self.negotiated_timeout_ms)
 
+    def ended(self, link: Connection, why: str = "the connection ended") -> None:
+        current = link is self._link
+        super().ended(link, why)
+        assert isinstance(self._transport, LiveZooKeeperFactory)
+        if current and self._transport.on_loss is not None and SESSION_TRANSITIONS[self.state]:
+            self._transport.on_loss(self.last_loss)
+
     def _connected(self, link: Connection, message: Connected) -> None:
         super()._connected(link, message)
         if self.state is SessionState.CONNECTED:
@@ -48,7 +55,8 @@ class LiveZooKeeperFactory:
 
     `loop` must be the loop of the kernel's AsyncioDriver. `random` draws the waits before reconnects, and the order of
     the servers. `waits`: how long to wait before a reconnect; `request_limit_bytes`: the servers' jute.maxbuffer;
-    `security`: authentication, ACLs and TLS.
+    `security`: authentication, ACLs and TLS. `on_loss`: called with the reason whenever a connection, or an attempt at
+    one, has ended and another one will be made.
     """
 
     process = None
@@ -71,6 +79,7 @@ class LiveZooKeeperFactory:
         self._waits = waits
         self._security = security
         self._open: dict[Session[Server], LiveSession] = {}
+        self.on_loss: Callable[[str], object] | None = None
 
     def open(self, connect: str, session_timeout_ms: int) -> LiveSession:
         """Begin a session. Raises BadConnectString, and ValueError for a timeout that is not positive; all other

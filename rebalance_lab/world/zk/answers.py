@@ -56,4 +56,7 @@ def _read(chroot: Chroot, read: ReadOperation, found: Found, zxid: int, session_
 
 
 def _error(chroot: Chroot, name: str, path: str, code: int, zxid: int, session_id: int) -> errors.ZooKeeperError:
-    return errors.error_for(code, name, chroot.to_client(path), zxid=zxid, session_id=session_id)
+    found = errors.error_for(code, name, chroot.to_client(path), zxid=zxid, session_id=session_id)
+    if chroot.prefix and isinstance(found, errors.NoNode) and name == "create" and found.path.count("/") == 1:
+        found.tell(f": the chroot {chroot.prefix} of the connect string does not exist; create it, or leave it out")
+    return found
