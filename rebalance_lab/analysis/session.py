@@ -272,6 +272,8 @@ def java_problem() -> str | None:
         done = subprocess.run(
             [java, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=True
         )
+    except subprocess.CalledProcessError as error:
+        return f"{java} cannot be run: {(error.stdout + error.stderr).strip()}; {advice}"
     except (OSError, subprocess.SubprocessError) as error:
         return f"{java} cannot be run ({error}); {advice}"
     match = re.search(r'version "(?:1\.)?(\d+)', done.stderr)

@@ -24,6 +24,7 @@ from rebalance_lab.cli.explore import explore_schedules
 from rebalance_lab.cli.failures import UNKNOWN, CutShort, Failure, spoken
 from rebalance_lab.cli.history import history
 from rebalance_lab.cli.join import join
+from rebalance_lab.cli.limits import named
 from rebalance_lab.cli.numbers import Command
 from rebalance_lab.cli.produce import produce_lines
 from rebalance_lab.cli.replay import replay
@@ -125,7 +126,7 @@ def _carried_out(arguments: list[str] | None, interruption: Interruption) -> int
 
 def _failed(error: BaseException) -> int:
     if isinstance(error, Failure):
-        return _fail(str(error))
+        return _fail(named(str(error), error.__cause__))
     if isinstance(error, TyperException):
         return _fail(f"{_plainly(error.format_message()) or 'no command was given'} (see {NAME} --help)")
     log.debug("the command failed", exc_info=error)
@@ -133,7 +134,7 @@ def _failed(error: BaseException) -> int:
         why = str(error).partition("\n")[0]
     except Exception:  # as of Spark's errors, once Spark is gone
         why = "it does not say why"
-    return _fail(f"unexpected {type(error).__name__}: {why}; {NAME} -v shows where it was raised")
+    return _fail(named(f"unexpected {type(error).__name__}: {why}; {NAME} -v shows where it was raised"))
 
 
 def _answered(code: int) -> int:

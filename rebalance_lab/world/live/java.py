@@ -63,6 +63,9 @@ def _java_version(command: str) -> int:
         answer = subprocess.run(
             [command, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=True
         ).stderr
+    except subprocess.CalledProcessError as error:
+        why = (error.stdout + error.stderr).strip()
+        raise EmbeddedServerError(f"`{command} -version` failed with {error.returncode}: {why}") from error
     except (OSError, subprocess.SubprocessError) as error:
         raise EmbeddedServerError(f"`{command} -version` failed: {error}") from error
     match = re.search(r'version "(?:1\.)?(\d+)', answer)

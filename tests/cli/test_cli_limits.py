@@ -1,0 +1,89 @@
+"""What the machine lacks is said by name: processes and threads, and a Java that is new enough."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+from pathlib import Path
+
+import pytest
+from cli_tools import COMMAND, LIMIT_S, CommandLine
+
+from rebalance_lab.cli import scenarios
+from rebalance_lab.cli.limits import named
+from rebalance_lab.trials.lab import TrialError
+from rebalance_lab.trials.plan import PlanError
+
+#: Another user, to whom limits apply, and who may read all that root may.
+AS_NOBODY = [
+    *("setpriv", "--reuid", "65534", "--clear-groups"),
+    *("--inh-caps", "+dac_override", "--ambient-caps", "+dac_override"),
+]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become a user without other processes")
+@pytest.mark.parametrize("limit", [4, 12, 20])
+@pytest.mark.parametrize(
+    "arguments",
+    [["run", "zombie", "--world", "processes"], ["zookeeper", "--nodes", "3"], ["cluster", "--brokers", "3"]],
+    ids=lambda each: each[0],
+)
+def test_too_few_processes(tmp_path: Path, arguments: list[str], limit: int) -> None:
+    ended = subprocess.run(
+        [*AS_NOBODY, "prlimit", f"--nproc={limit}", *COMMAND, *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert ended.returncode == 2, ended
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("rebalance-lab: no more processes or threads can be started; raise the limit of this user ")
+    assert f"(ulimit -u, which is {limit})" in line
+    assert not list(tmp_path.glob("trials/*/trial.json"))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "unexpected RuntimeError: can't start new thread; …",
+        "Resource temporarily unavailable",
+        "java.lang.OutOfMemoryError: unable to create native thread: possibly out of memory",
+    ],
+)
+def test_each_way_of_saying_it(said: str) -> None:
+    assert named(said).startswith("no more processes or threads can be started; ")
+    assert named("members=0: must be 1 or more") == "members=0: must be 1 or more"
+
+
+@pytest.mark.parametrize(("limit", "is_named"), [(20, True), (4096, False), (resource.RLIM_INFINITY, False)])
+def test_what_fails_under_a_low_limit_fails_by_it(monkeypatch: pytest.MonkeyPatch, limit: int, is_named: bool) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _which: (limit, limit))
+    said = named("m1 has ended; its log ends: …", TrialError("m1 has ended"))
+    assert said.startswith("no more processes") is is_named
+    assert named("there is no scenario nope", PlanError("there is no scenario nope")) == "there is no scenario nope"
+
+
+def test_a_thread_that_cannot_start(command: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(scenarios, "scenario_names", broken)
+    assert command.refused("scenarios").startswith("no more processes or threads can be started; ")
+
+
+@pytest.mark.parametrize("arguments", [["zookeeper"], ["cluster"], ["run", "zombie", "--world", "processes"]])
+def test_an_old_java_in_the_path(
+    command: CommandLine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str]
+) -> None:
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_402\"' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    assert command.refused(*arguments) == (
+        f"{java} is Java 8: the embedded ZooKeeper needs Java 17 or later; install one, or point JAVA_HOME at it"
+    )
