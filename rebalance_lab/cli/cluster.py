@@ -16,7 +16,6 @@ import typer
 
 from rebalance_lab.cli.broker import BrokerSetOption, broker_configs
 from rebalance_lab.cli.brokers import CLIENT_ID, Unrecorded, with_cluster
-from rebalance_lab.cli.endings import ended_by_signals
 from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import print_json
@@ -111,7 +110,7 @@ def cluster(
     if not any(each.startswith(f"{_ASKS}=") for each in chosen):
         chosen = [*chosen, f"{_ASKS}=1"]
     settings = [word for each in chosen for word in ("--set", each)]
-    with ended_by_signals(), spoken(), _folder(data) as folder, ExitStack() as stack:
+    with spoken(), _folder(data) as folder, ExitStack() as stack:
         zookeeper = (
             stack.enter_context(EmbeddedZooKeeper.start(folder / "zookeeper"))
             if nodes == 1

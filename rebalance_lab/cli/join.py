@@ -165,10 +165,7 @@ def join(
         on_connection=lines.connection,
         on_event=lines.event,
     )
-    try:
-        _run(consumer, lines)
-    except REFUSALS as error:
-        raise Failure(str(error)) from error
+    _run(consumer, lines)
 
 
 def _connect_string(text: str) -> str:
@@ -217,7 +214,7 @@ def _is_count(text: str) -> bool:
 
 
 def _run(consumer: Consumer, lines: OwnershipLines) -> None:
-    """Join; leave on the first signal. A second signal ends the command if the clean leave hangs."""
+    """Join; leave on the first signal. A second signal ends the command if the clean leave hangs. Raises Failure."""
     try:
         consumer.start()
         consumer.wait()
@@ -237,5 +234,7 @@ def _run(consumer: Consumer, lines: OwnershipLines) -> None:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+    except REFUSALS as error:
+        raise Failure(str(error)) from error
     finally:
         lines.in_doubt()  # if it could not give up its partitions

@@ -21,7 +21,7 @@ from rebalance_lab.cli.cluster import cluster
 from rebalance_lab.cli.consume import consume
 from rebalance_lab.cli.demo import demo
 from rebalance_lab.cli.explore import explore_schedules
-from rebalance_lab.cli.failures import UNKNOWN, CutShort, Failure, spoken
+from rebalance_lab.cli.failures import AS_EXPECTED, UNKNOWN, CutShort, Failure, spoken
 from rebalance_lab.cli.history import history
 from rebalance_lab.cli.join import join
 from rebalance_lab.cli.limits import named
@@ -46,6 +46,9 @@ BY_TYPER = 130
 PIPE_CLOSED = 141
 
 NAME = "rebalance-lab"
+
+#: Commands that run until a signal ends them.
+FOREGROUND = ("broker", "cluster", "join", "zookeeper")
 
 log = structlog.get_logger()
 
@@ -117,11 +120,18 @@ def _carried_out(arguments: list[str] | None, interruption: Interruption) -> int
             return _failed(error)
         left = str(error) if isinstance(error, CutShort) else left
         code = BY_TYPER
+    if code == BY_TYPER and _is_foreground(sys.argv[1:] if arguments is None else arguments):
+        return AS_EXPECTED
     if code == BY_TYPER:
         name = (interruption.number or signal.SIGINT).name
         print(f"{NAME}: interrupted by {name}; {left}", file=sys.stderr)
         return interruption.exit_code
     return code if isinstance(code, int) else 0
+
+
+def _is_foreground(arguments: list[str]) -> bool:
+    """Whether the command runs until a signal ends it, so that the signal is its proper end."""
+    return next((each for each in arguments if not each.startswith("-")), "") in FOREGROUND
 
 
 def _failed(error: BaseException) -> int:

@@ -13,7 +13,6 @@ from typing import Annotated, NoReturn, Protocol
 
 import typer
 
-from rebalance_lab.cli.endings import ended_by_signals
 from rebalance_lab.cli.failures import Failure, must_be_writable, spoken
 from rebalance_lab.cli.options import JsonOption
 from rebalance_lab.cli.terminal import print_json
@@ -54,7 +53,7 @@ def zookeeper(
     and SIGTERM end it.
     """
     _check_free(port, nodes)
-    with ended_by_signals(), spoken(), _folder(data, nodes) as folder:
+    with spoken(), _folder(data, nodes) as folder:
         if nodes == 1:
             with EmbeddedZooKeeper.start(folder, tick_ms=tick_ms, port=port) as server:
                 _serve(server.connect_string, {"ZooKeeper": server}, as_json=as_json, data=data)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_tools import COMMAND, LIMIT_S, CommandLine, background, end, next_line
+from cli_tools import COMMAND, LIMIT_S, CommandLine, Ended, background, end, next_line
 
-from rebalance_lab.cli import scenarios
+from rebalance_lab.cli import main, scenarios
 from rebalance_lab.kernel.interruption import SIGNALS
 from rebalance_lab.trials import api
 
@@ -90,6 +90,20 @@ def test_a_foreground_command_ends_by_every_signal(number: signal.Signals, tmp_p
         ended = end(process, number)
     assert (ended.code, ended.err) == (0, "")
     assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("name", [*main.FOREGROUND, "run", "consume"])
+def test_a_signal_at_the_very_beginning(
+    command: CommandLine, monkeypatch: pytest.MonkeyPatch, name: str, number: signal.Signals
+) -> None:
+    monkeypatch.setattr(main, "app", lambda *_arguments, **_options: signal.raise_signal(number))
+    ended = command("-v", name, "--data", "run")
+    if name in main.FOREGROUND:
+        assert ended == Ended(0, "", "")
+    else:
+        assert (ended.code, ended.out) == (128 + number, "")
+        assert ended.err.startswith(f"rebalance-lab: interrupted by {number.name}; ")
 
 
 @pytest.mark.parametrize("number", SIGNALS)
