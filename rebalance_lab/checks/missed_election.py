@@ -2,8 +2,8 @@
 
 Every broker watches `/controller`. When it goes, every other broker that is registered and connected must look at it
 anew, which sets the watch for the next time: the reply must come from after the deletion. A broker has until the next
-deletion, until a fault disturbs it, or until its session or the trial ends; if that is less than `LEAST_US`, the
-deletion is not judged for it.
+deletion, until a fault disturbs it, until it loses its connection, or until its session or the trial ends; if that is
+less than `LEAST_US`, the deletion is not judged for it.
 
 Witness: the deletion, and the broker's last look before it.
 """
@@ -72,10 +72,24 @@ def _had_to_look(history: History, deletion: Event, end_us: int) -> list[tuple[s
         if broker is None or (registered.zxid or 0) >= (deletion.zxid or 0):
             continue
         last_us = end_us if closed is None else min(end_us, closed.at_us)
-        until_us = _undisturbed_until(history, broker, deletion.at_us, last_us)
+        connected_us = _connected_until(history, session, deletion.at_us, last_us)
+        until_us = _undisturbed_until(history, broker, deletion.at_us, connected_us)
         if until_us - deletion.at_us >= LEAST_US:
             found.append((broker, until_us))
     return found
+
+
+def _connected_until(history: History, session: str | None, begin_us: int, end_us: int) -> int:
+    """When the session lost its connection; `begin_us` if it had none then."""
+    lost_us = end_us
+    for event in events_of(history, Kind.CONNECTED, Kind.DISCONNECTED):
+        if event.session != session or event.at_us > end_us:
+            continue
+        if event.at_us <= begin_us:
+            lost_us = end_us if event.kind is Kind.CONNECTED else begin_us
+        elif event.kind is Kind.DISCONNECTED:
+            return min(lost_us, event.at_us)
+    return lost_us
 
 
 def _undisturbed_until(history: History, broker: str, begin_us: int, end_us: int) -> int:

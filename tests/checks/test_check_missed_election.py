@@ -122,3 +122,38 @@ def test_too_short_a_time_is_not_judged() -> None:
     story.session_ended(8500, 1)
     story.went(8500)
     assert outcome(story) is None
+
+
+def test_who_loses_its_connection_soon_after_is_not_judged() -> None:
+    """A server that stands still notifies nobody. Found by `make soak`."""
+    story = Failover()
+    story.session_ended(GONE, 1)
+    story.went()
+    story.looks(5005, 2)
+    story.add(GONE + 897, "b3", Kind.DISCONNECTED, session="0x3", group=None)
+    story.session_ended(GONE + 2500, 3)
+    finding = story.found()
+    assert finding is not None
+    assert (finding.outcome, finding.measures["looks"]) == (Outcome.CLEAN, 1)
+
+
+def test_who_loses_its_connection_later_is() -> None:
+    story = Failover()
+    story.session_ended(GONE, 1)
+    story.went()
+    story.looks(5005, 2)
+    story.add(GONE + 1500, "b3", Kind.DISCONNECTED, session="0x3", group=None)
+    assert outcome(story) is Outcome.VIOLATED
+
+
+def test_who_has_no_connection_is_not_judged_and_who_is_back_is() -> None:
+    absent, back = Failover(), Failover()
+    for story in (absent, back):
+        story.add(GONE - 100, "b3", Kind.DISCONNECTED, session="0x3", group=None)
+    back.add(GONE - 50, "b3", Kind.CONNECTED, session="0x3", group=None)
+    for story in (absent, back):
+        story.session_ended(GONE, 1)
+        story.went()
+        story.looks(5005, 2)
+    assert outcome(absent) is Outcome.CLEAN
+    assert outcome(back) is Outcome.VIOLATED

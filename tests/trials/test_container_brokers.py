@@ -18,6 +18,10 @@ def contained(name: str, **settings: str) -> Plan:
     return api.make_plan(name, world="containers", settings=settings)
 
 
+#: A kill by docker may take longer than 0.1 s on a busy machine. If the victim records events meanwhile, the trial is
+#: unknown, which says nothing, so it is tried again.
+ATTEMPTS = 3
+
 SYNCED = {"flush_messages": "1"}
 
 #: By what each is to show: the plan, and the fault whose proof it must have.
@@ -32,12 +36,15 @@ PLANS = {
 
 
 @pytest.fixture(scope="module")
-def results(docker_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> dict[Plan, api.TrialResult]:
+def results(docker_engine: Engine, tmp_path_factory: pytest.TempPathFactory) -> dict[str, api.TrialResult]:
     assert docker_engine.session  # there is one, or all of this is skipped
-    plans = [plan for plan, _ in PLANS.values()]
-    found = api.sweep(plans, tmp_path_factory.mktemp("store"), 2)
-    by_id = {result.trial.id.rpartition("-")[0].rpartition("-")[0]: result for result in found}
-    return {plan: by_id[plan.trial_id] for plan in plans}
+    waiting = {plan.trial_id: plan for plan, _ in PLANS.values()}
+    by_id: dict[str, api.TrialResult] = {}
+    for _ in range(ATTEMPTS):
+        for result in api.sweep(waiting.values(), tmp_path_factory.mktemp("store"), 2):
+            by_id[result.trial.id.rpartition("-")[0].rpartition("-")[0]] = result
+        waiting = {each: plan for each, plan in waiting.items() if by_id[each].status == api.UNKNOWN}
+    return by_id
 
 
 def proofs(history: History, fault: str) -> list[str]:
@@ -46,25 +53,25 @@ def proofs(history: History, fault: str) -> list[str]:
 
 @pytest.mark.parametrize(("plan", "fault"), PLANS.values(), ids=PLANS)
 class TestReplicated:
-    def test_it_comes_out_as_expected(self, results: dict[Plan, api.TrialResult], plan: Plan, fault: str) -> None:
-        result = results[plan]
+    def test_it_comes_out_as_expected(self, results: dict[str, api.TrialResult], plan: Plan, fault: str) -> None:
+        result = results[plan.trial_id]
         findings = [f"{name}: {finding.outcome}: {finding.why}" for name, finding in result.findings.items()]
         assert result.status == api.AS_EXPECTED, "\n".join([str(result.folder), *findings])
 
-    def test_its_fault_has_a_proof(self, results: dict[Plan, api.TrialResult], plan: Plan, fault: str) -> None:
-        assert proofs(load(results[plan].folder), fault)
+    def test_its_fault_has_a_proof(self, results: dict[str, api.TrialResult], plan: Plan, fault: str) -> None:
+        assert proofs(load(results[plan.trial_id].folder), fault)
 
     def test_every_broker_had_a_container_and_an_address_of_its_own(
-        self, results: dict[Plan, api.TrialResult], plan: Plan, fault: str
+        self, results: dict[str, api.TrialResult], plan: Plan, fault: str
     ) -> None:
-        listening = events_of(load(results[plan].folder), Kind.LISTENING)
+        listening = events_of(load(results[plan.trial_id].folder), Kind.LISTENING)
         addresses = {(event.actor, event.of("host")) for event in listening}
         assert {actor for actor, _ in addresses} == {"b1", "b2", "b3"}
         assert len({host for _, host in addresses}) == len(addresses) == 3
 
 
-def test_what_was_held_back_and_what_was_lost_is_told(results: dict[Plan, api.TrialResult]) -> None:
+def test_what_was_held_back_and_what_was_lost_is_told(results: dict[str, api.TrialResult]) -> None:
     cut, _ = PLANS["E6: cuts"]
     power, _ = PLANS["E6: losses of power"]
-    assert all("bytes held back" in proof for proof in proofs(load(results[cut].folder), "link-cut"))
-    assert all("bytes lost of t1-0/" in proof for proof in proofs(load(results[power].folder), "power-loss"))
+    assert all("bytes held back" in proof for proof in proofs(load(results[cut.trial_id].folder), "link-cut"))
+    assert all("bytes lost of t1-0/" in proof for proof in proofs(load(results[power.trial_id].folder), "power-loss"))
