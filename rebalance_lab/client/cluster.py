@@ -152,7 +152,8 @@ class ClusterClient:
     async def reach_leader(self, topic: str, partition: int) -> None:
         """Connect to the leader; if that fails, nothing was sent. Raises NoBroker, RefusedByBroker and
         NetworkErrors."""
-        await self._broker(self.nodes[await self.leader(topic, partition)])
+        node = await self.leader(topic, partition)  # which may replace `nodes`
+        await self._broker(self.nodes[node])
 
     async def ask_node(self, node: int, message: Message) -> Any:
         """The answer of one broker. Raises NoBroker and NotServed."""

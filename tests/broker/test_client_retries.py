@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
-from rebalance_lab.client.cluster import NoBroker, RefusedByBroker
+from rebalance_lab.client.cluster import ClusterClient, NoBroker, RefusedByBroker
 from rebalance_lab.client.retries import UNKNOWN_LIMIT_MS, Patience, with_retries
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
+from rebalance_lab.world.network import Address, Network
 
 
 def refused(code: ErrorCode) -> Callable[[], Exception]:
@@ -127,3 +129,24 @@ def test_a_broker_that_comes_back_has_time_to_learn_its_topics() -> None:
     unknown = refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     assert attempts.run() == 41
     assert attempts.ended_ms > UNKNOWN_LIMIT_MS
+
+
+class Learning(ClusterClient):
+    """Learns of the leader only when it is asked for it. `reached`: the addresses to which it connects."""
+
+    reached: list[Address]
+
+    async def leader(self, topic: str, partition: int) -> int:
+        self.nodes = {2: Address("h2", 9092)}
+        return 2
+
+    async def _broker(self, address: Address) -> Any:
+        self.reached.append(address)
+
+
+def test_a_leader_that_it_learns_of_only_now_is_reached() -> None:
+    simulation = Simulation(0)
+    client = Learning(simulation.kernel, cast("Network", None), [], "c")
+    client.reached = []
+    simulation.run(client.reach_leader("t", 0))
+    assert client.reached == [Address("h2", 9092)]
