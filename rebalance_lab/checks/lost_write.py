@@ -58,7 +58,10 @@ CHECK = Check(
     compares=(Layer.OP,),
     meaning="A record that the broker acknowledged is no longer in its log.",
     together="The broker said that the record is written, and its log does not have it when all of it is read.",
-    plants=(Planted("forgets-last-batch", "broker-crash", settings={}),),
+    plants=(
+        Planted("forgets-last-batch", "broker-crash", settings={}),
+        Planted("acks-before-replication", "committed-data", settings={"fault": "kill"}),
+    ),
     judge=judge,
     applies_to=(BROKER_LOG, REPLICATION),
 )
