@@ -203,13 +203,23 @@ def test_every_version_describes_those_that_are_asked_for(version: int) -> None:
     BrokerStage().play(story)
 
 
+#: Planted mistakes and older behaviours: plans of trials set them, and no name does.
+OF_TRIALS_ONLY = {
+    "lab_election_bug",
+    "lab_refuses_before_append",
+    "lab_acks_before_replication",
+    "lab_isr_read_back",
+    "lab_obeys_after_ms",
+    "lab_broker_epochs",
+}
+
+
 def test_every_field_of_a_configuration_is_a_setting() -> None:
     of_topics = {each.field for each in TOPIC_SETTINGS.values()}
     of_brokers = {each.field for each in BROKER_SETTINGS.values()}
     assert {each.name for each in msgspec.structs.fields(LogConfig)} <= of_topics | of_brokers
     names = {each.name for each in dataclasses.fields(BrokerConfig)}
-    planted = {each for each in names if each.startswith("lab_")}  # some are of trials only: nobody sets them by name
-    assert names - planted <= of_brokers
+    assert names - OF_TRIALS_ONLY <= of_brokers
 
 
 def test_a_broker_that_is_told_nothing_has_the_defaults_that_it_describes() -> None:
