@@ -25,12 +25,12 @@ POWER_LOSS = FaultKind(
 )
 
 
-async def lose_power(lab: AnyLab, node: AnyNode, *, proven_by: str = "") -> None:
+async def lose_power(lab: AnyLab, node: AnyNode, *, proven_by: str = "", everything: bool = False) -> None:
     """Cut back the files of `node`, which was killed and is not started again yet, and record the proof. `proven_by`:
     how the paths of the files end that must lose bytes; if others alone do, there is no proof. Without it any loss is
-    one, also of a name."""
+    one, also of a name. `everything`: nothing survives that was not synced, for trials about that loss."""
     fault = Injection(lab, POWER_LOSS, node)
-    lost = await node.process.lose_power()
+    lost = await node.process.lose_power(everything=everything)
     _record(fault, lost, lost.of(proven_by).proof if proven_by else lost.proof)
 
 

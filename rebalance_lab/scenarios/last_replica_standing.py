@@ -60,18 +60,19 @@ async def _suffer(lab: ReplicationLab, leader: BrokerNode, follower: BrokerNode)
 async def _lose_and_return(lab: ReplicationLab, leader: BrokerNode) -> None:
     """The leader dies, loses power, and is back as the leader."""
     await kill(lab, leader)
-    lose = perhaps_lose_power if lab.plan.number("flush_messages") == 1 else lose_power
-    await lose(lab, leader)
+    if lab.plan.number("flush_messages") == 1:
+        await perhaps_lose_power(lab, leader)
+    else:
+        await lose_power(lab, leader, everything=True)
     await lab.unregistered(leader)
     await restart(lab, leader)
     await lab.led()
 
 
 def expects(plan: Plan) -> dict[str, Outcome | None]:
-    """What the leader has not synced is lost, though the followers have it. A disk may happen to keep the whole log;
-    then nothing is."""
+    """What the leader has not synced is lost, though the followers have it."""
     forgets = plan.number("flush_messages") != 1 and not plan.control
-    return usual(REPLICATION, lost_write=None if forgets else Outcome.CLEAN)
+    return usual(REPLICATION, lost_write=Outcome.VIOLATED if forgets else Outcome.CLEAN)
 
 
 def demands(plan: Plan) -> None:

@@ -72,9 +72,9 @@ class ProcessHandle(Protocol):
         """Start the node's process after it was killed, with the same start data. It goes on counting its events."""
         ...
 
-    async def lose_power(self) -> PowerLoss:
+    async def lose_power(self, *, everything: bool = False) -> PowerLoss:
         """Take from the files of a node that was killed what was not synced, from some point on that the trial's seed
-        draws. Returns what went."""
+        draws, or all of it (`everything`). Returns what went."""
         ...
 
     async def cut(self, *, to_server: bool, to_client: bool) -> str:

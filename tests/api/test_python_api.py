@@ -106,10 +106,10 @@ class TestSweep:
         assert both[0] == both[1]
 
     def test_a_trial_that_fails_does_not_end_the_sweep(self, store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        def run(plan: Plan, store: Path) -> api.TrialResult:
+        def run(plan: Plan, store: Path, keep: api.Keeper | None = None) -> api.TrialResult:
             if plan.seed == 2:
                 raise RuntimeError("no luck")
-            return real(plan, store)
+            return real(plan, store, keep)
 
         real = api.run
         monkeypatch.setattr(api, "run", run)

@@ -56,16 +56,16 @@ class SyncedLengths:
         os.close(self._descriptor)
 
 
-def lose_power(folder: Path, stream: RandomStream) -> PowerLoss:
-    """Cut each file back to a length between its synced and its written one, drawn from `stream`. No process may have
-    a file open; all that is left counts as synced."""
+def lose_power(folder: Path, stream: RandomStream, *, everything: bool = False) -> PowerLoss:
+    """Cut each file back to a length between its synced and its written one, drawn from `stream`; with `everything` to
+    its synced one. No process may have a file open; all that is left counts as synced."""
     record = folder / RESERVED_NAME
     known = _read(record)
     bytes_lost: dict[str, int] = {}
     for file in _files(folder):
         found = file.stat()
         synced = min(known.get(found.st_ino, found.st_size), found.st_size)
-        kept = synced + surviving(stream, found.st_size - synced)
+        kept = synced + (0 if everything else surviving(stream, found.st_size - synced))
         if kept < found.st_size:
             os.truncate(file, kept)
             bytes_lost[file.relative_to(folder).as_posix()] = found.st_size - kept

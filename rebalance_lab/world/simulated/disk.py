@@ -205,9 +205,10 @@ class SimulatedDisk:
 
     # -- loss of power ----------------------------------------------------------------------
 
-    def lose_power(self) -> PowerLoss:
-        """Keep what was synced, and any beginning of the rest; all that is left is durable. No process may run."""
-        kept = surviving(self.stream, len(self._changes))
+    def lose_power(self, *, everything: bool = False) -> PowerLoss:
+        """Keep what was synced, and any beginning of the rest, or none of it (`everything`); all that is left is
+        durable. No process may run."""
+        kept = 0 if everything else surviving(self.stream, len(self._changes))
         undone = len(self._changes) - kept
         for change in reversed(self._changes[kept:]):
             change.undo()
@@ -215,7 +216,7 @@ class SimulatedDisk:
         bytes_lost: dict[str, int] = {}
         for path, file in self.files().items():
             unsynced = file.unsynced
-            lost, truncations = file.undo(unsynced - surviving(self.stream, unsynced))
+            lost, truncations = file.undo(unsynced - (0 if everything else surviving(self.stream, unsynced)))
             undone += truncations
             if lost:
                 bytes_lost[path] = lost

@@ -110,6 +110,11 @@ def test_a_killed_process_leaves_all_and_a_loss_of_power_what_was_synced(tmp_pat
         kept.add(len(left))
     assert {6, 12} < kept
     assert min(kept) == 6
+    with (tmp_path / "log").open("r+b") as file:
+        file.write(b"syncedothers")
+    (tmp_path / RESERVED_NAME).write_bytes(record)
+    lost = lose_power(tmp_path, RandomStream(1, "b1", "power loss"), everything=True)
+    assert ((tmp_path / "log").read_bytes(), lost.bytes_lost) == (b"synced", {"log": 6})
 
 
 def test_what_was_appended_after_a_truncation_is_not_synced(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +55,20 @@ def test_a_loss_of_power_can_stop_at_every_byte() -> None:
         disk.lose_power()
         kept.add(len(file.data))
     assert kept == set(range(7))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_loss_of_everything_keeps_what_was_synced_and_nothing_else(seed: int) -> None:
+    disk = SimulatedDisk(seed, "b1")
+    file = disk.open("log", create=True)
+    disk.sync_folder("")
+    disk.append(file, "log", b"abc")
+    file.sync()
+    disk.append(file, "log", b"def")
+    disk.open("other", create=True)
+    lost = disk.lose_power(everything=True)
+    assert (bytes(file.data), sorted(disk.files())) == (b"abc", ["log"])
+    assert (lost.bytes_lost, lost.changes_undone) == ({"log": 3}, 1)
 
 
 def states_after(*operations: tuple[str, ...]) -> set[tuple[str, ...]]:

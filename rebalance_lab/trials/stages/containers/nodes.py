@@ -73,7 +73,7 @@ class ContainerNode:
     """The faults' handle on a node (`trials.stage.ProcessHandle`). Docker cuts both ways or none, and cannot lose a
     single reply."""
 
-    def __init__(self, actor: str, host: ContainerHost, threads: Threads, lose_power: Callable[[], PowerLoss]) -> None:
+    def __init__(self, actor: str, host: ContainerHost, threads: Threads, lose_power: Callable[..., PowerLoss]) -> None:
         self.actor = actor
         self.host = host
         self._threads = threads
@@ -120,10 +120,10 @@ class ContainerNode:
         self.host.may_end = False
         return shown
 
-    async def lose_power(self) -> PowerLoss:
+    async def lose_power(self, *, everything: bool = False) -> PowerLoss:
         if self._own_container().exit_code is None:
             raise TrialError(f"{self.actor} cannot lose its power: its container runs; kill it first")
-        return self._lose_power()
+        return self._lose_power(everything=everything)
 
     def ask_to_leave(self) -> None:
         self.host.may_end = True

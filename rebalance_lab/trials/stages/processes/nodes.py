@@ -150,7 +150,7 @@ class LiveNode:
     (`world.live.synced_lengths`)."""
 
     def __init__(
-        self, actor: str, host: Host, kernel: Kernel, proxies: list[TcpProxy], lose_power: Callable[[], PowerLoss]
+        self, actor: str, host: Host, kernel: Kernel, proxies: list[TcpProxy], lose_power: Callable[..., PowerLoss]
     ) -> None:
         self.actor = actor
         self.host = host
@@ -183,11 +183,11 @@ class LiveNode:
         process.start_again()
         return await self._seen(RunState.ALIVE)
 
-    async def lose_power(self) -> PowerLoss:
+    async def lose_power(self, *, everything: bool = False) -> PowerLoss:
         process = self._own_process()
         if process.popen.poll() is None:
             raise TrialError(f"{self.actor} (pid {process.pid}) cannot lose its power: it runs; kill it first")
-        return self._lose_power()
+        return self._lose_power(everything=everything)
 
     def ask_to_leave(self) -> None:
         self.host.may_end = True

@@ -60,10 +60,10 @@ class SimulatedNode:
         self._process, self._closing = self._launch()
         return self._shown()
 
-    async def lose_power(self) -> PowerLoss:
+    async def lose_power(self, *, everything: bool = False) -> PowerLoss:
         if self._process.state is not ProcessState.KILLED:
             raise TrialError(f"{self.actor} cannot lose its power: it is {self._process.state.value}; kill it first")
-        return self._disk.lose_power()
+        return self._disk.lose_power(everything=everything)
 
     def ask_to_leave(self) -> None:
         self._closing.raise_()
