@@ -25,6 +25,7 @@ __all__ = [
     "Result",
     "Results",
     "SparkStartError",
+    "TablesError",
     "Trial",
     "TrialError",
     "UnknownTable",
@@ -35,10 +36,13 @@ __all__ = [
     "judge",
     "load",
     "load_store",
+    "read_table",
+    "register_histories",
     "run",
     "scenario_names",
     "spark",
     "sweep",
+    "write_tables",
     "zookeeper",
 ]
 

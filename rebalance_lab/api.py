@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
-from rebalance_lab.analysis.errors import SparkStartError
+from rebalance_lab.analysis.errors import SparkStartError, TablesError
 from rebalance_lab.analysis.results import Analysis, Episode, HerdCost, Interval, TrialOutcome, trial_facts
 from rebalance_lab.analysis.store import read_store
 from rebalance_lab.analysis.tabular import MissingLibrary, Tabular, UnknownTable, needed_for
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from rebalance_lab.analysis.published import Published
     from rebalance_lab.analysis.session import LocalSpark
 
 __all__ = [
@@ -51,6 +52,7 @@ __all__ = [
     "Result",
     "Results",
     "SparkStartError",
+    "TablesError",
     "Trial",
     "TrialError",
     "UnknownTable",
@@ -61,10 +63,13 @@ __all__ = [
     "judge",
     "load",
     "load_store",
+    "read_table",
+    "register_histories",
     "run",
     "scenario_names",
     "spark",
     "sweep",
+    "write_tables",
     "zookeeper",
 ]
 
@@ -315,6 +320,38 @@ def claims(store: Path | str = DEFAULT_STORE) -> Analysis:
     with needed_for("judging claims"):
         from rebalance_lab.analysis.analyse import analyse  # noqa: PLC0415
     return analyse(Path(store), intervals_for=())
+
+
+def write_tables(
+    store: Path | str = DEFAULT_STORE, out: Path | str = "tables", *, session: SparkSession | None = None
+) -> Published:
+    """Write everything that a store shows as Parquet, as the command `tables` does, to the folder `out`, which must not
+    exist; returns what was written. `session`: a Spark to work in; by default one is started. Trials that cannot be
+    read are in `left_out`. Raises TablesError, HistoryError, SparkStartError, MissingLibrary."""
+    with needed_for("writing tables"):
+        from rebalance_lab.analysis.ledger import read_ledger  # noqa: PLC0415
+        from rebalance_lab.analysis.published import must_be_free, publish  # noqa: PLC0415
+    must_be_free(Path(out))
+    found = read_store(Path(store))
+    if session is not None:
+        return publish(session, found, read_ledger(), Path(out))
+    with spark() as running:
+        return publish(running.session, found, read_ledger(), Path(out))
+
+
+def read_table(session: SparkSession, tables: Path | str, table: str) -> DataFrame:
+    """A table that `write_tables` wrote, also an older lab's: with today's columns, null where its files have none.
+    Raises TablesError."""
+    with needed_for("reading tables in Spark"):
+        from rebalance_lab.analysis import published  # noqa: PLC0415
+    return published.read_table(session, tables, table)
+
+
+def register_histories(session: SparkSession) -> None:
+    """Let a Spark session read stored trials where they are: `session.read.format("rebalance-history").load(store)`."""
+    with needed_for("reading histories in Spark"):
+        from rebalance_lab.analysis import datasource  # noqa: PLC0415
+    datasource.register_histories(session)
 
 
 def spark(*, cores: int = 2, master: str | None = None) -> LocalSpark:

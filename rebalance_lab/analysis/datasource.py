@@ -1,11 +1,11 @@
 """Histories as a Spark data source, `rebalance-history`: one partition a trial.
 
-    spark.dataSource.register(HistorySource)
-    events = spark.read.format("rebalance-history").option("path", store).load()
+    register_histories(spark)
+    events = spark.read.format("rebalance-history").load(store)
 
-Options: `path`, a store or a single trial; `trials`, a JSON list of trial ids (default: all). Trials without
-`trial.json` were cut off and are left out. It is meant for some trials; the analysis of a whole store reads Parquet
-(`analysis.parquet`).
+Options: `path`, a store or a single trial; `trials`, a JSON list of trial ids: the others are not opened (default:
+all). Trials without `trial.json` were cut off and are left out. It is meant for some trials, where nothing is to be
+written; `analysis.published` writes the events of a whole store.
 """
 
 from __future__ import annotations
@@ -29,12 +29,17 @@ FORMAT = "rebalance-history"
 
 
 def read_events(spark: SparkSession, store: Path, trials: Sequence[str] | None = None) -> DataFrame:
-    """The events of a store's trials (all, or those named), schema EVENTS."""
-    spark.dataSource.register(HistorySource)
+    """The events of a store's trials (all, or those named), schema EVENTS. It registers the source."""
+    register_histories(spark)
     reader = spark.read.format(FORMAT).option("path", str(store.resolve()))
     if trials is not None:
         reader = reader.option("trials", msgspec.json.encode(list(trials)).decode())
     return reader.load()
+
+
+def register_histories(spark: SparkSession) -> None:
+    """Register the format `rebalance-history` in a session."""
+    spark.dataSource.register(HistorySource)
 
 
 class HistorySource(DataSource):  # type: ignore[misc]  # pyspark is untyped to mypy here
@@ -58,7 +63,11 @@ class HistorySource(DataSource):  # type: ignore[misc]  # pyspark is untyped to 
 
 class HistoryReader(DataSourceReader):  # type: ignore[misc]
     """Reads trial folders. Raises HistoryError, which names the folder or the file and line, for a trial that cannot be
-    read, and for one that is named but does not exist."""
+    read, and for one that is named but does not exist.
+
+    It does not take Spark's filters (`pushFilters`). Spark 4.3.0 plans a pushed filter into the source that a DataFrame
+    keeps, so the next query of the same DataFrame without such a filter silently gets the rows of the last one.
+    """
 
     def __init__(self, store: Path, trials: tuple[str, ...] | None) -> None:
         self.store = store

@@ -1,7 +1,11 @@
-"""Errors of Spark, in a module without Spark, so that code which reports them need not import it."""
+"""Errors of rooms that need Spark, in a module without Spark, so that code which reports them need not import it."""
 
 from __future__ import annotations
 
 
 class SparkStartError(Exception):
     """Spark could not be started. The message says why and what to do."""
+
+
+class TablesError(Exception):
+    """Tables cannot be written, or read. The message names the folder, and says what to do."""

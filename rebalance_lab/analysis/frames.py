@@ -115,6 +115,12 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     return to_arrow_schema(schema)
 
 
+def as_declared(frame: DataFrame, schema: StructType) -> DataFrame:
+    """The columns of a schema, in its order and with its types. What may be null stays as it is: that SQL gives no null
+    is for tests to say."""
+    return frame.select(*(frame[field.name].cast(field.dataType).alias(field.name) for field in schema.fields))
+
+
 def table(spark: SparkSession, rows: list[dict[str, Any]], schema: StructType) -> DataFrame:
     """A DataFrame of rows that the driver has."""
     return spark.createDataFrame(pa.Table.from_pylist(rows, schema=arrow_schema(schema)), schema=schema)

@@ -30,6 +30,7 @@ from pyspark.sql.types import ArrayType, StringType, StructType
 from rebalance_lab.analysis.arrow_events import event_batches
 from rebalance_lab.analysis.frames import arrow_schema, rows_of, schema_of, table
 from rebalance_lab.analysis.results import LeftOut
+from rebalance_lab.analysis.session import cores_of
 from rebalance_lab.analysis.store import Store, trial_row
 from rebalance_lab.analysis.tables.schemas import EVENTS, HISTORIES, column
 from rebalance_lab.analysis.workers import Row, map_rows, why_left_out
@@ -158,7 +159,7 @@ def _own(folder: Path) -> Iterator[Path | None]:
 
 def scratch_of(spark: SparkSession) -> Path | None:
     """Spark's own scratch folder, which goes when it goes. None where it has none: then the system's is used."""
-    folder = Path(spark.sparkContext.getConf().get("spark.local.dir", "") or "/nowhere")
+    folder = Path(spark.conf.get("spark.local.dir", "") or "/nowhere")
     return folder if folder.is_dir() else None
 
 
@@ -214,7 +215,7 @@ def _write(
     spark: SparkSession, folders: dict[str, Path], seen: dict[str, tuple[str, int]], folder: Path
 ) -> tuple[list[Entry], list[LeftOut]]:
     """Have Spark's workers write these trials, a part a task. Those that cannot be read are left out."""
-    parts = _dealt({name: seen[name][1] for name in folders}, spark.sparkContext.defaultParallelism)
+    parts = _dealt({name: seen[name][1] for name in folders}, cores_of(spark))
     rows = [
         {"trials": [{"trial": name, "folder": str(folders[name].resolve()), "looks": seen[name][0]} for name in names]}
         for names in parts

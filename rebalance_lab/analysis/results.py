@@ -32,6 +32,55 @@ class Interval:
 
 
 @dataclass(frozen=True, slots=True)
+class Leadership:
+    """A time span, in µs, in which the registry names broker `leader` as the leader of topic/partition in
+    `leader_epoch`. `begin`, `end`: the ids of the events that bound it; `end` is None if the history ends first."""
+
+    trial: str
+    topic: str
+    partition: int
+    leader: int
+    leader_epoch: int
+    begin_us: int
+    end_us: int
+    begin: EventId
+    end: EventId | None
+
+
+@dataclass(frozen=True, slots=True)
+class InSync:
+    """A time span, in µs, in which the registry lists broker `replica` in the ISR of topic/partition. `begin`, `end`:
+    as of a Leadership."""
+
+    trial: str
+    topic: str
+    partition: int
+    replica: int
+    begin_us: int
+    end_us: int
+    begin: EventId
+    end: EventId | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operations:
+    """How often an actor sent an operation to ZooKeeper in one phase of its trial.
+
+    - `phase`: the trial's phase, empty before the first; `phase_number`: from 1, because phases can have equal names.
+    - `reads`, `writes`: what the requests count as. A multi-read is as many reads as it has parts, a multi one write.
+    """
+
+    trial: str
+    phase: str
+    phase_number: int
+    actor: str
+    operation: str
+    requests: int
+    reads: int
+    writes: int
+
+
+@dataclass(frozen=True, slots=True)
 class LeftOut:
     """A trial that is in no table. `why`: it could not be read or judged; the text names the file or the error."""
 

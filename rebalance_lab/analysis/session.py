@@ -48,6 +48,9 @@ _SOCKET_FOLDER_CHARS = 60
 #: Rows that go to Python at once: a row may be a whole trial.
 _BATCH_ROWS = 32
 
+#: Our own setting of a session: how many tasks run at once. Only a context knows it, and Spark Connect has none.
+_CORES = "rebalance-lab.cores"
+
 #: The first master of a standalone cluster.
 _MASTER = re.compile(r"spark://(?P<host>[^:/,]+):(?P<port>\d+)")
 
@@ -73,12 +76,14 @@ _FOREIGN = (
 class LocalSpark:
     """A running Spark; `stop()` it, or use it in a `with`.
 
-    `folder` holds what it writes, its log among it, and goes with it.
+    `folder` holds what it writes, its log among it, and goes with it. `ui`: the address of its web pages, if it has
+    them.
     """
 
     session: SparkSession
     scratch: Scratch
     gateway: Any
+    ui: str | None = None
 
     @property
     def folder(self) -> Path:
@@ -110,9 +115,12 @@ _LAPTOP = {
 }
 
 
-def start(*, cores: int | None = None, master: str | None = None) -> LocalSpark:
+def start(
+    *, cores: int | None = None, master: str | None = None, event_log: Path | None = None, ui: bool = False
+) -> LocalSpark:
     """Start Spark with `cores` local cores (None: all that this process may use), or with the cluster `master` (as
-    `spark://host:port`).
+    `spark://host:port`). `event_log`: a folder that exists, for the log that Spark's history server reads. `ui`: show
+    Spark's web pages, on this machine only.
 
     A cluster's workers must find the lab in the same Python at the same path, and reach this
     machine. Folders that earlier Sparks left behind when they were killed are removed.
@@ -127,17 +135,31 @@ def start(*, cores: int | None = None, master: str | None = None) -> LocalSpark:
         scratch = Scratch.temporary(PREFIX)
         undo.callback(scratch.remove)
         settings = _settings(scratch.folder, cores) if master is None else _cluster_settings(scratch.folder, master)
+        settings |= _watched(event_log, ui=ui)
         conf = SparkConf(loadDefaults=False).setAll(sorted(settings.items()))
         with _environment(settings["spark.driver.host"]):
             gateway = _launch(conf, scratch.folder)
             undo.callback(_end, gateway)
             try:
-                session = SparkSession(SparkContext(conf=conf, gateway=gateway))
+                context = SparkContext(conf=conf, gateway=gateway)
+                session = SparkSession(context)
             except (Py4JError, PySparkException) as error:
                 told = next((line for line in str(error).splitlines() if "Exception:" in line), str(error))
                 raise SparkStartError(f"Spark did not start with master {master or 'local'}: {told.strip()}") from error
+        session.conf.set(_CORES, context.defaultParallelism)
         undo.pop_all()
-    return LocalSpark(session, scratch, gateway)
+    return LocalSpark(session, scratch, gateway, context.uiWebUrl)
+
+
+def cores_of(spark: SparkSession) -> int:
+    """How many tasks run at once: as this module's Spark knows, or for a session of another origin the cores of this
+    machine."""
+    return int(spark.conf.get(_CORES, str(os.cpu_count() or 1)))
+
+
+def _watched(event_log: Path | None, *, ui: bool) -> dict[str, str]:
+    logged = {"spark.eventLog.enabled": "true", "spark.eventLog.dir": event_log.resolve().as_uri()} if event_log else {}
+    return logged | {"spark.ui.enabled": str(ui).lower()}
 
 
 def _settings(folder: Path, cores: int | None) -> dict[str, str]:
@@ -175,7 +197,6 @@ def _everywhere(folder: Path) -> dict[str, str]:
         "spark.driver.memory": "1g",
         # A lab's Spark lives for seconds: the quick compiler and collector start 3 s sooner on two cores.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xmn400m",
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",

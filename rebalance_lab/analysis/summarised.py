@@ -119,21 +119,34 @@ def _fatal(judge: Callable[[list[Row]], DataFrame], places: list[Row], error: Py
     return fatal
 
 
+def store_tables(results: DataFrame, readings: DataFrame) -> dict[str, DataFrame]:
+    """RESULTS and READINGS to every table that is made of judged trials, by the names of `results.Analysis`. What the
+    commands show and what they publish are these."""
+    outcomes, costs, measures = trial_outcomes(results), herd_costs(results), trial_measures(results)
+    return {
+        "verdicts": claim_verdicts(outcomes, readings, costs),
+        "outcomes": outcomes,
+        "measures": measures,
+        "episodes": rebalance_episodes(results),
+        "herd_costs": costs,
+        "fits": cost_fits(costs),
+        "summaries": scenario_summaries(results, measures),
+    }
+
+
 def _tables(results: DataFrame, readings: DataFrame) -> tuple[Analysis, list[str]]:
-    costs, measures = herd_costs(results), trial_measures(results)
-    verdicts = sorted(
-        rows_of(claim_verdicts(trial_outcomes(results), readings, costs)), key=lambda row: row["position"]
-    )
+    tables = store_tables(results, readings)
+    verdicts = sorted(rows_of(tables["verdicts"]), key=lambda row: row["position"])
     analysis = Analysis(
         verdicts=tuple(object_of(Verdict, row | {"replay": None}) for row in verdicts),
-        outcomes=_sorted(TrialOutcome, trial_outcomes(results), "trial", "check"),
+        outcomes=_sorted(TrialOutcome, tables["outcomes"], "trial", "check"),
         intervals=(),
         trials=(),
-        measures=_sorted(TrialMeasures, measures, "trial"),
-        episodes=_sorted(Episode, rebalance_episodes(results), "trial", "group", "number"),
-        herd_costs=_sorted(HerdCost, costs, "trial", "group", "begin_us"),
-        fits=_sorted(Fit, cost_fits(costs), *FIT_ORDER),
-        summaries=_sorted(Summary, scenario_summaries(results, measures), *SUMMARY_ORDER),
+        measures=_sorted(TrialMeasures, tables["measures"], "trial"),
+        episodes=_sorted(Episode, tables["episodes"], "trial", "group", "number"),
+        herd_costs=_sorted(HerdCost, tables["herd_costs"], "trial", "group", "begin_us"),
+        fits=_sorted(Fit, tables["fits"], *FIT_ORDER),
+        summaries=_sorted(Summary, tables["summaries"], *SUMMARY_ORDER),
     )
     return analysis, sorted({trial for row in verdicts for trial in row["examples"]})
 

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import BinaryType, BooleanType, StructType
 
 from rebalance_lab.analysis.frames import rows_of, table
+from rebalance_lab.analysis.session import cores_of
 from rebalance_lab.analysis.tables.schemas import column
 from rebalance_lab.analysis.workers import Row, map_rows
 
@@ -42,7 +43,7 @@ def run_on_spark(spark: SparkSession, run: Callable[[T], R], given: Iterable[T])
         except Exception as error:
             return [{"well": False, "came": pickle.dumps(error)}]
 
-    tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    tasks = TASKS_PER_CORE * cores_of(spark)
     waiting = iter(given)
     while wave := list(islice(waiting, tasks * RUNS_PER_TASK)):
         rows = [{"given": pickle.dumps(each)} for each in wave]

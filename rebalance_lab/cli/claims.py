@@ -13,9 +13,18 @@ from rich.markup import escape
 
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION, claims_json, not_run, sort, statuses
 from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
-from rebalance_lab.analysis.results import Analysis, Verdict
-from rebalance_lab.cli.failures import Failure, exit_code
-from rebalance_lab.cli.options import DEFAULT_STORE, CoresOption, JsonOption, MasterOption, RejudgeOption, StoreOption
+from rebalance_lab.analysis.results import Analysis, LeftOut, Verdict
+from rebalance_lab.cli.failures import Failure, exit_code, must_be_writable
+from rebalance_lab.cli.options import (
+    DEFAULT_STORE,
+    CoresOption,
+    EventLogOption,
+    JsonOption,
+    MasterOption,
+    RejudgeOption,
+    StoreOption,
+    UiOption,
+)
 from rebalance_lab.cli.terminal import print_json, progress, say, styled, whole
 from rebalance_lab.history.files import trial_folders
 from rebalance_lab.history.scratch import temporary_folder
@@ -31,16 +40,31 @@ Wanted = Sequence[str] | Callable[[Analysis], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Judging:
-    """How a store is judged. `cores`: of this machine, None for all. `master`: of a cluster. `rejudge`: all trials."""
+    """How a store is judged. `cores`: of this machine, None for all. `master`: of a cluster. `rejudge`: all trials.
+    `event_log`: the folder for Spark's event log. `ui`: whether Spark shows its web pages; their address goes to
+    stderr."""
 
     cores: int | None = None
     master: str | None = None
     rejudge: bool = False
+    event_log: Path | None = None
+    ui: bool = False
 
     def __post_init__(self) -> None:
         """Raises Failure."""
         if self.cores is not None and self.master is not None:
             raise Failure("--cores is for this machine, and --master for a cluster; leave one of them out")
+        if self.event_log is not None:
+            must_be_writable(self.event_log, f"Spark's event log to {self.event_log}", "another with --event-log")
+
+    def start(self) -> LocalSpark:
+        """Start Spark. Raises SparkStartError."""
+        from rebalance_lab.analysis import session  # noqa: PLC0415
+
+        spark = session.start(cores=self.cores, master=self.master, event_log=self.event_log, ui=self.ui)
+        if spark.ui is not None:
+            print(f"Spark's pages: {spark.ui}", file=sys.stderr)
+        return spark
 
 
 def analysed(store: Path, wanted: Wanted = (), judging: Judging | None = None) -> Analysis:
@@ -59,16 +83,12 @@ def analysed(store: Path, wanted: Wanted = (), judging: Judging | None = None) -
 
 
 def _analysed(store: Path, wanted: Wanted, judging: Judging) -> Analysis:
-    from rebalance_lab.analysis import session  # noqa: PLC0415
     from rebalance_lab.analysis.analyse import analyse  # noqa: PLC0415
-
-    def start() -> LocalSpark:
-        return session.start(cores=judging.cores, master=judging.master)
 
     count = len(trial_folders(store))
     with progress().status(f"Reading {count} trials of {store}"):
-        analysis = analyse(store, intervals_for=wanted, start=start, rejudge=judging.rejudge)
-    _name_left_out(analysis)
+        analysis = analyse(store, intervals_for=wanted, start=judging.start, rejudge=judging.rejudge)
+    name_left_out(analysis.left_out, analysis.cut_off)
     return analysis
 
 
@@ -86,9 +106,11 @@ def claims(
     cores: CoresOption = None,
     master: MasterOption = None,
     rejudge: RejudgeOption = False,
+    event_log: EventLogOption = None,
+    ui: UiOption = False,
 ) -> None:
     """Judge every claim by the trials of a store; surprises come first."""
-    analysis = analysed(store, judging=Judging(cores, master, rejudge))
+    analysis = analysed(store, judging=Judging(cores, master, rejudge, event_log, ui))
     if as_json:
         print_json(claims_json(analysis))
     else:
@@ -96,10 +118,10 @@ def claims(
     raise typer.Exit(code_of(analysis))
 
 
-def _name_left_out(analysis: Analysis) -> None:
+def name_left_out(left_out: Sequence[LeftOut], cut_off: Sequence[str]) -> None:
     """Name on stderr every trial that is not counted, and why."""
-    told = [f"{each.trial}: {each.why}" for each in analysis.left_out]
-    told += [f"{name}: it was interrupted before its end; remove the folder" for name in analysis.cut_off]
+    told = [f"{each.trial}: {each.why}" for each in left_out]
+    told += [f"{name}: it was interrupted before its end; remove the folder" for name in cut_off]
     if told:
         noun = "trial is" if len(told) == 1 else "trials are"
         print("\n".join([f"{len(told):,} {noun} left out:", *(f"  {each}" for each in told)]), file=sys.stderr)

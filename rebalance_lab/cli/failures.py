@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from rebalance_lab.analysis.errors import SparkStartError
+from rebalance_lab.analysis.errors import SparkStartError, TablesError
 from rebalance_lab.analysis.ledger import Status
 from rebalance_lab.history.disk import NO_SPACE
 from rebalance_lab.history.files import HistoryError
@@ -32,6 +32,7 @@ SPOKEN = (
     FixtureConflict,
     EmbeddedServerError,
     SparkStartError,
+    TablesError,
     ZooKeeperError,
 )
 

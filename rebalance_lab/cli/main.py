@@ -33,6 +33,7 @@ from rebalance_lab.cli.run import run
 from rebalance_lab.cli.scenarios import scenarios
 from rebalance_lab.cli.shrink import shrink
 from rebalance_lab.cli.sweep import sweep
+from rebalance_lab.cli.tables import tables
 from rebalance_lab.cli.terminal import set_up_logs
 from rebalance_lab.cli.topics import topics
 from rebalance_lab.cli.whatif import whatif
@@ -79,7 +80,7 @@ def _common(
 
 
 PANELS: dict[str, tuple[Callable[..., None], ...]] = {
-    "Experiments": (demo, scenarios, run, sweep, agree, replay, shrink, report, claims),
+    "Experiments": (demo, scenarios, run, sweep, agree, replay, shrink, report, claims, tables),
     "Hands on": (zookeeper, cluster, broker, topics, consume, join),
 }
 app.command("produce", rich_help_panel="Hands on")(produce_lines)

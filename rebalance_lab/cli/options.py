@@ -83,6 +83,11 @@ MasterOption = Annotated[
 RejudgeOption = Annotated[
     bool, typer.Option("--rejudge", help="Judge every trial again, also those that were judged before.")
 ]
+EventLogOption = Annotated[
+    Path | None,
+    typer.Option("--event-log", help="Write Spark's event log there, for its history server.", metavar="DIR"),
+]
+UiOption = Annotated[bool, typer.Option("--ui", help="Show Spark's web pages while the command runs.")]
 ZooKeeperOption = Annotated[str, typer.Option("--zookeeper", help="The address of a ZooKeeper.", metavar="HOST:PORT")]
 
 ScenarioArgument = Annotated[str, typer.Argument(help="A scenario; `scenarios` lists them.", metavar="SCENARIO")]

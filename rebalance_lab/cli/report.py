@@ -9,7 +9,16 @@ import typer
 
 from rebalance_lab.cli.claims import Judging, analysed, code_of
 from rebalance_lab.cli.failures import Failure
-from rebalance_lab.cli.options import DEFAULT_STORE, CoresOption, MasterOption, RejudgeOption, StoreOption, trial_folder
+from rebalance_lab.cli.options import (
+    DEFAULT_STORE,
+    CoresOption,
+    EventLogOption,
+    MasterOption,
+    RejudgeOption,
+    StoreOption,
+    UiOption,
+    trial_folder,
+)
 from rebalance_lab.cli.terminal import say
 from rebalance_lab.history.files import TRIAL_FILE, load, trial_folders, write_whole
 from rebalance_lab.report import shown_trials, summary, trace_of, write, write_trial
@@ -39,9 +48,11 @@ def report(
     cores: CoresOption = None,
     master: MasterOption = None,
     rejudge: RejudgeOption = False,
+    event_log: EventLogOption = None,
+    ui: UiOption = False,
 ) -> None:
     """Write a store, or one trial, as an HTML page that opens from disk."""
-    judging = Judging(cores, master, rejudge)
+    judging = Judging(cores, master, rejudge, event_log, ui)
     place = store if what is None else _place(what, store)
     if (place / TRIAL_FILE).is_file():
         _of_trial(place, out, trace)

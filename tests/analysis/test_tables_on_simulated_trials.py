@@ -14,7 +14,8 @@ from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.parquet import parquet_of
 from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.analysis.store import read_store
-from rebalance_lab.analysis.tables.trial_results import ownership_intervals, trial_outcomes
+from rebalance_lab.analysis.tables.intervals import ownership_intervals, trial_ends
+from rebalance_lab.analysis.tables.trial_results import trial_outcomes
 from rebalance_lab.history.files import load
 from rebalance_lab.history.intervals import ownership_intervals as oracle
 from rebalance_lab.trials.api import TrialResult, run
@@ -54,7 +55,7 @@ def test_intervals_of_simulated_trials(spark: SparkSession, store: Path, results
         for each in oracle(load(result.folder))
     )
     with parquet_of(spark, read_store(store)) as parquet:
-        rows = rows_of(ownership_intervals(parquet.histories))
+        rows = rows_of(ownership_intervals(parquet.events, parquet.histories, trial_ends(parquet.events)))
     found = Counter(
         (
             *(row[name] for name in ("trial", "layer", "member", "group", "topic", "partition", "begin_us", "end_us")),

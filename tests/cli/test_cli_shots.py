@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -74,6 +75,7 @@ COMMANDS = (
     Shot(("sweep", "leave", "--world", "processes", "--seeds", "4"), 10.0),
     Shot(("claims",), 14.0),
     Shot(("report",), 14.0),
+    Shot(("tables", "--out", "tables"), 20.0),
     Shot(("demo",), 12.0),
     Shot(("zookeeper",), 4.0, foreground=True),
     Shot(("zookeeper", "--nodes", "3"), 6.0, foreground=True),
@@ -97,7 +99,7 @@ COMMANDS = (
 NOT_SHOT_AT: dict[str, str] = {}
 
 #: They use temporary folders, and remove those of their killed predecessors.
-SWEEPERS = ("claims", "report", "zookeeper", "cluster")
+SWEEPERS = ("claims", "report", "tables", "zookeeper", "cluster")
 
 
 @pytest.fixture(scope="module")
@@ -159,9 +161,8 @@ class Place:
         found = {each for each in store.iterdir() if each.is_dir()} - trials if store.exists() else set()
         for trial in trials:
             load(trial)
-        return sorted(
-            each.name for each in (*(found - {store / each for each in OWN_FOLDERS}), *self.temporary.iterdir())
-        )
+        found -= {store / each for each in OWN_FOLDERS}
+        return sorted(each.name for each in (*found, *self.temporary.iterdir(), *self.folder.glob(".*.part")))
 
 
 def _below() -> set[psutil.Process]:
@@ -254,8 +255,9 @@ def _moments(shot: Shot, number: int) -> Iterator[float]:
 
 def _fire(shot: Shot, number: signal.Signals, after_s: float, place: Place, stored: Path) -> tuple[int, set[Path]]:
     """Run the command, send the signal, and wait; returns the exit code, and the semaphores that were in use."""
-    if shot.arguments[0] in ("claims", "report") and not (place.folder / "trials").exists():
+    if shot.arguments[0] in ("claims", "report", "tables") and not (place.folder / "trials").exists():
         subprocess.run(["cp", "-r", str(stored), str(place.folder / "trials")], check=True)
+    shutil.rmtree(place.folder / "tables", ignore_errors=True)
     process = place.start(shot.arguments)
     used: set[Path] = set()
     try:

@@ -29,6 +29,7 @@ def test_help_lists_every_command(command: CommandLine) -> None:
         "shrink",
         "report",
         "claims",
+        "tables",
         "history",
         "zookeeper",
         "topics",

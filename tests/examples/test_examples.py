@@ -17,6 +17,13 @@ PRINTED = {
     "herd": [r" 4 +5 +4 +127 +36$", r" 8 +9 +8 ", r" 16 +17 +16 ", r" 32 +33 +32 "],
     "own_assignor": [r"range: .* = 180  \(as expected\)", r"rendezvous: .* = \d+  \(as expected\)"],
     "spark_table": [r"\|scenario\|operation\|per_trial\|", r"\| +leave\| +get\| +\d+\|", r"\| +zombie\| +get\|"],
+    "tables_figure": [
+        r"13 tables of 18 trials",
+        r"fetchers_stop_in +0 ms +100 ms",
+        r"500 +0\.0\d +0\.[56]\d",
+        r"2000 +0\.0\d +2\.[01]\d",
+        r"slow\.svg",
+    ],
     "sweep_figure": [
         r"25 trials: \{'as expected': 25\}",
         r"0\.5 s +0 of 5 +0\.00 s",

@@ -98,9 +98,9 @@ def trials_left_out(judged: DataFrame) -> DataFrame:
     return judged.where(F.col("why_left_out").isNotNull()).select("trial", F.col("why_left_out").alias("why"))
 
 
-def ownership_intervals(histories: DataFrame) -> DataFrame:
-    """HISTORIES to INTERVALS, in no order: all three layers. Raises HistoryError with the trial's name, when Spark
-    runs it."""
+def held_intervals(histories: DataFrame) -> DataFrame:
+    """HISTORIES to INTERVALS, in no order, by the functions that subjects registered (`history.intervals.HOLDINGS`);
+    for all others there is SQL (`tables.intervals`). Raises HistoryError with the trial's name, when Spark runs it."""
     return map_rows(histories, INTERVALS, lambda row: _read(row, _interval_rows))
 
 

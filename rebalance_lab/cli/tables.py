@@ -1,0 +1,75 @@
+"""`tables`: everything that a store shows, as Parquet for other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rebalance_lab.cli.claims import Judging, name_left_out
+from rebalance_lab.cli.failures import AS_EXPECTED, UNKNOWN, Failure
+from rebalance_lab.cli.options import (
+    DEFAULT_STORE,
+    CoresOption,
+    EventLogOption,
+    JsonOption,
+    MasterOption,
+    RejudgeOption,
+    StoreOption,
+    UiOption,
+)
+from rebalance_lab.cli.terminal import answer, print_json, progress, say, table, whole
+from rebalance_lab.history.files import trial_folders
+
+OutOption = Annotated[
+    Path, typer.Option("--out", help="The folder to write. It must not exist.", metavar="DIR", show_default=False)
+]
+
+
+def tables(
+    *,
+    out: OutOption,
+    store: StoreOption = DEFAULT_STORE,
+    as_json: JsonOption = False,
+    cores: CoresOption = None,
+    master: MasterOption = None,
+    rejudge: RejudgeOption = False,
+    event_log: EventLogOption = None,
+    ui: UiOption = False,
+) -> None:
+    """Write trials, findings, events and verdicts of a store as Parquet, for PySpark, DuckDB and pandas."""
+    judging = Judging(cores, master, rejudge, event_log, ui)
+    if not store.is_dir() or not (count := len(trial_folders(store))):
+        raise Failure(f"{store} holds no trial; run some: rebalance-lab run zombie --store {store}")
+    from rebalance_lab.analysis.ledger import read_ledger  # noqa: PLC0415  # Spark takes long to import
+    from rebalance_lab.analysis.published import MANIFEST, must_be_free, publish  # noqa: PLC0415
+    from rebalance_lab.analysis.store import read_store  # noqa: PLC0415
+
+    must_be_free(out)
+    with progress().status(f"Writing the tables of {count} trials of {store}"), judging.start() as spark:
+        published = publish(spark.session, read_store(store), read_ledger(), out, rejudge=rejudge)
+    name_left_out(published.left_out, published.cut_off)
+    if as_json:
+        print_json(published)
+    else:
+        rows = [
+            (name, f"{each.rows:,}", f"{each.files:,}", _size(each.bytes)) for name, each in published.tables.items()
+        ]
+        answer().print(
+            table(f"Tables in {out}", ("table", "rows", "files", "size"), rows, numbers=("rows", "files", "size"))
+        )
+        say(f"What was written is also in {MANIFEST}. To read a table:")
+        whole(f"  duckdb.sql(\"SELECT * FROM '{out}/episodes/**/*.parquet'\")")
+        whole(f'  pandas.read_parquet("{out}/episodes")')
+        whole(f'  spark.read.parquet("{out}/episodes")')
+    raise typer.Exit(AS_EXPECTED if published.whole else UNKNOWN)
+
+
+def _size(size: int) -> str:
+    """In a unit that leaves at most four digits."""
+    for unit in ("B", "KB", "MB"):
+        if size < 10_000:
+            return f"{size:,} {unit}"
+        size //= 1000
+    return f"{size:,} GB"
