@@ -122,10 +122,10 @@ def _fatal(judge: Callable[[list[Row]], DataFrame], places: list[Row], error: Py
 def store_tables(results: DataFrame, readings: DataFrame) -> dict[str, DataFrame]:
     """RESULTS and READINGS to every table that is made of judged trials, by the names of `results.Analysis`. What the
     commands show and what they publish are these."""
-    outcomes, costs, measures = trial_outcomes(results), herd_costs(results), trial_measures(results)
+    costs, measures = herd_costs(results), trial_measures(results)
     return {
-        "verdicts": claim_verdicts(outcomes, readings, costs),
-        "outcomes": outcomes,
+        "verdicts": claim_verdicts(results, readings, costs),
+        "outcomes": trial_outcomes(results),
         "measures": measures,
         "episodes": rebalance_episodes(results),
         "herd_costs": costs,

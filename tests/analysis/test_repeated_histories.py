@@ -17,7 +17,7 @@ from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.analysis.store import read_store
 from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
 from rebalance_lab.analysis.tables.readings import readings_table
-from rebalance_lab.analysis.tables.trial_results import herd_costs, trial_outcomes
+from rebalance_lab.analysis.tables.trial_results import herd_costs
 from rebalance_lab.history.files import read_trial, seal
 from rebalance_lab.trials.api import run
 from rebalance_lab.trials.scenario import make_plan
@@ -80,7 +80,7 @@ def verdicts(spark: SparkSession, store: Path) -> dict[str, dict[str, Any]]:
     check = {"counter-example": "effect_overlap"}
     ledger = Ledger({name: universal(name, check.get(name, "registration")) for name in sorted(names)})
     with results_of(spark, store) as results:
-        frame = claim_verdicts(trial_outcomes(results), readings_table(spark, ledger), herd_costs(results))
+        frame = claim_verdicts(results, readings_table(spark, ledger), herd_costs(results))
         return {row["claim"]: row for row in rows_of(frame)}
 
 

@@ -8,13 +8,14 @@ import pytest
 from pyspark.sql import SparkSession
 from test_claim_verdicts_table import rows_of_trial
 from test_cost_fits_table import cost
+from verdict_rows import as_results
 
 from rebalance_lab.analysis.frames import rows_of, table
 from rebalance_lab.analysis.ledger import Claim, Expected, Ledger, Minimum, Quantifier, Reading, Run, Trend
 from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
 from rebalance_lab.analysis.tables.readings import readings_table
-from rebalance_lab.analysis.tables.trial_results import HERD_COSTS, OUTCOMES
+from rebalance_lab.analysis.tables.trial_results import HERD_COSTS, RESULTS
 
 Row = dict[str, Any]
 SIZES = (5, 10, 20, 40)
@@ -102,7 +103,7 @@ def judged(spark: SparkSession) -> dict[str, Row]:
         outcomes += [row | {"trial": f"{name}/{row['trial']}", "scenario": name} for row in of_outcomes]
         costs += [row | {"trial": f"{name}/{row['trial']}"} for row in of_costs]
     readings = readings_table(spark, Ledger(claims))
-    frame = claim_verdicts(table(spark, outcomes, OUTCOMES), readings, table(spark, costs, HERD_COSTS))
+    frame = claim_verdicts(table(spark, as_results(outcomes), RESULTS), readings, table(spark, costs, HERD_COSTS))
     return {row["claim"]: row for row in rows_of(frame)}
 
 

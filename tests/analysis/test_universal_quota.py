@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from verdict_rows import as_results
 
 from rebalance_lab.analysis.frames import rows_of, table
 from rebalance_lab.analysis.ledger import Ledger, read_ledger
 from rebalance_lab.analysis.session import LocalSpark
 from rebalance_lab.analysis.tables.claim_verdicts import claim_verdicts
 from rebalance_lab.analysis.tables.readings import readings_table
-from rebalance_lab.analysis.tables.trial_results import HERD_COSTS, OUTCOMES
+from rebalance_lab.analysis.tables.trial_results import HERD_COSTS, RESULTS
 
 Z1 = read_ledger().claims["Z1"]
 Row = dict[str, object]
@@ -81,7 +82,10 @@ def told(local_spark: LocalSpark) -> dict[str, Row]:
         row | {"scenario": name, "trial": f"{name}/{row['trial']}"} for name, rows in CASES.items() for row in rows
     ]
     readings, no_costs = readings_table(spark, Ledger(claims)), table(spark, [], HERD_COSTS)
-    return {row["claim"]: row for row in rows_of(claim_verdicts(table(spark, outcomes, OUTCOMES), readings, no_costs))}
+    return {
+        row["claim"]: row
+        for row in rows_of(claim_verdicts(table(spark, as_results(outcomes), RESULTS), readings, no_costs))
+    }
 
 
 def test_the_full_number_reproduces(told: dict[str, Row]) -> None:

@@ -12,7 +12,7 @@ from rebalance_lab.analysis.ledger import Claim, Expected, Ledger, Quantifier, R
 from rebalance_lab.analysis.tables import claim_verdicts as claim_verdicts_module
 from rebalance_lab.analysis.tables.claim_verdicts import VERDICTS, claim_verdicts
 from rebalance_lab.analysis.tables.readings import readings_table
-from rebalance_lab.analysis.tables.trial_results import HERD_COSTS, OUTCOMES
+from rebalance_lab.analysis.tables.trial_results import FINDINGS, HERD_COSTS, RESULTS
 
 #: The last looks for no anomaly, but tells whether a statement holds.
 STATEMENT = "a_statement"
@@ -47,6 +47,17 @@ def rows_of_trial(name: str, found: dict[str, str] | str, **fields: Any) -> list
     return [row | {"check": check, "outcome": outcome} for check, outcome in outcomes.items()]
 
 
+def as_results(outcomes: list[Row]) -> list[Row]:
+    """Rows of OUTCOMES as rows of RESULTS, one for each trial."""
+    found: dict[str, Row] = {}
+    for row in outcomes:
+        bitten = row["faults"] if row["bitten"] else 0
+        empty = {"bitten": bitten, "events": 0, "findings": [], "episodes": [], "herd_costs": []}
+        of_trial = found.setdefault(row["trial"], {**row, **empty})
+        of_trial["findings"].append({name: row[name] for name in FINDINGS.fieldNames()})
+    return [{name: row[name] for name in RESULTS.fieldNames()} for row in found.values()]
+
+
 def claim(quantifier: str, *readings: Reading, **run: Any) -> Claim:
     checks = ("belief_overlap", "effect_overlap") if quantifier == "exists" else ("registration",)
     return Claim(
@@ -62,6 +73,6 @@ def judged(spark: SparkSession, outcomes: list[Row], claims: dict[str, Claim]) -
     readings, no_costs = readings_table(spark, Ledger(claims)), table(spark, [], HERD_COSTS)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(claim_verdicts_module, "_statements", lambda: [STATEMENT])
-        frame = claim_verdicts(table(spark, outcomes, OUTCOMES), readings, no_costs)
+        frame = claim_verdicts(table(spark, as_results(outcomes), RESULTS), readings, no_costs)
         assert frame.columns == VERDICTS.fieldNames()
         return {(row["claim"], row["reading"]): row for row in rows_of(frame)}

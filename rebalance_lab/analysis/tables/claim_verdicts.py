@@ -23,6 +23,7 @@ from rebalance_lab.analysis.ledger import Quantifier
 from rebalance_lab.analysis.results import Verdict
 from rebalance_lab.analysis.tables.fits import trend_fits
 from rebalance_lab.analysis.tables.schemas import column
+from rebalance_lab.analysis.tables.trial_results import all_bitten
 from rebalance_lab.analysis.verdicts import verdict_row
 from rebalance_lab.analysis.workers import map_rows
 from rebalance_lab.checks import CHECKS
@@ -40,34 +41,31 @@ VERDICTS = StructType(
     ]
 )
 
-_OF_TRIAL = (
-    *("scenario", "rules", "generation", "seed", "control"),
-    *("faults", "bitten", "history_sha256", "unproved"),
-)
-
 #: The columns that trials with the same result for a reading share.
 _SAME = ("position", "world", "role")
 
 
-def claim_verdicts(outcomes: DataFrame, readings: DataFrame, costs: DataFrame) -> DataFrame:
-    """OUTCOMES, READINGS and HERD_COSTS to VERDICTS: one row for each reading, in no order."""
-    histories = _histories(_judged(_trials(outcomes), readings))
-    counted = _counts(_distinct(histories), readings).join(trend_fits(histories, readings, costs), "position", "left")
+def claim_verdicts(results: DataFrame, readings: DataFrame, costs: DataFrame) -> DataFrame:
+    """RESULTS, READINGS and HERD_COSTS to VERDICTS: one row for each reading, in no order.
+
+    What is grouped by reading and more is put together by reading once, before the first grouping.
+    """
+    histories = _histories(_judged(_trials(results), readings).repartition("position"))
+    trends = F.broadcast(trend_fits(histories, readings, costs))
+    counted = _counts(_distinct(histories), readings).join(trends, "position", "left")
     # Some hundred readings with their counts are left: plain Python decides what they mean.
     return map_rows(counted, VERDICTS, lambda row: [verdict_row(row)])
 
 
-def _trials(outcomes: DataFrame) -> DataFrame:
-    """One row for each trial without a planted bug: `found` maps check to outcome."""
-    return (
-        outcomes.where(F.col("plant").isNull())
-        .groupBy("trial")
-        .agg(
-            *(F.first(name).alias(name) for name in _OF_TRIAL),
-            F.when(F.first("world") == "simulated", "simulated").otherwise("live").alias("world"),
-            F.first("parameters").alias("parameters"),
-            F.map_from_entries(F.collect_list(F.struct("check", "outcome"))).alias("found"),
-        )
+def _trials(results: DataFrame) -> DataFrame:
+    """One row for each trial without a planted bug: `found` maps check to outcome. One to which no check applies is
+    left out."""
+    return results.where(F.col("plant").isNull() & (F.size("findings") > 0)).select(
+        *("trial", "scenario", "rules", "generation", "seed", "control", "faults", "history_sha256", "unproved"),
+        "parameters",
+        all_bitten().alias("bitten"),
+        F.when(F.col("world") == "simulated", "simulated").otherwise("live").alias("world"),
+        F.map_from_arrays("findings.check", "findings.outcome").alias("found"),
     )
 
 
@@ -91,9 +89,10 @@ def _judged(trials: DataFrame, readings: DataFrame) -> DataFrame:
         & F.coalesce(F.col("generation") == F.col("of_generation"), F.lit(True)),
     )
     matching = joined.where(F.coalesce(F.forall("conditions", _holds), F.lit(False)))
-    role = F.when(F.col("control"), _control_role()).otherwise(_trial_role())
+    found = F.when(F.col("control"), _control_role()).otherwise(_trial_role())
     nothing = F.when(F.col("control"), "unclear").otherwise("undecided")
-    return matching.withColumn("role", F.when(F.col("unproved").isNull(), role).otherwise(nothing))
+    role = F.when(F.col("unproved").isNull(), found).otherwise(nothing).alias("role")
+    return matching.select("position", "world", role, "history_sha256", "seed", "trial")
 
 
 def _histories(judged: DataFrame) -> DataFrame:
@@ -171,7 +170,7 @@ def _counts(distinct: DataFrame, readings: DataFrame) -> DataFrame:
         F.count("*").alias("trials"), F.min("first")["trial"].alias("first"), F.sum("repeats").alias("repeats")
     )
     roles = of_role.groupBy("position").agg(F.collect_list(F.struct("role", "world", "trials", "first", "repeats")))
-    return readings.join(roles.toDF("position", "roles"), "position", "left")
+    return readings.join(F.broadcast(roles.toDF("position", "roles")), "position", "left")
 
 
 def _is_exists() -> Column:

@@ -53,21 +53,19 @@ def scenario_summaries(results: DataFrame, measures: DataFrame) -> DataFrame:
 
 def _kinds(results: DataFrame) -> DataFrame:
     """trial, and the columns of _KIND."""
-    named = results.select("trial", "scenario", F.explode("parameters").alias("name", "value"))
+    named = results.select("scenario", F.explode("parameters").alias("name", "value"))
     counted = named.groupBy("scenario", "name").agg(
-        F.count_distinct("value").alias("values"), F.count("*").alias("having")
+        (F.min("value") != F.max("value")).alias("differs"), F.count("*").alias("having")
     )
     size = results.groupBy("scenario").agg(F.count("*").alias("size"))
     # A parameter that only some of the trials have counts as varied, too.
-    varied = counted.join(size, "scenario").where((F.col("values") > 1) | (F.col("having") < F.col("size")))
-    settings = (
-        named.join(F.broadcast(varied.select("scenario", "name")), ["scenario", "name"])
-        .groupBy("trial")
-        .agg(F.array_sort(F.collect_list(F.struct("name", "value"))).alias("settings"))
-    )
+    varied = counted.join(F.broadcast(size), "scenario").where(F.col("differs") | (F.col("having") < F.col("size")))
+    names = varied.groupBy("scenario").agg(F.collect_set("name").alias("varied"))
+    whole = results.select("trial", *_KIND[:-1], "parameters").join(F.broadcast(names), "scenario", "left")
+    entries = F.transform(F.map_entries("parameters"), lambda each: F.struct(each["key"].alias("name"), each["value"]))
+    settings = F.array_sort(F.filter(entries, lambda each: F.array_contains("varied", each["name"])))
     none = F.array().cast(ArrayType(_SETTING, False))
-    whole = results.select("trial", *_KIND[:-1]).join(settings, "trial", "left")
-    return whole.withColumn("settings", F.coalesce("settings", none))
+    return whole.select("trial", *_KIND[:-1], F.coalesce(settings, none).alias("settings"))
 
 
 def _of_trials(measures: DataFrame) -> DataFrame:

@@ -106,9 +106,14 @@ def held_intervals(histories: DataFrame) -> DataFrame:
 
 def trial_outcomes(results: DataFrame) -> DataFrame:
     """RESULTS to OUTCOMES: a row for each trial and each check that applies to it."""
-    rows = results.withColumn("bitten", (F.col("faults") > 0) & (F.col("bitten") == F.col("faults")))
+    rows = results.withColumn("bitten", all_bitten())
     own = [name for name in OUTCOMES.fieldNames() if name not in FINDINGS.fieldNames()]
     return rows.select(*own, F.inline("findings"))
+
+
+def all_bitten() -> Column:
+    """Of RESULTS: whether the trial had faults, and each is shown to have bitten."""
+    return (F.col("faults") > 0) & (F.col("bitten") == F.col("faults"))
 
 
 def rebalance_episodes(results: DataFrame) -> DataFrame:
