@@ -16,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import msgspec
 import pyarrow.parquet as pq
@@ -130,9 +131,16 @@ class Published(msgspec.Struct, frozen=True):
 
 
 def must_be_free(out: Path) -> None:
-    """Raises TablesError if there is something where the tables should be."""
+    """Raises TablesError if there is something where the tables should be, or if nothing can be written there."""
     if os.path.lexists(out):
         raise TablesError(f"{out} exists already; remove it, or choose another folder with --out")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=out.parent):
+            pass
+    except OSError as error:
+        why = f"{out.parent} is not a folder" if isinstance(error, FileExistsError) else error.strerror
+        raise TablesError(f"{out} cannot be written: {why}; choose another folder with --out") from error
 
 
 def publish(spark: SparkSession, store: Store, ledger: Ledger, out: Path, *, rejudge: bool = False) -> Published:
@@ -153,13 +161,9 @@ def publish(spark: SparkSession, store: Store, ledger: Ledger, out: Path, *, rej
 @contextmanager
 def _beside(out: Path) -> Iterator[Path]:
     """A folder that gets the name `out` at the end of the block, or goes. Raises TablesError."""
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        for orphan in orphans(out.parent, f".{out.name}.*.part"):
-            remove_whole(orphan)
-        scratch = Scratch.make(out.parent.resolve() / f".{out.name}.{os.getpid()}.part")
-    except OSError as error:
-        raise TablesError(f"{out} cannot be written: {error.strerror}; choose another folder with --out") from error
+    for orphan in orphans(out.parent, f".{out.name}.*.part"):
+        remove_whole(orphan)
+    scratch = Scratch.make(out.parent.resolve() / f".{out.name}.{os.getpid()}.part")
     try:
         yield scratch.folder
         scratch.folder.rename(out)

@@ -38,7 +38,7 @@ def tables(
     event_log: EventLogOption = None,
     ui: UiOption = False,
 ) -> None:
-    """Write trials, findings, events and verdicts of a store as Parquet, for PySpark, DuckDB and pandas."""
+    """Write all that a store shows as Parquet, for PySpark, DuckDB and pandas."""
     judging = Judging(cores, master, rejudge, event_log, ui)
     if not store.is_dir() or not (count := len(trial_folders(store))):
         raise Failure(f"{store} holds no trial; run some: rebalance-lab run zombie --store {store}")

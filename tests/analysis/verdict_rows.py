@@ -52,7 +52,7 @@ def as_results(outcomes: list[Row]) -> list[Row]:
     found: dict[str, Row] = {}
     for row in outcomes:
         bitten = row["faults"] if row["bitten"] else 0
-        empty = {"bitten": bitten, "events": 0, "findings": [], "episodes": [], "herd_costs": []}
+        empty: Row = {"bitten": bitten, "events": 0, "findings": [], "episodes": [], "herd_costs": []}
         of_trial = found.setdefault(row["trial"], {**row, **empty})
         of_trial["findings"].append({name: row[name] for name in FINDINGS.fieldNames()})
     return [{name: row[name] for name in RESULTS.fieldNames()} for row in found.values()]

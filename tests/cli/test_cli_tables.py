@@ -50,7 +50,7 @@ def test_what_it_wrote_as_json(command: CommandLine, shell: Shell, tmp_path: Pat
     [
         (("--store", "nowhere", "--out", "tables"), "nowhere holds no trial; run some"),
         (("--store", "trials", "--out", "trials"), "trials exists already; remove it, or choose another folder"),
-        (("--store", "trials", "--out", "file/tables"), "file/tables cannot be written: Not a directory"),
+        (("--store", "trials", "--out", "file/tables"), "file/tables cannot be written: file is not a folder; choose"),
         (("--store", "trials", "--out", "tables", "--cores", "2", "--master", "local"), "leave one of them out"),
         (("--store", "trials", "--out", "tables", "--event-log", "file"), "cannot write Spark's event log to file"),
         (("--store", "trials"), "--out"),

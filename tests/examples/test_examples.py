@@ -20,8 +20,8 @@ PRINTED = {
     "tables_figure": [
         r"13 tables of 18 trials",
         r"fetchers_stop_in +0 ms +100 ms",
-        r"500 +0\.0\d +0\.[56]\d",
-        r"2000 +0\.0\d +2\.[01]\d",
+        r"500 +0\.06 +0\.6",
+        r"2000 +0\.06 +2\.1",
         r"slow\.svg",
     ],
     "sweep_figure": [
