@@ -55,8 +55,8 @@ class Scratch:
         return cls.make(place / f"{prefix}{os.getpid()}-{time.monotonic_ns():x}", mode=0o700)
 
     def keep(self) -> None:
-        """The folder is finished, and belongs to no process any longer."""
-        (self.folder / LOCK).unlink()
+        """The folder is finished, and belongs to no process any longer. Others may have deleted it already."""
+        (self.folder / LOCK).unlink(missing_ok=True)
         os.close(self.lock)
 
     def remove(self) -> None:

@@ -212,7 +212,7 @@ def remove_unfinished(store: Path) -> None:
     for pattern in ("[!.]*", f".*{_PART}"):
         for folder in orphans(store, pattern):
             if (folder / TRIAL_FILE).exists():  # killed right after it was sealed
-                (folder / LOCK).unlink()
+                (folder / LOCK).unlink(missing_ok=True)
             else:
                 remove_whole(folder)
 

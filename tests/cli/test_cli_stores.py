@@ -164,7 +164,7 @@ def test_a_store_is_deleted_while_it_is_written(command: CommandLine, tmp_path: 
         ended = command("sweep", "herd", "--seeds", 40, "--json", "--store", store)
     lines = [json.loads(line) for line in ended.out.splitlines()]
     failed = [each for each in lines if each["status"] == "failed"]
-    assert len({each["trial"] for each in lines}) == 40
+    assert len({each["trial"] for each in lines}) == 40, ended.err
     assert ended.code == (2 if failed else 0)
     assert all(each["why"] and each["command"].startswith("rebalance-lab run herd ") for each in failed)
     assert ended.err.count("failed: seed ") == len(failed)

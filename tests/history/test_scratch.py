@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -84,3 +85,10 @@ def test_a_name_that_is_taken_leaves_nothing(place: Path) -> None:
     with pytest.raises(OSError, match="not empty"):
         Scratch.make(place / "trial")
     assert [each.name for each in place.iterdir()] == ["trial"]
+
+
+def test_a_folder_that_others_have_deleted_is_kept_no_more(tmp_path: Path) -> None:
+    scratch = Scratch.make(tmp_path / "trial")
+    shutil.rmtree(scratch.folder)
+    scratch.keep()
+    assert not scratch.folder.exists()

@@ -54,6 +54,7 @@ class Model:
     durable: int = 0
     epoch: int = 0
     sequence: int = 0
+    producer_epoch: int = 0
 
 
 class Crashes:
@@ -157,7 +158,7 @@ class Crashes:
         data = build_batch(
             [Record(None, self.stream.hex(2 + self.stream.below(most)).encode(), NOW_MS + n) for n in range(count)],
             producer_id=PRODUCER,
-            producer_epoch=0,
+            producer_epoch=model.producer_epoch,
             base_sequence=model.sequence,
         )
         placed = bytearray(data)
@@ -207,11 +208,15 @@ class Crashes:
         self._take_sequence()
 
     def _take_sequence(self) -> None:
-        last = max(self.model.stored, default=None)
-        self.model.sequence = 0
-        if last is not None:
-            self.model.sequence = read_header(self.model.stored[last]).last_sequence + 1
-        self.model.epoch += 1
+        """The producer goes on after its last batch. If that is not there any more, the log may know of it or not, by
+        its snapshots, and the producer begins a new epoch."""
+        model = self.model
+        last = read_header(model.stored[max(model.stored)]) if model.stored else None
+        if last is not None and last.producer_epoch == model.producer_epoch:
+            model.sequence = last.last_sequence + 1
+        else:
+            model.sequence, model.producer_epoch = 0, model.producer_epoch + 1
+        model.epoch += 1
 
     # -- what must be left -------------------------------------------------------------------
 
@@ -232,7 +237,12 @@ class Crashes:
         await self._compare_producer(log, found)
         retained = min(self.model.retained, log.end_offset)
         self.model = Model(
-            found, start=log.start_offset, retained=retained, end=log.end_offset, epoch=self.model.epoch + 1
+            found,
+            start=log.start_offset,
+            retained=retained,
+            end=log.end_offset,
+            epoch=self.model.epoch + 1,
+            producer_epoch=self.model.producer_epoch,
         )
         self._take_sequence()
 
