@@ -26,10 +26,7 @@ async def all_replicas_down(lab: ReplicationLab) -> None:
     lab.phase("control" if plan.control else "all replicas down")
     if not plan.control:
         await _all_down(lab)
-    await lab.all_read()
-    await lab.in_sync(plan.number("brokers"))
-    await lab.replicas_read()
-    await lab.recover()
+    await lab.conclude()
 
 
 async def _all_down(lab: ReplicationLab) -> None:

@@ -54,11 +54,8 @@ async def committed_data(lab: ReplicationLab) -> None:
         await lab.written((number + 1) * plan.number("messages") // (rounds + 1))
         await lab.tasks.sleep(draws.below(FAULT_WITHIN_US))
         await fault_round(lab, draws)
-        await lab.in_sync(plan.number("brokers"))
-    await lab.all_read()
-    await lab.in_sync(plan.number("brokers"))
-    await lab.replicas_read()
-    await lab.recover()
+        await lab.in_sync()
+    await lab.conclude()
 
 
 async def fault_round(lab: ReplicationLab, draws: RandomStream) -> None:

@@ -7,6 +7,7 @@ after it has fired for a controller that went, and misses the next election. In 
 
 from __future__ import annotations
 
+from controller.election import ElectionBug
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.expire import expire
@@ -26,18 +27,17 @@ from rebalance_lab.trials.scenario import Scenario, usual
 
 async def controller_failover(lab: ReplicationLab) -> None:
     plan = lab.plan
-    await lab.assemble()
+    bug = None if plan.switch("watch_again") else ElectionBug.WATCHES_ONCE
+    await lab.assemble(lab_election_bug=bug)
     lab.start("c1", ProducerOptions())
     lab.phase("control" if plan.control else "failovers")
     for _ in range(0 if plan.control else plan.number("rounds")):
         controller = await lab.controlled()
         await lab.sleep_ms(plan.number("calm_ms"))
         await _fail(lab, controller)
-        await lab.in_sync(plan.number("brokers"))
+        await lab.in_sync()
     await lab.sleep_ms(plan.number("calm_ms"))
-    await lab.all_read()
-    await lab.replicas_read()
-    await lab.recover()
+    await lab.conclude()
 
 
 async def _fail(lab: ReplicationLab, controller: BrokerNode) -> None:

@@ -25,10 +25,7 @@ async def controller_race(lab: ReplicationLab) -> None:
         await expire(lab, controller)
         await lab.controlled()
         await lab.sleep_ms(plan.number("calm_ms"))
-    await lab.all_read()
-    await lab.in_sync(plan.number("brokers"))
-    await lab.replicas_read()
-    await lab.recover()
+    await lab.conclude()
 
 
 def expects(_plan: Plan) -> dict[str, Outcome | None]:

@@ -29,6 +29,7 @@ from rebalance_lab.subjects.replication.subject import (
     BrokerNode,
     ProducerOptions,
     ReplicationLab,
+    spares_a_controller,
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
@@ -40,22 +41,18 @@ DIES, CUT_OFF = "dies", "cut-off"
 async def frozen_isr(lab: ReplicationLab) -> None:
     plan = lab.plan
     await lab.assemble(spare_controller=True)
-    replicas = len(lab.isr)
     lab.start("c1", ProducerOptions())
     lab.phase("control" if plan.control else "the controller and the leader part")
     if not plan.control:
         await lab.written(plan.number("messages") // 2)
         await _freeze(lab)
-    await lab.all_read()
-    await lab.in_sync(replicas)
-    await lab.replicas_read()
-    await lab.recover()
+    await lab.conclude()
 
 
 async def _freeze(lab: ReplicationLab) -> None:
     leader, controller = lab.leader, lab.controller
     assert leader is not None and controller is not None, "nothing has failed yet"
-    follower = next(each for each in lab.isr if each is not leader)
+    follower = lab.followers[0]
     duration_ms = lab.plan.number("cut_ms")
     async with lab.tasks.scope("cuts") as scope:
         if lab.plan.switch("cut"):
@@ -85,8 +82,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 
 
 def demands(plan: Plan) -> None:
-    if plan.number("brokers") < 3:
-        raise PlanError(f"brokers={plan.number('brokers')}: must be at least 3: a controller, a leader and a follower")
+    spares_a_controller(plan)
     if plan.number("min_isr") > 1:
         raise PlanError(f"min_isr={plan.number('min_isr')}: must be 1, because the leader is to write alone")
     if plan.text("follower") == CUT_OFF:

@@ -27,10 +27,7 @@ async def isr_election(lab: ReplicationLab) -> None:
         await _bounce(lab, lab.brokers[1])
         await lab.written(2 * messages // 3)
         await _bounce(lab, lab.brokers[0])
-    await lab.all_read()
-    await lab.in_sync(plan.number("brokers"))
-    await lab.replicas_read()
-    await lab.recover()
+    await lab.conclude()
 
 
 async def _bounce(lab: ReplicationLab, broker: BrokerNode) -> None:
@@ -39,7 +36,7 @@ async def _bounce(lab: ReplicationLab, broker: BrokerNode) -> None:
     await lab.unregistered(broker)
     await lab.in_sync(lab.plan.number("brokers") - 1)
     await restart(lab, broker)
-    await lab.in_sync(lab.plan.number("brokers"))
+    await lab.in_sync()
 
 
 def expects(_plan: Plan) -> dict[str, Outcome | None]:

@@ -14,7 +14,14 @@ from rebalance_lab.faults.kill import kill
 from rebalance_lab.faults.link import cut_link
 from rebalance_lab.faults.power_loss import lose_power, perhaps_lose_power
 from rebalance_lab.faults.restart import restart
-from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, BrokerNode, ProducerOptions, ReplicationLab
+from rebalance_lab.subjects.replication.subject import (
+    COMMON,
+    REPLICATED,
+    BrokerNode,
+    ProducerOptions,
+    ReplicationLab,
+    spares_a_controller,
+)
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, usual
 
@@ -24,22 +31,18 @@ DIE, CUT_OFF = "die", "cut-off"
 async def last_replica_standing(lab: ReplicationLab) -> None:
     plan = lab.plan
     await lab.assemble(spare_controller=True)
-    replicas = len(lab.isr)
     lab.start("c1", ProducerOptions())
     lab.phase("control" if plan.control else "one replica is left")
     if not plan.control:
         await lab.written(plan.number("messages") // 2)
         await _fail(lab)
-    await lab.all_read()
-    await lab.in_sync(replicas)
-    await lab.replicas_read()
-    await lab.recover()
+    await lab.conclude()
 
 
 async def _fail(lab: ReplicationLab) -> None:
     leader = lab.leader
     assert leader is not None, "nothing has failed yet"
-    followers = [each for each in lab.isr if each is not leader]
+    followers = lab.followers
     async with lab.tasks.scope("troubles of followers") as scope:
         for each in followers:
             scope.spawn(_suffer(lab, leader, each), f"trouble of {each.actor}")
@@ -77,8 +80,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 
 def demands(plan: Plan) -> None:
     brokers, min_isr = plan.number("brokers"), plan.number("min_isr")
-    if brokers < 3:
-        raise PlanError(f"brokers={brokers}: must be at least 3: a controller, a leader and a follower")
+    spares_a_controller(plan)
     if not 2 <= min_isr < brokers:
         raise PlanError(
             f"min_isr={min_isr}: must be from 2 to {brokers - 1}, the number of replicas, because a leader that is "

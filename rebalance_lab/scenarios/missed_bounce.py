@@ -22,6 +22,7 @@ from rebalance_lab.subjects.replication.subject import (
     BrokerNode,
     ProducerOptions,
     ReplicationLab,
+    spares_a_controller,
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
@@ -32,8 +33,7 @@ LEADER, FOLLOWER = "leader", "follower"
 
 async def missed_bounce(lab: ReplicationLab) -> None:
     plan = lab.plan
-    await lab.assemble(spare_controller=True)
-    replicas = len(lab.isr)
+    await lab.assemble(spare_controller=True, lab_broker_epochs=plan.switch("broker_epochs"))
     lab.start("c1", ProducerOptions())
     lab.phase("control" if plan.control else "a bounce")
     await lab.written(plan.number("messages") // 2)
@@ -45,16 +45,13 @@ async def missed_bounce(lab: ReplicationLab) -> None:
         await kill(lab, victim)
         await lab.unregistered(victim)
         await restart(lab, victim)
-    await lab.all_read()
-    await lab.in_sync(replicas)
-    await lab.replicas_read()
-    await lab.recover()
+    await lab.conclude()
 
 
 async def _bounce(lab: ReplicationLab) -> BrokerNode:
     leader, controller = lab.leader, lab.controller
     assert leader is not None and controller is not None, "nothing has failed yet"
-    victim = leader if lab.plan.text("who") == LEADER else next(each for each in lab.isr if each is not leader)
+    victim = leader if lab.plan.text("who") == LEADER else lab.followers[0]
     async with lab.tasks.scope("bounce") as scope:
         scope.spawn(pause(lab, controller, lab.plan.number("pause_ms")), "pause of the controller")
         await leave(lab, victim)
@@ -69,8 +66,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 
 
 def demands(plan: Plan) -> None:
-    if plan.number("brokers") < 3:
-        raise PlanError(f"brokers={plan.number('brokers')}: must be at least 3: a controller, a leader and a follower")
+    spares_a_controller(plan)
     if not pause_keeps_session(plan, plan.number("pause_ms")):
         raise PlanError(
             f"pause_ms={plan.number('pause_ms')}: must be a third of session_timeout_ms at most, so that the "

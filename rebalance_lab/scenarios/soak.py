@@ -46,7 +46,7 @@ BETWEEN_US = 4_000_000
 async def soak(lab: ReplicationLab) -> None:
     plan = lab.plan
     draws = RandomStream(plan.seed, "runner", "faults")
-    await lab.assemble()
+    await lab.assemble(lab_isr_read_back=plan.switch("read_back"))
     lab.start("c1", OutsideOptions())
     await lab.written(1)
     lab.phase("control" if plan.control else "faults")
@@ -54,18 +54,15 @@ async def soak(lab: ReplicationLab) -> None:
         await lab.tasks.sleep(draws.below(FAULT_WITHIN_US))
         await (_all_die(lab, draws) if plan.switch("unclean") else fault_round(lab, draws))
         await _recovered(lab)
-    await lab.all_read(plan.number("seconds") * 1000 + READ_LIMIT_MS)
-    await lab.in_sync(plan.number("brokers"))
-    await lab.replicas_read()
-    await lab.recover()
+    await lab.conclude(plan.number("seconds") * 1000 + READ_LIMIT_MS)
 
 
 async def _recovered(lab: ReplicationLab) -> None:
     """Wait until all are in sync, and have taken further records: what a cut has held back may still be on its way."""
-    await lab.in_sync(lab.plan.number("brokers"))
+    await lab.in_sync()
     enough = lab.acknowledged + WRITES_BETWEEN
     await lab.until(lambda: lab.acknowledged >= enough or lab.writes_no_more, f"{WRITES_BETWEEN} acknowledgements")
-    await lab.in_sync(lab.plan.number("brokers"))
+    await lab.in_sync()
 
 
 async def _all_die(lab: ReplicationLab, draws: RandomStream) -> None:

@@ -3,11 +3,10 @@ replica."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from controller.election import ElectionBug
 from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.replication.isr_changes import IsrWriter
 from rebalance_lab.broker.replication.rules import ReplicationRules
@@ -28,8 +27,8 @@ from rebalance_lab.subjects.broker_log.subject import (
     LogLab,
     LogTracker,
 )
-from rebalance_lab.trials.lab import NodeHandle
-from rebalance_lab.trials.plan import WORLD_PARAMETERS, Parameter, Plan
+from rebalance_lab.trials.lab import START_LIMIT_MS, NodeHandle
+from rebalance_lab.trials.plan import WORLD_PARAMETERS, Parameter, Plan, PlanError
 from rebalance_lab.trials.stage import NodeOptions
 from rebalance_lab.trials.subject import Subject
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment, read_controller, read_state
@@ -62,6 +61,12 @@ def with_default(parameters: Sequence[Parameter], **defaults: int) -> list[Param
     return [replace(each, default=defaults.get(each.name, each.default)) for each in parameters]
 
 
+def spares_a_controller(plan: Plan) -> None:
+    """Of scenarios whose controller gets no replica. Raises PlanError."""
+    if plan.number("brokers") < 3:
+        raise PlanError(f"brokers={plan.number('brokers')}: must be at least 3: a controller, a leader and a follower")
+
+
 def number_of(actor: str) -> int:
     """The id of a broker: that of `b2` is 2."""
     return int(actor[1:])
@@ -69,7 +74,9 @@ def number_of(actor: str) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaOptions(BrokerOptions):
-    """A broker of the trial; its name ends with its id."""
+    """A broker of the trial; its name ends with its id. `more`: fields of its BrokerConfig that the scenario sets."""
+
+    more: Mapping[str, Any]
 
     def config(self, plan: Plan, actor: str) -> BrokerConfig:
         return BrokerConfig(
@@ -79,10 +86,8 @@ class ReplicaOptions(BrokerOptions):
             unclean_leader_election_enable=plan.switch("unclean"),
             replica_lag_time_max_ms=plan.number("lag_ms"),
             lab_replication_rules=ReplicationRules(plan.rules),
-            lab_isr_read_back=plan.parameters.get("read_back") is True,
-            lab_election_bug=ElectionBug.WATCHES_ONCE if plan.parameters.get("watch_again") is False else None,
             lab_isr_writer=IsrWriter(plan.text("isr_writer")),
-            lab_broker_epochs=plan.parameters.get("broker_epochs") is not False,
+            **self.more,
         )
 
 
@@ -177,20 +182,20 @@ class ReplicationLab(LogLab):
     def brokers(self) -> list[BrokerNode]:
         return [each for each in self.nodes if isinstance(each.options, ReplicaOptions)]
 
-    async def assemble(self, *, spare_controller: bool = False) -> None:
+    async def assemble(self, *, spare_controller: bool = False, **more: Any) -> None:
         """Start the brokers at once, create the topic with a replica on each, in the order of their ids, and wait until
-        all are in sync. `spare_controller`: the controller gets no replica."""
+        all are in sync. `spare_controller`: the controller gets no replica. `more`: further fields of BrokerConfig."""
         await self.connected()
         count = self.plan.number("brokers")
         for number in range(1, count + 1):
-            self.start(f"b{number}", ReplicaOptions(port=self._stage.port(f"b{number}")))
+            self.start(f"b{number}", ReplicaOptions(port=self._stage.port(f"b{number}"), more=more))
         await self.registered(count)
         replicas = list(range(1, count + 1))
         if spare_controller:
             controller = await self.controlled()
             replicas = [each for each in replicas if each != number_of(controller.actor)]
         await self.create(TOPIC, {PARTITION: replicas})
-        await self.in_sync(len(replicas))
+        await self.in_sync(len(replicas))  # the tracker may hear of the topic later
 
     async def replicas_read(self) -> None:
         """Read every replica."""
@@ -198,9 +203,18 @@ class ReplicationLab(LogLab):
         self.start("r1", ReaderOptions(brokers=brokers))
         await self.until(lambda: self._replicas.replicas_read == set(brokers), f"the reads of {len(brokers)} replicas")
 
-    async def in_sync(self, count: int) -> None:
-        """Wait until so many replicas are in sync, according to ZooKeeper, and one of them leads."""
-        await self.until(lambda: len(self.isr) == count and self.leader is not None, f"{count} replicas in sync")
+    async def in_sync(self, count: int | None = None) -> None:
+        """Wait until so many replicas are in sync, by default all, according to ZooKeeper, and one of them leads."""
+        wanted = len(self._replicas.assigned) if count is None else count
+        await self.until(lambda: len(self.isr) == wanted and self.leader is not None, f"{wanted} replicas in sync")
+
+    async def conclude(self, limit_ms: int = START_LIMIT_MS) -> None:
+        """Wait until the client has read the whole log, for so long at most; read every replica once all are in sync;
+        come to rest."""
+        await self.all_read(limit_ms)
+        await self.in_sync()
+        await self.replicas_read()
+        await self.recover()
 
     async def led(self) -> None:
         """Wait until the partition has a leader."""
@@ -243,6 +257,12 @@ class ReplicationLab(LogLab):
         """According to ZooKeeper."""
         state = self._replicas.state
         return [each for each in self.brokers if state is not None and number_of(each.actor) in state.isr]
+
+    @property
+    def followers(self) -> list[BrokerNode]:
+        """Those in sync, according to ZooKeeper."""
+        leader = self.leader
+        return [each for each in self.isr if each is not leader]
 
     @property
     def leader(self) -> BrokerNode | None:
