@@ -56,11 +56,11 @@ def test_a_disk_that_spares_logs_leaves_the_trial_unknown() -> None:
     def never(self: SimulatedFile) -> Future[None]:
         return self.truncate(self.size) if self.path.endswith(LOG) else sync(self)  # takes its time, changes nothing
 
-    def spares(self: SimulatedDisk) -> PowerLoss:
+    def spares(self: SimulatedDisk, *, everything: bool = False) -> PowerLoss:
         for path, file in self.files().items():
             if path.endswith(LOG):
                 file.sync()
-        return lose_power(self)
+        return lose_power(self, everything=everything)
 
     with patch.object(SimulatedFile, "sync", never), patch.object(SimulatedDisk, "lose_power", spares):
         history = run(1, **POWER, flush_messages="1")
