@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from rebalance_lab.checks.lost_write import BROKER_LOG, REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, unknown, violated
-from rebalance_lab.history.events import Layer
+from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.writes import attempts, final_read, surpluses
 
@@ -25,7 +25,7 @@ def judge(history: History) -> Finding:
     aborted = [each for each in surpluses(history, read) if each.aborted]
     measures = {
         "count": sum(each.aborted for each in aborted),
-        "refused": sum(len(each.refused) for each in attempts(history).values()),
+        "refused": len(refusals(history)),
     }
     if aborted:
         first = aborted[0]
@@ -36,6 +36,11 @@ def judge(history: History) -> Finding:
     return not_violated(history, f"none of {measures['refused']} refused writes was read", measures)
 
 
+def refusals(history: History) -> list[Event]:
+    """The attempts that were refused."""
+    return [event for each in attempts(history).values() for event in each.refused]
+
+
 CHECK = Check(
     name="aborted_read",
     compares=(Layer.OP,),
@@ -44,4 +49,5 @@ CHECK = Check(
     plants=(Planted("refuses-after-append", "committed-data", settings={"fault": "kill", "victims": "2"}),),
     judge=judge,
     applies_to=(BROKER_LOG, REPLICATION),
+    looks_at=refusals,
 )

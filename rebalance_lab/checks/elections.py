@@ -59,7 +59,7 @@ def elections(history: History) -> list[Election]:
                 found[-1].ended = event
             continue
         broker_id = read_controller(str(event.of("data")).encode()).brokerid
-        registered = registrations(history).get(event.session)
+        registered = registrations(history).get(event.session, (None, None))[0]
         winner = actor_by_session(history).get(event.session)
         found.append(Election(event, broker_id, registered, winner, raised.get(event.zxid)))
     began_us = [each.created.at_us - TOLERANCE_US for each in found]

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, partition_states
+from rebalance_lab.checks.partition_states import Place, partition_states, place_of
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, Layer, order
 from rebalance_lab.history.files import History
@@ -77,7 +77,7 @@ def frozen(history: History) -> list[Frozen]:
     """All times for which a leader kept a replica that the state znode had no more, however short."""
     names = broker_names(history)
     killed = [event for event in events_of(history, Kind.FAULT_BIT) if event.of("fault") == KILL]
-    beliefs = grouped(events_of(history, LEADS, FOLLOWS, ISR_ASSUMED, REPLICA_ENDED), _place)
+    beliefs = grouped(events_of(history, LEADS, FOLLOWS, ISR_ASSUMED, REPLICA_ENDED), place_of)
     found: list[Frozen] = []
     for place, states in partition_states(history).items():
         read = {event.id: state for event, state in states}
@@ -141,7 +141,7 @@ def _stalls_us(history: History) -> Iterator[int]:
         if event.kind is Kind.FAULT_BIT:
             done = [each for each in waiting if event.of("fault") == KILL and each[0] == event.of("target")]
         else:
-            done = [(event.actor, _place(event))]
+            done = [(event.actor, place_of(event))]
         for each in done:
             batches = waiting.setdefault(each, [])
             if event.kind is APPENDED:
@@ -152,10 +152,6 @@ def _stalls_us(history: History) -> Iterator[int]:
             waiting[each] = [batch for batch in batches if below is not None and batch[0] >= below]
     end_us = history.events[-1].at_us
     yield from (end_us - at_us for batches in waiting.values() for _, at_us in batches)
-
-
-def _place(event: Event) -> Place:
-    return str(event.topic), -1 if event.partition is None else event.partition
 
 
 def _number(event: Event, name: str) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 
+from rebalance_lab.checks.broker_names import registrations
 from rebalance_lab.checks.elections import elections
 from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted, faults
 from rebalance_lab.checks.lost_write import REPLICATION
@@ -20,7 +21,7 @@ from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.views import actor_by_session, events_of, once
-from rebalance_lab.wire.paths import BROKER_IDS, CONTROLLER
+from rebalance_lab.wire.paths import CONTROLLER
 
 #: A broker that has not looked by then had time enough: a notification and a request take some milliseconds.
 LEAST_US = 1_000_000
@@ -67,11 +68,12 @@ def judged(history: History) -> list[tuple[Event, list[tuple[str, int]]]]:
 
 def _had_to_look(history: History, deletion: Event, end_us: int) -> list[tuple[str, int]]:
     found = []
-    for session, (registered, closed) in _registered(history).items():
+    closed = {event.session: event.at_us for event in events_of(history, Kind.SESSION_CLOSED)}
+    for session, (_, registered) in registrations(history).items():
         broker = actor_by_session(history).get(session)
         if broker is None or (registered.zxid or 0) >= (deletion.zxid or 0):
             continue
-        last_us = end_us if closed is None else min(end_us, closed.at_us)
+        last_us = min(end_us, closed.get(session, end_us))
         connected_us = _connected_until(history, session, deletion.at_us, last_us)
         until_us = _undisturbed_until(history, broker, deletion.at_us, connected_us)
         if until_us - deletion.at_us >= LEAST_US:
@@ -103,17 +105,6 @@ def _undisturbed_until(history: History, broker: str, begin_us: int, end_us: int
         and (fault.began.of("target") == broker or fault.began.of("target") not in nodes)
     ]
     return min([end_us, *began_us])
-
-
-@once
-def _registered(history: History) -> dict[str | None, tuple[Event, Event | None]]:
-    """session -> the registration of a broker, and the end of the session."""
-    closed = {event.session: event for event in events_of(history, Kind.SESSION_CLOSED)}
-    return {
-        event.session: (event, closed.get(event.session))
-        for event in events_of(history, Kind.CREATED)
-        if str(event.of("path")).rpartition("/")[0] == BROKER_IDS
-    }
 
 
 @once

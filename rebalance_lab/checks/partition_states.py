@@ -16,6 +16,11 @@ _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)")
 
 
+def place_of(event: Event) -> Place:
+    """The partition that an event is about; -1 if it is about none."""
+    return str(event.topic), -1 if event.partition is None else event.partition
+
+
 def partition_states(history: History) -> dict[Place, list[tuple[Event, LeaderIsrAndControllerEpoch]]]:
     """The states that stood in each partition's state znode, in their order. Raises MalformedPayload."""
     found: dict[Place, list[tuple[Event, LeaderIsrAndControllerEpoch]]] = {}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, assignments, partition_states
+from rebalance_lab.checks.partition_states import Place, assignments, partition_states, place_of
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import RESTART
@@ -49,9 +49,8 @@ def judge(history: History) -> Finding:
         assert why is not None
         return violated(why, (state.id, None if believed is None else believed.id, rest.id), measures)
     nothing = None if found else "no live replica had a leader at rest"
-    return not_violated(
-        history, "at rest each broker leads and follows as the state znode says", measures, vacuous=nothing
-    )
+    why = "at rest each broker leads and follows as the state znode says"
+    return not_violated(history, why, measures, vacuous=nothing, across_layers=True)
 
 
 def _looked_at(history: History) -> Iterator[tuple[str | None, Event, Event | None, Event]]:
@@ -76,7 +75,7 @@ def _looked_at(history: History) -> Iterator[tuple[str | None, Event, Event | No
             place, changed, state = states[event.id]
             cluster.states[place] = changed, state
         elif event.kind in {LEADS, FOLLOWS, REPLICA_ENDED}:
-            cluster.believed[event.actor, _place(event)] = event
+            cluster.believed[event.actor, place_of(event)] = event
         elif event.kind is Kind.CREATED:
             cluster.registered.add(str(event.of("path")))
         elif event.kind is Kind.DELETED:
@@ -110,10 +109,6 @@ def _stale(broker: int, state: LeaderIsrAndControllerEpoch, believed: Event | No
         return None
     does = "leads" if believed.kind is LEADS else f"follows broker {leader}"
     return f"{does} in leader epoch {believed.of('leader_epoch')}, and {wanted}"
-
-
-def _place(event: Event) -> Place:
-    return str(event.topic), -1 if event.partition is None else event.partition
 
 
 CHECK = Check(
