@@ -15,14 +15,15 @@ import msgspec
 import pytest
 from pyspark.sql import SparkSession
 from stored_trials import random_history, results_of, store_history
+from verdict_story import reproduced
 
 from rebalance_lab.analysis import analyse as analyse_module
 from rebalance_lab.analysis import session, summarised
 from rebalance_lab.analysis.analyse import ANALYSIS_FILE, analyse
 from rebalance_lab.analysis.frames import rows_of
 from rebalance_lab.analysis.kept import Header, code_that_judges, keep, kept, key_of
-from rebalance_lab.analysis.ledger import Expected, Judgement, Ledger, Quantifier, Status, read_ledger
-from rebalance_lab.analysis.results import MEASURES, Analysis, Frequency, LeftOut, TrialMeasures, Verdict
+from rebalance_lab.analysis.ledger import Ledger, read_ledger
+from rebalance_lab.analysis.results import MEASURES, Analysis, LeftOut, TrialMeasures
 from rebalance_lab.analysis.store import Store, history_rows, named_by_folder, read_store
 from rebalance_lab.analysis.tables import trial_results
 from rebalance_lab.analysis.tables.trial_results import RESULTS, judged_row, result_row
@@ -219,21 +220,7 @@ def trial_measures_of(history: History) -> TrialMeasures:
     return TrialMeasures(history.trial.id, **dict.fromkeys(MEASURES, len(history.events)))
 
 
-VERDICT = Verdict(
-    claim="Z10",
-    reading="all",
-    statement="A paused member works on",
-    quantifier=Quantifier.EXISTS,
-    expected=Expected.REPRODUCED,
-    verdict=Judgement.REPRODUCED,
-    status=Status.AS_EXPECTED,
-    live=1,
-    simulated=200,
-    witness=None,
-    replay=None,
-    why="201 of 201 trials show it",
-    frequencies=(Frequency("live", 1, 1, 0.2065, 1.0, 0), Frequency("simulated", 180, 200, None, None, 3)),
-)
+VERDICT = reproduced()
 
 
 @pytest.fixture

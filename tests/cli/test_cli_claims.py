@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from cli_tools import CommandLine, Shell
+from verdict_story import reproduced
 
 from rebalance_lab.analysis import analyse as analyse_module
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION
@@ -19,21 +20,7 @@ from rebalance_lab.cli import claims, demo, report
 from rebalance_lab.history.files import Trial, load
 from rebalance_lab.history.views import gave_up
 
-REPRODUCED = Verdict(
-    claim="Z10",
-    reading="all",
-    statement="A paused member works on",
-    quantifier=Quantifier.EXISTS,
-    expected=Expected.REPRODUCED,
-    verdict=Judgement.REPRODUCED,
-    status=Status.AS_EXPECTED,
-    live=1,
-    simulated=200,
-    witness="zombie-1",
-    replay="rebalance-lab replay trials/zombie-1",
-    why="201 of 201 trials show it",
-    frequencies=(Frequency("live", 1, 1, 0.2065, 1.0, 0), Frequency("simulated", 180, 200, 0.8506, 0.9342, 3)),
-)
+REPRODUCED = reproduced(witness="zombie-1", replay="rebalance-lab replay trials/zombie-1")
 UNKNOWN = replace(REPRODUCED, claim="Z1", verdict=Judgement.UNKNOWN, status=Status.UNKNOWN, witness=None, replay=None)
 NOT_RUN = replace(
     UNKNOWN,

@@ -6,24 +6,17 @@ from dataclasses import replace
 
 import pytest
 from rich.text import Text
+from verdict_story import reproduced
 
-from rebalance_lab.analysis.ledger import BRIEF_LETTERS, Expected, Judgement, Quantifier, Status, read_ledger
+from rebalance_lab.analysis.ledger import BRIEF_LETTERS, Judgement, Status, read_ledger
 from rebalance_lab.analysis.results import Frequency, Verdict
 from rebalance_lab.cli.demo import CLAIMS
 from rebalance_lab.cli.verdict_table import SURPRISES, verdict_lines
 
-HELD = Verdict(
-    claim="Z10",
+HELD = reproduced(
     reading="described",
     statement="A member paused past its session goes on working beside its successor.",
-    quantifier=Quantifier.EXISTS,
-    expected=Expected.REPRODUCED,
-    verdict=Judgement.REPRODUCED,
-    status=Status.AS_EXPECTED,
-    live=1,
     simulated=20,
-    witness=None,
-    replay=None,
     why="",
     frequencies=(Frequency("live", 1, 1, 0.2, 1.0, 0), Frequency("simulated", 20, 20, 0.8, 1.0, 0)),
 )

@@ -5,6 +5,10 @@ written since, nothing changes: the leader keeps its ISR and tries again at its 
 version, until it is sent another leadership. Until then the high watermark waits for replicas that may be dead
 (KAFKA-2729). The controller learns of changes from `/isr_change_notification`, some seconds later
 (`ReplicaManager.maybePropagateIsrChanges`).
+
+If the session expires under the write, the leader keeps its ISR too, though the write may have been carried out: a
+follower may then be in the ISR of the state znode for which the leader's high watermark does not wait
+(`KafkaZkClient.conditionalUpdatePath`, 2.6.3, raises the error, and `Partition.expandIsr` changes nothing).
 """
 
 from __future__ import annotations
