@@ -49,6 +49,7 @@ from rebalance_lab.analysis.tables.readings import readings_table
 from rebalance_lab.analysis.tables.scenario_summaries import SUMMARIES
 from rebalance_lab.analysis.tables.schemas import EVENTS, column
 from rebalance_lab.analysis.tables.trial_results import RESULTS, held_intervals
+from rebalance_lab.history.disk import is_for_want_of_space
 from rebalance_lab.history.files import write_whole
 from rebalance_lab.history.intervals import HOLDINGS
 from rebalance_lab.history.scratch import Scratch, orphans, remove_whole
@@ -63,8 +64,6 @@ PARTITIONED_BY = ("scenario", "world")
 
 #: The most rows of one file: some 50 MB of events.
 FILE_ROWS = 2_000_000
-
-_NO_SPACE = "No space left on device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +149,10 @@ def publish(spark: SparkSession, store: Store, ledger: Ledger, out: Path, *, rej
         with judged(spark, parquet.rows, rejudge=rejudge) as (results, left_out):
             tables = _all_tables(parquet, results, ledger)
             places = _places(results).persist()
-            written = {name: _write(tables[name], declared, folder / name, places) for name, declared in TABLES.items()}
-            places.unpersist()
+            try:
+                written = {name: _write(tables[name], each, folder / name, places) for name, each in TABLES.items()}
+            finally:
+                places.unpersist()
         missing = (*store.left_out, *parquet.left_out, *left_out)
         published = Published(SCHEMA_VERSION, version("rebalance-lab"), written, missing, store.cut_off)
         write_whole(folder / MANIFEST, msgspec.json.format(msgspec.json.encode(published), indent=1) + b"\n")
@@ -169,7 +170,8 @@ def _beside(out: Path) -> Iterator[Path]:
         scratch.folder.rename(out)
     except BaseException as error:
         scratch.remove()
-        if isinstance(error, OSError | Py4JError | PySparkException) and _NO_SPACE in str(error):
+        failed = isinstance(error, OSError | Py4JError | PySparkException)
+        if failed and is_for_want_of_space(error, out.parent):
             raise TablesError(
                 f"{out} was not written: no space is left on its disk, or on that of the store; "
                 "make room, or choose another folder with --out"
