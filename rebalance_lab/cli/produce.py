@@ -31,10 +31,6 @@ TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LA
 #: Refusals of a batch that the leader has written, and that may be committed yet.
 _AFTER_APPEND = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
 
-#: How often, and after which pause, a topic that was just created is asked for again.
-CREATION_ATTEMPTS = 50
-CREATION_PAUSE_MS = 100
-
 
 class Acks(StrEnum):
     none = "0"
@@ -135,7 +131,8 @@ class _Lines:
     async def write(self, client: ClusterClient, live: LiveKernel) -> None:
         """All of them. With acks=all as an idempotent producer, so that a repeated batch is written once."""
         lines = InputLines(live)
-        await _until_there(client, live, self._topic)
+        await client.refresh([])  # without retries: an address that is wrong stays wrong
+        await self._until_there(client, live)
         if self._acks is Acks.all:
             self._producer = await with_retries(
                 live.kernel, lambda: new_producer(client), what="a producer id", timeout_ms=self._timeout_ms
@@ -144,6 +141,16 @@ class _Lines:
             self._read += len(found)
             for batch in _batches(found):
                 await self._write([_record(line, self._separator) for line in batch], client, live)
+
+    async def _until_there(self, client: ClusterClient, live: LiveKernel) -> None:
+        """Have the topic created if it is not there, and wait for its leaders. Raises NoBroker and RefusedByBroker."""
+
+        async def there() -> None:
+            (found,) = await client.refresh([self._topic], create=True)
+            if found.error_code:
+                raise RefusedByBroker(found.error_code, f"topic {self._topic}")
+
+        await with_retries(live.kernel, there, what=f"topic {self._topic}", timeout_ms=self._timeout_ms)
 
     async def _write(self, new: Sequence[Record], client: ClusterClient, live: LiveKernel) -> None:
         """As one batch, or in halves if it is too large. Raises Failure for a line that is."""
@@ -198,17 +205,6 @@ def _records(number: int) -> str:
 
 def _further(number: int) -> str:
     return "1 more line was" if number == 1 else f"{number} more lines were"
-
-
-async def _until_there(client: ClusterClient, live: LiveKernel, topic: str) -> None:
-    """Have the topic created if it is not there, and wait for its leaders. Raises RefusedByBroker."""
-    for _ in range(CREATION_ATTEMPTS):
-        (found,) = await client.refresh([topic], create=True)
-        if found.error_code != ErrorCode.LEADER_NOT_AVAILABLE:
-            break
-        await live.kernel.sleep(CREATION_PAUSE_MS * 1000)
-    if found.error_code:
-        raise RefusedByBroker(found.error_code, f"topic {topic}")
 
 
 def _batches(lines: Sequence[bytes]) -> Iterator[list[bytes]]:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol, TypeVar, cast
 
 import typer
 
-from rebalance_lab.cli.brokers import with_cluster
+from rebalance_lab.cli.brokers import TIMEOUT_MS, TimeoutOption, with_cluster
 from rebalance_lab.cli.failures import Failure, spoken
 from rebalance_lab.cli.options import JsonOption, key_values
 from rebalance_lab.cli.terminal import answer, print_json, table
 from rebalance_lab.client.cluster import ClusterClient, RefusedByBroker
+from rebalance_lab.client.retries import with_retries
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.subjects.zk_group.live_topics import create_topic
 from rebalance_lab.wire.kafka.config_kinds import ConfigSource, Operation, ResourceType
 from rebalance_lab.wire.kafka.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from rebalance_lab.wire.kafka.messages.delete_topics import DeleteTopicsRequest
-from rebalance_lab.wire.kafka.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from rebalance_lab.wire.kafka.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResult,
+)
 from rebalance_lab.wire.kafka.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -28,8 +33,6 @@ from rebalance_lab.wire.kafka.messages.metadata import MetadataResponseTopic
 from rebalance_lab.world.zk.connect_string import BadConnectString
 from rebalance_lab.zkclient import ZkTimeoutException
 
-CREATE_TIMEOUT_MS = 30_000
-
 ConfigOption = Annotated[
     list[str] | None,
     typer.Option("--config", help="With --create or --alter: a setting, by Kafka's name.", metavar="NAME=VALUE"),
@@ -38,6 +41,9 @@ DeleteConfigOption = Annotated[
     list[str] | None,
     typer.Option("--delete-config", help="With --alter: back to the brokers' default.", metavar="NAME"),
 ]
+
+
+T = TypeVar("T")
 
 Work = Callable[[ClusterClient, LiveKernel], Coroutine[Any, Any, None]]
 
@@ -72,6 +78,7 @@ def topics(
     brokers: Annotated[
         int, typer.Option("--brokers", help="With --fixture: number of broker znodes, with ids from 0.", min=0)
     ] = 1,
+    timeout_ms: TimeoutOption = TIMEOUT_MS,
     as_json: JsonOption = False,
 ) -> None:
     """Create, list, describe, alter or delete topics.
@@ -89,7 +96,8 @@ def topics(
     if bootstrap is None:
         raise Failure("--bootstrap is missing; without brokers, --create with --fixture and --zookeeper writes znodes")
     new = _NewTopic(create, partitions or -1, replication or -1) if create is not None else None
-    with_cluster(bootstrap, _work(new, delete, describe, alter, settings, as_json=as_json))
+    work = _work(new, delete, describe, alter, settings, timeout_ms, as_json=as_json)
+    with_cluster(bootstrap, work, timeout_ms=timeout_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,71 +141,122 @@ def _work(
     describe: str | None,
     alter: str | None,
     settings: Settings,
+    timeout_ms: int,
     *,
     as_json: bool,
 ) -> Work:
-    async def work(client: ClusterClient, _live: LiveKernel) -> None:
+    async def work(client: ClusterClient, live: LiveKernel) -> None:
+        await client.refresh([])  # without retries: an address that is wrong stays wrong
+        topics = _Topics(client, live, timeout_ms)
         if create is not None:
-            await _create(client, create, settings)
+            await topics.create(create, settings)
             print_json({"created": create.name}) if as_json else print(f"created topic {create.name}")
         elif delete is not None:
-            await _delete(client, delete)
+            await topics.delete(delete)
             print_json({"deleted": delete}) if as_json else print(f"deleted topic {delete}")
         elif alter is not None:
-            await _alter(client, alter, settings)
+            await topics.alter(alter, settings)
             print_json({"altered": alter}) if as_json else print(f"altered topic {alter}")
         elif describe is not None:
-            (found,) = await client.refresh([describe])
-            if found.error_code:
-                raise RefusedByBroker(found.error_code, f"topic {describe}")
-            _show(found, await _overrides(client, describe), as_json=as_json)
+            _show(await topics.described(describe), await topics.overrides(describe), as_json=as_json)
         else:
-            names = sorted(each.name or "" for each in await client.refresh(None))
+            names = await topics.names()
             print_json({"topics": names}) if as_json else print("\n".join(names) or "there are no topics")
 
     return work
 
 
-async def _create(client: ClusterClient, topic: _NewTopic, settings: Settings) -> None:
-    new = CreatableTopic(
-        name=topic.name,
-        num_partitions=topic.partitions,
-        replication_factor=topic.replication,
-        assignments=(),
-        configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in settings.items()),
-    )
-    response = await client.ask_controller(CreateTopicsRequest(topics=(new,), timeout_ms=CREATE_TIMEOUT_MS))
-    (result,) = response.topics
+class _Result(Protocol):
+    """What a broker answers about one topic."""
+
+    error_code: int
+    error_message: str | None
+
+
+class _Topics:
+    """What is asked of brokers. One that does not know a topic may not have heard of it yet, and is asked again. Every
+    method raises RefusedByBroker, and NoBroker if `timeout_ms` was not enough."""
+
+    def __init__(self, client: ClusterClient, live: LiveKernel, timeout_ms: int) -> None:
+        self._client = client
+        self._live = live
+        self._timeout_ms = timeout_ms
+
+    async def create(self, topic: _NewTopic, settings: Settings) -> None:
+        new = CreatableTopic(
+            name=topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=topic.replication,
+            assignments=(),
+            configs=tuple(CreatableTopicConfig(name=name, value=value) for name, value in settings.items()),
+        )
+        request = CreateTopicsRequest(topics=(new,), timeout_ms=self._timeout_ms)
+        await self._change(topic.name, lambda: self._client.ask_controller(request), lambda answer: answer.topics)
+
+    async def delete(self, topic: str) -> None:
+        request = DeleteTopicsRequest(topic_names=(topic,), timeout_ms=self._timeout_ms)
+        await self._change(topic, lambda: self._client.ask_controller(request), lambda answer: answer.responses)
+
+    async def alter(self, topic: str, settings: Settings) -> None:
+        changes = tuple(
+            AlterableConfig(
+                name=name, config_operation=Operation.DELETE if value is None else Operation.SET, value=value
+            )
+            for name, value in settings.items()
+        )
+        resource = AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configs=changes)
+        request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
+        await self._change(topic, lambda: self._client.ask_any(request), lambda answer: answer.responses)
+
+    async def described(self, topic: str) -> MetadataResponseTopic:
+        async def ask() -> MetadataResponseTopic:
+            (found,) = await self._client.refresh([topic])
+            if found.error_code:
+                raise RefusedByBroker(found.error_code, f"topic {topic}")
+            return found
+
+        return await self._patiently(ask)
+
+    async def overrides(self, topic: str) -> dict[str, str]:
+        """The settings of a topic that are its own."""
+        resource = DescribeConfigsResource(
+            resource_type=ResourceType.TOPIC, resource_name=topic, configuration_keys=None
+        )
+
+        async def ask() -> DescribeConfigsResult:
+            (result,) = (await self._client.ask_any(DescribeConfigsRequest(resources=(resource,)))).results
+            _check(result, f"settings of topic {topic}")
+            return cast(DescribeConfigsResult, result)
+
+        result = await self._patiently(ask)
+        return {
+            each.name: each.value or "" for each in result.configs if each.config_source == ConfigSource.TOPIC_CONFIG
+        }
+
+    async def names(self) -> list[str]:
+        return sorted(each.name or "" for each in await self._patiently(lambda: self._client.refresh(None)))
+
+    async def _change(
+        self, topic: str, ask: Callable[[], Awaitable[Any]], results: Callable[[Any], Sequence[_Result]]
+    ) -> None:
+        """Not repeated if nobody knows whether a broker has made the change."""
+
+        async def change() -> None:
+            (result,) = results(await ask())
+            _check(result, f"topic {topic}")
+
+        await self._patiently(change, repeatable=False)
+
+    async def _patiently(self, ask: Callable[[], Awaitable[T]], *, repeatable: bool = True) -> T:
+        return await with_retries(
+            self._live.kernel, ask, what="the cluster", timeout_ms=self._timeout_ms, repeatable=repeatable
+        )
+
+
+def _check(result: _Result, what: str) -> None:
+    """Raises RefusedByBroker."""
     if result.error_code:
-        raise RefusedByBroker(result.error_code, f"topic {topic.name}", result.error_message)
-
-
-async def _alter(client: ClusterClient, topic: str, settings: Settings) -> None:
-    changes = tuple(
-        AlterableConfig(name=name, config_operation=Operation.DELETE if value is None else Operation.SET, value=value)
-        for name, value in settings.items()
-    )
-    resource = AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configs=changes)
-    request = IncrementalAlterConfigsRequest(resources=(resource,), validate_only=False)
-    (result,) = (await client.ask_any(request)).responses
-    if result.error_code:
-        raise RefusedByBroker(result.error_code, f"topic {topic}", result.error_message)
-
-
-async def _overrides(client: ClusterClient, topic: str) -> dict[str, str]:
-    """The settings of a topic that are its own."""
-    resource = DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configuration_keys=None)
-    (result,) = (await client.ask_any(DescribeConfigsRequest(resources=(resource,)))).results
-    if result.error_code:
-        raise RefusedByBroker(result.error_code, f"settings of topic {topic}", result.error_message)
-    return {each.name: each.value for each in result.configs if each.config_source == ConfigSource.TOPIC_CONFIG}
-
-
-async def _delete(client: ClusterClient, topic: str) -> None:
-    response = await client.ask_controller(DeleteTopicsRequest(topic_names=(topic,), timeout_ms=CREATE_TIMEOUT_MS))
-    (result,) = response.responses
-    if result.error_code:
-        raise RefusedByBroker(result.error_code, f"topic {topic}", result.error_message)
+        raise RefusedByBroker(result.error_code, what, result.error_message)
 
 
 def _show(topic: MetadataResponseTopic, overrides: Mapping[str, str], *, as_json: bool) -> None:

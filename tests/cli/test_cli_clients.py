@@ -199,9 +199,27 @@ def test_no_command_waits_longer_than_it_was_told_to(cluster: ClusterProcess, cr
     assert "within 3000 ms" in read.err
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [("produce", "--topic", "renewed"), ("topics", "--describe", "kept")],
+    ids=" ".join,
+)
+def test_a_broker_that_renews_its_session_is_waited_for(
+    cluster: ClusterProcess, create: Callable[[str], None], arguments: tuple[str, ...]
+) -> None:
+    """It closes connections on which it was asked for what needs its session, and clients ask again."""
+    if "kept" in arguments:
+        create("kept")
+    with stopped(cluster):
+        cluster.until_unregistered()
+    ended = Shell()(*arguments, "--bootstrap", cluster.bootstrap, given="a\n")
+    assert (ended.code, ended.err) == (0, "")
+
+
 def test_without_acknowledgements_nothing_is_claimed(cluster: ClusterProcess) -> None:
     ended = Shell()("produce", "--topic", "none", "--acks", 0, "--bootstrap", cluster.bootstrap, given="a\nb\n")
-    assert (ended.code, ended.out) == (
+    assert (ended.code, ended.out, ended.err) == (
         0,
         "2 records were sent to none-0; with acks=0 no broker says whether it has written them\n",
+        "",
     )

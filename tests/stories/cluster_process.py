@@ -45,7 +45,7 @@ class ClusterProcess:
 
         librdkafka asks for the controller once, and again after minutes.
         """
-        self._until_unregistered()
+        self.until_unregistered()
         self.broker.launch()
         give_up = time.monotonic() + LIMIT_S
         while self.broker.bootstrap() is None:
@@ -55,7 +55,8 @@ class ClusterProcess:
     def kill_broker(self) -> None:
         self.broker.kill()
 
-    def _until_unregistered(self) -> None:
+    def until_unregistered(self) -> None:
+        """Wait until its last session has ended."""
         client = KazooClient(self.zookeeper.connect_string)
         client.start()
         give_up = time.monotonic() + LIMIT_S
