@@ -3,6 +3,7 @@ replica."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,7 +14,7 @@ from rebalance_lab.broker.replication.rules import ReplicationRules
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.planted import PlantedBug
-from rebalance_lab.history.replicas import READ_REPLICA
+from rebalance_lab.history.replicas import APPENDED, FOLLOWS, READ_REPLICA
 from rebalance_lab.history.rest import NodeState
 from rebalance_lab.roles.broker import BrokerPlant
 from rebalance_lab.roles.outside_client import OutsideClientSpec
@@ -148,9 +149,12 @@ class ReaderOptions(NodeOptions):
 
 @dataclass(slots=True)
 class ReplicationTracker(LogTracker):
-    """It also counts reads of replicas, and follows the controller, the assignment and the state znode."""
+    """It also counts reads of replicas and the batches that each broker has written as a leader, and follows the
+    controller, the assignment, the state znode and what followers believe."""
 
     replicas_read: set[int] = field(default_factory=set)
+    batches: Counter[str] = field(default_factory=Counter)
+    followed: dict[str, int] = field(default_factory=dict)
     controller: int | None = None
     assigned: tuple[int, ...] = ()
     state: LeaderIsrAndControllerEpoch | None = None
@@ -158,6 +162,10 @@ class ReplicationTracker(LogTracker):
     def feed(self, event: Event) -> bool:
         if event.kind is Kind.OK and event.of("op") == READ_REPLICA:
             self.replicas_read.add(int(str(event.of("broker"))))
+        elif event.kind is APPENDED:
+            self.batches[event.actor] += 1
+        elif event.kind is FOLLOWS:
+            self.followed[event.actor] = int(str(event.of("leader")))
         elif event.kind is Kind.CREATED and event.of("path") == CONTROLLER:
             self.controller = read_controller(str(event.of("data")).encode()).brokerid
         elif event.kind is Kind.DELETED and event.of("path") == CONTROLLER:
@@ -215,6 +223,18 @@ class ReplicationLab(LogLab):
         await self.in_sync()
         await self.replicas_read()
         await self.recover()
+
+    async def appended(self, leader: BrokerNode) -> None:
+        """Wait until a leader has written a further batch."""
+        before = self._replicas.batches[leader.actor]
+        await self.until(lambda: self._replicas.batches[leader.actor] > before, f"a batch of {leader.actor}")
+
+    async def following(self, follower: BrokerNode, leader: BrokerNode) -> None:
+        """Wait until a broker believes that it follows another."""
+        await self.until(
+            lambda: self._replicas.followed.get(follower.actor) == number_of(leader.actor),
+            f"the moment when {follower.actor} follows {leader.actor}",
+        )
 
     async def led(self) -> None:
         """Wait until the partition has a leader."""

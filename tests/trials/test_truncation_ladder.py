@@ -1,0 +1,66 @@
+"""The truncation ladder: each schedule against all five sets of rules."""
+
+from __future__ import annotations
+
+import pytest
+
+from rebalance_lab.broker.replication.rules import ReplicationRules
+from rebalance_lab.checks import Finding, Outcome, judge
+from rebalance_lab.trials.plan import PlanError
+from rebalance_lab.trials.scenario import make_plan, scenario
+from rebalance_lab.trials.stages.simulated.stage import simulate
+
+CUT_OFF = {"schedule": "cut-off"}
+ALONE = {"schedule": "alone", "unclean": "true"}
+
+LADDER = list(ReplicationRules)
+
+
+def run(rules: str, settings: dict[str, str], seed: int = 1, *, control: bool = False) -> dict[str, Finding]:
+    """What the checks find; everything comes out as expected."""
+    plan = make_plan("truncation", rules=rules, seed=seed, control=control, settings=settings)
+    found = judge(simulate(plan)[0])
+    expected = scenario("truncation").expects(plan)
+    for check, finding in found.items():
+        assert finding.outcome is (expected[check] or finding.outcome), f"{check}: {finding.why}"
+    return found
+
+
+@pytest.mark.parametrize(
+    ("settings", "check", "lasts_to"),
+    [
+        (CUT_OFF, "lost_write", ReplicationRules.HIGH_WATERMARK),
+        (ALONE, "replica_divergence", ReplicationRules.KIP_101),
+    ],
+    ids=["cut-off", "alone"],
+)
+@pytest.mark.parametrize("rules", LADDER)
+def test_a_rung_of_the_ladder(rules: ReplicationRules, settings: dict[str, str], check: str, lasts_to: str) -> None:
+    falls = LADDER.index(rules) <= LADDER.index(ReplicationRules(lasts_to))
+    for seed in (1, 2):
+        outcome = run(rules, settings, seed)[check].outcome
+        assert outcome is (Outcome.VIOLATED if falls else Outcome.CLEAN), f"seed {seed}"
+
+
+@pytest.mark.parametrize("settings", [CUT_OFF, ALONE], ids=["cut-off", "alone"])
+@pytest.mark.parametrize("rules", [ReplicationRules.HIGH_WATERMARK, ReplicationRules.KIP_101])
+def test_where_nothing_fails_the_old_rules_keep_everything(rules: str, settings: dict[str, str]) -> None:
+    found = run(rules, settings, control=True)
+    assert {finding.outcome for finding in found.values()} == {Outcome.CLEAN}
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        ({"brokers": "3"}, "brokers=3: must be 4"),
+        ({"unclean": "true"}, "unclean=true: must be false"),
+        ({"schedule": "alone"}, "unclean=false: must be true"),
+        ({**ALONE, "min_isr": "2"}, "min_isr=2: must be 1"),
+        ({"pause_us": "0"}, "pause_us=0: must be from 5000 to 400000"),
+        ({"cut_ms": "3500"}, "cut_ms=3500: must be above 3500"),
+        ({**ALONE, "messages": "200"}, "messages=200: too few"),
+    ],
+)
+def test_settings_with_which_nothing_would_happen(settings: dict[str, str], why: str) -> None:
+    with pytest.raises(PlanError, match=why):
+        make_plan("truncation", settings=settings)
