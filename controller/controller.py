@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from controller.cluster import Stored
 from controller.election import ControllerMoved, Elected, ElectionBug, elect
-from controller.leader_election import ElectionOrder
+from controller.leader_election import ElectionOrder, Selection
 from controller.machine import ControllerMachine
 from controller.reign import Channels, Reign
 from controller.stimuli import IsrAsked, IsrWanted, SettingsChanged, ShutdownAsked, Stimulus
@@ -57,6 +57,7 @@ class Controller:
         deletes_topics: bool,
         report: Callable[[str, dict[str, object]], None],
         order: ElectionOrder = ElectionOrder.ASSIGNMENT,
+        selection: Selection = Selection.V2_1,
         reads_isr_reports: bool = False,
         isr_read_back: bool = False,
         broker_epochs: bool = True,
@@ -64,6 +65,7 @@ class Controller:
     ) -> None:
         self._bug = bug
         self._order = order
+        self._selection = selection
         self._isr_read_back = isr_read_back
         self._broker_epochs = broker_epochs
         self._reads_isr_reports = reads_isr_reports
@@ -160,6 +162,7 @@ class Controller:
             elected.epoch,
             deletes_topics=self._deletes_topics,
             order=self._order,
+            selection=self._selection,
             isr_read_back=self._isr_read_back,
             broker_epochs=self._broker_epochs,
         )

@@ -13,6 +13,7 @@ from controller.leader_election import (
     ElectionOrder,
     LeaderAndIsr,
     NoLeader,
+    Selection,
     controlled_shutdown,
     first_leader,
     offline,
@@ -42,7 +43,7 @@ class _UnderWay:
 
 class Elections:
     """`epoch`: the controller's. `batch()`: an empty batch of requests. `order`: which in-sync replica leads after a
-    failure."""
+    failure; `selection`: which one leads after a controlled shutdown."""
 
     def __init__(
         self,
@@ -50,9 +51,11 @@ class Elections:
         epoch: int,
         batch: Callable[[], RequestBatch],
         order: ElectionOrder = ElectionOrder.ASSIGNMENT,
+        selection: Selection = Selection.V2_1,
     ) -> None:
         self._cluster = cluster
         self._order = order
+        self._selection = selection
         self._epoch = epoch
         self._batch = batch
         self._under_way: dict[TopicPartition, _UnderWay] = {}
@@ -121,7 +124,7 @@ class Elections:
             case Strategy.OFFLINE:
                 return offline(replicas, current, live, unclean_allowed=unclean_allowed, order=self._order)
             case Strategy.SHUTDOWN:
-                return controlled_shutdown(replicas, current, live, cluster.shutting_down)
+                return controlled_shutdown(replicas, current, live, cluster.shutting_down, selection=self._selection)
 
     def _not_elected(self, partition: TopicPartition, strategy: Strategy, why: NoLeader) -> str:
         name = f"partition {partition.topic}-{partition.partition}"

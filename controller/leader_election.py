@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from enum import Enum, StrEnum
+from enum import StrEnum
 
 from rebalance_lab.wire.cluster import NO_LEADER
 
@@ -44,7 +44,7 @@ class NoLeader(Exception):
     """No broker may lead the partition now. The partition stays as it is; the message says why."""
 
 
-class Selection(Enum):
+class Selection(StrEnum):
     """Whose order a controlled shutdown follows, and which of the brokers hear of its outcome."""
 
     V0_8_2 = "0.8.2"  # the first of the ISR; the broker that shuts down hears of it

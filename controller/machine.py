@@ -18,7 +18,7 @@ from controller.deletions import Deletions
 from controller.elections import Elections
 from controller.isr_removals import IsrRemovals
 from controller.isr_requests import IsrRequests
-from controller.leader_election import ElectionOrder
+from controller.leader_election import ElectionOrder, Selection
 from controller.request_batch import RequestBatch
 from controller.shutdowns import Shutdowns
 from controller.states import PartitionState, ReplicaState
@@ -52,8 +52,8 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 class ControllerMachine:
     """One reign of a controller. `epoch`: the controller's. `deletes_topics`: delete.topic.enable. `order`: which
-    in-sync replica leads after a failure. `isr_read_back`: see `controller.isr_requests`. `broker_epochs`: it tells
-    lives of one broker apart, as from Kafka 2.2 on."""
+    in-sync replica leads after a failure; `selection`: after a controlled shutdown. `isr_read_back`: see
+    `controller.isr_requests`. `broker_epochs`: it tells lives of one broker apart, as from Kafka 2.2 on."""
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class ControllerMachine:
         *,
         deletes_topics: bool = True,
         order: ElectionOrder = ElectionOrder.ASSIGNMENT,
+        selection: Selection = Selection.V2_1,
         isr_read_back: bool = False,
         broker_epochs: bool = True,
     ) -> None:
@@ -69,7 +70,7 @@ class ControllerMachine:
         self.cluster = Cluster()
         self._controller_id = controller_id
         self._epoch = epoch
-        self._elections = Elections(self.cluster, epoch, self._batch, order)
+        self._elections = Elections(self.cluster, epoch, self._batch, order, selection)
         self._isr_removals = IsrRemovals(self.cluster, epoch, self._batch)
         self._isr_requests = IsrRequests(self.cluster, read_back=isr_read_back)
         self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)

@@ -101,6 +101,10 @@ SWEEPS = (
     Sweep("controller-failover", BROKERS, simulated=220),
     Sweep("controller-failover", BROKERS, {"watch_again": "false"}, simulated=220),
     Sweep("isr-election", BROKERS, simulated=220),
+    *(
+        Sweep("isr-election", BROKERS, {"leaves": "shuts-down", "selection": release}, simulated=220)
+        for release in ("0.8.2", "2.1")
+    ),
     *(Sweep("all-replicas-down", BROKERS, {"unclean": allowed}, live=2, simulated=30) for allowed in ("true", "false")),
 )
 

@@ -339,6 +339,7 @@ class Broker:
             channels=lambda scope: BrokerChannels(environment.tasks, scope, self._links.deliver),
             unclean_default=config.unclean_leader_election_enable,
             order=config.lab_election_order,
+            selection=config.lab_shutdown_selection,
             broker_epochs=config.lab_broker_epochs,
             reads_isr_reports=config.lab_isr_writer is IsrWriter.LEADER,
             isr_read_back=config.lab_isr_read_back,

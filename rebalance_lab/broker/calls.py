@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from controller.controller import Controller
 from controller.election import ElectionBug
-from controller.leader_election import ElectionOrder
+from controller.leader_election import ElectionOrder, Selection
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.broker.log.manager import Periods
 from rebalance_lab.broker.metadata_cache import MetadataCache
@@ -39,12 +39,12 @@ class BrokerConfig:
 
     `rack`: None if it has none. `replica_lag_max_messages`: of 0.8; None in 0.9 and later.
     `lab_replication_rules`: how replicas agree on one log; `lab_election_order`: which in-sync replica leads after a
-    failure; `lab_isr_writer`: which broker writes another ISR; `lab_isr_read_back`: see `controller.isr_requests`;
-    `lab_broker_epochs`: whether the controller tells lives of one broker apart, as from 2.2 on (KAFKA-7235). These are
-    the lab's own. Planted mistakes: `lab_election_bug`; `lab_refuses_before_append`, if False: a batch for which too
-    few replicas are in sync is refused when it is in the log already; `lab_acks_before_replication`: acks=all is
-    answered as acks=1 is; `lab_obeys_after_ms`: how long a leader takes to obey an order for a partition that it leads
-    already.
+    failure; `lab_shutdown_selection`: which one leads after a controlled shutdown; `lab_isr_writer`: which broker
+    writes another ISR; `lab_isr_read_back`: see `controller.isr_requests`; `lab_broker_epochs`: whether the controller
+    tells lives of one broker apart, as from 2.2 on (KAFKA-7235). These are the lab's own. Planted mistakes:
+    `lab_election_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas are in sync is refused
+    when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1 is;
+    `lab_obeys_after_ms`: how long a leader takes to obey an order for a partition that it leads already.
     """
 
     broker_id: int
@@ -76,6 +76,7 @@ class BrokerConfig:
     lab_replication_rules: ReplicationRules = ReplicationRules.KIP_320
     lab_isr_writer: IsrWriter = IsrWriter.CONTROLLER
     lab_election_order: ElectionOrder = ElectionOrder.ASSIGNMENT
+    lab_shutdown_selection: Selection = Selection.V2_1
     lab_election_bug: ElectionBug | None = None
     lab_refuses_before_append: bool = True
     lab_acks_before_replication: bool = False

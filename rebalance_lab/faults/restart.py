@@ -1,4 +1,4 @@
-"""Restart: the process of a killed node is started again, under its name.
+"""Restart: the process of a node that was killed, or has left, is started again, under its name.
 
 It goes on counting its events, and begins anew in everything else: with another session, and a member with another
 consumer id unless `consumer.id` fixes it. The proof is that the process was seen running.
@@ -25,7 +25,7 @@ RESTARTED = FaultKind(
 
 
 async def restart(lab: AnyLab, node: AnyNode) -> None:
-    """Start a killed `node` again, wait until its new life has begun, and record the proof."""
+    """Start a `node` that was killed or has left again, wait until its new life has begun, and record the proof."""
     fault = Injection(lab, RESTARTED, node)
     fault.bit(await lab.start_again(node))
     fault.ended()

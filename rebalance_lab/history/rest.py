@@ -46,6 +46,9 @@ BEARING_ON_GROUP = BEARING | {
     Kind.REBALANCE_ENDED,
 }
 
+#: With these events of faults a node is gone. One that leaves has closed its session by then.
+_GONE = {(Kind.FAULT_BEGAN, "kill"), (Kind.FAULT_ENDED, "leave")}
+
 #: Actors that are not nodes of a trial.
 RUNNER, REGISTRY = "runner", "zookeeper"
 
@@ -115,7 +118,7 @@ class StateTracker(Generic[S]):
             self.closed_sessions[event.session] = event
         elif event.layer is Layer.FAULT:
             target = self.nodes.get(str(event.of("target")))
-            if event.kind is Kind.FAULT_BEGAN and event.of("fault") == "kill" and target is not None:
+            if (event.kind, event.of("fault")) in _GONE and target is not None:
                 target.gone = True
         else:
             state = self._node(event)

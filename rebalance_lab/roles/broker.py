@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from controller.election import ElectionBug
-from controller.leader_election import ElectionOrder
+from controller.leader_election import ElectionOrder, Selection
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.broker.broker import Broker, BrokerSettings
 from rebalance_lab.history.events import LAYER_OF, Layer
@@ -28,6 +28,7 @@ class BrokerPlant(PlantedBug):
     REPEATS = "repeats-last-batch", "a broker that writes the last batch of each log once more before it starts"
     REFUSES_LATE = "refuses-after-append", "a leader that appends a batch for which too few replicas are in sync"
     BY_ISR = "elects-by-isr", "a controller that elects the first of the ISR, and not the first of the assignment"
+    BY_ASSIGNMENT = "moves-by-assignment", "a controller of 0.8.2 that moves leaders in the order of the assignment"
     REPEATS_EPOCH = "repeats-controller-epoch", "a broker that becomes the controller without raising the epoch"
     WATCHES_ONCE = "watches-controller-once", "a broker that watches /controller again only until it went once"
     EARLY = "acks-before-replication", "a leader that answers acks=all when it has written a record by itself"
@@ -77,6 +78,8 @@ def _planted(spec: BrokerSpec) -> BrokerSettings:
         config = replace(config, lab_election_bug=ElectionBug.WATCHES_ONCE)
     elif spec.plant == BrokerPlant.BY_ISR:
         config = replace(config, lab_election_order=ElectionOrder.ISR)
+    elif spec.plant == BrokerPlant.BY_ASSIGNMENT:
+        config = replace(config, lab_shutdown_selection=Selection.V2_1)
     elif spec.plant == BrokerPlant.REFUSES_LATE:
         config = replace(config, lab_refuses_before_append=False)
     elif spec.plant == BrokerPlant.EARLY:

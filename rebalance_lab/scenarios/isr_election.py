@@ -1,25 +1,32 @@
 """The next leader: is it the first of the ISR list, or the first of the assignment that is in sync (claims E5a, E5b)?
 
-The assignment is 1, 2, 3. Broker 2 dies and comes back, so that it stands last in the ISR, after 3. Then the leader,
-broker 1, dies: the ISR is 3, 2 and the assignment says 2, 3. In
-the control nothing fails.
+The assignment is 1, 2, 3. Broker 2 goes and comes back, so that it stands last in the ISR, after 3. Then the leader,
+broker 1, goes: the ISR is 3, 2 and the assignment says 2, 3. Brokers go by dying, or by a controlled shutdown, for
+which `selection` names the release whose rule the controller follows. In the control all stay.
 """
 
 from __future__ import annotations
 
+from controller.leader_election import Selection
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Outcome
 from rebalance_lab.faults.kill import kill
+from rebalance_lab.faults.leave import leave
 from rebalance_lab.faults.restart import restart
 from rebalance_lab.subjects.replication.subject import COMMON, REPLICATED, BrokerNode, ProducerOptions, ReplicationLab
-from rebalance_lab.trials.plan import Plan, PlanError
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, usual
+
+DIES, SHUTS_DOWN = "dies", "shuts-down"
 
 
 async def isr_election(lab: ReplicationLab) -> None:
     plan = lab.plan
     messages = plan.number("messages")
-    await lab.assemble()
+    await lab.assemble(
+        controlled_shutdown_enable=plan.text("leaves") == SHUTS_DOWN,
+        lab_shutdown_selection=Selection(plan.text("selection")),
+    )
     lab.start("c1", ProducerOptions())
     lab.phase("control" if plan.control else "elections")
     if not plan.control:
@@ -31,17 +38,24 @@ async def isr_election(lab: ReplicationLab) -> None:
 
 
 async def _bounce(lab: ReplicationLab, broker: BrokerNode) -> None:
-    """Kill a broker, wait until another leads, and start it again."""
-    await kill(lab, broker)
-    await lab.unregistered(broker)
+    """Let a broker go, wait until another leads, and start it again."""
+    if lab.plan.text("leaves") == SHUTS_DOWN:
+        await leave(lab, broker)
+    else:
+        await kill(lab, broker)
+        await lab.unregistered(broker)
     await lab.in_sync(lab.plan.number("brokers") - 1)
     await restart(lab, broker)
     await lab.in_sync()
 
 
-def expects(_plan: Plan) -> dict[str, Outcome | None]:
-    """Kafka elects in the order of the assignment, so the statement about the ISR's order fails."""
-    return usual(REPLICATION)
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """Kafka elects in the order of the assignment, but for controlled shutdowns of 0.8.2, which take the ISR's."""
+    if plan.control:
+        return usual(REPLICATION)
+    by_isr = plan.text("leaves") == SHUTS_DOWN and plan.text("selection") == Selection.V0_8_2
+    isr_order, assignment_order = (Outcome.CLEAN, Outcome.VIOLATED) if by_isr else (Outcome.VIOLATED, Outcome.CLEAN)
+    return usual(REPLICATION, isr_order=isr_order, assignment_order=assignment_order)
 
 
 def demands(plan: Plan) -> None:
@@ -49,15 +63,21 @@ def demands(plan: Plan) -> None:
         raise PlanError(
             f"brokers={plan.number('brokers')}: must be at least 3, so that the ISR has an order of its own"
         )
+    if plan.text("leaves") == SHUTS_DOWN and plan.world == "containers":
+        raise PlanError("leaves=shuts-down: not in the world containers, where only killed nodes are started again")
 
 
 SCENARIO = Scenario(
     name="isr-election",
     subject=REPLICATED,
-    summary="the leader dies when the order of the ISR and that of the assignment differ",
-    parameters=tuple(COMMON),
+    summary="the leader goes when the order of the ISR and that of the assignment differ",
+    parameters=(
+        Parameter("leaves", DIES, "", "how brokers go", choices=(DIES, SHUTS_DOWN)),
+        Parameter("selection", Selection.V2_1.value, "", "lab.shutdown.selection", choices=tuple(Selection)),
+        *COMMON,
+    ),
     script=isr_election,
     expects=expects,
-    claims=("E5a",),
+    claims=("E5a", "E5b"),
     demands=demands,
 )

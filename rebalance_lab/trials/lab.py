@@ -127,7 +127,7 @@ class Lab(Generic[O, S]):
         return node
 
     async def start_again(self, node: NodeHandle[O, S]) -> str:
-        """Start a node that was killed again, under its name. Returns the proof once its new life has begun."""
+        """Start a node again, under its name, that was killed or has left. Returns the proof once it lives."""
         former = node.state
         proof = await node.process.start_again()
         await self.until(lambda: node.state is not former, f"the second life of {node.actor}")

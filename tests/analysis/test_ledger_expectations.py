@@ -56,6 +56,14 @@ LEDGER = read_ledger()
                 "shipped": "does not apply",
             },
         ),
+        (
+            "E5b",
+            {
+                "controlled shutdown, 0.8.2": "reproduced",
+                "controlled shutdown, from 0.10.1 on": "refuted",
+                "after a failure": "refuted",
+            },
+        ),
         ("E5c", {"all": "refuted"}),
         ("G4", {"dealing": "reproduced", "default": "refuted"}),
         (

@@ -80,15 +80,15 @@ class ReplicaOptions(BrokerOptions):
     more: Mapping[str, Any]
 
     def config(self, plan: Plan, actor: str) -> BrokerConfig:
+        more = {"controlled_shutdown_enable": False, **self.more}
         return BrokerConfig(
             broker_id=number_of(actor),
-            controlled_shutdown_enable=False,
             min_insync_replicas=plan.number("min_isr"),
             unclean_leader_election_enable=plan.switch("unclean"),
             replica_lag_time_max_ms=plan.number("lag_ms"),
             lab_replication_rules=ReplicationRules(plan.rules),
             lab_isr_writer=IsrWriter(plan.text("isr_writer")),
-            **self.more,
+            **more,
         )
 
 

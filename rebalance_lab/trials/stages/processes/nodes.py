@@ -180,6 +180,8 @@ class LiveNode:
 
     async def start_again(self) -> str:
         process = self._own_process()
+        if process.may_end:  # it was killed, or asked to leave
+            await self._until(lambda: process.popen.poll() is not None, "did not end")
         process.start_again()
         return await self._seen(RunState.ALIVE)
 

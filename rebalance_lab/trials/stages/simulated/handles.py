@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from rebalance_lab.history.rest import StateTracker
-from rebalance_lab.kernel import Flag, Kernel, Process, ProcessState
+from rebalance_lab.kernel import Flag, Kernel, Process, ProcessState, Task
 from rebalance_lab.trials.stage import TrialError
 from rebalance_lab.world.power_loss import PowerLoss
 from rebalance_lab.world.simulated.disk import SimulatedDisk
@@ -21,14 +21,21 @@ POLL_US = 1000
 LIMIT_US = 60_000_000
 
 
+class Life(NamedTuple):
+    """A node's life in a simulated process. `closing`: asks it to leave. `task`: is done when it has left."""
+
+    process: Process
+    closing: Flag
+    task: Task[None]
+
+
 class SimulatedNode:
-    """A node in a simulated process of its own. `launch`: starts it in a new process; returns that and the flag that
-    asks it to leave."""
+    """A node in a simulated process of its own. `launch`: starts it in a new process."""
 
     def __init__(
         self,
         actor: str,
-        launch: Callable[[], tuple[Process, Flag]],
+        launch: Callable[[], Life],
         disk: SimulatedDisk,
         zookeeper: SimulatedZooKeeper,
         tracker: StateTracker[Any],
@@ -36,7 +43,7 @@ class SimulatedNode:
     ) -> None:
         self.actor = actor
         self._launch = launch
-        self._process, self._closing = launch()
+        self._process, self._closing, self._task = launch()
         self._disk = disk
         self._zookeeper = zookeeper
         self._tracker = tracker
@@ -55,9 +62,12 @@ class SimulatedNode:
         return self._shown()
 
     async def start_again(self) -> str:
+        if self._closing.raised and self._process.state is ProcessState.RUNNING:
+            await self._task  # its session has ended already, and the rest of it ends soon
+            self._process.kill()
         if self._process.state is not ProcessState.KILLED:
             raise TrialError(f"{self.actor} cannot be started again: it is {self._process.state.value}; kill it first")
-        self._process, self._closing = self._launch()
+        self._process, self._closing, self._task = self._launch()
         return self._shown()
 
     async def lose_power(self, *, everything: bool = False) -> PowerLoss:

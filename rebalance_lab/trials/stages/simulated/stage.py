@@ -13,7 +13,7 @@ from rebalance_lab.history.files import History, canonical, merge
 from rebalance_lab.history.recorder import MemorySink, Sink
 from rebalance_lab.history.rest import StateTracker
 from rebalance_lab.history.transactions import RegistryTracker, Transaction
-from rebalance_lab.kernel import Flag, Kernel, Process, RandomStream
+from rebalance_lab.kernel import Flag, Kernel, RandomStream
 from rebalance_lab.kernel.simulation import Simulation
 from rebalance_lab.roles.spec import NodeSpec, role_of
 from rebalance_lab.trials.plan import Plan, run_command
@@ -29,7 +29,7 @@ from rebalance_lab.trials.stage import (
     prompt_servers,
     tracked,
 )
-from rebalance_lab.trials.stages.simulated.handles import SimulatedLinks, SimulatedNode, SimulatedServers
+from rebalance_lab.trials.stages.simulated.handles import Life, SimulatedLinks, SimulatedNode, SimulatedServers
 from rebalance_lab.wire.describe import describe
 from rebalance_lab.world.ports import RecorderPort, ZooKeeper
 from rebalance_lab.world.simulated.settings import (
@@ -99,7 +99,7 @@ class SimulatedStage:
         disk = self._world.disk(actor)
         return SimulatedNode(actor, launch, disk, self._world.zookeeper, self.tracker, self.kernel)
 
-    def _launch(self, spec: NodeSpec, process_name: str) -> tuple[Process, Flag]:
+    def _launch(self, spec: NodeSpec, process_name: str) -> Life:
         actor, role = spec.actor, role_of(spec)
         process = self.kernel.process(actor)
         environment = self._world.environment(actor, process)
@@ -110,8 +110,8 @@ class SimulatedStage:
             await self.kernel.sleep(ready_us - self.kernel.now_us())
             await role.run(environment, spec, closing)
 
-        self.kernel.host(life(), f"{role.name} {actor}", process=process)
-        return process, closing
+        task = self.kernel.host(life(), f"{role.name} {actor}", process=process)
+        return Life(process, closing, task)
 
     def _ready_us(self, name: str, seed: int | str) -> int:
         """When the process of this name is ready to run nodes: an interpreter takes time to start. A node that

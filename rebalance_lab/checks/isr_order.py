@@ -1,0 +1,40 @@
+"""The next leader is the first replica of the ISR (claim E5b).
+
+The controlled shutdown of Kafka 0.8.2 chooses so. All other elections follow the assignment (`assignment_order`).
+Elections decide it in which the two orders name different brokers (`leader_order`).
+
+Witness: the state before the election, and the one after.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.checks.leader_order import deciding
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
+from rebalance_lab.history.events import Layer
+from rebalance_lab.history.files import History
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, elections of another broker; `deciding`, elections in which the two orders differ."""
+    elections = deciding(history)
+    others = [each for each in elections if each.leader != each.by_isr]
+    measures = {"count": len(others), "deciding": len(elections)}
+    if others:
+        wrong = others[0]
+        why = f"{wrong.partition}: broker {wrong.leader} leads, and the ISR begins with {wrong.by_isr}"
+        return violated(why, (wrong.before.id, wrong.after.id), measures)
+    return not_violated(history, "each new leader was the first of the ISR", measures)
+
+
+CHECK = Check(
+    name="isr_order",
+    compares=(Layer.REGISTRY,),
+    meaning="A replica became the leader that is not the first of the ISR.",
+    together="The ISR that was written with the new leader begins with another replica.",
+    statement="The next leader is the first of the ISR",
+    plants=(Planted("moves-by-assignment", "isr-election", settings={"leaves": "shuts-down", "selection": "0.8.2"}),),
+    judge=judge,
+    applies_to=(REPLICATION,),
+    looks_at=deciding,
+)
