@@ -33,9 +33,7 @@ def judge(history: History) -> Finding:
     measures = {"count": len(wrong), "contested": len(found), "rivals": max(len(each.asked) for each in found)}
     if wrong:
         election, belief = wrong[0]
-        why = (
-            f"{election.winner} won the election of epoch {election.epoch}, and {belief.actor} reigns in it as well"
-        )
+        why = f"{election.winner} won the election of epoch {election.epoch}, and {belief.actor} reigns in it as well"
         return violated(why, (election.created.id, belief.id), measures)
     return not_violated(history, f"{len(found)} elections were contested, and each had one winner", measures)
 

@@ -26,6 +26,7 @@ class BrokerPlant(PlantedBug):
     FORGETS = "forgets-last-batch", "a broker that cuts off the last batch of each log before it starts"
     ALTERS = "alters-last-record", "a broker that replaces the last batch of each log by another before it starts"
     REPEATS = "repeats-last-batch", "a broker that writes the last batch of each log once more before it starts"
+    SWAPS = "swaps-last-batches", "a broker that exchanges the last two batches of each log before it starts"
     REFUSES_LATE = "refuses-after-append", "a leader that appends a batch for which too few replicas are in sync"
     BY_ISR = "elects-by-isr", "a controller that elects the first of the ISR, and not the first of the assignment"
     BY_ASSIGNMENT = "moves-by-assignment", "a controller of 0.8.2 that moves leaders in the order of the assignment"
@@ -64,6 +65,8 @@ async def run_broker(environment: Environment, spec: BrokerSpec, closing: Flag) 
         await _alter_last_batches(environment.storage)
     if spec.plant == BrokerPlant.REPEATS:
         await _repeat_last_batches(environment.storage)
+    if spec.plant == BrokerPlant.SWAPS:
+        await _swap_last_batches(environment.storage)
     await Broker(environment, _planted(spec), report, observe).run(closing)
 
 
@@ -131,6 +134,24 @@ async def _repeat_last_batches(storage: Storage) -> None:
     for folder in (await storage.list()).folders:
         for name in (await _segments(storage, folder))[-1:]:
             await _with_last_batch(storage, f"{folder}/{name}", repeat)
+
+
+async def _swap_last_batches(storage: Storage) -> None:
+    """Exchange the last two batches of each log: the bytes are sound, and offsets and epochs rise as before."""
+    for folder in (await storage.list()).folders:
+        for name in (await _segments(storage, folder))[-1:]:
+            file = await storage.open(f"{folder}/{name}")
+            data = bytes(await file.pread(0, file.size))
+            whole = list(batches(data))
+            if len(whole) > 1:
+                (at, first), (between, second) = whole[-2:]
+                moved = bytearray(data[between : between + second.size] + data[at:between])
+                place(moved, 0, base_offset=first.base_offset, leader_epoch=first.leader_epoch)
+                behind = first.base_offset + second.last_offset - second.base_offset + 1
+                place(moved, second.size, base_offset=behind, leader_epoch=second.leader_epoch)
+                await file.truncate(at)
+                await file.append(bytes(moved))
+            await file.close()
 
 
 async def _segments(storage: Storage, folder: str) -> list[str]:

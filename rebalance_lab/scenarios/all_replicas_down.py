@@ -48,7 +48,7 @@ async def _all_down(lab: ReplicationLab) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The messages that the leader wrote alone are lost exactly if the first that returns may lead."""
     lost = Outcome.VIOLATED if plan.switch("unclean") and not plan.control else Outcome.CLEAN
-    return usual(REPLICATION, lost_write=lost)
+    return usual(REPLICATION, lost_write=lost, leader_completeness=lost)
 
 
 def demands(plan: Plan) -> None:

@@ -61,7 +61,8 @@ async def broker_crash(lab: LogLab) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """Without a sync of each record a loss of power may take what was acknowledged."""
     may_lose = not plan.control and plan.switch("power_loss") and plan.number("flush_messages") != 1
-    return usual(BROKER_LOG, lost_write=None if may_lose else Outcome.CLEAN)
+    lost = None if may_lose else Outcome.CLEAN
+    return usual(BROKER_LOG, lost_write=lost, reordered=lost)
 
 
 def demands(plan: Plan) -> None:

@@ -105,10 +105,10 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     that is cut off may be told late of another ISR."""
     late = None if plan.text("fault") in {ANY, "cut"} and not plan.control else Outcome.CLEAN
     if plan.rules != ReplicationRules.KIP_320:
-        return usual(REPLICATION, lost_write=None, replica_divergence=None, frozen_isr=late)
+        return usual(REPLICATION, lost_write=None, leader_completeness=None, replica_divergence=None, frozen_isr=late)
     forgets = plan.text("fault") in {ANY, "power-loss"} and plan.number("flush_messages") != 1
     lost = None if forgets and not plan.control else Outcome.CLEAN
-    return usual(REPLICATION, lost_write=lost, frozen_isr=late)
+    return usual(REPLICATION, lost_write=lost, leader_completeness=lost, frozen_isr=late)
 
 
 def demands(plan: Plan) -> None:

@@ -75,7 +75,8 @@ async def _lose_and_return(lab: ReplicationLab, leader: BrokerNode) -> None:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """What the leader has not synced is lost, though the followers have it."""
     forgets = plan.number("flush_messages") != 1 and not plan.control
-    return usual(REPLICATION, lost_write=Outcome.VIOLATED if forgets else Outcome.CLEAN)
+    lost = Outcome.VIOLATED if forgets else Outcome.CLEAN
+    return usual(REPLICATION, lost_write=lost, leader_completeness=lost)
 
 
 def demands(plan: Plan) -> None:

@@ -84,7 +84,14 @@ def _shuffled(lab: ReplicationLab, draws: RandomStream) -> list[BrokerNode]:
 def expects(plan: Plan) -> dict[str, Outcome | None]:
     """As in `committed-data` nothing is lost, nor repeated; with unclean elections both may happen."""
     if plan.rules != ReplicationRules.KIP_320 or (plan.switch("unclean") and not plan.control):
-        return usual(REPLICATION, lost_write=None, replica_divergence=None, duplicate=None)
+        return usual(
+            REPLICATION,
+            lost_write=None,
+            leader_completeness=None,
+            replica_divergence=None,
+            duplicate=None,
+            reordered=None,
+        )
     return usual(REPLICATION)
 
 

@@ -118,8 +118,9 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
         return usual(REPLICATION)
     refuted = Outcome.VIOLATED if plan.rules in REFUTED[schedule] else Outcome.CLEAN
     if schedule == CUT_OFF:
-        return usual(REPLICATION, lost_write=refuted)
-    return usual(REPLICATION, replica_divergence=refuted, lost_write=Outcome.VIOLATED)
+        return usual(REPLICATION, lost_write=refuted, leader_completeness=refuted)
+    lost = Outcome.VIOLATED
+    return usual(REPLICATION, replica_divergence=refuted, lost_write=lost, leader_completeness=lost)
 
 
 def demands(plan: Plan) -> None:

@@ -1,0 +1,102 @@
+"""A leader's high watermark falls, or a later leader lacks what was committed (R7, R8).
+
+A leader counts as committed what every replica in sync has. In one leader epoch this offset never falls. In a later
+epoch the log of each new leader reaches at least as far as all that was committed in the epochs before, because
+the leader was in sync. The high watermark that a broker remembers as a follower may be lower for a while. What was
+committed is compared by offsets; `lost_write` and `replica_divergence` compare records.
+
+Witness: what was committed, and the moment that contradicts it.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
+from rebalance_lab.checks.partition_states import Place, place_of
+from rebalance_lab.history.events import Event, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.replicas import COMMITTED, LEADS
+from rebalance_lab.history.views import events_of, grouped
+
+Wrong = tuple[str, Event, Event]
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, contradictions; `missing`, the most records that a leader lacks; `commits`, moves of a high
+    watermark that were looked at; `successions`, leaders that began after a commit."""
+    commits = events_of(history, COMMITTED)
+    by_place = grouped(commits, place_of)
+    successions = [
+        (commit, leader) for leader in events_of(history, LEADS) if (commit := _before(by_place, leader)) is not None
+    ]
+    lacking = [(commit, leader) for commit, leader in successions if _lacks(commit, leader) > 0]
+    falls = [wrong for each in by_place.values() for wrong in _falls(each)]
+    wrong = [*falls, *(_told(*each) for each in lacking)]
+    measures = {
+        "count": len(wrong),
+        "missing": max((_lacks(*each) for each in lacking), default=0),
+        "commits": len(commits),
+        "successions": len(successions),
+    }
+    if wrong:
+        why, commit, event = wrong[0]
+        return violated(why, (commit.id, event.id), measures)
+    why = f"{len(successions)} later leaders had all that was committed before them"
+    return not_violated(history, why, measures, vacuous=None if commits else "nothing was committed")
+
+
+def _falls(commits: list[Event]) -> list[Wrong]:
+    """High watermarks of one leader epoch that did not rise."""
+    found: list[Wrong] = []
+    last: dict[tuple[str, int], Event] = {}
+    for event in commits:
+        leadership = event.actor, _number(event, "leader_epoch")
+        before = last.get(leadership)
+        if before is not None and _number(event, "offset") <= _number(before, "offset"):
+            why = (
+                f"{_partition(event)}: the high watermark of {event.actor} went from {before.of('offset')} to "
+                f"{event.of('offset')} in leader epoch {leadership[1]}"
+            )
+            found.append((why, before, event))
+        last[leadership] = event
+    return found
+
+
+def _before(commits: dict[Place, list[Event]], leader: Event) -> Event | None:
+    """The largest offset that was committed in an earlier epoch, also by a broker that heard late of this one."""
+    epoch = _number(leader, "leader_epoch")
+    earlier = [each for each in commits.get(place_of(leader), ()) if _number(each, "leader_epoch") < epoch]
+    return max(earlier, key=lambda each: _number(each, "offset"), default=None)
+
+
+def _lacks(commit: Event, leader: Event) -> int:
+    """How many committed records a leader's log ends before."""
+    return _number(commit, "offset") - _number(leader, "end_offset")
+
+
+def _told(commit: Event, leader: Event) -> Wrong:
+    why = (
+        f"{_partition(leader)}: {commit.actor} committed up to offset {commit.of('offset')} in leader epoch "
+        f"{commit.of('leader_epoch')}, and {leader.actor} leads in epoch {leader.of('leader_epoch')} with a log that "
+        f"ends at {leader.of('end_offset')}"
+    )
+    return why, commit, leader
+
+
+def _partition(event: Event) -> str:
+    return f"{event.topic}-{event.partition}"
+
+
+def _number(event: Event, name: str) -> int:
+    return int(str(event.of(name)))
+
+
+CHECK = Check(
+    name="leader_completeness",
+    compares=(Layer.BELIEF,),
+    meaning="A leader's log lacks records that were committed before, or its high watermark falls.",
+    together="Consumers could read these records, and the leader of a later epoch does not have them.",
+    plants=(Planted("forgets-last-batch", "all-replicas-down", settings={}),),
+    judge=judge,
+    applies_to=(REPLICATION,),
+)
