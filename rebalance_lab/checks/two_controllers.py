@@ -30,7 +30,8 @@ def judge(history: History) -> Finding:
     if wrong:
         why, witness = wrong[0]
         return violated(why, tuple(event.id for event in witness), measures)
-    why = f"{len(found)} elections, each with one winner and an epoch of its own"
+    elected = "1 election" if len(found) == 1 else f"{len(found)} elections"
+    why = f"{elected}, each with one winner and an epoch of its own"
     return not_violated(history, why, measures, vacuous=None if found else "no controller was elected")
 
 

@@ -74,11 +74,14 @@ class Interval:
         return self.begin[0]
 
 
+#: In place of a partition, for what there is only one of.
+NO_PARTITION = -1
+
 #: (group, topic, partition, member)
-_Claim = tuple[str, str, int, str]
+Claim = tuple[str, str, int, str]
 
 #: A claim, and the actor that recorded it.
-_ActorClaim = tuple[_Claim, str]
+_ActorClaim = tuple[Claim, str]
 
 _BELIEF_KINDS = frozenset({Kind.OWNED, Kind.DISOWNED, Kind.MEMBER_CLOSED, Kind.FAULT_BEGAN})
 _EFFECT_KINDS = frozenset(
@@ -112,7 +115,7 @@ def belief_intervals(events: Sequence[Event]) -> list[Interval]:
 
     OWNED of what the member already has, and DISOWNED of what it does not have, change nothing.
     """
-    book = _Book(Layer.BELIEF)
+    book = Book(Layer.BELIEF)
     killed: set[str] = set()
     for event in of_kinds(events, _BELIEF_KINDS):
         kind = event.kind
@@ -138,7 +141,7 @@ def registry_order(events: Iterable[Event]) -> list[Event]:
     return sorted([event for event in events if event.layer is registry], key=_zxid_order)
 
 
-def owner_claim(event: Event) -> _Claim | None:
+def owner_claim(event: Event) -> Claim | None:
     """(group, topic, partition, member) of a registry event about an owner znode, else None."""
     if event.topic is None or event.partition is None or event.member is None:
         return None
@@ -148,7 +151,7 @@ def owner_claim(event: Event) -> _Claim | None:
 def registry_intervals(events: Sequence[Event]) -> list[Interval]:
     """Registry intervals. `end_us` is never before `begin_us`, even if the server's wall clock stepped back: the zxid
     decides the order, and the time only the length."""
-    book = _Book(Layer.REGISTRY)
+    book = Book(Layer.REGISTRY)
     for event in registry_order(events):
         claim = owner_claim(event)
         if claim is None:
@@ -230,7 +233,7 @@ def _zxid_order(event: Event) -> tuple[int, int]:
     return (event.zxid, event.n)
 
 
-def _claim_of(event: Event) -> _Claim:
+def _claim_of(event: Event) -> Claim:
     claim = owner_claim(event)
     if claim is None:
         raise HistoryError(
@@ -240,7 +243,7 @@ def _claim_of(event: Event) -> _Claim:
     return claim
 
 
-def _interval(layer: Layer, claim: _Claim, begin: Event, end: Event | None, end_us: int) -> Interval:
+def _interval(layer: Layer, claim: Claim, begin: Event, end: Event | None, end_us: int) -> Interval:
     group, topic, partition, member = claim
     return Interval(
         layer=layer,
@@ -255,18 +258,19 @@ def _interval(layer: Layer, claim: _Claim, begin: Event, end: Event | None, end_
     )
 
 
-class _Book:
-    """Builds the intervals of one layer. In the layer registry, the registry records the events of all members."""
+class Book:
+    """Builds the intervals of one layer from what opens and closes claims. In the layer registry, the registry records
+    the events of all members."""
 
     def __init__(self, layer: Layer) -> None:
         self._layer = layer
         self._open: dict[_ActorClaim, Event] = {}
         self._done: list[Interval] = []
 
-    def open(self, claim: _Claim, event: Event) -> None:
+    def open(self, claim: Claim, event: Event) -> None:
         self._open.setdefault((claim, event.actor), event)
 
-    def close(self, claim: _Claim, event: Event) -> None:
+    def close(self, claim: Claim, event: Event) -> None:
         self._close((claim, event.actor), event)
 
     def _close(self, key: _ActorClaim, event: Event) -> None:
@@ -274,7 +278,7 @@ class _Book:
         if begin is not None:
             self._done.append(_interval(self._layer, key[0], begin, event, event.at_us))
 
-    def close_others(self, claim: _Claim, event: Event) -> None:
+    def close_others(self, claim: Claim, event: Event) -> None:
         """End the intervals of other members for the claim's partition."""
         for other in [other for other in self._open if other[0][:3] == claim[:3] and other[0] != claim]:
             self._close(other, event)

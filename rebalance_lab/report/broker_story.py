@@ -7,21 +7,20 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from rebalance_lab.checks import lost_write
-from rebalance_lab.checks.lost_write import BROKER_LOG, REPLICATION
-from rebalance_lab.history.events import Event, Kind
-from rebalance_lab.history.files import History, Trial
+from rebalance_lab.checks.broker_holdings import CONTROLLERSHIP
+from rebalance_lab.checks.broker_names import broker_names
+from rebalance_lab.checks.partition_states import partition_states
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import NO_PARTITION
 from rebalance_lab.history.replicas import FOLLOWS, LEADS, TRUNCATED, replica_reads
-from rebalance_lab.history.writes import PRODUCE, final_read, records_of
+from rebalance_lab.history.writes import PRODUCE, attempts, final_read, records_of
 from rebalance_lab.report.deeds import deeds
 from rebalance_lab.report.scene import Scene
-from rebalance_lab.report.text import count, listed, members_named, moment, starting, times
+from rebalance_lab.report.text import count, listed, members_named, moment, seconds, starting, times
 
 #: Up to so many leaders are named one after another.
 LEADERS_TOLD = 4
-
-
-def is_of_brokers(trial: Trial) -> bool:
-    return trial.generation in (BROKER_LOG, REPLICATION)
 
 
 def tell(scene: Scene) -> tuple[str, ...]:
@@ -29,8 +28,8 @@ def tell(scene: Scene) -> tuple[str, ...]:
     history = History(scene.trial, scene.events)
     told = (
         f"{_cast(scene)}; {_writes(history)}.",
-        starting(f"{deeds(scene)}."),
-        _leaders(scene),
+        starting(f"{'; '.join(each for each in (deeds(scene), _controllers(scene)) if each)}."),
+        _leaders(scene, history),
         _truncations(scene),
         _end(history),
     )
@@ -65,11 +64,57 @@ def _writes(history: History) -> str:
     done = f"of {records} that {members_named(writers)} {'writes' if len(writers) == 1 else 'write'}"
     told = f"{done}, {numbers.get('acknowledged', 0):,} are acknowledged"
     unanswered = numbers.get("unanswered", 0)
-    return told + (f" ({count(unanswered, 'attempt')} without an answer)" if unanswered else "")
+    refused = sum(len(each.refused) for each in attempts(history).values())
+    others = [f"{count(unanswered, 'attempt')} without an answer"] if unanswered else []
+    others += [f"{count(refused, 'attempt')} refused"] if refused else []
+    return told + (f" ({', '.join(others)})" if others else "")
 
 
-def _leaders(scene: Scene) -> str | None:
-    """Who leads after the first leader."""
+def _controllers(scene: Scene) -> str | None:
+    """Who is the controller after the first one, according to ZooKeeper."""
+    terms = [span for span in scene.spans if span.layer is Layer.REGISTRY and span.place == CONTROLLERSHIP]
+    if len(terms) < 2:
+        return None
+    if len(terms) > LEADERS_TOLD + 1:
+        return f"the controller changes {times(len(terms) - 1)}"
+    if len({span.member for span in terms}) == 1:
+        moments = listed([moment(span.begin_us) for span in terms[1:]])
+        return f"{scene.name(terms[0].member)} is the controller again from {moments}"
+    told = [f"{scene.name(span.member)} from {moment(span.begin_us)}" for span in terms[1:]]
+    return f"after {scene.name(terms[0].member)}, the controller is {listed(told)}"
+
+
+def _leaders(scene: Scene, history: History) -> str | None:
+    """Who leads after the first leader, how it was elected, and for how long nobody led."""
+    told = [each for each in (_without_leader(scene), _next_leaders(scene), _unclean(history)) if each]
+    return starting(f"{'; '.join(told)}.") if told else None
+
+
+def _without_leader(scene: Scene) -> str | None:
+    gaps = [gap for gap in scene.gaps if gap.row.partition != NO_PARTITION]
+    nobody, known = (
+        sum(gap.length_us for gap in gaps if gap.layer is layer) for layer in (Layer.BELIEF, Layer.REGISTRY)
+    )
+    if not nobody:
+        return None
+    by_registry = f" (for {seconds(known)} according to ZooKeeper)" if known else ""
+    return f"for {seconds(nobody)} no broker leads {gaps[0].row}{by_registry}"
+
+
+def _unclean(history: History) -> str | None:
+    """The leaders that were elected from outside the ISR."""
+    names = broker_names(history)
+    found = [
+        names.get(after.leader, f"broker {after.leader}")
+        for states in partition_states(history).values()
+        for (_, before), (_, after) in pairwise(states)
+        if after.leader not in (before.leader, -1) and after.leader not in before.isr
+    ]
+    who = listed(list(dict.fromkeys(found)))
+    return f"{who} {'was' if len(set(found)) == 1 else 'were'} not in the ISR when elected" if found else None
+
+
+def _next_leaders(scene: Scene) -> str | None:
     leaders = _of(scene, LEADS)
     changes = [
         after for before, after in pairwise(leaders) if after.actor != before.actor or _restarted(scene, before, after)
@@ -78,11 +123,11 @@ def _leaders(scene: Scene) -> str | None:
         return None
     moments = [moment(scene.since_start(each)) for each in changes]
     if len(changes) > LEADERS_TOLD:
-        return f"The leader changes {times(len(changes))}; the last is {changes[-1].actor}, from {moments[-1]}."
+        return f"the leader changes {times(len(changes))}; the last is {changes[-1].actor}, from {moments[-1]}"
     if len({each.actor for each in leaders}) == 1:
-        return f"{leaders[0].actor} leads again from {listed(moments)}."
+        return f"{leaders[0].actor} leads again from {listed(moments)}"
     told = [f"{each.actor} from {at}" for each, at in zip(changes, moments, strict=True)]
-    return f"The next {'leader is' if len(told) == 1 else 'leaders are'} {listed(told)}."
+    return f"the next {'leader is' if len(told) == 1 else 'leaders are'} {listed(told)}"
 
 
 def _restarted(scene: Scene, before: Event, after: Event) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rebalance_lab.history.events import Layer
+from rebalance_lab.history.intervals import NO_PARTITION
 from rebalance_lab.report.scene import Fault, Scene
 from rebalance_lab.report.spans import Row, row_of
 from rebalance_lab.report.text import listed, members_named, moment, partitions_named, seconds
@@ -40,8 +41,16 @@ def _several(suffers: str, alike: list[Fault]) -> str:
 def _deed(scene: Scene, fault: Fault, *, first: bool) -> str:
     length = "" if fault.ended_us is None else f" for {seconds(fault.ended_us - fault.began_us)}"
     owned = [] if fault.kind.change and not first else held(scene, fault)
-    owning = f", owner of {partitions_named(owned)}," if owned else ""
-    return f"at {moment(fault.began_us)} {fault.target}{owning} {fault.kind.suffers}{length}"
+    return f"at {moment(fault.began_us)} {fault.target}{_having(scene, owned)} {fault.kind.suffers}{length}"
+
+
+def _having(scene: Scene, rows: list[Row]) -> str:
+    """`, owner of t1/0,` and the like."""
+    holder = scene.words.holder.split()[-1]
+    partitions = [row for row in rows if row.partition != NO_PARTITION]
+    told = [f"{holder} of {partitions_named(partitions)}"] if partitions else []
+    told += [f"the {row}" for row in rows if row.partition == NO_PARTITION]
+    return f", {listed(told)}," if told else ""
 
 
 def held(scene: Scene, fault: Fault) -> list[Row]:
@@ -50,6 +59,6 @@ def held(scene: Scene, fault: Fault) -> list[Row]:
         row_of(span)
         for span in scene.spans
         if span.layer is Layer.REGISTRY
-        and span.member == fault.member
+        and span.member in (fault.member, fault.target)
         and span.begin_us <= fault.began_us < span.end_us
     )

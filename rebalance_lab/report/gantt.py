@@ -12,6 +12,7 @@ from itertools import count as counter
 from math import ceil, floor
 
 from rebalance_lab.history.events import Event, EventId, Layer
+from rebalance_lab.history.intervals import NO_PARTITION
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.report.bands import Band, Scale, bands_of
 from rebalance_lab.report.focus import Focus
@@ -195,7 +196,7 @@ def _boxes(
     boxes: dict[tuple[Row, Layer], list[Box]] = {}
     numbers = counter()
     places = {person.member: person.index for person in scene.people}
-    have = scene.words.have
+    having = scene.words.having
 
     def add(
         kind: str, row: Row, item: Gap | Span | Overlap, members: tuple[str, ...], colour: Paint | None, title: str
@@ -221,23 +222,31 @@ def _boxes(
         return row_of(item) in rows and scale.holds(item.begin_us, item.end_us)
 
     for gap in filter(drawn, scene.gaps):
-        add("unowned", gap.row, gap, (), None, f"{have[gap.layer].none} {gap.row} for {seconds(gap.length_us)}")
+        add(
+            "unowned",
+            gap.row,
+            gap,
+            (),
+            None,
+            f"{having(gap.row, gap.layer).none} {gap.row} for {seconds(gap.length_us)}",
+        )
     for span in filter(drawn, scene.spans):
         row = row_of(span)
-        title = f"{scene.name(span.member)} {have[span.layer].one} {row} ({span.member})"
+        title = f"{scene.name(span.member)} {having(row, span.layer).one} {row} ({span.member})"
         box_id = add("held", row, span, (span.member,), paint(places[span.member]), title)
         anchors.setdefault(span.begin, box_id)
         if span.end is not None:
             anchors.setdefault(span.end, box_id)
     for overlap in filter(drawn, scene.overlaps):
         names = listed([scene.name(member) for member in overlap.members])
-        title = f"Overlap of {seconds(overlap.length_us)}: {names} {have[overlap.layer].several} {overlap.row}"
+        have = having(overlap.row, overlap.layer).several
+        title = f"Overlap of {seconds(overlap.length_us)}: {names} {have} {overlap.row}"
         add("overlap", overlap.row, overlap, overlap.members, None, title)
     return boxes
 
 
 def _row_label(row: Row) -> str:
-    number = f"/{row.partition}"
+    number = str(row).removeprefix(row.topic)
     room = LABEL_LETTERS - len(number)
     return (row.topic if len(row.topic) <= room else row.topic[: room - 1] + "…") + number
 
@@ -259,7 +268,10 @@ def _summary(scene: Scene, focus: Focus) -> str:
     if not scene.rows:
         return f"Faults and changes over {seconds(scene.end_us)}; no {words.place} is drawn."
     drawn = f", of which {len(focus.rows)} are drawn here" if focus.left_out else ""
+    partitions = sum(row.partition != NO_PARTITION for row in scene.rows)
+    what = [count(partitions, words.place)] if partitions else []
+    what += [f"the {row}" for row in scene.rows if row.partition == NO_PARTITION]
     return (
-        f"{words.figure} of {count(len(scene.rows), words.place)} by {count(len(scene.people), words.node)} "
+        f"{words.figure} of {listed(what)} by {count(len(scene.people), words.node)} "
         f"over {seconds(scene.end_us)}{drawn}; {longest}."
     )

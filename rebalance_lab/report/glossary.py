@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
+from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,19 @@ from rebalance_lab.checks import CHECKS
 from rebalance_lab.checks.model import TOGETHER, ZK
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.fault_kinds import kind_of
+from rebalance_lab.history.intervals import NO_PARTITION
+from rebalance_lab.report.spans import Row
 from rebalance_lab.report.text import listed, shortened
 from rebalance_lab.trials.scenario import subject_named
 
 COMMON = Path(__file__).with_name("words.toml")
+
+
+class Storyteller(StrEnum):
+    """Which module tells what happened in a trial: `story` or `broker_story`."""
+
+    MEMBERS = "members"
+    BROKERS = "brokers"
 
 
 class EventWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -33,7 +43,8 @@ class EventWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Have(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The words for: one node has a place, several have it, none has it."""
+    """The words for: one node has a place, several have it, none has it. `none` is empty where that is nothing to
+    draw."""
 
     one: str
     several: str
@@ -68,6 +79,12 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     costs: tuple[Cost, ...]
     have: dict[Layer, Have]
     events: dict[Kind, EventWords]
+    is_the: dict[Layer, Have] = {}
+    story: Storyteller = Storyteller.MEMBERS
+
+    def having(self, row: Row, layer: Layer) -> Have:
+        """The words for having a row of the picture."""
+        return self.is_the[layer] if row.partition == NO_PARTITION and layer in self.is_the else self.have[layer]
 
     def of(self, kind: Kind) -> EventWords:
         return self.events.get(kind, EventWords())
@@ -77,6 +94,14 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if event.kind is Kind.FAULT_BEGAN or (event.kind is Kind.FAULT_ENDED and event.of("fault") != "pause"):
             return kind_of(event).alone
         return self.of(event.kind).alone
+
+    def mark(self, event: Event) -> tuple[str, str, int] | None:
+        """Its fixed mark. The verb may be a template, of the event alone."""
+        found = self.of(event.kind).mark
+        if found is None or "{{" not in found[1]:
+            return found
+        shape, verb, weight = found
+        return shape, _template(verb).render(of=event.of), weight
 
     def deed(self, event: Event, name: str) -> str:
         """What happens in an event, in a few words. `name`: the short name of the event's node."""

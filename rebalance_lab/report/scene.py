@@ -14,11 +14,11 @@ from rebalance_lab.checks.faults import faults as checked_faults
 from rebalance_lab.history.events import Event, EventId, Kind, Layer
 from rebalance_lab.history.fault_kinds import FaultKind, kind_of
 from rebalance_lab.history.files import History, Trial
-from rebalance_lab.history.intervals import PAUSE
+from rebalance_lab.history.intervals import PAUSE, RESTART
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.history.views import CLOSING
 from rebalance_lab.report.glossary import Words, words_of
-from rebalance_lab.report.spans import Gap, Overlap, Row, gaps_of, overlaps_of, row_of, spans_of
+from rebalance_lab.report.spans import LAYERS, Gap, Overlap, Row, gaps_of, overlaps_of, row_of, spans_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +34,7 @@ class Person:
 class Fault:
     """An injected fault, or a change that breaks nothing. `ended_us` is None if it takes no time (a kill, a leave).
 
+    `peer`: the other end of the link that it is on; None if it is on none.
     `closed_us`: when the registry closed the victim's session during the fault; None if it did not. `proof`: the
     proof that the fault took effect. `doubt`: why the checks do not count it; None if they do.
     """
@@ -41,6 +42,7 @@ class Fault:
     kind: FaultKind
     target: str
     member: str | None
+    peer: str | None
     began_us: int
     ended_us: int | None
     closed_us: int | None
@@ -48,6 +50,11 @@ class Fault:
     proof: str | None
     doubt: str | None
     event: EventId
+
+    @property
+    def where(self) -> str:
+        """Its target: a node, or a link as `b1–b2`."""
+        return self.target if self.peer is None else f"{self.target}–{self.peer}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +73,9 @@ class SessionEnd:
 class Scene:
     """A trial, ready to be described and drawn. All times are µs from its first event.
 
-    `working_us`: the end of the first rebalance. `closing_us`: the begin of the members' clean leave, or the end.
-    Before and after, a partition without an owner is normal. `names`: short names by consumer id; `session_names`: by
-    session.
+    `working_us`: the end of the first rebalance; where there is none, the first time that anything is given to
+    a node. `closing_us`: the begin of the members' clean leave, or the end. Before and after, a partition without an
+    owner is normal. `names`: short names by consumer id; `session_names`: by session.
     """
 
     trial: Trial
@@ -117,6 +124,17 @@ class Scene:
         """The faults that break something."""
         return tuple(fault for fault in self.faults if not fault.kind.change)
 
+    def back_us(self, killed: Fault) -> int:
+        """When the process of a node that was killed is started again; the end of the trial if it is not."""
+        return next(
+            (
+                fault.began_us
+                for fault in self.faults
+                if fault.kind.name == RESTART and fault.target == killed.target and fault.began_us >= killed.began_us
+            ),
+            self.end_us,
+        )
+
     def rebalances(self) -> Iterator[tuple[Event, Event]]:
         """Begin and end of each rebalance that has both."""
         began: dict[str, Event] = {}
@@ -141,9 +159,12 @@ def build_scene(history: History, intervals: Iterable[Interval]) -> Scene:
     end_us = max(event.at_us for event in events) - origin_us
     dealt = [event.at_us - origin_us for event in events if event.kind is Kind.REBALANCE_ENDED]
     closing = [event.at_us - origin_us for event in events if event.kind is Kind.PHASE and event.of("name") == CLOSING]
-    working_us, closing_us = min(dealt, default=0), min(closing, default=end_us)
     spans = spans_of(history.trial.id, intervals, origin_us)
     rows = tuple(sorted({row_of(span) for span in spans}))
+    words = words_of(history.trial.generation)
+    lanes = [(row, layer) for row in rows for layer in LAYERS if words.have[layer].none]
+    begins_us = dict.fromkeys(lanes, min(dealt)) if dealt else _first_held(spans, lanes)
+    working_us, closing_us = min(begins_us.values(), default=0), min(closing, default=end_us)
     people = _people(events, spans)
     session_names = _session_names(events, people)
     return Scene(
@@ -162,8 +183,17 @@ def build_scene(history: History, intervals: Iterable[Interval]) -> Scene:
         spans=spans,
         owners=_owners(spans),
         overlaps=overlaps_of(spans),
-        gaps=gaps_of(spans, rows, working_us, closing_us),
+        gaps=gaps_of(spans, begins_us, closing_us),
     )
+
+
+def _first_held(spans: tuple[Span, ...], lanes: Iterable[tuple[Row, Layer]]) -> dict[tuple[Row, Layer], int]:
+    """When each of these lanes first gave its row to anybody; without those that never did."""
+    found: dict[tuple[Row, Layer], int] = {}
+    for span in spans:
+        lane = row_of(span), span.layer
+        found[lane] = min(span.begin_us, found.get(lane, span.begin_us))
+    return {lane: found[lane] for lane in lanes if lane in found}
 
 
 def _owners(spans: tuple[Span, ...]) -> dict[Row, tuple[Span, ...]]:
@@ -177,7 +207,7 @@ def _owners(spans: tuple[Span, ...]) -> dict[Row, tuple[Span, ...]]:
 def _people(events: tuple[Event, ...], spans: tuple[Span, ...]) -> tuple[Person, ...]:
     names: dict[str, str] = {}
     for event in events:
-        if event.kind is Kind.MEMBER_STARTED and event.member is not None:
+        if event.member is not None and (event.kind is Kind.MEMBER_STARTED or event.member == event.actor):
             names.setdefault(event.member, event.actor)
     for span in spans:
         names.setdefault(span.member, span.member)  # one that only the registry knows
@@ -204,6 +234,7 @@ def _faults(history: History, origin_us: int, end_us: int) -> tuple[Fault, ...]:
                 kind=kind,
                 target=str(began.of("target")),
                 member=began.member,
+                peer=None if began.of("peer") is None else str(began.of("peer")),
                 began_us=began_us,
                 ended_us=ended_us,
                 closed_us=next((at for session, at in closes if session == began.of("session") and at in during), None),

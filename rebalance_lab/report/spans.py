@@ -5,7 +5,7 @@ Times are µs from the trial's start. The checks define what counts as an overla
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,22 +13,22 @@ from rebalance_lab.analysis.results import Interval
 from rebalance_lab.checks import overlaps as checked
 from rebalance_lab.checks.stretches import Stretch, gaps, union
 from rebalance_lab.history.events import Event, Layer
+from rebalance_lab.history.intervals import NO_PARTITION, sort_key
 from rebalance_lab.history.intervals import Interval as Span
-from rebalance_lab.history.intervals import sort_key
 
 #: The layers a partition can be owned in, in the order they are drawn.
 LAYERS = (Layer.BELIEF, Layer.REGISTRY, Layer.EFFECT)
 
 
 class Row(NamedTuple):
-    """A partition in a group."""
+    """A partition in a group. Its number is NO_PARTITION where `topic` names what there is only one of."""
 
     group: str
     topic: str
     partition: int
 
     def __str__(self) -> str:
-        return f"{self.topic}/{self.partition}"
+        return self.topic if self.partition == NO_PARTITION else f"{self.topic}/{self.partition}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +86,14 @@ def overlaps_of(spans: Sequence[Span]) -> tuple[Overlap, ...]:
     return tuple(found)
 
 
-def gaps_of(spans: Sequence[Span], rows: Iterable[Row], begin_us: int, end_us: int) -> tuple[Gap, ...]:
-    """Where a layer gives a row to no member, between `begin_us` and `end_us`."""
-    lanes: dict[tuple[Row, Layer], list[Stretch]] = {(row, layer): [] for row in rows for layer in LAYERS}
+def gaps_of(spans: Sequence[Span], begins_us: Mapping[tuple[Row, Layer], int], end_us: int) -> tuple[Gap, ...]:
+    """Where a layer gives a row to no member, from the begin of that lane to `end_us`."""
+    lanes: dict[tuple[Row, Layer], list[Stretch]] = {lane: [] for lane in begins_us}
     for span in spans:
-        lanes[row_of(span), span.layer].append(Stretch(span.begin_us, span.end_us, span.begin, span.end))
-    scope = Stretch(begin_us, end_us, None, None)
+        if (row_of(span), span.layer) in lanes:
+            lanes[row_of(span), span.layer].append(Stretch(span.begin_us, span.end_us, span.begin, span.end))
     return tuple(
         Gap(layer, row, gap.begin_us, gap.end_us)
         for (row, layer), covered in lanes.items()
-        for gap in gaps(union(covered), scope)
+        for gap in gaps(union(covered), Stretch(begins_us[row, layer], end_us, None, None))
     )

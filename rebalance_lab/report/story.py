@@ -15,7 +15,7 @@ from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.report import broker_story
 from rebalance_lab.report.deeds import TOLD_SINGLY, deeds, held
 from rebalance_lab.report.findings import is_statement
-from rebalance_lab.report.glossary import words_of
+from rebalance_lab.report.glossary import Storyteller, words_of
 from rebalance_lab.report.scene import Fault, Scene, SessionEnd
 from rebalance_lab.report.spans import Overlap, Row, row_of
 from rebalance_lab.report.text import (
@@ -41,7 +41,7 @@ LETTERS = 150
 
 def tell(scene: Scene, wrong: Sequence[TrialOutcome] = ()) -> tuple[str, ...]:
     """At most five sentences, in the order of time. `wrong`: the violated checks."""
-    if broker_story.is_of_brokers(scene.trial):
+    if scene.words.story is Storyteller.BROKERS:
         return broker_story.tell(scene)
     cast, done = _cast(scene), deeds(scene)
     middle = _finding(scene, wrong) or _trouble(scene) or _heirs(scene)

@@ -20,6 +20,7 @@ from rebalance_lab.report.focus import BOXES, focus_on
 from rebalance_lab.report.gantt import Gantt, draw
 from rebalance_lab.report.glossary import terms_of
 from rebalance_lab.report.palette import textured
+from rebalance_lab.report.replica_chart import ReplicaChart, draw_replicas
 from rebalance_lab.report.scene import Scene, build_scene
 from rebalance_lab.report.spacetime import SpaceTime, draw_spacetime, subject_of
 from rebalance_lab.report.story import WORLDS, about, rules_in_words, tell
@@ -52,6 +53,7 @@ class Shown(Portrait):
     scene: Scene | None
     census: Census | None
     gantt: Gantt | None
+    replicas: ReplicaChart | None
     spacetime: SpaceTime | None
     story: tuple[str, ...]
     cards: tuple[Card, ...]
@@ -88,7 +90,7 @@ def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcom
     can be compared."""
     findings = findings_of(portrait.trial, outcomes)
     wrong = carded(findings)
-    census = gantt = spacetime = None
+    census = gantt = replicas = spacetime = None
     costs: tuple[HerdCost, ...] = ()
     story: tuple[str, ...] = ()
     cards: tuple[Card, ...] = ()
@@ -97,6 +99,7 @@ def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcom
         proof = [each for finding in wrong for each in finding.outcome.witness]
         focus = focus_on(scene, proof, most=portrait.boxes)
         gantt = draw(scene, portrait.prefix, focus, until_us=max(until_us, scene.end_us))
+        replicas = draw_replicas(scene, gantt)
         if not portrait.brief:
             census = census_of(scene, portrait.prefix, focus)
             spacetime = None if subject is None else draw_spacetime(scene, subject, portrait.prefix)
@@ -108,6 +111,7 @@ def show(portrait: Portrait, scene: Scene | None, outcomes: Sequence[TrialOutcom
         scene=scene,
         census=census,
         gantt=gantt,
+        replicas=replicas,
         spacetime=spacetime,
         story=story,
         cards=cards,

@@ -66,14 +66,14 @@ _SESSION_VERBS = {Kind.SESSION_OPENED: ("session opens:", 2), Kind.SESSION_CLOSE
 
 def beat_of(scene: Scene, event: Event, witness: bool, crowd: Collection[str] = ()) -> Beat | None:
     """The beat of one event, None for what no diagram shows. `crowd`: members without a lane."""
-    mark = scene.words.of(event.kind).mark
+    mark = scene.words.mark(event)
     word = _word(scene, event, crowd) if mark is None else _Word(*mark)
     if word is None or (word.weight >= UNWANTED and not witness):
         if not witness:
             return None
         word = word or _Word("life", event.kind.value.replace("-", " "), 0)
     at_us = scene.since_start(event)
-    rows = _rows_of(event)
+    rows = () if mark is not None and mark != scene.words.of(event.kind).mark else _rows_of(event)
     weight = 0 if witness else word.weight
     return Beat(event.actor, at_us, at_us, word.shape, word.verb, word.subject, rows, weight, (event,), witness)
 

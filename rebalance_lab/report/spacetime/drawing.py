@@ -252,7 +252,7 @@ def _faults(scene: Scene, timeline: Timeline, lanes: Mapping[str, Lane]) -> list
     stripes = []
     for fault in scene.faults:
         lane = lanes.get(fault.target) or (lanes.get(REGISTRY) if fault.member is None else None)
-        end_us = timeline.end_us if fault.ended_us is None else fault.ended_us
+        end_us = scene.back_us(fault) if fault.ended_us is None else fault.ended_us
         if fault.kind.change or (fault.ended_us is None and fault.kind.name != KILL):
             continue  # of a moment
         if lane is None or end_us < timeline.begin_us or fault.began_us > timeline.end_us:
