@@ -50,7 +50,7 @@ class Brokers(Story):
     def controls(self, ms: float, actor: str, kind: Kind = CONTROLS) -> None:
         self.add(ms, actor, kind, member=actor, detail={"epoch": 1})
 
-    def fault(self, ms: float, name: str, target: str) -> None:
+    def breaks(self, ms: float, name: str, target: str) -> None:
         self.add(ms, "runner", Kind.FAULT_BEGAN, detail={"fault": name, "target": target})
 
     def end(self, ms: float) -> None:
@@ -80,9 +80,9 @@ def test_a_belief_to_lead_ends_with_another_role(end: Kind) -> None:
 def test_a_leader_that_is_killed_believes_nothing_until_it_is_told_again() -> None:
     story = Brokers()
     story.says(10, "b1", LEADS)
-    story.fault(20, KILL, "b1")
+    story.breaks(20, KILL, "b1")
     story.says(21, "b1", LEADS)  # on its way when the signal was sent
-    story.fault(40, RESTART, "b1")
+    story.breaks(40, RESTART, "b1")
     story.says(50, "b1", LEADS)
     story.end(100)
     assert story.had(Layer.BELIEF) == [("b1", 10, 20), ("b1", 50, 100)]
@@ -92,7 +92,7 @@ def test_a_deposed_leader_that_is_paused_believes_on() -> None:
     story = Brokers()
     story.state(5, 1, kind=Kind.CREATED)
     story.says(10, "b1", LEADS)
-    story.fault(20, PAUSE, "b1")
+    story.breaks(20, PAUSE, "b1")
     story.state(30, 2, (2,))
     story.says(35, "b2", LEADS)
     story.says(60, "b1", FOLLOWS)

@@ -75,10 +75,7 @@ def test_the_lane_of_epochs_is_that_of_the_state_znode(name: str) -> None:
     states = [state for _, state in partition_states(history(name))[PLACE]]
     wanted = list(dict.fromkeys((state.leader_epoch, state.leader >= 0) for state in states))
     bars = partition(name).lanes[0].bars
-    found = [
-        (int(re.match(r"Leader epoch (\d+):", bar.title)[1]), bar.kind == "epoch")  # type: ignore[index]
-        for bar in bars
-    ]
+    found = [(int(re.match(r"Leader epoch (\d+):", bar.title)[1]), bar.kind == "epoch") for bar in bars]
     assert found == wanted
 
 
