@@ -17,7 +17,7 @@ from rebalance_lab.history.files import History, Trial
 from rebalance_lab.history.intervals import PAUSE, RESTART
 from rebalance_lab.history.intervals import Interval as Span
 from rebalance_lab.history.views import CLOSING
-from rebalance_lab.report.glossary import Words, words_of
+from rebalance_lab.report.glossary import Storyteller, Words, words_of
 from rebalance_lab.report.spans import LAYERS, Gap, Overlap, Row, gaps_of, overlaps_of, row_of, spans_of
 
 
@@ -73,9 +73,9 @@ class SessionEnd:
 class Scene:
     """A trial, ready to be described and drawn. All times are µs from its first event.
 
-    `working_us`: the end of the first rebalance; where there is none, the first time that anything is given to
-    a node. `closing_us`: the begin of the members' clean leave, or the end. Before and after, a partition without an
-    owner is normal. `names`: short names by consumer id; `session_names`: by session.
+    `working_us`: the end of the first rebalance; of brokers, the first time that one leads. `closing_us`: the begin of
+    the members' clean leave, or the end. Before and after, a partition without an owner is normal. `names`: short names
+    by consumer id; `session_names`: by session.
     """
 
     trial: Trial
@@ -163,8 +163,10 @@ def build_scene(history: History, intervals: Iterable[Interval]) -> Scene:
     rows = tuple(sorted({row_of(span) for span in spans}))
     words = words_of(history.trial.generation)
     lanes = [(row, layer) for row in rows for layer in LAYERS if words.have[layer].none]
-    begins_us = dict.fromkeys(lanes, min(dealt)) if dealt else _first_held(spans, lanes)
-    working_us, closing_us = min(begins_us.values(), default=0), min(closing, default=end_us)
+    brokers = words.story is Storyteller.BROKERS  # what they lead does not exist before they do
+    begins_us = _first_held(spans, lanes) if brokers else dict.fromkeys(lanes, min(dealt, default=0))
+    working_us = min(begins_us.values()) if begins_us else min(dealt, default=0)
+    closing_us = min(closing, default=end_us)
     people = _people(events, spans)
     session_names = _session_names(events, people)
     return Scene(
