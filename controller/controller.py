@@ -165,6 +165,7 @@ class Controller:
             selection=self._selection,
             isr_read_back=self._isr_read_back,
             broker_epochs=self._broker_epochs,
+            shrinks_first=self._bug is ElectionBug.SHRINKS_FIRST,
         )
         async with self._tasks.scope(f"reign {elected.epoch}") as scope:
             self._reigning = Reign(

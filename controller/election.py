@@ -18,14 +18,16 @@ from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 
 class ElectionBug(StrEnum):
-    """A mistake that can be planted.
+    """A mistake of a controller that can be planted.
 
     - REPEATS_EPOCH: the election writes the controller epoch that it has found, unless it is the first.
     - WATCHES_ONCE: a broker that was told once that the controller is gone does not watch again.
+    - SHRINKS_FIRST: dead replicas leave the ISR of a topic's first partition only.
     """
 
     REPEATS_EPOCH = "repeats-epoch"
     WATCHES_ONCE = "watches-once"
+    SHRINKS_FIRST = "shrinks-first"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,13 @@ from rebalance_lab.assignors import TopicPartition
 
 
 class IsrRemovals:
-    """`epoch`: the controller's. `batch()`: an empty batch of requests."""
+    """`epoch`: the controller's. `batch()`: an empty batch of requests. `first_only`: plants a bug: only the ISRs of
+    first partitions are written."""
 
-    def __init__(self, cluster: Cluster, epoch: int, batch: Callable[[], RequestBatch]) -> None:
+    def __init__(
+        self, cluster: Cluster, epoch: int, batch: Callable[[], RequestBatch], *, first_only: bool = False
+    ) -> None:
+        self._first_only = first_only
         self._cluster = cluster
         self._epoch = epoch
         self._batch = batch
@@ -33,6 +37,8 @@ class IsrRemovals:
         """Have the ISRs written without those who are gone."""
         states: dict[TopicPartition, tuple[LeaderAndIsr, int | None]] = {}
         for each in sorted(partitions):
+            if self._first_only and each.partition:
+                continue
             stored = self._cluster.stored[each]
             changed = without_replicas(stored.leader_and_isr, self._gone(each, stored.leader_and_isr))
             if changed is not None and each.topic not in self._cluster.deleting:

@@ -53,7 +53,8 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 class ControllerMachine:
     """One reign of a controller. `epoch`: the controller's. `deletes_topics`: delete.topic.enable. `order`: which
     in-sync replica leads after a failure; `selection`: after a controlled shutdown. `isr_read_back`: see
-    `controller.isr_requests`. `broker_epochs`: it tells lives of one broker apart, as from Kafka 2.2 on."""
+    `controller.isr_requests`. `broker_epochs`: it tells lives of one broker apart, as from Kafka 2.2 on.
+    `shrinks_first`: see `ElectionBug`."""
 
     def __init__(
         self,
@@ -65,13 +66,14 @@ class ControllerMachine:
         selection: Selection = Selection.V2_1,
         isr_read_back: bool = False,
         broker_epochs: bool = True,
+        shrinks_first: bool = False,
     ) -> None:
         self._broker_epochs = broker_epochs
         self.cluster = Cluster()
         self._controller_id = controller_id
         self._epoch = epoch
         self._elections = Elections(self.cluster, epoch, self._batch, order, selection)
-        self._isr_removals = IsrRemovals(self.cluster, epoch, self._batch)
+        self._isr_removals = IsrRemovals(self.cluster, epoch, self._batch, first_only=shrinks_first)
         self._isr_requests = IsrRequests(self.cluster, read_back=isr_read_back)
         self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)
         self._deletions = Deletions(self.cluster, self._elections, self._batch, enabled=deletes_topics)

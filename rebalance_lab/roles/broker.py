@@ -32,6 +32,7 @@ class BrokerPlant(PlantedBug):
     BY_ASSIGNMENT = "moves-by-assignment", "a controller of 0.8.2 that moves leaders in the order of the assignment"
     REPEATS_EPOCH = "repeats-controller-epoch", "a broker that becomes the controller without raising the epoch"
     WATCHES_ONCE = "watches-controller-once", "a broker that watches /controller again only until it went once"
+    FIRST_ONLY = "shrinks-first-partition", "a controller that takes dead replicas out of one ISR of each topic only"
     EARLY = "acks-before-replication", "a leader that answers acks=all when it has written a record by itself"
     UNCLEAN = "elects-unclean", "a controller that elects replicas outside the ISR, though that is not allowed"
     LATE = "obeys-late", "a broker that takes ten seconds to obey an order for a partition that it leads already"
@@ -79,6 +80,8 @@ def _planted(spec: BrokerSpec) -> BrokerSettings:
         config = replace(config, lab_election_bug=ElectionBug.REPEATS_EPOCH)
     elif spec.plant == BrokerPlant.WATCHES_ONCE:
         config = replace(config, lab_election_bug=ElectionBug.WATCHES_ONCE)
+    elif spec.plant == BrokerPlant.FIRST_ONLY:
+        config = replace(config, lab_election_bug=ElectionBug.SHRINKS_FIRST)
     elif spec.plant == BrokerPlant.BY_ISR:
         config = replace(config, lab_election_order=ElectionOrder.ISR)
     elif spec.plant == BrokerPlant.BY_ASSIGNMENT:

@@ -190,9 +190,10 @@ class ReplicationLab(LogLab):
     def brokers(self) -> list[BrokerNode]:
         return [each for each in self.nodes if isinstance(each.options, ReplicaOptions)]
 
-    async def assemble(self, *, spare_controller: bool = False, **more: Any) -> None:
+    async def assemble(self, *, spare_controller: bool = False, partitions: int = 1, **more: Any) -> None:
         """Start the brokers at once, create the topic with a replica on each, in the order of their ids, and wait until
-        all are in sync. `spare_controller`: the controller gets no replica. `more`: further fields of BrokerConfig."""
+        all are in sync. `spare_controller`: the controller gets no replica. `partitions`: of the topic; they have the
+        same replicas, and each begins with another of them. `more`: further fields of BrokerConfig."""
         await self.connected()
         count = self.plan.number("brokers")
         for number in range(1, count + 1):
@@ -202,7 +203,7 @@ class ReplicationLab(LogLab):
         if spare_controller:
             controller = await self.controlled()
             replicas = [each for each in replicas if each != number_of(controller.actor)]
-        await self.create(TOPIC, {PARTITION: replicas})
+        await self.create(TOPIC, {each: [*replicas[each:], *replicas[:each]] for each in range(partitions)})
         await self.in_sync(len(replicas))  # the tracker may hear of the topic later
 
     async def replicas_read(self) -> None:

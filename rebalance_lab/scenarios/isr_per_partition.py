@@ -1,0 +1,88 @@
+"""Two partitions with the same replicas: does ZooKeeper keep one ISR for the topic, or one for each (claim E5c)?
+
+The controller has no replica. The partitions are led by two brokers, and the third follows both. It is cut off from one
+of the leaders, and goes on fetching from the other, or it dies (`trouble`) and is away for a while. In the control
+nothing fails.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.checks.isr_of_topic import LEAST_US
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Outcome
+from rebalance_lab.faults.kill import kill
+from rebalance_lab.faults.link import cut_link
+from rebalance_lab.faults.restart import restart
+from rebalance_lab.subjects.replication.subject import (
+    COMMON,
+    REPLICATED,
+    ProducerOptions,
+    ReplicationLab,
+    with_default,
+)
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError
+from rebalance_lab.trials.scenario import Scenario, usual
+
+CUT_OFF, DIES = "cut-off", "dies"
+
+
+async def isr_per_partition(lab: ReplicationLab) -> None:
+    plan = lab.plan
+    await lab.assemble(spare_controller=True, partitions=2)
+    lab.start("c1", ProducerOptions())
+    lab.phase("control" if plan.control else plan.text("trouble"))
+    if not plan.control:
+        await lab.written(plan.number("messages") // 4)
+        await _trouble(lab)
+    await lab.conclude()
+
+
+async def _trouble(lab: ReplicationLab) -> None:
+    leader = lab.leader
+    assert leader is not None, "nothing has failed yet"
+    follower = lab.followers[-1]  # the first one leads the other partition
+    away_ms = lab.plan.number("away_ms")
+    if lab.plan.text("trouble") == CUT_OFF:
+        await cut_link(lab, leader, follower, away_ms)
+        return
+    await kill(lab, follower)
+    await lab.unregistered(follower)
+    await lab.sleep_ms(away_ms)
+    await restart(lab, follower)
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """A broker that dies leaves both ISRs; one that cannot reach a leader leaves those of its partitions."""
+    if plan.control:
+        return usual(REPLICATION)
+    differ = plan.text("trouble") == CUT_OFF
+    return usual(REPLICATION, isr_of_topic=Outcome.VIOLATED if differ else Outcome.CLEAN)
+
+
+def demands(plan: Plan) -> None:
+    if plan.number("brokers") != 4:
+        raise PlanError(f"brokers={plan.number('brokers')}: must be 4, a controller and three replicas")
+    if plan.number("min_isr") > 2:
+        raise PlanError(f"min_isr={plan.number('min_isr')}: must be 2 at most, because a replica will be missing")
+    least_ms = plan.number("lag_ms") * 3 // 2 + LEAST_US // 1000
+    if plan.text("trouble") == CUT_OFF and plan.number("away_ms") <= least_ms:
+        raise PlanError(
+            f"away_ms={plan.number('away_ms')}: must be above {least_ms}, so that the leader drops the follower"
+        )
+
+
+SCENARIO = Scenario(
+    name="isr-per-partition",
+    subject=REPLICATED,
+    summary="a follower of two leaders loses one of them; each partition has an ISR of its own",
+    parameters=(
+        Parameter("trouble", CUT_OFF, "", "what happens to the follower", choices=(CUT_OFF, DIES)),
+        Parameter("away_ms", 6000, "ms", "how long it is cut off, or stays dead", 1, maximum=3_600_000),
+        *with_default(COMMON, brokers=4, pause_us=20_000),
+    ),
+    script=isr_per_partition,
+    expects=expects,
+    claims=("E5c",),
+    worlds=("simulated", "processes"),
+    demands=demands,
+)
