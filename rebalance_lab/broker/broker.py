@@ -237,6 +237,7 @@ class Broker:
                 change_isr=self._isr_changes.submit,
                 observe=self._observe,
                 refuses_before_append=config.lab_refuses_before_append,
+                assumes_whole_isr=config.lab_assumes_whole_isr,
                 obeys_after_us=config.lab_obeys_after_ms * 1000,
             ),
             self._fetchers,

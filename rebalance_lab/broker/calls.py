@@ -44,6 +44,7 @@ class BrokerConfig:
     tells lives of one broker apart, as from 2.2 on (KAFKA-7235). These are the lab's own. Planted mistakes:
     `lab_election_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas are in sync is refused
     when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1 is;
+    `lab_assumes_whole_isr`, if False: a new leader leaves the last of the ISR out;
     `lab_obeys_after_ms`: how long a leader takes to obey an order for a partition that it leads already.
     """
 
@@ -81,6 +82,7 @@ class BrokerConfig:
     lab_refuses_before_append: bool = True
     lab_acks_before_replication: bool = False
     lab_isr_read_back: bool = False
+    lab_assumes_whole_isr: bool = True
     lab_obeys_after_ms: int = 0
     lab_broker_epochs: bool = True
 

@@ -66,6 +66,7 @@ class ReplicaContext:
     - `change_isr`: takes a change of the ISR that a leader wants written.
     - `observe(event, partition, detail)`: is called with what trials record (`rebalance_lab.history.replicas`).
     - `refuses_before_append`: False plants a bug: a batch is refused for too small an ISR after it was appended.
+    - `assumes_whole_isr`: False plants a bug: a new leader leaves the last of the ISR out.
     - `obeys_after_us`: how long a leader takes to obey an order for a partition that it leads already.
     """
 
@@ -77,6 +78,7 @@ class ReplicaContext:
     change_isr: Callable[[Change], None]
     observe: Observe = lambda _event, _partition, _detail: None
     refuses_before_append: bool = True
+    assumes_whole_isr: bool = True
     obeys_after_us: int = 0
 
 
@@ -108,7 +110,7 @@ class Partition:
             self.leadership = Leadership(
                 around.broker_id,
                 state.replicas,
-                state.isr,
+                state.isr if around.assumes_whole_isr else state.isr[: max(1, len(state.isr) - 1)],
                 leader_epoch=state.leader_epoch,
                 partition_epoch=state.partition_epoch,
                 start_offset=self.log.end_offset,

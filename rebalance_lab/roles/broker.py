@@ -33,6 +33,7 @@ class BrokerPlant(PlantedBug):
     REPEATS_EPOCH = "repeats-controller-epoch", "a broker that becomes the controller without raising the epoch"
     WATCHES_ONCE = "watches-controller-once", "a broker that watches /controller again only until it went once"
     FIRST_ONLY = "shrinks-first-partition", "a controller that takes dead replicas out of one ISR of each topic only"
+    SMALL_ISR = "forgets-last-of-isr", "a leader that takes over and does not count with the last of the ISR"
     EARLY = "acks-before-replication", "a leader that answers acks=all when it has written a record by itself"
     UNCLEAN = "elects-unclean", "a controller that elects replicas outside the ISR, though that is not allowed"
     LATE = "obeys-late", "a broker that takes ten seconds to obey an order for a partition that it leads already"
@@ -88,6 +89,8 @@ def _planted(spec: BrokerSpec) -> BrokerSettings:
         config = replace(config, lab_shutdown_selection=Selection.V2_1)
     elif spec.plant == BrokerPlant.REFUSES_LATE:
         config = replace(config, lab_refuses_before_append=False)
+    elif spec.plant == BrokerPlant.SMALL_ISR:
+        config = replace(config, lab_assumes_whole_isr=False)
     elif spec.plant == BrokerPlant.EARLY:
         config = replace(config, lab_acks_before_replication=True)
     elif spec.plant == BrokerPlant.IDS_ONLY:
