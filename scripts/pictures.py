@@ -23,7 +23,25 @@ PICTURES = {
     "zombie.png": ("zombie", "#t-figure", "#t-spacetime"),
     "split-brain.png": ("split-brain", "#t-figure", "#t-spacetime"),
     "uncontrolled.png": ("uncontrolled", "#t-figure", "#t-spacetime"),
+    "leader-dies.png": ("leader-dies", "#t-figure", "#t-replicas"),
+    "all-down-wait.png": ("all-down-wait", "#t-figure", "#t-replicas"),
+    "all-down-unclean.png": ("all-down-unclean", "#t-figure", "#t-replicas"),
+    "last-replica.png": ("last-replica", "#t-figure", "#t-replicas"),
+    "truncation.png": ("truncation", "#t-figure", "#t-replicas"),
+    "controllers.png": ("controllers", "#t-figure", "#t-figure"),
     "herd.png": ("herds", "#figure-cost-reads", "#figure-cost-reads"),
+}
+#: The trial of each page: its scenario and settings. Only `herds` is the page of a store.
+TRIALS = {
+    "zombie": ("zombie",),
+    "split-brain": ("split-brain",),
+    "uncontrolled": ("uncontrolled",),
+    "leader-dies": ("isr-election",),
+    "all-down-wait": ("all-replicas-down",),
+    "all-down-unclean": ("all-replicas-down", "--set", "unclean=true"),
+    "last-replica": ("last-replica-standing",),
+    "truncation": ("truncation", "--rules", "high-watermark"),
+    "controllers": ("controller-race",),
 }
 HERDS = ("members=4,8,16,32,64,128,200", "partitions=64")
 MARGIN = 14
@@ -38,10 +56,11 @@ def lab(*arguments: object) -> None:
 
 def write_pages(folder: Path) -> None:
     """Write a page for each of the trials, and one for herds of many sizes."""
-    trials = sorted({page for page, *_ in PICTURES.values()} - {"herds"})
-    for scenario in trials:
-        lab("run", scenario, "--seed", 1, "--store", folder / "trials")
-        lab("report", folder / "trials" / f"{scenario}-simulated-described-s1", "--out", folder / f"{scenario}.html")
+    for page, arguments in TRIALS.items():
+        store = folder / "trials" / page
+        lab("run", *arguments, "--seed", 1, "--store", store)
+        (trial,) = (each for each in store.iterdir() if (each / "trial.json").exists())
+        lab("report", trial, "--out", folder / f"{page}.html")
     for rules in ("described", "shipped"):
         settings = [word for setting in HERDS for word in ("--set", setting)]
         lab("sweep", "herd", "--rules", rules, *settings, "--seeds", 1, "--store", folder / "herds")

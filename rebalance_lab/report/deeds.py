@@ -41,7 +41,7 @@ def _several(suffers: str, alike: list[Fault]) -> str:
 def _deed(scene: Scene, fault: Fault, *, first: bool) -> str:
     length = "" if fault.ended_us is None else f" for {seconds(fault.ended_us - fault.began_us)}"
     owned = [] if fault.kind.change and not first else held(scene, fault)
-    return f"at {moment(fault.began_us)} {fault.target}{_having(scene, owned)} {fault.kind.suffers}{length}"
+    return f"at {moment(fault.began_us)} {fault.target}{_having(scene, owned)} {fault.suffers}{length}"
 
 
 def _having(scene: Scene, rows: list[Row]) -> str:

@@ -52,6 +52,11 @@ class Fault:
     event: EventId
 
     @property
+    def suffers(self) -> str:
+        """What its target suffers, in words."""
+        return self.kind.suffers if self.peer is None else self.kind.suffers.replace("another node", self.peer)
+
+    @property
     def where(self) -> str:
         """Its target: a node, or a link as `b1–b2`."""
         return self.target if self.peer is None else f"{self.target}–{self.peer}"
@@ -209,7 +214,8 @@ def _owners(spans: tuple[Span, ...]) -> dict[Row, tuple[Span, ...]]:
 def _people(events: tuple[Event, ...], spans: tuple[Span, ...]) -> tuple[Person, ...]:
     names: dict[str, str] = {}
     for event in events:
-        if event.member is not None and (event.kind is Kind.MEMBER_STARTED or event.member == event.actor):
+        believes = event.layer is Layer.BELIEF and event.member == event.actor  # as brokers do
+        if event.member is not None and (event.kind is Kind.MEMBER_STARTED or believes):
             names.setdefault(event.member, event.actor)
     for span in spans:
         names.setdefault(span.member, span.member)  # one that only the registry knows

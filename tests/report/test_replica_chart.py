@@ -127,6 +127,12 @@ def test_the_story_names_what_happened_between_leaders() -> None:
     assert "not in the ISR" not in " ".join(story_of(history("committed-data"), Path("trials") / "x"))
 
 
+@pytest.mark.parametrize(("name", "brokers"), [("all-replicas-down", 3), ("controller-race", 5), ("broker-crash", 1)])
+def test_only_brokers_count_as_brokers(name: str, brokers: int) -> None:
+    scene = build_scene(history(name), intervals_of(history(name)))
+    assert [person.name for person in scene.people] == [f"b{number}" for number in range(1, brokers + 1)]
+
+
 def test_a_link_that_is_cut_has_both_ends() -> None:
     labels = [band.title for band in chart("frozen-isr").bands if "link" in band.title]
     assert labels
