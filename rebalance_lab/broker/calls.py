@@ -41,7 +41,8 @@ class BrokerConfig:
     `lab_replication_rules`: how replicas agree on one log; `lab_election_order`: which in-sync replica leads after a
     failure; `lab_shutdown_selection`: which one leads after a controlled shutdown; `lab_isr_writer`: which broker
     writes another ISR; `lab_isr_read_back`: see `controller.isr_requests`; `lab_broker_epochs`: whether the controller
-    tells lives of one broker apart, as from 2.2 on (KAFKA-7235). These are the lab's own. Planted mistakes:
+    tells lives of one broker apart, as from 2.2 on (KAFKA-7235); `lab_leader_grace`: whether followers have time to
+    find a new leader before it drops them. These are the lab's own. Planted mistakes:
     `lab_election_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas are in sync is refused
     when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1 is;
     `lab_assumes_whole_isr`, if False: a new leader leaves the last of the ISR out;
@@ -83,6 +84,7 @@ class BrokerConfig:
     lab_acks_before_replication: bool = False
     lab_isr_read_back: bool = False
     lab_assumes_whole_isr: bool = True
+    lab_leader_grace: bool = True
     lab_obeys_after_ms: int = 0
     lab_broker_epochs: bool = True
 

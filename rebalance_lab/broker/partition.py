@@ -67,6 +67,7 @@ class ReplicaContext:
     - `observe(event, partition, detail)`: is called with what trials record (`rebalance_lab.history.replicas`).
     - `refuses_before_append`: False plants a bug: a batch is refused for too small an ISR after it was appended.
     - `assumes_whole_isr`: False plants a bug: a new leader leaves the last of the ISR out.
+    - `leader_grace`: see `Leadership`.
     - `obeys_after_us`: how long a leader takes to obey an order for a partition that it leads already.
     """
 
@@ -79,6 +80,7 @@ class ReplicaContext:
     observe: Observe = lambda _event, _partition, _detail: None
     refuses_before_append: bool = True
     assumes_whole_isr: bool = True
+    leader_grace: bool = True
     obeys_after_us: int = 0
 
 
@@ -119,6 +121,7 @@ class Partition:
                 may_be_in_sync=around.may_be_in_sync,
                 joins_from_epoch_start=around.rules.joins_from_epoch_start,
                 before=self.leadership,
+                grace=around.leader_grace,
             )
             self._change(ReplicaRole.LEADER)
             self.leader_epoch, self.leader = state.leader_epoch, around.broker_id

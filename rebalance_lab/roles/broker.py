@@ -34,6 +34,7 @@ class BrokerPlant(PlantedBug):
     WATCHES_ONCE = "watches-controller-once", "a broker that watches /controller again only until it went once"
     FIRST_ONLY = "shrinks-first-partition", "a controller that takes dead replicas out of one ISR of each topic only"
     SMALL_ISR = "forgets-last-of-isr", "a leader that takes over and does not count with the last of the ISR"
+    NO_GRACE = "drops-without-grace", "a leader that drops followers which have not fetched from it yet"
     EARLY = "acks-before-replication", "a leader that answers acks=all when it has written a record by itself"
     UNCLEAN = "elects-unclean", "a controller that elects replicas outside the ISR, though that is not allowed"
     LATE = "obeys-late", "a broker that takes ten seconds to obey an order for a partition that it leads already"
@@ -91,6 +92,8 @@ def _planted(spec: BrokerSpec) -> BrokerSettings:
         config = replace(config, lab_refuses_before_append=False)
     elif spec.plant == BrokerPlant.SMALL_ISR:
         config = replace(config, lab_assumes_whole_isr=False)
+    elif spec.plant == BrokerPlant.NO_GRACE:
+        config = replace(config, lab_leader_grace=False)
     elif spec.plant == BrokerPlant.EARLY:
         config = replace(config, lab_acks_before_replication=True)
     elif spec.plant == BrokerPlant.IDS_ONLY:

@@ -1,4 +1,5 @@
-"""What users of Kafka have reported of replication: the last replica standing, and a bounce faster than the watch."""
+"""What users of Kafka have reported of replication: the last replica standing, a bounce faster than the watch, and a
+leader that drops followers as it starts."""
 
 from __future__ import annotations
 
@@ -48,7 +49,20 @@ def test_broker_epochs_tell_two_lives_apart(who: str) -> None:
         assert finding.measures == {"count": 0, "roles": 4}
 
 
-@pytest.mark.parametrize("name", ["last-replica-standing", "missed-bounce"])
+def test_a_new_leader_drops_a_follower_that_lacks_nothing() -> None:
+    for seed in range(1, 5):
+        measures = run("leader-start", seed)["early_shrink"].measures
+        assert measures["count"] == 1
+        assert measures["least_us"] < 10_000_000
+
+
+def test_with_grace_it_drops_none() -> None:
+    for seed in range(1, 5):
+        finding = run("leader-start", seed, grace="true")["early_shrink"]
+        assert (finding.outcome, finding.measures["shrinks"]) == (Outcome.CLEAN, 0)
+
+
+@pytest.mark.parametrize("name", ["last-replica-standing", "missed-bounce", "leader-start"])
 def test_the_controls(name: str) -> None:
     outcomes = {check: finding.outcome for check, finding in run(name, control=True).items()}
     assert set(outcomes.values()) == {Outcome.CLEAN}
@@ -60,6 +74,9 @@ def test_the_controls(name: str) -> None:
         ("last-replica-standing", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("last-replica-standing", {"min_isr": "1"}, "min_isr=1: must be from 2 to 2"),
         ("last-replica-standing", {"followers": "cut-off", "cut_ms": "3000"}, "cut_ms=3000: must be above 3000"),
+        ("leader-start", {"brokers": "3"}, "brokers=3: must be 4"),
+        ("leader-start", {"way_ms": "1600"}, "way_ms=1600: must be between 1666 and 3333"),
+        ("leader-start", {"slow_ms": "12500"}, "slow_ms=12500: must be above 12500"),
         ("missed-bounce", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("missed-bounce", {"pause_ms": "6001"}, "pause_ms=6001: must be a third of session_timeout_ms at most"),
     ],

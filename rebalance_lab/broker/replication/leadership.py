@@ -80,6 +80,8 @@ class Leadership:
       that may be wrong: a follower may have truncated its log as another leader asked for. `forgets_if_missed`: it
       then forgets them, which no release of Kafka does.
     - `may_be_in_sync(broker)`: whether a broker is live, as the controller has said last.
+    - `grace`: followers that are in sync when the epoch begins have the time that they may lag to fetch. False: they
+      are behind until they do.
     """
 
     def __init__(
@@ -97,6 +99,7 @@ class Leadership:
         joins_from_epoch_start: bool = True,
         before: Leadership | None = None,
         forgets_if_missed: bool = False,
+        grace: bool = True,
     ) -> None:
         self.leader_epoch: int = leader_epoch
         if before is not None and forgets_if_missed and leader_epoch != before.leader_epoch + 1:
@@ -114,7 +117,7 @@ class Leadership:
         for each, follower in self._followers.items():
             in_sync_us = now_us if each in isr else NEVER_US
             known = None if before is None else before._followers.get(each)
-            follower.caught_up_us = in_sync_us
+            follower.caught_up_us = in_sync_us if grace or known is not None else NEVER_US
             if known is not None:
                 follower.end_offset, follower.leader_end_then = known.end_offset, start_offset
             if known is not None or lag.messages is not None:

@@ -1,0 +1,90 @@
+"""A leader starts, and its followers need a while to find it: does it drop them from the ISR meanwhile?
+
+The controller has no replica. The leader dies. Between its two followers, of which one leads then, the link is slow, so
+the first fetch comes seconds later. A leader that takes followers for behind until they have fetched from it drops the
+other one at its next look, though it lacks nothing, and is alone: with `min.insync.replicas` of 2 it refuses writes.
+With the cure, `grace`, followers have `replica.lag.time.max.ms` from the beginning of the leader epoch. In the control
+nothing fails.
+"""
+
+from __future__ import annotations
+
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Outcome
+from rebalance_lab.faults.kill import kill
+from rebalance_lab.faults.link import slow_link
+from rebalance_lab.faults.restart import restart
+from rebalance_lab.faults.silence import latest_end_ms
+from rebalance_lab.subjects.replication.subject import (
+    COMMON,
+    REPLICATED,
+    ProducerOptions,
+    ReplicationLab,
+    with_default,
+)
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError
+from rebalance_lab.trials.scenario import Scenario, usual
+
+
+async def leader_start(lab: ReplicationLab) -> None:
+    plan = lab.plan
+    await lab.assemble(spare_controller=True, lab_leader_grace=plan.switch("grace"))
+    lab.start("c1", ProducerOptions())
+    lab.phase("control" if plan.control else "another leader starts")
+    if not plan.control:
+        await lab.written(plan.number("messages") // 4)
+        await _start(lab)
+    await lab.conclude()
+
+
+async def _start(lab: ReplicationLab) -> None:
+    leader = lab.leader
+    assert leader is not None, "nothing has failed yet"
+    heir, other = lab.followers
+    way_ms = lab.plan.number("way_ms")
+    async with lab.tasks.scope("slow link") as scope:
+        slow = slow_link(lab, heir, other, lab.plan.number("slow_ms"), there_ms=way_ms, back_ms=way_ms)
+        scope.spawn(slow, "the two followers")
+        await kill(lab, leader)
+        await lab.unregistered(leader)
+    await restart(lab, leader)
+
+
+def expects(plan: Plan) -> dict[str, Outcome | None]:
+    """Without grace the new leader looks before the first fetch comes, and drops a follower that lacks nothing."""
+    if plan.control or plan.switch("grace"):
+        return usual(REPLICATION)
+    return usual(REPLICATION, early_shrink=Outcome.VIOLATED)
+
+
+def demands(plan: Plan) -> None:
+    lag_ms, way_ms = plan.number("lag_ms"), plan.number("way_ms")
+    if plan.number("brokers") != 4:
+        raise PlanError(f"brokers={plan.number('brokers')}: must be 4, a controller and three replicas")
+    if not lag_ms < 6 * way_ms < 2 * lag_ms:
+        raise PlanError(
+            f"way_ms={way_ms}: must be between {lag_ms // 6} and {lag_ms // 3}, so that the first fetch, which takes "
+            "three ways, comes after the leader's next look and before the follower has lagged for too long"
+        )
+    least_ms = latest_end_ms(plan) + lag_ms
+    if plan.number("slow_ms") <= least_ms:
+        raise PlanError(
+            f"slow_ms={plan.number('slow_ms')}: must be above {least_ms}, so that the leader starts meanwhile"
+        )
+
+
+SCENARIO = Scenario(
+    name="leader-start",
+    subject=REPLICATED,
+    summary="a new leader drops followers that had no time to find it",
+    parameters=(
+        Parameter("grace", False, "", "the cure: followers have time to find a new leader"),
+        Parameter("way_ms", 2000, "ms", "how long messages between the followers take, one way", 1),
+        Parameter("slow_ms", 14_000, "ms", "how long they take so long", 1, maximum=3_600_000),
+        *with_default(COMMON, brokers=4, lag_ms=10_000, pause_us=20_000, request_timeout_ms=10_000),
+    ),
+    script=leader_start,
+    expects=expects,
+    worlds=("simulated", "processes"),
+    demands=demands,
+)
