@@ -22,21 +22,24 @@ class ElectionBug(StrEnum):
 
     - REPEATS_EPOCH: the election writes the controller epoch that it has found, unless it is the first.
     - WATCHES_ONCE: a broker that was told once that the controller is gone does not watch again.
+    - WRITES_LAST_EPOCH: the controller writes states in the epoch of the one before, unless it is the first.
     - SHRINKS_FIRST: dead replicas leave the ISR of a topic's first partition only.
     """
 
     REPEATS_EPOCH = "repeats-epoch"
     WATCHES_ONCE = "watches-once"
+    WRITES_LAST_EPOCH = "writes-last-epoch"
     SHRINKS_FIRST = "shrinks-first"
 
 
 @dataclass(frozen=True, slots=True)
 class Elected:
     """`epoch`: the controller epoch of this reign. `version`: of the znode that holds it, by which every write of the
-    reign is fenced."""
+    reign is fenced. `epochs_late`: by how much the epoch that it writes is too low; a mistake that is planted."""
 
     epoch: int
     version: int
+    epochs_late: int = 0
 
     @property
     def fence(self) -> Check:
@@ -67,7 +70,7 @@ async def elect(
         return await _read_back(client, broker_id, new)
     stat = reply.value[1]
     assert isinstance(stat, Stat)
-    return Elected(new, stat.version)
+    return Elected(new, stat.version, epochs_late=int(bug is ElectionBug.WRITES_LAST_EPOCH and epoch > 0))
 
 
 async def _read_back(client: PipelinedClient, broker_id: int, epoch: int) -> Elected:

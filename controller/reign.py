@@ -317,7 +317,7 @@ class Reign:
         path = partition_state_path(*partition)
         payload = state_payload(
             LeaderIsrAndControllerEpoch(
-                controller_epoch=self._elected.epoch,
+                controller_epoch=self._elected.epoch - self._elected.epochs_late,
                 leader=state.leader,
                 leader_epoch=state.leader_epoch,
                 isr=state.isr,

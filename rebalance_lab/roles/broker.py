@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 from controller.election import ElectionBug
 from controller.leader_election import ElectionOrder, Selection
@@ -35,6 +36,7 @@ class BrokerPlant(PlantedBug):
     FIRST_ONLY = "shrinks-first-partition", "a controller that takes dead replicas out of one ISR of each topic only"
     SMALL_ISR = "forgets-last-of-isr", "a leader that takes over and does not count with the last of the ISR"
     NO_GRACE = "drops-without-grace", "a leader that drops followers which have not fetched from it yet"
+    LAST_EPOCH = "writes-last-epoch", "a controller that writes states in the epoch of the controller before it"
     EARLY = "acks-before-replication", "a leader that answers acks=all when it has written a record by itself"
     UNCLEAN = "elects-unclean", "a controller that elects replicas outside the ISR, though that is not allowed"
     LATE = "obeys-late", "a broker that takes ten seconds to obey an order for a partition that it leads already"
@@ -43,6 +45,24 @@ class BrokerPlant(PlantedBug):
 
 #: How late a broker obeys that is planted to.
 LATE_MS = 10_000
+
+
+#: The setting that a planted bug changes, and its value.
+_SETTINGS: dict[str, tuple[str, Any]] = {
+    BrokerPlant.UNCLEAN: ("unclean_leader_election_enable", True),
+    BrokerPlant.REPEATS_EPOCH: ("lab_election_bug", ElectionBug.REPEATS_EPOCH),
+    BrokerPlant.WATCHES_ONCE: ("lab_election_bug", ElectionBug.WATCHES_ONCE),
+    BrokerPlant.LAST_EPOCH: ("lab_election_bug", ElectionBug.WRITES_LAST_EPOCH),
+    BrokerPlant.FIRST_ONLY: ("lab_election_bug", ElectionBug.SHRINKS_FIRST),
+    BrokerPlant.BY_ISR: ("lab_election_order", ElectionOrder.ISR),
+    BrokerPlant.BY_ASSIGNMENT: ("lab_shutdown_selection", Selection.V2_1),
+    BrokerPlant.REFUSES_LATE: ("lab_refuses_before_append", False),
+    BrokerPlant.SMALL_ISR: ("lab_assumes_whole_isr", False),
+    BrokerPlant.NO_GRACE: ("lab_leader_grace", False),
+    BrokerPlant.EARLY: ("lab_acks_before_replication", True),
+    BrokerPlant.IDS_ONLY: ("lab_broker_epochs", False),
+    BrokerPlant.LATE: ("lab_obeys_after_ms", LATE_MS),
+}
 
 
 class BrokerSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
@@ -74,33 +94,11 @@ async def run_broker(environment: Environment, spec: BrokerSpec, closing: Flag) 
 
 
 def _planted(spec: BrokerSpec) -> BrokerSettings:
-    """Its settings, with those that a planted bug changes."""
-    config = spec.settings.config
-    if spec.plant == BrokerPlant.UNCLEAN:
-        config = replace(config, unclean_leader_election_enable=True)
-    elif spec.plant == BrokerPlant.REPEATS_EPOCH:
-        config = replace(config, lab_election_bug=ElectionBug.REPEATS_EPOCH)
-    elif spec.plant == BrokerPlant.WATCHES_ONCE:
-        config = replace(config, lab_election_bug=ElectionBug.WATCHES_ONCE)
-    elif spec.plant == BrokerPlant.FIRST_ONLY:
-        config = replace(config, lab_election_bug=ElectionBug.SHRINKS_FIRST)
-    elif spec.plant == BrokerPlant.BY_ISR:
-        config = replace(config, lab_election_order=ElectionOrder.ISR)
-    elif spec.plant == BrokerPlant.BY_ASSIGNMENT:
-        config = replace(config, lab_shutdown_selection=Selection.V2_1)
-    elif spec.plant == BrokerPlant.REFUSES_LATE:
-        config = replace(config, lab_refuses_before_append=False)
-    elif spec.plant == BrokerPlant.SMALL_ISR:
-        config = replace(config, lab_assumes_whole_isr=False)
-    elif spec.plant == BrokerPlant.NO_GRACE:
-        config = replace(config, lab_leader_grace=False)
-    elif spec.plant == BrokerPlant.EARLY:
-        config = replace(config, lab_acks_before_replication=True)
-    elif spec.plant == BrokerPlant.IDS_ONLY:
-        config = replace(config, lab_broker_epochs=False)
-    elif spec.plant == BrokerPlant.LATE:
-        config = replace(config, lab_obeys_after_ms=LATE_MS)
-    return replace(spec.settings, config=config)
+    """Its settings, with the one that a planted bug changes."""
+    if spec.plant not in _SETTINGS:
+        return spec.settings
+    name, value = _SETTINGS[spec.plant]
+    return replace(spec.settings, config=replace(spec.settings.config, **{name: value}))
 
 
 async def _forget_last_batches(storage: Storage) -> None:

@@ -1,0 +1,106 @@
+"""A deposed controller is obeyed (C4, C5): by ZooKeeper, or by a broker.
+
+The epoch of the controller stands in `/controller_epoch`, and each state of a partition names the epoch of the
+controller that wrote it. C4: a state is written in an earlier epoch than the one that stands there at that moment. From
+Kafka 2.1 on a controller writes only together with a check of that znode (KAFKA-6082). C5: a broker leads by a state of
+an earlier epoch than that of a state by which it has led the same partition before. A leader that writes its ISR
+itself (up to 2.6) writes the epoch of the controller that chose it, which may be over: such states, in which only the
+ISR changes, are left out.
+
+Witness: the election, or the earlier leadership, and what came later from an earlier epoch.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+from rebalance_lab.checks.elections import epoch_changes, epoch_in
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
+from rebalance_lab.checks.partition_states import Place, partition_states, place_of
+from rebalance_lab.history.events import Event, Kind, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.intervals import RESTART
+from rebalance_lab.history.replicas import LEADS
+from rebalance_lab.history.views import events_of
+
+Wrong = tuple[str, Event, Event]
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, stale writes and roles; `writes` and `roles` that were looked at."""
+    writes, stale_writes = _writes(history)
+    roles, stale_roles = _roles(history)
+    wrong = [*stale_writes, *stale_roles]
+    measures = {"count": len(wrong), "writes": writes, "roles": roles}
+    if wrong:
+        why, before, event = wrong[0]
+        return violated(why, (before.id, event.id), measures)
+    nothing = None if writes else "no partition has a state"
+    return not_violated(history, "nobody obeyed a controller whose epoch was over", measures, vacuous=nothing)
+
+
+def _writes(history: History) -> tuple[int, list[Wrong]]:
+    """The number of states that controllers wrote, and those of epochs that were over. The order is ZooKeeper's."""
+    changes = [each for each in epoch_changes(history) if epoch_in(each) is not None]
+    zxids = [each.zxid or 0 for each in changes]
+    by_leaders = history.trial.parameters.get("isr_writer") == "leader"
+    looked_at, wrong = 0, []
+    for place, states in partition_states(history).items():
+        leader_epoch: int | None = None
+        for event, state in states:
+            only_isr, leader_epoch = state.leader_epoch == leader_epoch, state.leader_epoch
+            if only_isr and by_leaders:
+                continue
+            looked_at += 1
+            stood = bisect_left(zxids, event.zxid or 0)
+            if stood and state.controller_epoch < (epoch_in(changes[stood - 1]) or 0):
+                election = changes[stood - 1]
+                why = (
+                    f"{_named(place)}: a state of leader epoch {state.leader_epoch} was written in controller epoch "
+                    f"{state.controller_epoch}, when epoch {epoch_in(election)} had begun"
+                )
+                wrong.append((why, election, event))
+    return looked_at, wrong
+
+
+def _roles(history: History) -> tuple[int, list[Wrong]]:
+    """The number of leaderships, and those by a state of an earlier epoch. What a broker has heard is gone with its
+    process."""
+    heard: dict[tuple[str, Place], Event] = {}
+    looked_at, wrong = 0, []
+    for event in events_of(history, LEADS, Kind.FAULT_BEGAN):
+        if event.kind is Kind.FAULT_BEGAN:
+            if event.of("fault") == RESTART:
+                heard = {each: found for each, found in heard.items() if each[0] != event.of("target")}
+            continue
+        looked_at += 1
+        before = heard.get((event.actor, place_of(event)))
+        if before is not None and _epoch(event) < _epoch(before):
+            why = (
+                f"{_named(place_of(event))}: {event.actor} leads by a state of controller epoch {_epoch(event)}, and "
+                f"has led by one of epoch {_epoch(before)}"
+            )
+            wrong.append((why, before, event))
+        else:
+            heard[event.actor, place_of(event)] = event
+    return looked_at, wrong
+
+
+def _epoch(event: Event) -> int:
+    return int(str(event.of("controller_epoch")))
+
+
+def _named(place: Place) -> str:
+    return f"{place[0]}-{place[1]}"
+
+
+CHECK = Check(
+    name="stale_controller",
+    compares=(Layer.REGISTRY, Layer.BELIEF),
+    meaning="A state was written, or an order obeyed, in the epoch of a controller that was deposed before.",
+    together="Another controller had been elected, and what the first one decided still took effect.",
+    plants=(Planted("writes-last-epoch", "controller-failover", settings={}),),
+    judge=judge,
+    applies_to=(REPLICATION,),
+)

@@ -1,0 +1,103 @@
+"""stale_controller, on histories written by hand: partition t-0, and controllers of the epochs 1 and 2."""
+
+from __future__ import annotations
+
+import json
+
+from history_story import Story
+
+from rebalance_lab.checks import CHECKS, Finding, Outcome
+from rebalance_lab.history.events import EventId, Kind
+from rebalance_lab.history.replicas import LEADS
+
+
+class Epochs(Story):
+    def raised(self, ms: int, epoch: int) -> EventId:
+        return self.registry(ms, Kind.CHANGED, "/controller_epoch", "0x9", detail={"data": str(epoch)}, group=None)
+
+    def state(self, ms: int, controller_epoch: int, leader_epoch: int, *isr: int) -> EventId:
+        data = {
+            "controller_epoch": controller_epoch,
+            "leader": isr[0],
+            "version": 1,
+            "leader_epoch": leader_epoch,
+            "isr": isr,
+        }
+        path = "/brokers/topics/t/partitions/0/state"
+        return self.registry(ms, Kind.CHANGED, path, "0x9", detail={"data": json.dumps(data)}, group=None)
+
+    def leads(self, ms: int, controller_epoch: int, partition: int = 0) -> EventId:
+        detail = {"leader_epoch": 0, "controller_epoch": controller_epoch}
+        return self.add(ms, "b1", LEADS, member="b1", topic="t", partition=partition, group=None, detail=detail)
+
+    def found(self) -> Finding:
+        self.rest(9000)
+        return CHECKS["stale_controller"].judge(self.history())
+
+
+def test_states_of_the_epoch_that_stands() -> None:
+    story = Epochs()
+    story.raised(10, 1)
+    story.state(20, 1, 0, 1, 2)
+    story.leads(21, 1)
+    story.raised(30, 2)
+    story.state(40, 2, 1, 1)
+    story.leads(41, 2)
+    finding = story.found()
+    assert (finding.outcome, finding.measures) == (Outcome.CLEAN, {"count": 0, "writes": 2, "roles": 2})
+
+
+def test_a_write_of_a_deposed_controller() -> None:
+    story = Epochs()
+    story.raised(10, 1)
+    story.state(20, 1, 0, 1, 2)
+    election = story.raised(30, 2)
+    stale = story.state(31, 1, 1, 1)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (election, stale))
+    assert finding.why == "t-0: a state of leader epoch 1 was written in controller epoch 1, when epoch 2 had begun"
+
+
+def test_a_leader_of_an_older_controller_may_write_its_isr_itself() -> None:
+    for writer, outcome in (("leader", Outcome.CLEAN), ("controller", Outcome.VIOLATED)):
+        story = Epochs(isr_writer=writer)
+        story.raised(10, 1)
+        story.state(20, 1, 0, 1, 2)
+        story.raised(30, 2)
+        story.state(40, 1, 0, 1)
+        assert story.found().outcome is outcome
+
+
+def test_a_broker_that_goes_back_to_an_older_controller() -> None:
+    story = Epochs()
+    story.state(5, 2, 0, 1)
+    before, after = story.leads(20, 2), story.leads(40, 1)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (before, after))
+    assert finding.why == "t-0: b1 leads by a state of controller epoch 1, and has led by one of epoch 2"
+
+
+def test_another_partition_may_have_kept_its_state() -> None:
+    story = Epochs()
+    story.state(5, 2, 0, 1)
+    story.leads(20, 2)
+    story.leads(40, 1, partition=1)
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_a_new_process_has_heard_nothing() -> None:
+    story = Epochs()
+    story.state(5, 2, 0, 1)
+    story.leads(20, 2)
+    began = story.fault(30, "restart", "b1")
+    story.bit(31, "restart", "b1", began)
+    story.ended(32, "restart", "b1", began)
+    story.leads(40, 1)
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_without_a_state_nothing_is_said() -> None:
+    story = Epochs()
+    story.raised(10, 1)
+    finding = story.found()
+    assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "no partition has a state")
