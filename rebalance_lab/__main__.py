@@ -5,14 +5,17 @@ from __future__ import annotations
 import signal
 import sys
 
-#: Loading the commands takes most of a second. A signal ends the process at once until then: there is nothing to undo.
+from rebalance_lab.cli.at_once import end_at_once_on_signals
+
+#: The worker processes of a sweep import this module, too: Ctrl-C reaches them as well, and they end in silence.
 if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def main() -> int:
     """Run the command line of this process; returns the exit code."""
-    from rebalance_lab.cli.main import main as run  # noqa: PLC0415
+    end_at_once_on_signals()
+    from rebalance_lab.cli.main import main as run  # noqa: PLC0415 - only once the signals are handled
 
     return run()
 

@@ -15,6 +15,7 @@ import typer
 from typer.exceptions import TyperException
 
 from rebalance_lab.cli.agree import agree
+from rebalance_lab.cli.at_once import NAME, is_foreground
 from rebalance_lab.cli.broker import broker
 from rebalance_lab.cli.claims import claims
 from rebalance_lab.cli.cluster import cluster
@@ -45,11 +46,6 @@ BY_TYPER = 130
 
 #: The exit code that shells report for a command whose reader has gone: 128 + SIGPIPE.
 PIPE_CLOSED = 141
-
-NAME = "rebalance-lab"
-
-#: Commands that run until a signal ends them.
-FOREGROUND = ("broker", "cluster", "join", "zookeeper")
 
 log = structlog.get_logger()
 
@@ -121,18 +117,13 @@ def _carried_out(arguments: list[str] | None, interruption: Interruption) -> int
             return _failed(error)
         left = str(error) if isinstance(error, CutShort) else left
         code = BY_TYPER
-    if code == BY_TYPER and _is_foreground(sys.argv[1:] if arguments is None else arguments):
+    if code == BY_TYPER and is_foreground(sys.argv[1:] if arguments is None else arguments):
         return AS_EXPECTED
     if code == BY_TYPER:
         name = (interruption.number or signal.SIGINT).name
         print(f"{NAME}: interrupted by {name}; {left}", file=sys.stderr)
         return interruption.exit_code
     return code if isinstance(code, int) else 0
-
-
-def _is_foreground(arguments: list[str]) -> bool:
-    """Whether the command runs until a signal ends it, so that the signal is its proper end."""
-    return next((each for each in arguments if not each.startswith("-")), "") in FOREGROUND
 
 
 def _failed(error: BaseException) -> int:

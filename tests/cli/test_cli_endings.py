@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from cli_tools import COMMAND, LIMIT_S, CommandLine, Ended, background, end, next_line
 
 from rebalance_lab.cli import main, scenarios
+from rebalance_lab.cli.at_once import FOREGROUND
 from rebalance_lab.kernel.interruption import SIGNALS
 from rebalance_lab.trials import api
 
@@ -93,17 +95,57 @@ def test_a_foreground_command_ends_by_every_signal(number: signal.Signals, tmp_p
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-@pytest.mark.parametrize("name", [*main.FOREGROUND, "run", "consume"])
+@pytest.mark.parametrize("name", [*FOREGROUND, "run", "consume"])
 def test_a_signal_at_the_very_beginning(
     command: CommandLine, monkeypatch: pytest.MonkeyPatch, name: str, number: signal.Signals
 ) -> None:
     monkeypatch.setattr(main, "app", lambda *_arguments, **_options: signal.raise_signal(number))
     ended = command("-v", name, "--data", "run")
-    if name in main.FOREGROUND:
+    if name in FOREGROUND:
         assert ended == Ended(0, "", "")
     else:
         assert (ended.code, ended.out) == (128 + number, "")
         assert ended.err.startswith(f"rebalance-lab: interrupted by {number.name}; ")
+
+
+#: Runs the console script, but with a module of the commands that never ends loading.
+LOADING = """
+import sys, time
+from rebalance_lab.__main__ import main
+
+class Endless:
+    def find_spec(self, name, *_):
+        if name == "rebalance_lab.cli.main":
+            print("loading", flush=True)
+            time.sleep(600)
+
+sys.meta_path.insert(0, Endless())
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("name", [*FOREGROUND, "run", "claims"])
+def test_a_signal_while_the_commands_are_loaded(name: str, number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", LOADING, "-v", name], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "loading\n"
+        ended = end(process, number)
+    told = f"rebalance-lab: interrupted by {number.name}; no command was running\n"
+    assert ended == (Ended(0, "", "") if name in FOREGROUND else Ended(128 + number, "", told))
+
+
+def test_what_nohup_ignores_is_ignored_while_the_commands_are_loaded() -> None:
+    code = f"import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n{LOADING}"
+    with subprocess.Popen(
+        [sys.executable, "-c", code, "run"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "loading\n"
+        process.send_signal(signal.SIGHUP)
+        assert end(process, signal.SIGTERM).code == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -139,6 +181,9 @@ def test_what_nohup_ignores_stays_ignored(
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
+        (["run", "herd", "--set", "members=100000000"], "members=100000000: must be 5000 or less"),
+        (["run", "zombie", "--set", "pause_ms=99999999999999999999"], "must be 10800000 or less"),
+        (["sweep", "herd", "--set", "members=2,100000000"], "members=100000000: must be 5000 or less"),
         (["sweep", "herd", "--seeds", "1000000000"], "must be 1000000 or less"),
         (["sweep", "herd", "--set", "members=2,3,2"], "--set members: 2 is given twice"),
         (["run", "herd", "--store", ""], "is empty; name a folder"),

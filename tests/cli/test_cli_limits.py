@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from cli_tools import COMMAND, LIMIT_S, CommandLine
+from cli_tools import COMMAND, LIMIT_S, CommandLine, Shell
 
 from rebalance_lab.cli import scenarios
 from rebalance_lab.cli.limits import named
@@ -88,3 +88,22 @@ def test_an_old_java_in_the_path(
     assert command.refused(*arguments) == (
         f"{java} is Java 8: the embedded ZooKeeper needs Java 17 or later; install one, or point JAVA_HOME at it"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arguments", [["claims"], ["tables", "--out", "tables"]], ids=lambda each: each[0])
+def test_an_old_java_for_spark(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert shell("run", "zombie").code == 0
+    java = tmp_path / "java"
+    java.write_text('#!/bin/sh\necho \'openjdk version "1.8.0_402"\' >&2\n[ "$1" = -version ]\n')
+    java.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    ended = shell(*arguments)
+    assert (ended.code, ended.out) == (2, "")
+    (line,) = ended.err.splitlines()
+    assert line.startswith(f"rebalance-lab: Spark did not start: {java} is Java 8; Spark needs Java 17 or later ")
+    assert {each.name for each in tmp_path.iterdir()} == {"java", "trials"}

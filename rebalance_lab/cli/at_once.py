@@ -1,0 +1,41 @@
+"""How a process ends on a signal while no command runs: before they are loaded, which takes most of a second, and
+after the one that ran.
+
+This module imports nothing that takes time, so that its handlers are set before all else.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+NAME = "rebalance-lab"
+
+#: Commands that run until a signal ends them.
+FOREGROUND = ("broker", "cluster", "join", "zookeeper")
+
+
+def is_foreground(arguments: Sequence[str]) -> bool:
+    """Whether the command runs until a signal ends it, so that the signal is its proper end."""
+    return next((each for each in arguments if not each.startswith("-")), "") in FOREGROUND
+
+
+def end_at_once_on_signals() -> None:
+    """SIGINT, SIGTERM and SIGHUP end the process at once, with the exit code and the line of later signals: there is
+    nothing to undo. A signal that is ignored, as SIGHUP is under nohup, stays so. Main thread only."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(each) in (signal.SIG_DFL, signal.default_int_handler):
+            signal.signal(each, _end)
+
+
+def _end(number: int, _frame: FrameType | None) -> None:
+    if is_foreground(sys.argv[1:]):
+        os._exit(0)
+    told = f"{NAME}: interrupted by {signal.Signals(number).name}; no command was running\n"
+    try:
+        os.write(2, told.encode())  # sys.stderr may be in use by what the signal has interrupted
+    finally:
+        os._exit(128 + number)
