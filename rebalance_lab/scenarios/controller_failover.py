@@ -72,5 +72,4 @@ SCENARIO = Scenario(
     script=controller_failover,
     expects=expects,
     claims=("E2",),
-    worlds=("simulated", "processes"),
 )

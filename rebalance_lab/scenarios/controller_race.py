@@ -45,5 +45,4 @@ SCENARIO = Scenario(
     script=controller_race,
     expects=expects,
     claims=("E1",),
-    worlds=("simulated", "processes"),
 )

@@ -26,6 +26,8 @@ SYNCED = {"flush_messages": "1"}
 
 #: By what each is to show: the plan, and the fault whose proof it must have.
 PLANS = {
+    "E1: races for the controllership": (contained("controller-race", brokers="3"), "expire"),
+    "E2: one controller after another": (contained("controller-failover"), "kill"),
     "E5: the next leader": (contained("isr-election"), "kill"),
     "E6: pauses": (contained("committed-data", fault="pause"), "pause"),
     "E6: cuts": (contained("committed-data", fault="cut", **SYNCED), "link-cut"),
