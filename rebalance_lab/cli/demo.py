@@ -290,7 +290,7 @@ STEPS: tuple[Step, ...] = (
 
 
 def demo(*, store: StoreOption = DEFAULT_STORE) -> None:
-    """Watch a group work and fail in four ways, and brokers die: live, simulated, and judged."""
+    """Watch a group fail in four ways, and brokers die: live, simulated, judged."""
     state = Demo(writable_store(store))
     for number, step in enumerate(STEPS, 1):
         say(step.says, lead=f"[bold]{number}/{len(STEPS)}[/] ")
