@@ -253,6 +253,23 @@ def _moments(shot: Shot, number: int) -> Iterator[float]:
         yield (each + rng.random()) / SHOTS * shot.within_s
 
 
+def _wait_for_the_lab(process: subprocess.Popen[bytes]) -> None:
+    """Wait until the lab has handlers of its own, or the process has ended. Python has none for SIGTERM; on SIGINT it
+    prints a traceback while it starts, which no program can change."""
+    terminable = 1 << (signal.SIGTERM - 1)
+    while process.poll() is None and not _caught_signals(process.pid) & terminable:
+        time.sleep(0.001)
+
+
+def _caught_signals(pid: int) -> int:
+    """The mask of the signals for which the process has handlers."""
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return int(line.split()[1], 16)
+    return 0
+
+
 def _fire(shot: Shot, number: signal.Signals, after_s: float, place: Place, stored: Path) -> tuple[int, set[Path]]:
     """Run the command, send the signal, and wait; returns the exit code, and the semaphores that were in use."""
     if shot.arguments[0] in ("claims", "report", "tables") and not (place.folder / "trials").exists():
@@ -260,6 +277,7 @@ def _fire(shot: Shot, number: signal.Signals, after_s: float, place: Place, stor
     shutil.rmtree(place.folder / "tables", ignore_errors=True)
     process = place.start(shot.arguments)
     used: set[Path] = set()
+    _wait_for_the_lab(process)
     try:
         process.wait(after_s)
     except subprocess.TimeoutExpired:
@@ -274,7 +292,7 @@ def test_a_signal_ends_all_and_leaves_nothing(shot: Shot, number: signal.Signals
     for after_s in _moments(shot, number):
         code, semaphores = _fire(shot, number, after_s, place, stored)
         told = f"{number.name} after {after_s:.3f} s: exit {code}, stderr {place.errors!r}"
-        # 0 to 2: it had ended before. A negative code: Python itself was still starting.
+        # 0 to 2: it had ended before. A negative code: Python had begun to end.
         assert code in ((0, -number) if shot.foreground else (0, 1, 2, 128 + number, -number)), told
         assert "Traceback" not in place.errors, told
         if code == 128 + number:
