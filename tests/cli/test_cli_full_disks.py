@@ -29,6 +29,9 @@ FULL = "No space left on device; free some space, or choose another place"
 #: A simulated trial of this scenario takes about 400 KB.
 ROOM_KB = 700
 
+#: Enough for a Spark to make its folders in, and not enough for what it puts there.
+SCRATCH_BYTES = 150 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Disk:
@@ -40,14 +43,14 @@ class Disk:
     def store(self) -> Path:
         return self.folder / "trials"
 
-    def fill(self) -> None:
-        """Leave no space."""
+    def fill(self, *, leave_bytes: int = 0) -> None:
+        """Leave no more space than that."""
         with (self.folder / "filler").open("ab", buffering=0) as filler:
             try:
                 while filler.write(bytes(4096)):
                     pass
             except OSError:
-                return
+                filler.truncate(filler.tell() - leave_bytes)
 
     def grow(self) -> None:
         """Give it more space than anything here needs."""
@@ -152,6 +155,21 @@ def test_report(disk: Disk, sealed: str, shell: Shell) -> None:
     out = disk.folder / "page.html"
     assert refused(shell("report", sealed, "--store", disk.store, "--out", out)) == f"{out}: {FULL}"
     assert not out.exists()
+
+
+def test_the_scratch_folder_of_spark(disk: Disk, shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "trials"
+    assert shell("sweep", "zombie", "--seeds", 3, "--store", store).code == 0
+    trials = trial_folders(store)
+    disk.fill(leave_bytes=SCRATCH_BYTES)
+    monkeypatch.setenv("TMPDIR", str(disk.folder))
+    said = refused(shell("claims", "--store", store))
+    assert said.startswith(f"{disk.folder}/rebalance-lab-spark-")
+    assert said.endswith(FULL)
+    assert [each.name for each in disk.folder.iterdir()] == ["filler"]
+    assert trial_folders(store) == trials
+    for each in trials:
+        load(each)
 
 
 def test_a_page_that_is_there_stays(disk: Disk, sealed: str, shell: Shell) -> None:
