@@ -234,16 +234,25 @@ def show_found(analysis: Analysis, store: Path) -> None:
 
 
 def _first(trials: Sequence[Trial], batch: Batch, world: str) -> Trial | None:
-    """The first trial of a batch in a world; None if it has none that can be judged."""
-    kind = _kind(batch.plans(world)[0])
-    found = [each for each in trials if _kind(each) == kind and not each.plant]
+    """The first trial of a batch's scenario and settings in a world, without controls and planted bugs."""
+    wanted = {name: batch.plans(world)[0].parameters[name] for name in batch.settings}
+    found = [
+        each
+        for each in trials
+        if (each.scenario, each.world) == (batch.scenario, world)
+        and not each.control
+        and not each.plant
+        and wanted.items() <= each.parameters.items()
+    ]
     return min(found, key=lambda each: (each.seed, each.id), default=None)
 
 
 #: One trial each, in each world: what happens to a partition whose replicas die.
 BROKERS = {
     "A leader dies": Batch("isr-election", 1, "kip-320"),
-    "All replicas die, and the partition waits for one in sync": Batch("all-replicas-down", 1, "kip-320"),
+    "All replicas die, and the partition waits for one in sync": Batch(
+        "all-replicas-down", 1, "kip-320", settings={"unclean": "false"}
+    ),
     "All replicas die, and the first to return leads": Batch(
         "all-replicas-down", 1, "kip-320", settings={"unclean": "true"}
     ),
