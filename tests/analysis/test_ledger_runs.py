@@ -44,6 +44,8 @@ SETTINGS = {
     ("Z7c", "shipped, without conflicts"): {"partitions": "64", "fetcher_stop_ms": "0"},
     ("Z7c", "shipped, fetchers stop in 100 ms"): {"partitions": "64"},
     ("E2", "brokers that do not watch again"): {"watch_again": "false"},
+    ("E5b", "controlled shutdown, 0.8.2"): {"leaves": "shuts-down", "selection": "0.8.2"},
+    ("E5b", "controlled shutdown, from 0.10.1 on"): {"leaves": "shuts-down"},
     ("E6", "every record synced"): {"flush_messages": "1"},
     ("E7", "the first to return leads"): {"unclean": "true"},
     ("Z16", "described"): {"keep": "false"},
