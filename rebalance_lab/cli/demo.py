@@ -146,16 +146,35 @@ def trials(**batches: Sequence[Batch]) -> Callable[[Demo], None]:
     """A step that runs the batches of each world, side by side, and stores their trials in the demo's store."""
 
     def do(demo: Demo) -> None:
-        plans = {world: [plan for batch in its for plan in batch.plans(world)] for world, its in batches.items()}
-        ended = watched(
-            api.sweep_lanes([_lane(*each) for each in plans.items()], demo.store, keep_judgement),
-            sum(map(len, plans.values())),
-        )
-        for line in finished(batches, (result.trial for result in ended)):
+        for line in finished(batches, _ran(demo, **batches)):
             if not progress().is_terminal:  # a terminal shows a progress bar
                 print(line, file=sys.stderr, flush=True)
 
     return do
+
+
+def _ran(demo: Demo, **batches: Sequence[Batch]) -> Iterator[Trial]:
+    """The trials of the batches of each world, as they end."""
+    plans = {world: [plan for batch in its for plan in batch.plans(world)] for world, its in batches.items()}
+    ended = watched(
+        api.sweep_lanes([_lane(*each) for each in plans.items()], demo.store, keep_judgement),
+        sum(map(len, plans.values())),
+    )
+    return (result.trial for result in ended)
+
+
+def brokers(demo: Demo) -> None:
+    """Run the trials of brokers, and say what happened to the partition, with the commands that repeat it."""
+    batches = tuple(BROKERS.values())
+    ended = list(_ran(demo, processes=batches, simulated=batches))
+    for title, batch in BROKERS.items():
+        live, simulated = (_first(ended, batch, world) for world in ("processes", "simulated"))
+        if live is None or simulated is None:
+            continue  # an error that ended it was reported
+        say(f"[bold]{title}:[/]", lead="  ")
+        for sentence in story_of(load(demo.store / live.id), demo.store / live.id):
+            say(sentence, lead="    ", markup=False)
+        whole(f"    in the simulator: {replay_command(demo.store / simulated.id)}")
 
 
 def _lane(world: str, plans: list[Plan]) -> api.Lane:
@@ -193,7 +212,6 @@ def verdicts(demo: Demo) -> None:
         say(line)
     say(f"\n{summary(ours)}", markup=False)
     show_found(analysis, demo.store)
-    show_brokers(analysis, demo.store)
     store = shlex.quote(str(demo.store))
     whole(f"\nEvery claim, also those that were not run: rebalance-lab claims --store {store}")
     whole(f"All of it in pictures: {page.resolve()}")
@@ -202,20 +220,6 @@ def verdicts(demo: Demo) -> None:
         whole(f"To have the command rebalance-lab: source {activate}")
     # Real members do not run here, so a claim counts as tested if any of its readings was.
     demo.statuses = [claim_status(each for each in analysis.verdicts if each.claim == claim) for claim in CLAIMS]
-
-
-def show_brokers(analysis: Analysis, store: Path) -> None:
-    """What happened to the partition in each of the live trials of brokers, and the command that repeats it in the
-    simulator."""
-    for title, batch in BROKERS.items():
-        live, simulated = (_first(analysis.trials, batch, world) for world in ("processes", "simulated"))
-        if live is None:
-            continue
-        say(f"\n[bold]{title}[/], live:")
-        for sentence in story_of(load(store / live.id), store / live.id):
-            say(sentence, lead="  ", markup=False)
-        if simulated is not None:
-            whole(f"  in the simulator: {replay_command(store / simulated.id)}")
 
 
 def show_found(analysis: Analysis, store: Path) -> None:
@@ -262,7 +266,6 @@ BROKERS = {
 #: seeds. The herds of Z7c count for the other claims about herds as shipped, and walk-throughs with a filter for those
 #: about walk-throughs as described.
 LIVE = (
-    *BROKERS.values(),
     *failures(1, 1),
     *by_both("walkthrough", 5),
     *by_filter(1),
@@ -282,18 +285,17 @@ SIMULATED = (
     *trend(1, 16, 32, stop_ms=100),
     *trend(1, 4, control=True),
     *failures(20, 5),
-    *BROKERS.values(),
 )
 
 STEPS: tuple[Step, ...] = (
     Step("A zombie, in the simulator: a member is paused for longer than its session lasts.", first_picture),
     Step(
         "Live, on a real ZooKeeper: two views at one moment; a member that uses up its retries; a member that is paused"
-        " longer than its session; members that join and leave one by one; brokers that die, with all replicas of a"
-        " partition. By the articles' rules and by Kafka's."
+        " longer than its session; members that join and leave one by one. By the articles' rules and by Kafka's."
         " Meanwhile the same in virtual time, hundreds of times.",
         trials(processes=LIVE, simulated=SIMULATED),
     ),
+    Step("Brokers, live: the leader of a partition dies, and then all its replicas.", brokers),
     Step("Spark computes verdicts from the recordings.", verdicts),
 )
 
