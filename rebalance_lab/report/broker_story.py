@@ -3,6 +3,7 @@ brokers, and what is there in the end."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -17,10 +18,13 @@ from rebalance_lab.history.replicas import FOLLOWS, LEADS, TRUNCATED, replica_re
 from rebalance_lab.history.writes import PRODUCE, attempts, final_read, records_of
 from rebalance_lab.report.deeds import deeds
 from rebalance_lab.report.scene import Scene
-from rebalance_lab.report.text import count, listed, members_named, moment, seconds, starting, times
+from rebalance_lab.report.spans import Row, row_of
+from rebalance_lab.report.text import count, listed, members_named, moment, partitions_named, seconds, starting, times
 
 #: Up to so many leaders are named one after another.
 LEADERS_TOLD = 4
+#: Of up to so many partitions the leaders are told one by one.
+PARTITIONS_TOLD = 2
 
 
 def tell(scene: Scene) -> tuple[str, ...]:
@@ -45,13 +49,34 @@ def _cast(scene: Scene) -> str:
     placed = _of(scene, LEADS, FOLLOWS)
     if not placed:
         return "No broker has a replica"
-    partition = f"{placed[0].topic}/{placed[0].partition}"
+    rows = _rows(scene)
+    partitions = partitions_named(rows)
     names = sorted({event.actor for event in placed})
-    first = next((event.actor for event in placed if event.kind is LEADS), None)
     if len(names) == 1:
-        return f"Broker {names[0]} leads {partition}, and no other has a replica"
-    leading = "none leads" if first is None else f"{first} leads first"
-    return f"Brokers {members_named(names)} have replicas of {partition}, and {leading}"
+        return f"Broker {names[0]} leads {partitions}, and no other has a replica"
+    return f"Brokers {members_named(names)} have replicas of {partitions}, and {_first_leaders(scene, rows)}"
+
+
+def _rows(scene: Scene) -> list[Row]:
+    """The partitions of which brokers have replicas."""
+    return sorted({_partition(event) for event in _of(scene, LEADS, FOLLOWS)})
+
+
+def _partition(event: Event) -> Row:
+    """The row of a role's partition. Brokers have no groups, whatever an event says."""
+    return row_of(event)._replace(group="")
+
+
+def _first_leaders(scene: Scene, rows: Sequence[Row]) -> str:
+    first: dict[Row, str] = {}
+    for event in _of(scene, LEADS):
+        first.setdefault(_partition(event), event.actor)
+    if not first:
+        return "none leads"
+    if len(rows) == 1:
+        return f"{first[rows[0]]} leads first"
+    led = {name: [row for row in rows if first.get(row) == name] for name in sorted(set(first.values()))}
+    return f"at first {listed([f'{name} leads {partitions_named(its)}' for name, its in led.items()])}"
 
 
 def _writes(history: History) -> str:
@@ -91,14 +116,18 @@ def _leaders(scene: Scene, history: History) -> str | None:
 
 
 def _without_leader(scene: Scene) -> str | None:
-    gaps = [gap for gap in scene.gaps if gap.row.partition != NO_PARTITION]
-    nobody, known = (
-        sum(gap.length_us for gap in gaps if gap.layer is layer) for layer in (Layer.BELIEF, Layer.REGISTRY)
-    )
+    """Of several partitions that of the one which is without a leader for longest."""
+    nobody: Counter[Row] = Counter()
+    known: Counter[Row] = Counter()
+    for gap in scene.gaps:
+        if gap.row.partition != NO_PARTITION and gap.layer in (Layer.BELIEF, Layer.REGISTRY):
+            (nobody if gap.layer is Layer.BELIEF else known)[gap.row] += gap.length_us
     if not nobody:
         return None
-    by_registry = f" (for {seconds(known)} according to ZooKeeper)" if known else ""
-    return f"for {seconds(nobody)} no broker leads {gaps[0].row}{by_registry}"
+    row, length_us = min(nobody.items(), key=lambda item: (-item[1], item[0]))
+    by_registry = f" (for {seconds(known[row])} according to ZooKeeper)" if known[row] else ""
+    others = f", and {count(len(nobody) - 1, 'other partition')} for less" if len(nobody) > 1 else ""
+    return f"for {seconds(length_us)} no broker leads {row}{by_registry}{others}"
 
 
 def _unclean(history: History) -> str | None:
@@ -115,19 +144,34 @@ def _unclean(history: History) -> str | None:
 
 
 def _next_leaders(scene: Scene) -> str | None:
-    leaders = _of(scene, LEADS)
-    changes = [
+    changed = {row: found for row in _rows(scene) if (found := _changes(scene, row))}
+    if len(changed) > PARTITIONS_TOLD:
+        changes = sum(map(len, changed.values()))
+        return f"the leaders of {partitions_named(changed)} change {times(changes)} in all"
+    alone = len(_rows(scene)) == 1
+    return "; ".join(_succession(scene, row, found, alone=alone) for row, found in changed.items()) or None
+
+
+def _changes(scene: Scene, row: Row) -> list[Event]:
+    """Where a broker leads a partition after another one, or after its own death."""
+    leaders = [event for event in _of(scene, LEADS) if _partition(event) == row]
+    return [
         after for before, after in pairwise(leaders) if after.actor != before.actor or _restarted(scene, before, after)
     ]
-    if not changes:
-        return None
+
+
+def _succession(scene: Scene, row: Row, changes: Sequence[Event], *, alone: bool) -> str:
+    """Who leads a partition after its first leader. `alone`: there is no other partition to be told from."""
+    of_row, the_row = ("", "") if alone else (f" of {row}", f" {row}")
     moments = [moment(scene.since_start(each)) for each in changes]
     if len(changes) > LEADERS_TOLD:
-        return f"the leader changes {times(len(changes))}; the last is {changes[-1].actor}, from {moments[-1]}"
-    if len({each.actor for each in leaders}) == 1:
-        return f"{leaders[0].actor} leads again from {listed(moments)}"
+        last = f"the last is {changes[-1].actor}, from {moments[-1]}"
+        return f"the leader{of_row} changes {times(len(changes))}; {last}"
+    if len({event.actor for event in _of(scene, LEADS) if _partition(event) == row}) == 1:
+        return f"{changes[0].actor} leads{the_row} again from {listed(moments)}"
     told = [f"{each.actor} from {at}" for each, at in zip(changes, moments, strict=True)]
-    return f"the next {'leader is' if len(told) == 1 else 'leaders are'} {listed(told)}"
+    leaders, are = ("leader", "is") if len(told) == 1 else ("leaders", "are")
+    return f"the next {leaders}{of_row} {are} {listed(told)}"
 
 
 def _restarted(scene: Scene, before: Event, after: Event) -> bool:

@@ -12,9 +12,9 @@ from page_tree import Tree
 
 from rebalance_lab.checks import lost_write
 from rebalance_lab.cli.results import show
-from rebalance_lab.history.events import LAYER_OF, Layer
+from rebalance_lab.history.events import LAYER_OF, Kind, Layer
 from rebalance_lab.history.files import History, load
-from rebalance_lab.history.replicas import LEADS, REPLICA_KINDS, TRUNCATED
+from rebalance_lab.history.replicas import LEADS, REPLICA_ENDED, REPLICA_KINDS, TRUNCATED
 from rebalance_lab.report import render_trial, story_of
 from rebalance_lab.report.glossary import words_of
 from rebalance_lab.trials.api import run
@@ -108,3 +108,38 @@ def test_each_kind_of_brokers_events_has_words() -> None:
         assert words.of(kind).deed, kind
         assert words.of(kind).alone != "Allowed by itself.", kind
     assert {LAYER_OF[kind] for kind in REPLICA_KINDS.values()} == {Layer.BELIEF, Layer.EFFECT}
+
+
+def roles_added(found: History, *roles: tuple[int, str, Kind]) -> History:
+    """A history with further roles of t1/1: (µs after the trial's start, broker, kind)."""
+    origin_us = min(each.at_us for each in found.events)
+    one = next(each for each in found.events if each.kind is LEADS and each.partition == 1)
+    added = [
+        msgspec.structs.replace(one, actor=actor, member=actor, n=10_000 + nth, at_us=origin_us + at_us, kind=kind)
+        for nth, (at_us, actor, kind) in enumerate(roles)
+    ]
+    return History(found.trial, tuple(sorted((*found.events, *added), key=lambda each: each.at_us)))
+
+
+@cache
+def two_partitions() -> History:
+    """b1 leads t1/0, and b2 leads t1/1, to the end."""
+    return simulate(make_plan("isr-per-partition"))[0]
+
+
+def test_a_leader_of_another_partition_is_no_next_leader() -> None:
+    told = " ".join(told_of(two_partitions()))
+    assert "have replicas of t1/0–1, and at first b1 leads t1/0 and b2 leads t1/1" in told
+    assert "next leader" not in told
+    assert "no broker leads" not in told
+
+
+def test_a_partition_that_changes_its_leader_is_named() -> None:
+    found = roles_added(two_partitions(), (4_000_000, "b2", REPLICA_ENDED), (5_500_000, "b4", LEADS))
+    assert told_of(found)[2] == "For 1.50 s no broker leads t1/1; the next leader of t1/1 is b4 from 5.50 s."
+
+
+def test_changes_of_one_partition_are_not_counted_for_another() -> None:
+    roles = [(4_000_000 + nth * 100_000, f"b{2 + nth % 2 * 2}", LEADS) for nth in range(1, 7)]
+    (told,) = told_of(roles_added(two_partitions(), *roles))[2:-1]
+    assert told == "The leader of t1/1 changes 6 times; the last is b2, from 4.60 s."
