@@ -17,17 +17,17 @@ from rebalance_lab.checks.broker_names import broker_names
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, partition_states, place_of
+from rebalance_lab.checks.partition_states import Place, place_of, stood
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import KILL
-from rebalance_lab.history.replicas import FOLLOWS, ISR_ASSUMED, LEADS, REPLICA_ENDED
+from rebalance_lab.history.replicas import FOLLOWS, ISR_ASSUMED, LEADS, REPLICA_ENDED, largest_isr
 from rebalance_lab.history.views import events_of
 
 
-class Stood(NamedTuple):
+class Counted(NamedTuple):
     """The ISR of a leader epoch, in the state znode or as its leader assumes it, from an event until `end_us`."""
 
     event: Event
@@ -41,8 +41,8 @@ class Smaller(NamedTuple):
     """A leader counted without `missing` for so long."""
 
     place: Place
-    state: Stood
-    belief: Stood
+    state: Counted
+    belief: Counted
     missing: frozenset[int]
     lasts_us: int
 
@@ -66,7 +66,7 @@ def judge(history: History) -> Finding:
     if found:
         worst = max(found, key=lambda each: each.lasts_us)
         why = (
-            f"{worst.place[0]}-{worst.place[1]}: for {seconds(worst.lasts_us)} {worst.belief.leader} led in epoch "
+            f"{worst.place}: for {seconds(worst.lasts_us)} {worst.belief.leader} led in epoch "
             f"{worst.state.leader_epoch} without counting broker {min(worst.missing)}, which was in the ISR"
         )
         return violated(why, (worst.state.event.id, worst.belief.event.id), measures)
@@ -75,7 +75,7 @@ def judge(history: History) -> Finding:
     return not_violated(history, why, measures, vacuous=nothing, across_layers=True)
 
 
-def _pairs(states: list[Stood], beliefs: list[Stood]) -> Iterator[tuple[Stood, Stood]]:
+def _pairs(states: list[Counted], beliefs: list[Counted]) -> Iterator[tuple[Counted, Counted]]:
     """States and beliefs of one leader in one leader epoch, at the same time."""
     for state in states:
         for belief in beliefs:
@@ -84,29 +84,28 @@ def _pairs(states: list[Stood], beliefs: list[Stood]) -> Iterator[tuple[Stood, S
                 yield state, belief
 
 
-def _states(history: History) -> dict[Place, list[Stood]]:
-    names, end_us = broker_names(history), closing_us(history)[0]
-    found = {}
-    for place, states in partition_states(history).items():
-        ends_us = [*(event.at_us for event, _ in states[1:]), end_us]
-        found[place] = [
-            Stood(event, names.get(state.leader), state.leader_epoch, frozenset(state.isr), until_us)
-            for (event, state), until_us in zip(states, ends_us, strict=True)
+def _states(history: History) -> dict[Place, list[Counted]]:
+    names = broker_names(history)
+    return {
+        place: [
+            Counted(event, names.get(state.leader), state.leader_epoch, frozenset(state.isr), until_us)
+            for event, state, until_us in states
         ]
-    return found
+        for place, states in stood(history, closing_us(history)[0]).items()
+    }
 
 
-def _beliefs(history: History) -> dict[Place, list[Stood]]:
+def _beliefs(history: History) -> dict[Place, list[Counted]]:
     """What each leader has counted with. A belief ends with the next one, or with its process."""
     end_us = closing_us(history)[0]
-    found: dict[Place, list[Stood]] = {}
+    found: dict[Place, list[Counted]] = {}
     last: dict[tuple[str, Place], Event] = {}
 
     def ends(actor: str, place: Place, at_us: int) -> None:
         began = last.pop((actor, place), None)
         if began is not None:
             epoch = int(str(began.of("leader_epoch")))
-            found.setdefault(place, []).append(Stood(began, actor, epoch, _maximal(began), min(at_us, end_us)))
+            found.setdefault(place, []).append(Counted(began, actor, epoch, largest_isr(began), min(at_us, end_us)))
 
     for event in events_of(history, LEADS, ISR_ASSUMED, FOLLOWS, REPLICA_ENDED, Kind.FAULT_BEGAN):
         if event.kind is Kind.FAULT_BEGAN:
@@ -119,12 +118,6 @@ def _beliefs(history: History) -> dict[Place, list[Stood]]:
     for actor, place in list(last):
         ends(actor, place, end_us)
     return found
-
-
-def _maximal(event: Event) -> frozenset[int]:
-    """The ISR that the leader knows, and the one that it has asked for."""
-    isrs = [event.of("isr"), event.of("proposed")]
-    return frozenset(int(broker) for each in isrs if isinstance(each, list | tuple) for broker in each)
 
 
 CHECK = Check(

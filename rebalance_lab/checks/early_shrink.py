@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rebalance_lab.checks.faults import TOLERANCE_US
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import partition_states
+from rebalance_lab.checks.partition_states import Place, partition_states
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Layer
 from rebalance_lab.history.files import History
@@ -23,7 +23,7 @@ from rebalance_lab.history.files import History
 class Shrink(NamedTuple):
     """`began`: the state with which the leader epoch began. `dropped`: replicas that were in its ISR from then on."""
 
-    partition: str
+    partition: Place
     leader: int
     dropped: frozenset[int]
     began: Event
@@ -69,7 +69,7 @@ def shrinks(history: History) -> list[Shrink]:
                 continue
             dropped = kept - frozenset(state.isr)
             if dropped:
-                found.append(Shrink(f"{place[0]}-{place[1]}", state.leader, dropped, began, event))
+                found.append(Shrink(place, state.leader, dropped, began, event))
             kept -= dropped
     return found
 

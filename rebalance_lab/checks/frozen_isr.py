@@ -63,7 +63,7 @@ def judge(history: History) -> Finding:
     if late:
         worst = max(late, key=lambda each: each.length_us)
         return violated(
-            f"{worst.leader} kept broker {worst.kept} in its ISR of {worst.place[0]}-{worst.place[1]} for "
+            f"{worst.leader} kept broker {worst.kept} in its ISR of {worst.place} for "
             f"{seconds(worst.length_us)}, and the state znode did not",
             (worst.changed.id, worst.believed.id, None if worst.end is None else worst.end.id),
             measures,

@@ -16,29 +16,21 @@ from typing import NamedTuple
 
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.partition_states import Place, assignments, partition_states
+from rebalance_lab.checks.partition_states import Place, Stood, assignments, partition_states, stood
 from rebalance_lab.checks.phases import closing_us
 from rebalance_lab.history.durations import seconds
-from rebalance_lab.history.events import Event, Layer
+from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
 
 #: Two ISRs that differ for a shorter time may be about to be alike.
 LEAST_US = 1_000_000
 
 
-class State(NamedTuple):
-    """An ISR that stood in a state znode from the time of an event until another time."""
-
-    event: Event
-    isr: frozenset[int]
-    end_us: int
-
-
 class Difference(NamedTuple):
     """Two states at once, for so long."""
 
-    one: State
-    other: State
+    one: Stood
+    other: Stood
     lasts_us: int
 
 
@@ -46,7 +38,8 @@ def judge(history: History) -> Finding:
     """Measures: `count`, differences that last; `longest_us`, the longest of all; `pairs` of partitions that were
     compared."""
     pairs = comparable(history)
-    found = [each for pair in pairs for each in _differences(*(_stood(history, place) for place in pair))]
+    states = stood(history, closing_us(history)[0])
+    found = [each for pair in pairs for each in _differences(*(states.get(place, []) for place in pair))]
     lasting = [each for each in found if each.lasts_us >= LEAST_US]
     measures = {
         "count": len(lasting),
@@ -56,7 +49,7 @@ def judge(history: History) -> Finding:
     if not lasting:
         return not_violated(history, "partitions with the same replicas had the same ISR", measures)
     worst = max(lasting, key=lambda each: each.lasts_us)
-    isrs = " and ".join(str(sorted(each.isr)) for each in (worst.one, worst.other))
+    isrs = " and ".join(str(sorted(each.state.isr)) for each in (worst.one, worst.other))
     why = f"for {seconds(worst.lasts_us)} two partitions of a topic had the ISRs {isrs}"
     return violated(why, (worst.one.event.id, worst.other.event.id), measures)
 
@@ -76,18 +69,12 @@ def comparable(history: History) -> list[tuple[Place, Place]]:
     ]
 
 
-def _stood(history: History, place: Place) -> list[State]:
-    states = partition_states(history).get(place, [])
-    ends_us = [*(event.at_us for event, _ in states[1:]), closing_us(history)[0]]
-    return [State(event, frozenset(state.isr), end_us) for (event, state), end_us in zip(states, ends_us, strict=False)]
-
-
-def _differences(ones: list[State], others: list[State]) -> Iterator[Difference]:
+def _differences(ones: list[Stood], others: list[Stood]) -> Iterator[Difference]:
     """Each pair of states that stood at the same time and differ."""
     for one in ones:
         for other in others:
-            lasts_us = min(one.end_us, other.end_us) - max(one.event.at_us, other.event.at_us)
-            if lasts_us > 0 and one.isr != other.isr:
+            lasts_us = min(one.until_us, other.until_us) - max(one.event.at_us, other.event.at_us)
+            if lasts_us > 0 and set(one.state.isr) != set(other.state.isr):
                 yield Difference(one, other, lasts_us)
 
 

@@ -8,23 +8,21 @@ Witness: the state before the election, and the one after.
 
 from __future__ import annotations
 
-from rebalance_lab.checks.leader_order import deciding
+from rebalance_lab.checks.leader_order import deciding, judge_order
 from rebalance_lab.checks.lost_write import REPLICATION
-from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
+from rebalance_lab.checks.model import Check, Finding, Planted
 from rebalance_lab.history.events import Layer
 from rebalance_lab.history.files import History
 
 
 def judge(history: History) -> Finding:
-    """Measures: `count`, elections of another broker; `deciding`, elections in which the two orders differ."""
-    elections = deciding(history)
-    others = [each for each in elections if each.leader != each.by_isr]
-    measures = {"count": len(others), "deciding": len(elections)}
-    if others:
-        wrong = others[0]
-        why = f"{wrong.partition}: broker {wrong.leader} leads, and the ISR begins with {wrong.by_isr}"
-        return violated(why, (wrong.before.id, wrong.after.id), measures)
-    return not_violated(history, "each new leader was the first of the ISR", measures)
+    """See `leader_order.judge_order`."""
+    return judge_order(
+        history,
+        lambda each: each.by_isr,
+        instead=lambda each: f"the ISR begins with {each.by_isr}",
+        kept="each new leader was the first of the ISR",
+    )
 
 
 CHECK = Check(

@@ -41,7 +41,7 @@ def judge(history: History) -> Finding:
     if wrong:
         why, commit, event = wrong[0]
         return violated(why, (commit.id, event.id), measures)
-    why = f"{len(successions)} later leaders had all that was committed before them"
+    why = f"all that was committed before was in the logs of later leaders ({len(successions)} times)"
     return not_violated(history, why, measures, vacuous=None if commits else "nothing was committed")
 
 
@@ -54,7 +54,7 @@ def _falls(commits: list[Event]) -> list[Wrong]:
         before = last.get(leadership)
         if before is not None and _number(event, "offset") <= _number(before, "offset"):
             why = (
-                f"{_partition(event)}: the high watermark of {event.actor} went from {before.of('offset')} to "
+                f"{place_of(event)}: the high watermark of {event.actor} went from {before.of('offset')} to "
                 f"{event.of('offset')} in leader epoch {leadership[1]}"
             )
             found.append((why, before, event))
@@ -76,15 +76,11 @@ def _lacks(commit: Event, leader: Event) -> int:
 
 def _told(commit: Event, leader: Event) -> Wrong:
     why = (
-        f"{_partition(leader)}: {commit.actor} committed up to offset {commit.of('offset')} in leader epoch "
+        f"{place_of(leader)}: {commit.actor} committed up to offset {commit.of('offset')} in leader epoch "
         f"{commit.of('leader_epoch')}, and {leader.actor} leads in epoch {leader.of('leader_epoch')} with a log that "
         f"ends at {leader.of('end_offset')}"
     )
     return why, commit, leader
-
-
-def _partition(event: Event) -> str:
-    return f"{event.topic}-{event.partition}"
 
 
 def _number(event: Event, name: str) -> int:

@@ -38,7 +38,7 @@ def judge(history: History) -> Finding:
                 elections, unclean = elections + elected, unclean + outside
                 why = why or _wrong_change(before[1], state, unclean_allowed=unclean_allowed)
             if why is not None:
-                wrong.append((f"{partition[0]}-{partition[1]}: {why}", (before or (event, state))[0], event))
+                wrong.append((f"{partition}: {why}", (before or (event, state))[0], event))
             before = event, state
     measures = {"count": len(wrong), "elections": elections, "unclean": unclean}
     if wrong:

@@ -57,7 +57,7 @@ def _writes(history: History) -> tuple[int, list[Wrong]]:
             if stood and state.controller_epoch < (epoch_in(changes[stood - 1]) or 0):
                 election = changes[stood - 1]
                 why = (
-                    f"{_named(place)}: a state of leader epoch {state.leader_epoch} was written in controller epoch "
+                    f"{place}: a state of leader epoch {state.leader_epoch} was written in controller epoch "
                     f"{state.controller_epoch}, when epoch {epoch_in(election)} had begun"
                 )
                 wrong.append((why, election, event))
@@ -78,7 +78,7 @@ def _roles(history: History) -> tuple[int, list[Wrong]]:
         before = heard.get((event.actor, place_of(event)))
         if before is not None and _epoch(event) < _epoch(before):
             why = (
-                f"{_named(place_of(event))}: {event.actor} leads by a state of controller epoch {_epoch(event)}, and "
+                f"{place_of(event)}: {event.actor} leads by a state of controller epoch {_epoch(event)}, and "
                 f"has led by one of epoch {_epoch(before)}"
             )
             wrong.append((why, before, event))
@@ -89,10 +89,6 @@ def _roles(history: History) -> tuple[int, list[Wrong]]:
 
 def _epoch(event: Event) -> int:
     return int(str(event.of("controller_epoch")))
-
-
-def _named(place: Place) -> str:
-    return f"{place[0]}-{place[1]}"
 
 
 CHECK = Check(

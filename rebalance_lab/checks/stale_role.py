@@ -94,7 +94,7 @@ def _at_rest(
             if state.leader != NO_LEADER and broker in names and broker_path(broker) in cluster.registered:
                 believed = cluster.believed.get((names[broker], place))
                 why = _stale(broker, state, believed)
-                told = None if why is None else f"{place[0]}-{place[1]}: {names[broker]} {why}"
+                told = None if why is None else f"{place}: {names[broker]} {why}"
                 yield told, changed, believed, rest
 
 

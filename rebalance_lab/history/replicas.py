@@ -47,6 +47,13 @@ REPLICA_KINDS: dict[str, Kind] = {
     for each in (LEADS, FOLLOWS, REPLICA_ENDED, ISR_ASSUMED, COMMITTED, APPENDED, TRUNCATED, CONTROLS, CONTROLS_NO_MORE)
 }
 
+
+def largest_isr(event: Event) -> frozenset[int]:
+    """Of a LEADS or ISR_ASSUMED: the ISR that the leader knows, and the one that it has asked for (KIP-497)."""
+    isrs = [event.of("isr"), event.of("proposed")]
+    return frozenset(int(broker) for each in isrs if isinstance(each, list | tuple) for broker in each)
+
+
 #: The read of one broker's replica at the end, whatever its role is: an operation of a client. Its OK has `broker` and
 #: `records`, of which each is (offset, leader epoch, number), as in `history.writes`.
 READ_REPLICA = "read-replica"
