@@ -41,7 +41,7 @@ def judge(history: History) -> Finding:
     if wrong:
         why, commit, event = wrong[0]
         return violated(why, (commit.id, event.id), measures)
-    why = f"all that was committed before was in the logs of later leaders ({len(successions)} times)"
+    why = f"leaders had all that was committed before them; successions: {len(successions)}"
     return not_violated(history, why, measures, vacuous=None if commits else "nothing was committed")
 
 

@@ -169,8 +169,7 @@ def brokers(demo: Demo) -> None:
     ended = list(_ran(demo, processes=batches, simulated=batches))
     for title, batch in BROKERS.items():
         live, simulated = (_first(ended, batch, world) for world in ("processes", "simulated"))
-        if live is None or simulated is None:
-            continue  # an error that ended it was reported
+        assert live is not None and simulated is not None, "each was run"
         say(f"[bold]{title}:[/]", lead="  ")
         for sentence in story_of(load(demo.store / live.id), demo.store / live.id):
             say(sentence, lead="    ", markup=False)

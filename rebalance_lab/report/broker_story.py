@@ -193,7 +193,7 @@ def _truncations(scene: Scene) -> str | None:
     names = sorted({event.actor for event in cuts})
     does = "cuts" if len(names) == 1 else "cut"
     records = count(sum(map(_cut, cuts)), "record")
-    return f"To follow a leader, {members_named(names)} {does} off {records} that it lacks or sends again."
+    return f"To follow a leader, {members_named(names)} {does} off {records} that the leader lacks or sends again."
 
 
 def _cut(event: Event) -> int:

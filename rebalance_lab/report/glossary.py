@@ -41,6 +41,11 @@ class EventWords(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     alone: str = "Allowed by itself."
     mark: tuple[str, str, int] | None = None
 
+    @property
+    def is_templated(self) -> bool:
+        """Whether the verb of the mark is a template, which says by itself what the event is about."""
+        return self.mark is not None and "{{" in self.mark[1]
+
 
 class Have(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The words for: one node has a place, several have it, none has it. `none` is empty where that is nothing to
@@ -97,10 +102,10 @@ class Words(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def mark(self, event: Event) -> tuple[str, str, int] | None:
         """Its fixed mark. The verb may be a template, of the event alone."""
-        found = self.of(event.kind).mark
-        if found is None or "{{" not in found[1]:
-            return found
-        shape, verb, weight = found
+        words = self.of(event.kind)
+        if words.mark is None or not words.is_templated:
+            return words.mark
+        shape, verb, weight = words.mark
         return shape, _template(verb).render(of=event.of), weight
 
     def deed(self, event: Event, name: str) -> str:

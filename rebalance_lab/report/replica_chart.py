@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rebalance_lab.checks.broker_holdings import broker_holdings
 from rebalance_lab.checks.broker_names import broker_names
-from rebalance_lab.checks.partition_states import Place, assignments, partition_states, place_of
+from rebalance_lab.checks.partition_states import Place, assignments, partition_states, place_of, stood
 from rebalance_lab.checks.stretches import Stretch, gaps, union
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import Interval
-from rebalance_lab.history.replicas import APPENDED, COMMITTED, FOLLOWS, ISR_ASSUMED, LEADS, TRUNCATED
+from rebalance_lab.history.replicas import APPENDED, COMMITTED, FOLLOWS, ISR_ASSUMED, LEADS, TRUNCATED, largest_isr
 from rebalance_lab.history.views import events_of
 from rebalance_lab.history.writes import acknowledged, final_read, records_of
 from rebalance_lab.report.bands import Band, Scale
@@ -82,18 +81,21 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class PartitionChart:
-    """One partition. `plot_y`: the top of the plot of offsets, counted from the chart's top. `levels`: (y, offset)."""
+    """One partition. `plot_y`: the top of the plot of offsets, counted from the partition's; None if nothing was ever
+    written. `levels`: (y, offset)."""
 
     name: str
     y: float
     lanes: tuple[BarLane, ...]
-    plot_y: float
+    plot_y: float | None
     levels: tuple[tuple[float, int], ...]
     traces: tuple[Trace, ...]
     spots: tuple[Spot, ...]
 
     @property
     def height(self) -> float:
+        if self.plot_y is None:
+            return self.lanes[-1].y + LANE_HEIGHT
         return self.plot_y + OFFSETS_HEIGHT
 
 
@@ -157,13 +159,13 @@ class _Drawer:
     def __init__(self, scene: Scene, history: History, scale: Scale) -> None:
         """Raises KafkaException."""
         self.states = partition_states(history)
+        self._stood_us = stood(history, scene.origin_us + scene.end_us)
         self._scene = scene
         self._history = history
         self._scale = scale
         self._assigned = assignments(history)
         self._names = broker_names(history)
         self._colours = {person.name: paint(person.index) for person in scene.people}
-        self._beliefs = [each for each in broker_holdings(history) if each.layer is Layer.BELIEF]
         self._highest = self._highest_offsets()
 
     def summary(self, places: Sequence[Place]) -> str:
@@ -187,7 +189,7 @@ class _Drawer:
             name=f"{place[0]}/{place[1]}",
             y=y,
             lanes=tuple(lanes),
-            plot_y=len(lanes) * step + OFFSETS_GAP,
+            plot_y=len(lanes) * step + OFFSETS_GAP if self._highest.get(place) else None,
             levels=tuple((self._level(place, offset), offset) for offset in sorted({0, self._highest.get(place, 0)})),
             traces=(*self._records(place), *self._ends(place), *self._committed(place)),
             spots=tuple(self._spots(place)),
@@ -227,28 +229,31 @@ class _Drawer:
     def _assumed(self, place: Place, broker_id: int) -> Iterable[Bar]:
         """While a leader counts the broker as in sync, and ZooKeeper does not."""
         known = self._isr_has(place, broker_id)
-        for belief in self._beliefs:
-            if (belief.topic, belief.partition) != place:
-                continue
-            views = self._views(place, belief)
-            ends_us = [*(self._us(each) for each in views[1:]), self._end_us(belief)]
+        for belief in self._beliefs(place):
+            views = self._during(belief, LEADS, ISR_ASSUMED)
+            ends_us = [*(self._us(each) for each in views[1:]), belief.end_us]
             assumed = _stretches(
                 (self._us(view), end_us)
                 for view, end_us in zip(views, ends_us, strict=True)
-                if broker_id in _largest(view)
+                if broker_id in largest_isr(view)
             )
             title = f"{belief.member} as the leader counts {self._name(broker_id)} as in sync, and ZooKeeper does not"
             for each in (gap for stretch in assumed for gap in gaps(known, stretch)):
                 yield self._bar("assumed", each.begin_us, each.end_us, self._colour(broker_id), "", title)
 
-    def _views(self, place: Place, belief: Interval) -> list[Event]:
-        """What a leader reported of its ISR while it believed that it leads."""
+    def _beliefs(self, place: Place) -> list[Interval]:
+        """While a broker believed that it leads the partition; times are from the trial's start."""
+        spans = self._scene.spans
+        return [each for each in spans if each.layer is Layer.BELIEF and (each.topic, each.partition) == place]
+
+    def _during(self, belief: Interval, *kinds: Kind) -> list[Event]:
+        """What a leader reported of its partition while it believed that it leads."""
         return [
             event
-            for event in events_of(self._history, LEADS, ISR_ASSUMED)
-            if place_of(event) == place
-            and event.actor == belief.actor
-            and belief.begin_us <= event.at_us < belief.end_us
+            for event in events_of(self._history, *kinds)
+            if event.actor == belief.actor
+            and place_of(event) == (belief.topic, belief.partition)
+            and belief.begin_us <= self._us(event) <= belief.end_us
         ]
 
     def _bar(self, kind: str, begin_us: int, end_us: int, colour: Paint | None, label: str, title: str) -> Bar:
@@ -280,18 +285,10 @@ class _Drawer:
             yield Trace("committed", self._steps(place, points), None, title)
 
     def _of_leaders(self, place: Place, kind: Kind) -> Iterable[tuple[str, list[Event]]]:
-        """The events of each leadership."""
-        for belief in self._beliefs:
-            if (belief.topic, belief.partition) == place:
-                found = [
-                    event
-                    for event in events_of(self._history, kind)
-                    if event.actor == belief.actor
-                    and place_of(event) == place
-                    and belief.begin_us <= event.at_us <= belief.end_us
-                ]
-                if found:
-                    yield belief.member, found
+        """The events of each leadership that has any."""
+        for belief in self._beliefs(place):
+            if found := self._during(belief, kind):
+                yield belief.member, found
 
     def _records(self, place: Place) -> Iterable[Trace]:
         """Acknowledged records by time and offset: what became of them is their colour."""
@@ -374,17 +371,12 @@ class _Drawer:
 
     def _stood(self, place: Place) -> Iterable[tuple[int, int, LeaderIsrAndControllerEpoch]]:
         """Each state of the znode, with the time from which and until which it stood."""
-        states = self.states[place]
-        begins_us = [self._us(event) for event, _ in states]
-        ends_us = [*begins_us[1:], max(self._scene.end_us, begins_us[-1])]
-        for (_, state), begin_us, end_us in zip(states, begins_us, ends_us, strict=True):
-            yield begin_us, max(begin_us, end_us), state
+        origin_us = self._scene.origin_us
+        for event, state, until_us in self._stood_us[place]:
+            yield event.at_us - origin_us, max(event.at_us, until_us) - origin_us, state
 
     def _us(self, event: Event) -> int:
         return self._scene.since_start(event)
-
-    def _end_us(self, belief: Interval) -> int:
-        return belief.end_us - self._scene.origin_us
 
     def _name(self, broker_id: int) -> str:
         return self._names.get(broker_id, f"broker {broker_id}")
@@ -401,15 +393,6 @@ def _written_to(states: Mapping[Place, object]) -> Place:
 def _follows(last: tuple[int, int], point: tuple[int, int]) -> bool:
     """Whether an acknowledgement (µs, offset) continues the line of the last one."""
     return 0 <= point[0] - last[0] <= TOGETHER_US and point[1] >= last[1]
-
-
-def _largest(event: Event) -> set[int]:
-    """The largest ISR that a leader assumes: what it knows to be committed, and what it has asked for."""
-    found: set[int] = set()
-    for each in (event.of("isr"), event.of("proposed")):
-        if isinstance(each, list | tuple):
-            found |= {int(broker) for broker in each}
-    return found
 
 
 def _stretches(parts: Iterable[tuple[int, int]]) -> list[Stretch]:

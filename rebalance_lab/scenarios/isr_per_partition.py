@@ -18,6 +18,7 @@ from rebalance_lab.subjects.replication.subject import (
     REPLICATED,
     ProducerOptions,
     ReplicationLab,
+    has_three_replicas,
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
@@ -60,8 +61,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 
 
 def demands(plan: Plan) -> None:
-    if plan.number("brokers") != 4:
-        raise PlanError(f"brokers={plan.number('brokers')}: must be 4, a controller and three replicas")
+    has_three_replicas(plan)
     if plan.number("min_isr") > 2:
         raise PlanError(f"min_isr={plan.number('min_isr')}: must be 2 at most, because a replica will be missing")
     least_ms = plan.number("lag_ms") * 3 // 2 + LEAST_US // 1000

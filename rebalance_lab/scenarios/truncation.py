@@ -30,6 +30,7 @@ from rebalance_lab.subjects.replication.subject import (
     BrokerNode,
     ProducerOptions,
     ReplicationLab,
+    has_three_replicas,
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError, value_text
@@ -125,8 +126,7 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
 
 def demands(plan: Plan) -> None:
     alone = plan.text("schedule") == ALONE
-    if plan.number("brokers") != 4:
-        raise PlanError(f"brokers={plan.number('brokers')}: must be 4, a controller and three replicas")
+    has_three_replicas(plan)
     if plan.switch("unclean") != alone:
         why = "true, because one from outside the ISR is to lead" if alone else "false, because none of these may lead"
         raise PlanError(f"unclean={value_text(plan.switch('unclean'))}: must be {why}")

@@ -32,6 +32,7 @@ PLANS = {
     "E6: pauses": (contained("committed-data", fault="pause"), "pause"),
     "E6: cuts": (contained("committed-data", fault="cut", **SYNCED), "link-cut"),
     "E6: losses of power": (contained("committed-data", fault="power-loss"), "power-loss"),
+    "the truncation ladder": (api.make_plan("truncation", world="containers", rules="high-watermark"), "link-cut"),
     "E7: the last in sync leads": (contained("all-replicas-down"), "kill"),
     "E7: the first to return leads": (contained("all-replicas-down", unclean="true"), "kill"),
 }
@@ -68,8 +69,9 @@ class TestReplicated:
     ) -> None:
         listening = events_of(load(results[plan.trial_id].folder), Kind.LISTENING)
         addresses = {(event.actor, event.of("host")) for event in listening}
-        assert {actor for actor, _ in addresses} == {"b1", "b2", "b3"}
-        assert len({host for _, host in addresses}) == len(addresses) == 3
+        brokers = plan.number("brokers")
+        assert {actor for actor, _ in addresses} == {f"b{number}" for number in range(1, brokers + 1)}
+        assert len({host for _, host in addresses}) == len(addresses) == brokers
 
 
 def test_what_was_held_back_and_what_was_lost_is_told(results: dict[str, api.TrialResult]) -> None:

@@ -73,7 +73,7 @@ def beat_of(scene: Scene, event: Event, witness: bool, crowd: Collection[str] = 
             return None
         word = word or _Word("life", event.kind.value.replace("-", " "), 0)
     at_us = scene.since_start(event)
-    rows = () if mark is not None and mark != scene.words.of(event.kind).mark else _rows_of(event)
+    rows = () if scene.words.of(event.kind).is_templated else _rows_of(event)
     weight = 0 if witness else word.weight
     return Beat(event.actor, at_us, at_us, word.shape, word.verb, word.subject, rows, weight, (event,), witness)
 

@@ -68,6 +68,12 @@ def spares_a_controller(plan: Plan) -> None:
         raise PlanError(f"brokers={plan.number('brokers')}: must be at least 3: a controller, a leader and a follower")
 
 
+def has_three_replicas(plan: Plan) -> None:
+    """Of scenarios whose script names the controller and each of three replicas. Raises PlanError."""
+    if plan.number("brokers") != 4:
+        raise PlanError(f"brokers={plan.number('brokers')}: must be 4, a controller and three replicas")
+
+
 def number_of(actor: str) -> int:
     """The id of a broker: that of `b2` is 2."""
     return int(actor[1:])

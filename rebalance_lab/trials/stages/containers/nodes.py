@@ -44,7 +44,9 @@ class ContainerHost:
         self.tell(Start(msgspec.Raw(msgspec.json.encode(spec))))
 
     def tell(self, command: Command) -> None:
-        """Write a command to its standard input. Raises TrialError if it has ended."""
+        """Write a command to its standard input. Raises TrialError if it has ended; docker's socket takes more."""
+        if self.container.exit_code is not None:
+            raise TrialError(f"container {self.name} does not accept commands: it has ended")
         try:
             self.container.tell(msgspec.json.encode(command) + b"\n")
         except OSError as error:
