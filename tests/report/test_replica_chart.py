@@ -127,6 +127,17 @@ def test_the_story_names_what_happened_between_leaders() -> None:
     assert "not in the ISR" not in " ".join(story_of(history("committed-data"), Path("trials") / "x"))
 
 
+def test_each_partition_has_its_own_isr_and_only_one_that_is_written_to_has_offsets() -> None:
+    written, other = chart("isr-per-partition").partitions
+    in_sync = [
+        {lane.label: len(lane.bars) for lane in each.lanes if lane.label.endswith("in sync")}
+        for each in (written, other)
+    ]
+    assert sorted(in_sync[0].values()) > [1, 1, 1] == sorted(in_sync[1].values())
+    assert (written.plot_y is None, other.plot_y is None) == (False, True)
+    assert other.y > written.y + written.height
+
+
 @pytest.mark.parametrize(("name", "brokers"), [("all-replicas-down", 3), ("controller-race", 5), ("broker-crash", 1)])
 def test_only_brokers_count_as_brokers(name: str, brokers: int) -> None:
     scene = build_scene(history(name), intervals_of(history(name)))
