@@ -10,7 +10,7 @@ import pytest
 
 from rebalance_lab.analysis.trialwise.rows import intervals_of
 from rebalance_lab.checks import lost_write
-from rebalance_lab.checks.partition_states import partition_states
+from rebalance_lab.checks.partition_states import Place, partition_states
 from rebalance_lab.history.files import History
 from rebalance_lab.history.replicas import TRUNCATED
 from rebalance_lab.history.views import events_of
@@ -21,7 +21,7 @@ from rebalance_lab.report.scene import build_scene
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.trials.stages.simulated.stage import simulate
 
-PLACE = ("t1", 0)
+PLACE = Place("t1", 0)
 
 NAMES = (
     "broker-crash",
