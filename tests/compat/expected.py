@@ -17,7 +17,6 @@ class Verdict(Enum):
     LOCAL = "local"
     GROUP = "group"
     TRANSACTION = "transaction"
-    REPLICAS = "replicas"
     SECURITY = "security"
     FEATURE = "feature"
     KAFKA = "kafka"

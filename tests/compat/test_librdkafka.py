@@ -1,4 +1,4 @@
-"""librdkafka's own tests, unmodified, on a broker of ours. `librdkafka_tests.txt` says which pass, and why others do
+"""librdkafka's own tests, unmodified, on brokers of ours. `librdkafka_tests.txt` says which pass, and why others do
 not."""
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ pytestmark = [pytest.mark.compat, pytest.mark.timeout(900)]
 EXPECTED = expected(FILE.read_text())
 RUN = [each for each in EXPECTED.values() if each.verdict not in NOT_RUN]
 
-#: The settings of a broker by scenario, as in librdkafka's tests/scenarios; but one broker is no three.
-SCENARIOS = {"default": ("num.partitions=4",), "noautocreate": ("num.partitions=4", "auto.create.topics.enable=false")}
+#: The settings of the brokers by scenario, as in librdkafka's tests/scenarios.
+_COMMON = ("num.partitions=4", "default.replication.factor=3")
+SCENARIOS = {"default": _COMMON, "noautocreate": (*_COMMON, "auto.create.topics.enable=false")}
+BROKERS = 3
 
 #: Most tests wait most of the time.
 AT_ONCE = 8
@@ -48,7 +50,9 @@ class Suite:
         (folder / "src").symlink_to(runner.parents[1] / "src")  # a test reads ../src/statistics_schema.json
         self._scenarios = scenarios((runner.parent / "test.c").read_text())
         self._brokers = {
-            name: stack.enter_context(ClusterProcess(folder / name, *(f"--set={each}" for each in settings)))
+            name: stack.enter_context(
+                ClusterProcess(folder / name, *(f"--set={each}" for each in settings), brokers=BROKERS)
+            )
             for name, settings in SCENARIOS.items()
         }
         self.again: list[str] = []  # once for each attempt after the first

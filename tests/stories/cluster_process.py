@@ -1,4 +1,4 @@
-"""A broker of the lab beside a ZooKeeper, as processes, for tests with clients from outside."""
+"""Brokers of the lab beside a ZooKeeper, as processes, for tests with clients from outside."""
 
 from __future__ import annotations
 
@@ -26,31 +26,40 @@ def free_port() -> int:
 
 
 class ClusterProcess:
-    """One broker, on a port that stays its own. `options`: further ones of the command `broker`."""
+    """One broker or several, each on a port that stays its own. `options`: further ones of the command `broker`."""
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, brokers: int = 1) -> None:
         self.folder = folder
         self.data = folder / "broker-1"
         self.zookeeper = EmbeddedZooKeeper.start(folder / "zookeeper")
-        self._port = free_port()
-        own = ("--port", str(self._port), "--session-timeout-ms", "2000", *options)
-        self.broker = BrokerProcess(1, self.zookeeper.connect_string, folder, *own)
-
-    @property
-    def bootstrap(self) -> str:
-        return f"127.0.0.1:{self._port}"
+        ports = [free_port() for _ in range(brokers)]
+        self.bootstrap = ",".join(f"127.0.0.1:{each}" for each in ports)
+        connect = self.zookeeper.connect_string
+        self._brokers = {
+            number: BrokerProcess(
+                number, connect, folder, "--port", str(port), "--session-timeout-ms", "2000", *options
+            )
+            for number, port in enumerate(ports, 1)
+        }
+        self.broker = self._brokers[1]
 
     def start_broker(self) -> None:
-        """Start it, and wait until it knows a controller. What its last life registered goes first, with its session.
+        """Start the first, as `start`."""
+        self.until_unregistered()
+        self.start(self.broker)
+
+    def start(self, *brokers: BrokerProcess) -> None:
+        """Start them, and wait until each knows a controller and all brokers.
 
         librdkafka asks for the controller once, and again after minutes.
         """
-        self.until_unregistered()
-        self.broker.launch()
+        for each in brokers:
+            each.launch()
         give_up = time.monotonic() + LIMIT_S
-        while self.broker.bootstrap() is None:
-            assert time.monotonic() < give_up, self.broker.tail()
-        with_cluster(self.bootstrap, partial(until_it_knows, 1))
+        for each in brokers:
+            while (address := each.bootstrap()) is None:
+                assert time.monotonic() < give_up, each.tail()
+            with_cluster(address, partial(until_it_knows, len(self._brokers)))
 
     def kill_broker(self) -> None:
         self.broker.kill()
@@ -69,13 +78,14 @@ class ClusterProcess:
 
     def __enter__(self) -> Self:
         try:
-            self.start_broker()
+            self.start(*self._brokers.values())
         except BaseException:
             self.__exit__()
             raise
         return self
 
     def __exit__(self, *_error: object) -> None:
-        with suppress(FileNotFoundError):
-            self.broker.stop()
+        for each in self._brokers.values():
+            with suppress(FileNotFoundError):
+                each.stop()
         self.zookeeper.stop()
