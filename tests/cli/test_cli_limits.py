@@ -91,7 +91,9 @@ def test_an_old_java_in_the_path(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("arguments", [["claims"], ["tables", "--out", "tables"]], ids=lambda each: each[0])
+@pytest.mark.parametrize(
+    "arguments", [["claims"], ["report", "--out", "page.html"], ["tables", "--out", "tables"]], ids=lambda each: each[0]
+)
 def test_an_old_java_for_spark(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, arguments: list[str]
 ) -> None:
