@@ -8,8 +8,7 @@ When events are recorded, compared with the lab's members:
   recorded belief may be up to a millisecond too short, never too long.
 - *effect*: a fetch request for a partition is work on it. The shutdown of the fetcher ends the work, and is not a
   fetch.
-- *operations*: the ZooKeeper client logs only replies, so an INVOKED is recorded with its reply. Requests that were
-  lost with a connection are not recorded.
+- *operations*: see `client_lines`.
 - a trigger is recorded when its listener is called, a moment before the flag is set.
 - a rebalance that used up its retries throws after its last back-off. It ends when its caller logs the exception, or at
   the latest when the next rebalance or a shutdown is seen to have the lock.
@@ -22,80 +21,13 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from rebalance_lab.history.events import LAYER_OF, Event, EventId, Kind, session_text
+from rebalance_lab.history.events import Event, EventId, Kind
 from rebalance_lab.history.recorder import Sink
 from rebalance_lab.roles.real.attempts import Attempt, MembersZxid
-from rebalance_lab.roles.real.packets import Packet, fired, opened, packet
+from rebalance_lab.roles.real.client_lines import SESSION_KINDS, read_client_line
+from rebalance_lab.roles.real.event_writer import EventWriter
 from rebalance_lab.wire.warnings import NO_BROKERS
 from rebalance_lab.world.kafka.log_file import LogLine
-
-#: The log's times are whole milliseconds: an event happened up to this much later.
-CUT_US = 999
-
-
-class EventWriter:
-    """Writes and counts the events of one actor, and never lets their time go back.
-
-    `wall_offset_us`: wall clock minus the history's clock. The reader of the log sets `at_ms` to the epoch ms of the
-    current line.
-    """
-
-    def __init__(self, actor: str, sink: Sink, wall_offset_us: int) -> None:
-        self.actor = actor
-        self.member: str | None = None
-        self.group: str | None = None
-        self.session: int | None = None
-        self.at_ms = 0
-        self._written: list[Event] = []
-        self._sink = sink
-        self._offset_us = wall_offset_us
-        self._n = 0
-        self._last_us = 0
-
-    @property
-    def now_us(self) -> int:
-        """The time of the line on the history's clock, in the log's whole milliseconds."""
-        return self.at_ms * 1000 - self._offset_us
-
-    def emit(
-        self,
-        kind: Kind,
-        detail: dict[str, object] | None = None,
-        *,
-        cause: EventId | None = None,
-        place: tuple[str, int] | None = None,
-        zxid: int | None = None,
-        late: bool = False,
-    ) -> EventId:
-        """Write an event. `place`: (topic, partition). `late`: use the end of the millisecond, for beliefs that begin,
-        so that no recorded belief is too long."""
-        at_us = max(self._last_us, self.now_us + (CUT_US if late else 0))
-        self._last_us = at_us
-        event = Event(
-            actor=self.actor,
-            n=self._n,
-            at_us=at_us,
-            layer=LAYER_OF[kind],
-            kind=kind,
-            member=self.member,
-            session=None if self.session is None else session_text(self.session),
-            group=self.group,
-            topic=None if place is None else place[0],
-            partition=None if place is None else place[1],
-            zxid=zxid,
-            cause=cause,
-            detail=detail or None,
-        )
-        self._n += 1
-        self._sink.write(event)
-        self._written.append(event)
-        return event.id
-
-    def take(self) -> list[Event]:
-        """The events written since the last call."""
-        written, self._written = self._written, []
-        return written
-
 
 _FETCH = re.compile(r"\[(\S+)\], Issuing to broker \d+ of fetch request .*?RequestInfo: (.*)$")
 _FETCHER_STOPPING = re.compile(r"\[(\S+)\], Shutting down$")
@@ -139,7 +71,6 @@ _DELIVERING = re.compile(r"Delivering event #\d+ ZkEvent\[(.*) sent to [\w.]+\$(
 _DELIVERED = re.compile(r"Delivering event #\d+ done$")
 _ABOUT = re.compile(r"(?:Children|Data) of (\S+) changed")
 
-_SESSION_KINDS = {"SyncConnected": Kind.CONNECTED, "Disconnected": Kind.DISCONNECTED, "Expired": Kind.EXPIRED}
 _TROUBLE = frozenset({"WARN", "ERROR", "FATAL"})
 _ASSIGNORS = frozenset({"RangeAssignor", "RoundRobinAssignor"})
 #: How 0.8.2.2 logs what a rebalance throws: the watcher, the handlers of a new session and of topics, and
@@ -234,29 +165,13 @@ class LogReader:
     # -- the ZooKeeper client ---------------------------------------------------------------
 
     def _client(self, line: LogLine) -> None:
-        writer = self.writer
-        if (watch := fired(line.message)) is not None:
-            writer.emit(Kind.WATCH_FIRED, {"path": watch.path, "event": watch.event})
-        elif (found := packet(line.message)) is not None:
-            self._exchanged(found)
-        elif (session := opened(line.message)) is not None:
-            writer.session = session
-
-    def _exchanged(self, asked: Packet) -> None:
-        detail: dict[str, object] = {"op": asked.operation, "path": asked.path}
-        invoked = self.writer.emit(Kind.INVOKED, {**detail, **({"watch": True} if asked.watch else {})})
-        detail["of"] = invoked[1]
-        if asked.error is None:
-            self.writer.emit(Kind.OK, detail, cause=invoked, zxid=asked.zxid)
-        else:
-            detail["error"] = asked.error
-            self.writer.emit(Kind.FAILED_OP, detail, cause=invoked, zxid=asked.zxid)
-        if self._attempt is not None:
-            self._attempt.saw(asked)
+        found = read_client_line(self.writer, line.message)
+        if found is not None and self._attempt is not None:
+            self._attempt.saw(found)
 
     def _state(self, line: LogLine) -> None:
-        if (found := _STATE.match(line.message)) is not None and found[1] in _SESSION_KINDS:
-            self.writer.emit(_SESSION_KINDS[found[1]])
+        if (found := _STATE.match(line.message)) is not None and found[1] in SESSION_KINDS:
+            self.writer.emit(SESSION_KINDS[found[1]])
 
     def _listener(self, line: LogLine) -> None:
         """Process a delivery. ZkClient's queue is in order, so it is the first call that waits."""

@@ -1,12 +1,26 @@
-"""What ZooKeeper's own Java client (3.4.6, at DEBUG) logs of each request and its reply."""
+"""What ZooKeeper's own Java client (3.4.6 and 3.8.4, at DEBUG) logs of each request and its reply."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
+#: The log has neither the parts of a multi nor whether it succeeded.
+MULTI = "multi"
+
 #: ZooKeeper's opcodes, and what the lab calls the operations.
-OPERATIONS = {1: "create", 2: "delete", 3: "exists", 4: "get", 5: "set", 8: "children", 12: "children", -11: "close"}
+OPERATIONS = {
+    1: "create",
+    2: "delete",
+    3: "exists",
+    4: "get",
+    5: "set",
+    8: "children",
+    12: "children",
+    14: MULTI,
+    15: "create",
+    -11: "close",
+}
 
 #: Error codes that a consumer can get, and the lab's names for them (`world.errors`).
 ERRORS = {
@@ -21,11 +35,11 @@ ERRORS = {
 _NO_NODE = -101
 
 _REPLY = re.compile(
-    r"Reading reply sessionid:(0x[0-9a-f]+), packet:: .*? header:: (-?\d+),(-?\d+) "
-    r" replyHeader:: -?\d+,(-?\d+),(-?\d+)  request:: (.*?) {1,2}response:: ?(.*)$"
+    r"Reading reply session ?id: ?(0x[0-9a-f]+), packet:: .*? header:: (-?\d+),(-?\d+) "
+    r" replyHeader:: -?\d+,(-?\d+),(-?\d+) {1,2}request:: (.*?) {1,2}response:: ?(.*)$"
 )
-_FIRED = re.compile(r"Got WatchedEvent state:\w+ type:(\w+) path:(\S+) for sessionid (0x[0-9a-f]+)$")
-_OPENED = re.compile(r"Session establishment complete on server .*, sessionid = (0x[0-9a-f]+), negotiated")
+_FIRED = re.compile(r"Got WatchedEvent state:\w+ type:(\w+) path:(\S+) for session ?id (0x[0-9a-f]+)$")
+_OPENED = re.compile(r"Session establishment complete on server .*, session ?id = (0x[0-9a-f]+), negotiated")
 _CHILDREN = re.compile(r"v\{(.*?)\}")
 
 _WATCH_EVENTS = {

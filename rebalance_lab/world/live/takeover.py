@@ -30,6 +30,23 @@ class Credentials:
     timeout_ms: int
 
 
+#: `ZooKeeperServer.superSecret` (3.4.6 to 3.9.5).
+_SECRET = 0xB3415C00
+_PASSWORD_BYTES = 16
+
+
+def password_of(session_id: int) -> bytes:
+    """The password that a ZooKeeper server gives a session (`ZooKeeperServer.generatePasswd`, 3.4.6 to 3.9.5): what
+    `java.util.Random` draws from the session's id. For sessions of programs that do not tell it."""
+    multiplier, mask = 0x5DEECE66D, (1 << 48) - 1
+    state = (session_id ^ _SECRET ^ multiplier) & mask
+    words = []
+    for _ in range(_PASSWORD_BYTES // 4):
+        state = (state * multiplier + 0xB) & mask
+        words.append((state >> 16).to_bytes(4, "little"))
+    return b"".join(words)
+
+
 class TakeoverFailed(Exception):
     """The session could not be closed from outside."""
 

@@ -11,10 +11,12 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
 from rebalance_lab.world.live import java
 from rebalance_lab.world.live.java import EmbeddedServerError
 from rebalance_lab.world.live.server_process import EmbeddedZooKeeper
+from rebalance_lab.world.live.takeover import password_of
 from rebalance_lab.world.process.states import RunState, run_state, wait_for_state
 
 BOUND_S = 10.0
@@ -163,3 +165,14 @@ def test_no_pyspark_and_no_jars(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(java, "find_spec", lambda _name: empty)
     with pytest.raises(EmbeddedServerError, match=r"holds no zookeeper-\*\.jar"):
         java.zookeeper_classpath()
+
+
+def test_the_password_of_a_session_is_known_from_its_id(embedded_zookeeper: EmbeddedZooKeeper) -> None:
+    client = KazooClient(embedded_zookeeper.connect_string)
+    client.start()
+    try:
+        session_id, password = client.client_id
+        assert password_of(session_id) == password
+    finally:
+        client.stop()
+        client.close()

@@ -1,0 +1,155 @@
+"""Brokers of Kafka in place of ours, as the runner sees them: JVMs whose logs become event files."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from rebalance_lab.broker.settings import kafka_properties
+from rebalance_lab.history.events import Event
+from rebalance_lab.history.recorder import FileSink
+from rebalance_lab.kernel import Kernel
+from rebalance_lab.roles.broker import BrokerSpec
+from rebalance_lab.roles.real.broker_log_reader import LEVELS, BrokerLogReader
+from rebalance_lab.roles.spec import Command, Expire, NodeSpec
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.stage import TrialError
+from rebalance_lab.trials.stages.processes.nodes import END_LIMIT_S
+from rebalance_lab.world.kafka.broker import KafkaBroker
+from rebalance_lab.world.kafka.log_file import LogFile
+from rebalance_lab.world.live.takeover import Credentials, TakeoverFailed, end_session, password_of
+from rebalance_lab.world.process.clocks import identity
+
+#: Exit code of a JVM after SIGTERM: 128 + 15.
+TERMINATED = 143
+
+
+class RealBroker:
+    """One broker of Kafka: its process (`trials.stages.processes.nodes.Host`), and the events that are read from its
+    growing log (`EventSource`)."""
+
+    def __init__(self, spec: BrokerSpec, folder: Path, *, wall_offset_us: int) -> None:
+        settings = spec.settings
+        self.name = spec.actor
+        self.nodes = [spec.actor]
+        self.may_end = False
+        self._connect = settings.connect
+        self._session_timeout_ms = settings.session_timeout_ms
+        self._program = KafkaBroker(
+            settings.config.broker_id,
+            settings.connect,
+            folder,
+            session_timeout_ms=settings.session_timeout_ms,
+            port=settings.port,
+            data_dir=spec.files,
+            settings=kafka_properties(settings.log_defaults, settings.config, settings),
+            loggers=LEVELS,
+        )
+        self._file = LogFile(self._program.log_file)
+        self._sink = FileSink(Path(spec.events))
+        self._reader = BrokerLogReader(spec.actor, self._sink, wall_offset_us=wall_offset_us)
+        self._begun()
+
+    @property
+    def popen(self) -> subprocess.Popen[bytes]:
+        return self._program.popen
+
+    @property
+    def pid(self) -> int:
+        return self._program.pid
+
+    def _begun(self) -> None:
+        self._reader.host({**identity(), "pid": self.pid}, time.time_ns() // 1_000_000)
+
+    # -- its process -------------------------------------------------------------------------
+
+    def start(self, spec: NodeSpec) -> None:
+        raise TrialError(f"{spec.actor} cannot share the process of {self.name}, a broker of Kafka")
+
+    def start_again(self) -> None:
+        """Start it after its end, with its data. Raises TrialError."""
+        if not self._program.ended:
+            raise TrialError(f"{self._program.describe()} cannot be started again: it runs; kill it first")
+        self._read()  # all that its last life has logged
+        self.may_end = False
+        self._program.launch()
+        self._begun()
+
+    def tell(self, command: Command) -> None:
+        """End its session, for `Expire`. Raises TrialError for any other command."""
+        session_id = self._reader.writer.session
+        if not isinstance(command, Expire):
+            raise TrialError(f"{self.name} is a broker of Kafka and takes no commands such as {type(command).__name__}")
+        if session_id is None:
+            raise TrialError(f"{self.name} has no session that could be ended")
+        host, _, port = self._connect.partition("/")[0].split(",")[0].rpartition(":")
+        credentials = Credentials(host, int(port), session_id, password_of(session_id), self._session_timeout_ms)
+        try:
+            end_session(credentials)
+        except (TakeoverFailed, OSError) as error:
+            raise TrialError(f"the session of {self.name} could not be ended: {error}") from error
+
+    def check(self) -> None:
+        """Raise TrialError if the process ended without being asked to, or ended badly."""
+        code = self.popen.poll()
+        if code is not None and (not self.may_end or code not in {0, TERMINATED, -signal.SIGKILL}):
+            raise TrialError(f"{self._program.describe()} ended with {code}; it wrote:\n{self._program.tail()}")
+
+    def wait(self) -> None:
+        """Wait until its JVM ends, a moment after the broker has closed its session."""
+        try:
+            self.popen.wait(timeout=END_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            raise TrialError(f"{self.name} left, and its process {self.pid} did not end") from None
+        self.check()
+
+    def end(self) -> None:
+        """Kill it if it still runs (only after a failure), and reap it."""
+        self._program.kill()
+
+    # -- its events --------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        for line in self._file.poll():
+            self._reader.feed(line)
+
+    def poll(self) -> list[Event]:
+        """The events of what was logged since the last call."""
+        self._read()
+        return self._reader.take()
+
+    def close(self) -> None:
+        self._sink.close()
+
+
+class RealBrokers:
+    """The brokers of Kafka of one live trial (`trials.subject.Outsiders`)."""
+
+    def __init__(self, plan: Plan, folder: Path, _kernel: Kernel) -> None:
+        self._plan = plan
+        self._folder = folder / "kafka"
+
+    def start(
+        self, spec: NodeSpec, *, wall_offset_us: int, poll_registry: Callable[[], None]
+    ) -> tuple[RealBroker, RealBroker] | None:
+        """Start a broker of Kafka; None for any other node, or if the brokers are ours. Raises EmbeddedServerError."""
+        if not self._plan.has_real_nodes or not isinstance(spec, BrokerSpec):
+            return None
+        broker = RealBroker(spec, self._folder, wall_offset_us=wall_offset_us)
+        return broker, broker
+
+    async def start_brokers(self, count: int, connect: str) -> bool:
+        """Brokers are nodes here: the script starts them."""
+        return False
+
+    def feed(self, event: Event) -> None:
+        """Nothing in the registry is needed to read their logs."""
+
+    def check(self) -> None:
+        """Each node's process is looked after by itself."""
+
+    def end(self) -> None:
+        """Each node's process is ended by itself."""

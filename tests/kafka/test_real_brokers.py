@@ -1,0 +1,189 @@
+"""Trials whose brokers are all of Kafka 3.9.1: the claims of the controller, and counterfeits of their logs."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from real_trials import AGAIN, of_kind, verdicts
+
+from rebalance_lab.checks import CHECKS, Outcome, judge
+from rebalance_lab.checks.disturbances import disturbance
+from rebalance_lab.history.events import Event, Kind
+from rebalance_lab.history.files import History, load, merge
+from rebalance_lab.history.recorder import MemorySink
+from rebalance_lab.history.replicas import APPENDED, COMMITTED, CONTROLS, LEADS, READ_REPLICA
+from rebalance_lab.history.writes import acknowledged
+from rebalance_lab.roles.real.broker_log_reader import BrokerLogReader
+from rebalance_lab.roles.replica_reader import read_log
+from rebalance_lab.roles.values import told
+from rebalance_lab.world.kafka.log_file import LogFile
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+
+#: What must hold in every trial of these.
+SOUND = (
+    *("leader_outside_isr", "two_controllers", "replica_divergence", "stale_controller", "stale_role", "assumed_isr"),
+    *("duplicate", "garbage_read", "reordered", "frozen_isr", "early_shrink"),
+)
+
+#: Name -> the arguments of `run`.
+TRIALS = {
+    "race": ("controller-race", "--set", "rounds=2", "--set", "brokers=3"),
+    "race, control": ("controller-race", "--set", "brokers=3", "--control"),
+    "failover": ("controller-failover", "--set", "rounds=2"),
+    "failover, control": ("controller-failover", "--control"),
+    "dies": ("isr-election",),
+    "dies, control": ("isr-election", "--control"),
+    "shuts down": ("isr-election", "--set", "leaves=shuts-down"),
+    "unclean": ("all-replicas-down", "--set", "unclean=true"),
+    "unclean, control": ("all-replicas-down", "--set", "unclean=true", "--control"),
+    **{f"waits {seed}": ("all-replicas-down", "--seed", str(seed)) for seed in (1, 2, 3)},
+    "kills": ("committed-data", "--set", "fault=kill", "--set", "rounds=2"),
+    "kills, control": ("committed-data", "--set", "fault=kill", "--control"),
+}
+
+#: Trials that run at once; they wait half of the time.
+AT_ONCE = 2
+
+
+def run(store: Path, arguments: tuple[str, ...]) -> History:
+    """Run a trial; again where a busy host cost a broker its connection. Sessions are longer than a slow start."""
+    command = [sys.executable, "-m", "rebalance_lab", "run", *arguments, "--brokers", "real", "--world", "processes"]
+    command += ["--set", "session_timeout_ms=6000", "--store", str(store), "--json"]
+    for _ in range(1 + AGAIN):
+        said = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        assert said.stdout.startswith("{"), said.stderr
+        history = load(store / json.loads(said.stdout)["trial"])
+        if disturbance(history) is None:
+            break
+    return history
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("real-brokers") / "trials"
+
+
+@pytest.fixture(scope="module")
+def trials(store: Path) -> Mapping[str, History]:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return dict(zip(TRIALS, pool.map(lambda arguments: run(store, arguments), TRIALS.values()), strict=True))
+
+
+def unsound(history: History, *more: str) -> dict[str, str]:
+    """Those of SOUND and `more` that are not clean."""
+    found = judge(history)
+    return {name: found[name].why for name in (*SOUND, *more) if found[name].outcome is not Outcome.CLEAN}
+
+
+def broker_log(store: Path, history: History, actor: str) -> Path:
+    return store / history.trial.id / "kafka" / f"broker-{actor[1:]}.log"
+
+
+def told_again(history: History, folder: Path, actor: str, log: str) -> History:
+    """The history with another log of one broker."""
+    file = folder / "counterfeit.log"
+    file.write_text(log)
+    theirs = [event for event in history.events if event.actor == actor]
+    reader = BrokerLogReader(actor, MemorySink(), wall_offset_us=history.trial.wall_offset_us)
+    reader.host(theirs[0].detail or {}, 0)
+    for line in LogFile(file).poll():
+        reader.feed(line)
+    others = [event for event in history.events if event.actor != actor]
+    return History(history.trial, merge([*others, *reader.take()]))
+
+
+def number(event: Event, name: str) -> int:
+    return int(str(event.of(name)))
+
+
+def test_nothing_is_unsound_in_any_trial(trials: Mapping[str, History]) -> None:
+    assert {name: unsound(history) for name, history in trials.items()} == {name: {} for name in trials}
+    assert {history.trial.versions["kafka broker"] for history in trials.values()} == {"3.9.1"}
+
+
+def test_every_reading_is_decided_as_expected(trials: Mapping[str, History], store: Path) -> None:
+    readings = {
+        ("E1", "real 3.9.1"): "reproduced",
+        ("E2", "real 3.9.1"): "reproduced",
+        ("E5a", "clean election, real 3.9.1"): "reproduced",
+        ("E5b", "controlled shutdown, real 3.9.1"): "refuted",
+        ("E5b", "after a failure, real 3.9.1"): "refuted",
+        ("E6", "kills and pauses, real 3.9.1"): "reproduced",
+        ("E7", "the first to return leads, real 3.9.1"): "reproduced",
+        ("E7", "wait for one in sync, real 3.9.1"): "refuted",
+    }
+    said: Mapping[str, Any] = verdicts(store)
+    found = {(claim, reading): said[claim]["readings"][reading] for claim, reading in readings}
+    assert {each: (one["verdict"], one["status"]) for each, one in found.items()} == {
+        each: (expected, "as expected") for each, expected in readings.items()
+    }, {each: one["why"] for each, one in found.items()}
+
+
+def test_one_broker_reigns_in_each_epoch(trials: Mapping[str, History], store: Path, tmp_path: Path) -> None:
+    history = trials["race"]
+    reigns = of_kind(history, CONTROLS)
+    assert len(reigns) == judge(history)["two_controllers"].measures["elections"] >= 3
+    loser = next(actor for actor in ("b1", "b2", "b3") if actor != reigns[-1].actor)
+    log = broker_log(store, history, loser).read_text()
+    at = log.splitlines()[-1].split("\t", 1)[0]
+    elected = f"{loser[1:]} successfully elected as the controller. Epoch incremented to {reigns[-1].of('epoch')} and"
+    lie = f"{at}\tINFO\tcontroller-event-thread\tKafkaController\t[Controller id={loser[1:]}] {elected}\n"
+    honest, false = (told_again(history, tmp_path, loser, text) for text in (log, log + lie))
+    outcomes = [CHECKS["two_controllers"].judge(each).outcome for each in (honest, false)]
+    assert outcomes == [Outcome.CLEAN, Outcome.VIOLATED]
+
+
+def test_every_broker_looks_for_each_controller(trials: Mapping[str, History], store: Path, tmp_path: Path) -> None:
+    history = trials["failover"]
+    assert unsound(history, "missed_election", "lost_write") == {}
+    calm = {"b1", "b2", "b3"} - {str(each.of("target")) for each in of_kind(history, Kind.FAULT_BEGAN)}
+    looker = min(calm)
+    log = broker_log(store, history, looker).read_text()
+    look = re.compile(r",3  replyHeader.*'/controller,T")
+    blind = "".join(each for each in log.splitlines(keepends=True) if look.search(each) is None)
+    honest, false = (told_again(history, tmp_path, looker, text) for text in (log, blind))
+    outcomes = [CHECKS["missed_election"].judge(each).outcome for each in (honest, false)]
+    assert outcomes == [Outcome.CLEAN, Outcome.VIOLATED]
+
+
+@pytest.mark.parametrize("name", ["dies", "shuts down"])
+def test_the_order_of_the_assignment_decides_who_leads_next(trials: Mapping[str, History], name: str) -> None:
+    history = trials[name]
+    assert unsound(history, "assignment_order", "lost_write", "leader_completeness") == {}
+    # What the brokers logged of their records is what the client was answered.
+    offsets = {number(event, "offset") for event in acknowledged(history)}
+    batches = of_kind(history, APPENDED)
+    assert offsets <= {at for each in batches for at in range(number(each, "first"), number(each, "last") + 1)}
+    assert max(number(event, "offset") for event in of_kind(history, COMMITTED)) == max(offsets) + 1
+    assert {event.of("leader_epoch") for event in of_kind(history, LEADS)} >= {0, 1}
+
+
+def test_what_the_first_to_return_lacks_is_lost(trials: Mapping[str, History]) -> None:
+    assert judge(trials["unclean"])["lost_write"].measures["count"] >= 20
+    assert unsound(trials["waits 1"], "lost_write", "leader_completeness") == {}
+
+
+def test_replicas_are_read_from_the_files(trials: Mapping[str, History], store: Path) -> None:
+    history = trials["kills"]
+    assert unsound(history, "lost_write", "leader_completeness") == {}
+    reads = [event for event in of_kind(history, Kind.OK) if event.of("op") == READ_REPLICA]
+    assert len(reads) == 3
+    (theirs,) = [event for event in reads if event.of("broker") == 2]
+    read = read_log(store / history.trial.id / "b2.files" / "t1-0")
+    records = [[each.offset, each.leader_epoch, told(each.value)] for each in read]
+    assert theirs.of("records") == records
+    # A counterfeit: one replica has another record at one offset.
+    other = [*records[:-1], [*records[-1][:-1], 10**6]]
+    altered = msgspec.structs.replace(theirs, detail={**(theirs.detail or {}), "records": other})
+    false = tuple(altered if event.id == theirs.id else event for event in history.events)
+    assert CHECKS["replica_divergence"].judge(History(history.trial, false)).outcome is Outcome.VIOLATED
