@@ -25,7 +25,7 @@ from rebalance_lab.world.live.java import java_command
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "rebalance_lab" / "wire" / "kafka"
-VERSION = jars.VERSIONS["kafka broker"]
+VERSION = jars.VERSIONS[jars.Role.BROKER]
 
 #: APIs of which request and response are generated.
 REQUESTS = (

@@ -68,15 +68,14 @@ class BrokerSettings:
     znode_version: int = 5
     log: LogConfig = field(default_factory=LogConfig)
 
-
-def _log_defaults(settings: BrokerSettings) -> LogConfig:
-    """Of topics that override nothing (`KafkaConfig.extractLogConfigMap`)."""
-    config = settings.config
-    return msgspec.structs.replace(
-        settings.log,
-        min_insync_replicas=config.min_insync_replicas,
-        unclean_leader_election_enable=config.unclean_leader_election_enable,
-    )
+    @property
+    def log_defaults(self) -> LogConfig:
+        """Of topics that override nothing (`KafkaConfig.extractLogConfigMap`)."""
+        return msgspec.structs.replace(
+            self.log,
+            min_insync_replicas=self.config.min_insync_replicas,
+            unclean_leader_election_enable=self.config.unclean_leader_election_enable,
+        )
 
 
 def _controller(metadata: MetadataCache) -> LiveBroker | None:
@@ -124,7 +123,7 @@ class Broker:
             environment.tasks,
             environment.clock,
             self._logs,
-            _log_defaults(settings),
+            settings.log_defaults,
             changed=self._settings_changed,
             warn=self._warn,
         )

@@ -285,6 +285,9 @@ _POLICY = "cleanup.policy"
 
 # -- brokers --------------------------------------------------------------------------------------
 
+#: The settings that only brokers of the lab have.
+LAB_PREFIX = "lab."
+
 #: name -> the setting. The command `broker` takes those with a field. None can be changed while the broker runs.
 BROKER_SETTINGS: Mapping[str, Setting] = {
     each.name: each
@@ -350,6 +353,17 @@ BROKER_SETTINGS: Mapping[str, Setting] = {
         ),
     )
 }
+
+
+def kafka_properties(defaults: LogConfig, *holders: object) -> dict[str, str]:
+    """What a broker of Kafka needs in its properties file for the same settings: those that differ from Kafka's
+    defaults, but for the lab's own. The arguments are those of `broker_values`."""
+    found = {}
+    for name, value in broker_values(defaults, *holders).items():
+        text = text_of(value)
+        if text is not None and value != BROKER_SETTINGS[name].default and not name.startswith(LAB_PREFIX):
+            found[name] = text
+    return found
 
 
 def broker_values(defaults: LogConfig, *holders: object) -> dict[str, Value | None]:

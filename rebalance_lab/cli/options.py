@@ -10,6 +10,8 @@ from typing import Annotated
 import typer
 
 from rebalance_lab.cli.failures import Failure
+from rebalance_lab.trials.plan import OURS
+from rebalance_lab.trials.scenario import scenario
 
 
 class World(StrEnum):
@@ -27,6 +29,23 @@ class Members(StrEnum):
     ours = "ours"
     real = "real"
     mixed = "mixed"
+
+
+class Brokers(StrEnum):
+    ours = "ours"
+    real = "real"
+
+
+def implementation_of(name: str, members: Members, brokers: Brokers) -> str:
+    """Whose nodes take part in a scenario. Raises Failure for the option of other scenarios, PlanError for one that
+    does not exist."""
+    real = scenario(name).subject.real
+    given = {"members": members.value, "brokers": brokers.value}
+    for option, value in given.items():
+        if value != OURS and (real is None or option != real.name):
+            instead = "leave it out" if real is None else f"use --{real.name}"
+            raise Failure(f"--{option} {value}: scenario {name} has no real {option}; {instead}")
+    return OURS if real is None else given[real.name]
 
 
 def _folder_named(text: str) -> Path:
@@ -66,6 +85,10 @@ MembersOption = Annotated[
         help="ours; real: consumers of Kafka 0.8.2.2 (needs Maven); mixed: both in turn, ours as shipped.",
         metavar="MEMBERS",
     ),
+]
+BrokersOption = Annotated[
+    Brokers,
+    typer.Option("--brokers", help="ours; real: brokers of Kafka 3.9.1 (needs Maven).", metavar="BROKERS"),
 ]
 ControlOption = Annotated[bool, typer.Option("--control", help="Run the scenario without its fault.")]
 SetOption = Annotated[

@@ -11,6 +11,8 @@ import typer
 from rebalance_lab.cli.failures import exit_code, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
+    Brokers,
+    BrokersOption,
     ControlOption,
     JsonOption,
     Members,
@@ -21,6 +23,7 @@ from rebalance_lab.cli.options import (
     TrialRulesOption,
     World,
     WorldOption,
+    implementation_of,
     key_values,
 )
 from rebalance_lab.cli.results import shape, show
@@ -37,6 +40,7 @@ def run(
     world: WorldOption = World.simulated,
     rules: TrialRulesOption = None,
     members: MembersOption = Members.ours,
+    brokers: BrokersOption = Brokers.ours,
     seed: Annotated[int, typer.Option("--seed", help="Determines all that is random in a simulated trial.", min=0)] = 1,
     control: ControlOption = False,
     settings: SetOption = None,
@@ -45,7 +49,8 @@ def run(
 ) -> None:
     """Run one trial of a scenario and judge it."""
     values = {name: [value] for name, value in key_values(settings).items()}
-    options = PlanOptions(world=world, rules=rules, implementation=members, control=control)
+    implementation = implementation_of(scenario, members, brokers)
+    options = PlanOptions(world=world, rules=rules, implementation=implementation, control=control)
     (plan,) = api.plans(scenario, values, [seed], **options)
     writable_store(store)
     log.info("trial begins", trial=plan.trial_id, world=plan.world)

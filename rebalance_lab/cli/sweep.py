@@ -17,6 +17,8 @@ from rebalance_lab.checks import CHECKS
 from rebalance_lab.cli.failures import Failure, exit_code, spoken, writable_store
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
+    Brokers,
+    BrokersOption,
     ControlOption,
     JsonOption,
     MasterOption,
@@ -28,6 +30,7 @@ from rebalance_lab.cli.options import (
     World,
     WorldOption,
     choices,
+    implementation_of,
 )
 from rebalance_lab.cli.results import shape, surprising
 from rebalance_lab.cli.terminal import answer, print_json, progress, say, styled, table, watched, whole
@@ -57,6 +60,7 @@ def sweep(
     world: WorldOption = World.simulated,
     rules: TrialRulesOption = None,
     members: MembersOption = Members.ours,
+    brokers: BrokersOption = Brokers.ours,
     control: ControlOption = False,
     store: StoreOption = DEFAULT_STORE,
     as_json: JsonOption = False,
@@ -72,7 +76,8 @@ def sweep(
     printed.
     """
     values = choices(settings)
-    options = PlanOptions(world=world, rules=rules, implementation=members, control=control)
+    implementation = implementation_of(scenario, members, brokers)
+    options = PlanOptions(world=world, rules=rules, implementation=implementation, control=control)
     plans = api.plans(scenario, values, range(1, seeds + 1), **options)
     writable_store(store)
     ended = _all_told(watched(trials_of(plans, store, processes, master), len(plans)), store, as_json=as_json)

@@ -3,9 +3,16 @@
 It starts once the cluster has healed, and reads each broker's replica once, from its beginning to its end. Each read is
 a pair of events: INVOKED (detail: op, broker), then OK (detail: broker, records, of which each is offset, leader epoch
 and number, or what a value is that no client writes: `roles.values`). A read that fails is repeated.
+
+Kafka's brokers answer such a reader with committed records only (`FetchIsolation.of`, 3.9.1). Of them it reads the
+files.
 """
 
 from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
 
 from rebalance_lab.client.cluster import ClusterClient, NoBroker, RefusedByBroker
 from rebalance_lab.client.records import ReplicaRecord, fetch_replica
@@ -15,6 +22,7 @@ from rebalance_lab.kernel import Flag
 from rebalance_lab.roles.registered import registered
 from rebalance_lab.roles.spec import NodeSpec, Role
 from rebalance_lab.roles.values import told
+from rebalance_lab.wire.kafka.records import batches, records
 from rebalance_lab.world.network import NetworkError
 from rebalance_lab.world.ports import Environment
 from rebalance_lab.zkclient.pipelined import PipelinedClient
@@ -23,7 +31,7 @@ RETRY_US = 100_000
 
 
 class ReplicaReaderSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
-    """`brokers`: those whose replicas it reads."""
+    """`brokers`: those whose replicas it reads. `folders`: broker -> the folder of its logs, for brokers of Kafka."""
 
     connect: str
     session_timeout_ms: int
@@ -31,6 +39,7 @@ class ReplicaReaderSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     topic: str
     partition: int = 0
     request_timeout_ms: int = 5_000
+    folders: dict[int, str] = msgspec.field(default_factory=dict)
 
 
 async def run(environment: Environment, spec: ReplicaReaderSpec, closing: Flag) -> None:
@@ -43,6 +52,7 @@ async def run(environment: Environment, spec: ReplicaReaderSpec, closing: Flag) 
 
 
 async def _read_all(environment: Environment, spec: ReplicaReaderSpec, zookeeper: PipelinedClient) -> None:
+    await registered(zookeeper)  # a node has begun, for the runner, once it is connected
     for broker in spec.brokers:
         while not await _read(environment, spec, zookeeper, broker):
             await environment.tasks.sleep(RETRY_US)
@@ -51,6 +61,32 @@ async def _read_all(environment: Environment, spec: ReplicaReaderSpec, zookeeper
 async def _read(environment: Environment, spec: ReplicaReaderSpec, zookeeper: PipelinedClient, broker: int) -> bool:
     """Whether one replica was read to its end."""
     began = _emit(environment, spec, Kind.INVOKED, broker=broker)
+    if broker in spec.folders:
+        found = read_log(Path(spec.folders[broker]) / f"{spec.topic}-{spec.partition}")
+    else:
+        try:
+            found = await _fetched(environment, spec, zookeeper, broker)
+        except (NoBroker, NetworkError, RefusedByBroker) as error:
+            _emit(environment, spec, Kind.FAILED_OP, broker=broker, of=began, error=str(error))
+            return False
+    read = [(each.offset, each.leader_epoch, told(each.value)) for each in found]
+    _emit(environment, spec, Kind.OK, broker=broker, of=began, records=read)
+    return True
+
+
+def read_log(folder: Path) -> list[ReplicaRecord]:
+    """What the segments of a log hold. Raises OSError."""
+    found = []
+    for segment in sorted(folder.glob("*.log")):
+        data = segment.read_bytes()
+        for at, header in batches(data):
+            found += [ReplicaRecord(each.offset, header.leader_epoch, each.value) for each in records(data, at)]
+    return found
+
+
+async def _fetched(
+    environment: Environment, spec: ReplicaReaderSpec, zookeeper: PipelinedClient, broker: int
+) -> list[ReplicaRecord]:
     cluster = ClusterClient(
         environment.tasks,
         environment.network,
@@ -63,14 +99,9 @@ async def _read(environment: Environment, spec: ReplicaReaderSpec, zookeeper: Pi
         await cluster.refresh([spec.topic])
         while more := await fetch_replica(cluster, broker, spec.topic, spec.partition, _next(found)):
             found += more
-    except (NoBroker, NetworkError, RefusedByBroker) as error:
-        _emit(environment, spec, Kind.FAILED_OP, broker=broker, of=began, error=str(error))
-        return False
     finally:
         cluster.close()
-    read = [(each.offset, each.leader_epoch, told(each.value)) for each in found]
-    _emit(environment, spec, Kind.OK, broker=broker, of=began, records=read)
-    return True
+    return found
 
 
 def _next(found: list[ReplicaRecord]) -> int:

@@ -123,6 +123,13 @@ def spares_one(plan: Plan) -> None:
         raise PlanError(f"victims={plan.number('victims')}: must be below brokers, because one is spared")
 
 
+def real(plan: Plan) -> None:
+    if plan.text("fault") not in {"kill", "pause"}:
+        raise PlanError(
+            f"fault={plan.text('fault')}: real brokers can only be killed or paused; set it to kill or pause"
+        )
+
+
 SCENARIO = Scenario(
     name="committed-data",
     subject=REPLICATED,
@@ -136,4 +143,5 @@ SCENARIO = Scenario(
     expects=expects,
     claims=("E6",),
     demands=demands,
+    real=real,
 )

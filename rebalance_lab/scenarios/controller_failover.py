@@ -21,7 +21,7 @@ from rebalance_lab.subjects.replication.subject import (
     ReplicationLab,
     with_default,
 )
-from rebalance_lab.trials.plan import Parameter, Plan
+from rebalance_lab.trials.plan import Parameter, Plan, PlanError
 from rebalance_lab.trials.scenario import Scenario, usual
 
 
@@ -58,6 +58,11 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     return usual(REPLICATION, missed_election=Outcome.VIOLATED if misses else Outcome.CLEAN)
 
 
+def real(plan: Plan) -> None:
+    if not plan.switch("watch_again"):
+        raise PlanError("watch_again=false: real brokers watch /controller again")
+
+
 SCENARIO = Scenario(
     name="controller-failover",
     subject=REPLICATED,
@@ -72,4 +77,5 @@ SCENARIO = Scenario(
     script=controller_failover,
     expects=expects,
     claims=("E2",),
+    real=real,
 )

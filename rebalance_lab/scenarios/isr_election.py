@@ -67,6 +67,13 @@ def demands(plan: Plan) -> None:
         raise PlanError("leaves=shuts-down: not in the world containers, where only killed nodes are started again")
 
 
+def real(plan: Plan) -> None:
+    if plan.text("selection") != Selection.V2_1:
+        raise PlanError(
+            f"selection={plan.text('selection')}: real brokers are those of 3.9.1, which select as 2.1 does"
+        )
+
+
 SCENARIO = Scenario(
     name="isr-election",
     subject=REPLICATED,
@@ -80,4 +87,5 @@ SCENARIO = Scenario(
     expects=expects,
     claims=("E5a", "E5b"),
     demands=demands,
+    real=real,
 )

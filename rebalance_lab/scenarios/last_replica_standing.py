@@ -23,7 +23,7 @@ from rebalance_lab.subjects.replication.subject import (
     spares_a_controller,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours, usual
 
 DIE, CUT_OFF = "die", "cut-off"
 
@@ -107,4 +107,5 @@ SCENARIO = Scenario(
     expects=expects,
     worlds=("simulated", "processes"),
     demands=demands,
+    real=only_ours("a process that does not tell what it has synced cannot lose its power"),
 )

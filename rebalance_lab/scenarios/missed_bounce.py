@@ -74,6 +74,11 @@ def demands(plan: Plan) -> None:
         )
 
 
+def real(plan: Plan) -> None:
+    if not plan.switch("broker_epochs"):
+        raise PlanError("broker_epochs=false: real brokers are those of 3.9.1, which have epochs; set it to true")
+
+
 SCENARIO = Scenario(
     name="missed-bounce",
     subject=REPLICATED,
@@ -89,4 +94,5 @@ SCENARIO = Scenario(
     expects=expects,
     worlds=("simulated", "processes"),
     demands=demands,
+    real=real,
 )

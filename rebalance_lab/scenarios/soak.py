@@ -30,7 +30,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours, usual
 from rebalance_lab.world.outside.client import LIBRARIES
 
 #: Acknowledged between two rounds, at least.
@@ -124,4 +124,5 @@ SCENARIO = Scenario(
     expects=expects,
     worlds=("processes",),
     demands=demands,
+    real=only_ours("among its faults are cuts and losses of power"),
 )

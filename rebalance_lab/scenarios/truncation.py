@@ -34,7 +34,7 @@ from rebalance_lab.subjects.replication.subject import (
     with_default,
 )
 from rebalance_lab.trials.plan import Parameter, Plan, PlanError, value_text
-from rebalance_lab.trials.scenario import Scenario, usual
+from rebalance_lab.trials.scenario import Scenario, only_ours, usual
 
 CUT_OFF, ALONE = "cut-off", "alone"
 
@@ -163,4 +163,5 @@ SCENARIO = Scenario(
     script=truncation,
     expects=expects,
     demands=demands,
+    real=only_ours("its rule sets are those of our brokers"),
 )

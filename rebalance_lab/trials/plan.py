@@ -28,9 +28,10 @@ MANY_MEMBERS = 100
 
 WORLDS = ("simulated", "processes", "containers")
 
-#: Whose nodes take part: ours; those of the original program (Kafka 0.8.2.2's own consumers); or both in turn. Then the
-#: first is ours with an odd seed, and real with an even one. In the simulator our nodes stand in for real ones
-#: (`subjects.zk_group.lab`). Only `agree` runs such trials, and does not store them: they are no evidence on Kafka.
+#: Whose nodes take part: ours; those of the original program (Kafka 0.8.2.2's own consumers, Kafka 3.9.1's brokers); or
+#: both in turn. Then the first is ours with an odd seed, and real with an even one. In the simulator our nodes stand in
+#: for real ones (`subjects.zk_group.lab`). Only `agree` runs such trials, and does not store them: they are no evidence
+#: on Kafka.
 OURS, REAL, MIXED = IMPLEMENTATIONS = ("ours", "real", "mixed")
 
 #: How similar two names must be, from 0 to 1, for one to be suggested for the other.
@@ -150,6 +151,11 @@ class Plan(msgspec.Struct, frozen=True):
         """Whether nodes take part that are not ours; in the simulator, their stand-ins."""
         return self.implementation != OURS
 
+    @property
+    def kind_of_nodes(self) -> str:
+        """What takes part, as the options of the commands name it: members or brokers."""
+        return "members" if "members" in self.parameters else "brokers"
+
     def is_real(self, actor: str) -> bool:
         """Whether the node m1, m2, … is not ours."""
         if self.implementation != MIXED:
@@ -200,7 +206,7 @@ class Plan(msgspec.Struct, frozen=True):
 def run_command(plan: Plan, store: Path | None = None) -> str:
     """The command that runs a plan, with the default store if `store` is None."""
     words = ["rebalance-lab", "run", plan.scenario, "--world", plan.world]
-    words += ["--members" if plan.has_real_nodes else "--rules", plan.variant]
+    words += [f"--{plan.kind_of_nodes}" if plan.has_real_nodes else "--rules", plan.variant]
     words += ["--seed", str(plan.seed)] + (["--control"] if plan.control else [])
     settings = {name: value_text(plan.parameters[name]) for name in plan.changed}
     if plan.plant:

@@ -67,12 +67,14 @@ def trial_record(
 ) -> Trial:
     """The record of a trial of `plan`. `started_wall_ms` is 0 in virtual time. `world_versions`: the versions of what
     the world consists of beside the lab."""
-    kafka = KAFKA_VERSIONS if plan.has_real_nodes and plan.world != "simulated" else {}
+    subject = scenario(plan.scenario).subject
+    real = subject.real if plan.has_real_nodes and plan.world != "simulated" else None
+    kafka = {} if real is None else {f"kafka {role}": KAFKA_VERSIONS[role] for role in real.roles}
     return Trial(
         id=trial_id,
         scenario=plan.scenario,
         world=plan.world,
-        generation=scenario(plan.scenario).subject.name,
+        generation=subject.name,
         rules=plan.rules,
         implementation=plan.implementation,
         seed=plan.seed,

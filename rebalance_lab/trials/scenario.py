@@ -41,6 +41,15 @@ def any_settings(plan: Plan) -> None:
     """For a scenario that works with any settings."""
 
 
+def only_ours(why: str) -> Callable[[Plan], None]:
+    """For a scenario that real nodes cannot play (`Scenario.real`)."""
+
+    def refuse(plan: Plan) -> None:
+        raise PlanError(f"scenario {plan.scenario} cannot be played with real {plan.kind_of_nodes}: {why}")
+
+    return refuse
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """One experiment. `claims`: the claims that it tests.
@@ -48,7 +57,8 @@ class Scenario:
     `script` plays it in the lab of its `subject`; it is the same in every world. `expects` gives the outcome of every
     check of the subject for a plan, derived beforehand; any other outcome is reported as a surprise. None means that
     both are allowed. `worlds`: where it can be played. `demands` raises PlanError for settings with which the scenario
-    cannot do its work, and names what to change.
+    cannot do its work, and names what to change. `real` does so for a plan whose nodes are real (`Subject.real`), if it
+    asks for what they do not do.
     """
 
     name: str
@@ -60,6 +70,7 @@ class Scenario:
     claims: tuple[str, ...] = ()
     worlds: tuple[str, ...] = WORLDS
     demands: Callable[[Plan], None] = any_settings
+    real: Callable[[Plan], None] = any_settings
 
 
 def usual(subject: str = ZK, /, **otherwise: Outcome | None) -> dict[str, Outcome | None]:
@@ -187,6 +198,8 @@ def make_plan(
         raise PlanError(f"plant {plant} is a bug of the simulated server: use --world simulated")
     chosen.subject.demands(plan)
     chosen.demands(plan)
+    if plan.has_real_nodes:
+        chosen.real(plan)
     return plan
 
 

@@ -16,9 +16,10 @@ from rebalance_lab.history.rest import NodeTracker, StateTracker
 from rebalance_lab.kernel import Kernel
 from rebalance_lab.roles.spec import NodeSpec
 from rebalance_lab.trials.lab import Lab
-from rebalance_lab.trials.plan import IMPLEMENTATIONS, OURS, Plan, PlanError, one_of
+from rebalance_lab.trials.plan import IMPLEMENTATIONS, OURS, REAL, Plan, PlanError, one_of
 from rebalance_lab.trials.stage import Stage
 from rebalance_lab.trials.stages.processes.nodes import EventSource, Host
+from rebalance_lab.world.kafka.jars import Role as KafkaRole
 
 
 class Outsiders(Protocol):
@@ -50,12 +51,22 @@ class RealNodes:
     """The original program whose nodes may take part in a subject's trials in place of ours, or beside ours.
 
     `rules`: the rule set that describes it; ours follow it beside them. `settings`: settings of a trial with such nodes
-    that have another value, unless they are given. `take_part`: makes them ready for a live trial in a folder.
+    that have another value, unless they are given. `take_part`: makes them ready for a live trial in a folder. `name`:
+    what they are, as the commands' option names them. `roles`: the programs that run. `mixed`: whether they take part
+    beside ours, too.
     """
 
     rules: str
     settings: Mapping[str, str]
     take_part: Callable[[Plan, Path, Kernel], Outsiders]
+    name: str
+    roles: tuple[KafkaRole, ...]
+    mixed: bool
+
+    @property
+    def implementations(self) -> tuple[str, ...]:
+        """Whose nodes may take part."""
+        return IMPLEMENTATIONS if self.mixed else (OURS, REAL)
 
 
 def _no_demands(_plan: Plan) -> None:
@@ -91,14 +102,16 @@ class Subject:
 
     def rules_with(self, implementation: str, rules: str | None) -> str:
         """The rule set of a plan that names one or none. Raises PlanError for what this subject does not have."""
-        one_of("kind of members", implementation, (OURS,) if self.real is None else IMPLEMENTATIONS)
+        known = (OURS,) if self.real is None else self.real.implementations
+        one_of(f"kind of {'nodes' if self.real is None else self.real.name}", implementation, known)
         if rules is not None:
             one_of("rule set", rules, self.rules)
         if self.real is None or implementation == OURS:
             return rules or self.rules[0]
         if rules not in {None, self.real.rules}:
             raise PlanError(
-                f"--rules {rules} is not what real members follow; leave it out with --members {implementation}"
+                f"--rules {rules} is not what real {self.real.name} follow; leave it out with --{self.real.name} "
+                f"{implementation}"
             )
         return self.real.rules
 

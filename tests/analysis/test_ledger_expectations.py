@@ -62,6 +62,8 @@ LEDGER = read_ledger()
                 "controlled shutdown, 0.8.2": "reproduced",
                 "controlled shutdown, from 0.10.1 on": "refuted",
                 "after a failure": "refuted",
+                "controlled shutdown, real 3.9.1": "refuted",
+                "after a failure, real 3.9.1": "refuted",
             },
         ),
         ("E5c", {"all": "refuted"}),

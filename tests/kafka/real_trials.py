@@ -1,4 +1,4 @@
-"""Trials with real members, and what tests ask of them."""
+"""Trials with real members or brokers, and what tests ask of them."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def rules_of(history: History) -> Mapping[str, str]:
     return {event.actor: str(event.of("rules")) for event in of_kind(history, Kind.MEMBER_STARTED)}
 
 
-def ledger(store: Path, claim: str) -> Mapping[str, Any]:
-    """What the command `claims` says of a claim by real members, from the trials of a store."""
+def verdicts(store: Path) -> Mapping[str, Any]:
+    """What the command `claims` says of every claim from the trials of a store."""
     # Its exit code tells of all other claims, too, which nobody has tried there.
     said = subprocess.run(
         [sys.executable, "-m", "rebalance_lab", "claims", "--store", str(store), "--json"],
@@ -78,5 +78,11 @@ def ledger(store: Path, claim: str) -> Mapping[str, Any]:
         text=True,
     )
     assert said.stdout.startswith("{"), said.stderr
-    found: Mapping[str, Any] = json.loads(said.stdout)[claim]["readings"]["real 0.8.2.2"]
+    found: Mapping[str, Any] = json.loads(said.stdout)
+    return found
+
+
+def ledger(store: Path, claim: str) -> Mapping[str, Any]:
+    """What it says of a claim by real members."""
+    found: Mapping[str, Any] = verdicts(store)[claim]["readings"]["real 0.8.2.2"]
     return found

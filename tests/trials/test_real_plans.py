@@ -1,4 +1,4 @@
-"""Plans with real members: what they can ask for, and who is what."""
+"""Plans with real members or brokers: what they can ask for, and who is what."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import msgspec
 import pytest
 
 from rebalance_lab.analysis.results import of_trial
+from rebalance_lab.broker.settings import kafka_properties
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import read_trial
+from rebalance_lab.subjects.replication.subject import ReaderOptions, ReplicaOptions
 from rebalance_lab.subjects.zk_group.lab import MemberOptions
 from rebalance_lab.subjects.zk_group.real import MembersLists
 from rebalance_lab.subjects.zk_group.subject import ZK_GROUP
 from rebalance_lab.trials.api import expectation
-from rebalance_lab.trials.plan import PlanError
+from rebalance_lab.trials.plan import PlanError, run_command
 from rebalance_lab.trials.record import trial_record
 from rebalance_lab.trials.scenario import make_plan, plan_like
 
@@ -70,8 +72,66 @@ def test_real_members_follow_the_shipped_rules() -> None:
 
 def test_only_a_subject_with_real_nodes_takes_them() -> None:
     plain = dataclasses.replace(ZK_GROUP, real=None)
-    with pytest.raises(PlanError, match="there is no kind of members real; there are: ours"):
+    with pytest.raises(PlanError, match="there is no kind of nodes real; there are: ours"):
         plain.rules_with("real", None)
+
+
+def test_real_brokers_are_those_of_kafka_and_never_mixed_with_ours() -> None:
+    plan = make_plan("controller-race", world="processes", implementation="real")
+    assert (plan.rules, plan.variant) == ("kip-320", "real")
+    assert "--brokers real" in run_command(plan)
+    versions = trial_record(plan, plan.trial_id, "", boot_ids=(), wall_offset_us=0).versions
+    assert {name: version for name, version in versions.items() if name.startswith("kafka")} == {
+        "kafka broker": "3.9.1"
+    }
+    with pytest.raises(PlanError, match="there is no kind of brokers mixed"):
+        make_plan("controller-race", world="processes", implementation="mixed")
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "told"),
+    [
+        ("controller-race", {"world": "simulated"}, "--world processes"),
+        ("controller-race", {"plant": "elects-unclean"}, "plant elects-unclean is a bug of our brokers"),
+        ("controller-race", {"rules": "high-watermark"}, "--rules high-watermark is not what real brokers follow"),
+        ("controller-race", {"settings": {"isr_writer": "leader"}}, "isr_writer=leader"),
+        ("isr-election", {"settings": {"selection": "0.8.2"}}, "selection=0.8.2"),
+        ("controller-failover", {"settings": {"watch_again": "false"}}, "watch_again=false"),
+        ("committed-data", {}, "fault=any"),
+        ("committed-data", {"settings": {"fault": "power-loss"}}, "fault=power-loss"),
+        ("missed-bounce", {}, "broker_epochs=false"),
+        ("truncation", {}, "scenario truncation cannot be played with real brokers: its rule sets"),
+        ("frozen-isr", {}, "cannot be played with real brokers: it cuts"),
+        ("isr-per-partition", {}, "cannot be played with real brokers: it cuts"),
+        ("leader-start", {}, "cannot be played with real brokers: it cuts"),
+        ("last-replica-standing", {}, "cannot be played with real brokers: a process"),
+        ("soak", {}, "cannot be played with real brokers: among its faults"),
+    ],
+)
+def test_what_real_brokers_cannot_do_is_said_before_anything_starts(
+    name: str, more: Mapping[str, object], told: str
+) -> None:
+    with pytest.raises(PlanError, match=told):
+        make_plan(name, implementation="real", **{"world": "processes", **more})  # type: ignore[arg-type]
+
+
+def test_a_broker_of_kafka_gets_the_settings_of_the_trial() -> None:
+    settings = {"min_isr": "1", "unclean": "true", "lag_ms": "900", "flush_messages": "1", "segment_bytes": "4096"}
+    plan = make_plan("all-replicas-down", world="processes", implementation="real", settings=settings)
+    spec = ReplicaOptions(port=9, more={}).spec(plan, "b2", connect="here", events="/trial/b2.jsonl")
+    properties = kafka_properties(spec.settings.log_defaults, spec.settings.config, spec.settings)
+    assert properties == {
+        "broker.id": "2",
+        "controlled.shutdown.enable": "false",
+        "log.flush.interval.messages": "1",
+        "log.segment.bytes": "4096",
+        "replica.lag.time.max.ms": "900",
+        "unclean.leader.election.enable": "true",
+        "zookeeper.connect": "here",
+        "zookeeper.session.timeout.ms": "2000",
+    }
+    reader = ReaderOptions(brokers=(1, 2)).spec(plan, "r1", connect="here", events="/trial/r1.jsonl")
+    assert reader.folders == {1: "/trial/b1.files", 2: str(spec.files)}
 
 
 @pytest.mark.parametrize("implementation", ["real", "mixed"])

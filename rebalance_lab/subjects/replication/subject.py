@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from rebalance_lab.broker.calls import BrokerConfig
@@ -28,12 +29,14 @@ from rebalance_lab.subjects.broker_log.subject import (
     LogLab,
     LogTracker,
 )
+from rebalance_lab.subjects.replication.real import RealBrokers
 from rebalance_lab.trials.lab import START_LIMIT_MS, NodeHandle
 from rebalance_lab.trials.plan import WORLD_PARAMETERS, Parameter, Plan, PlanError
 from rebalance_lab.trials.stage import NodeOptions
-from rebalance_lab.trials.subject import Subject
+from rebalance_lab.trials.subject import RealNodes, Subject
 from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch, read_assignment, read_controller, read_state
 from rebalance_lab.wire.paths import CONTROLLER, partition_state_path, topic_path
+from rebalance_lab.world.kafka.jars import Role
 
 PARTITION = 0
 STATE_PATH = partition_state_path(TOPIC, PARTITION)
@@ -150,7 +153,13 @@ class ReaderOptions(NodeOptions):
             session_timeout_ms=plan.number("session_timeout_ms"),
             brokers=self.brokers,
             topic=TOPIC,
+            folders={each: _files(events, each) for each in self.brokers} if plan.has_real_nodes else {},
         )
+
+
+def _files(events: str, broker: int) -> str:
+    """The folder of a broker's files, which are beside the event files of all nodes."""
+    return str(Path(events).with_name(f"b{broker}.files"))
 
 
 @dataclass(slots=True)
@@ -306,11 +315,32 @@ class ReplicationLab(LogLab):
         return tracker
 
 
+def _demands(plan: Plan) -> None:
+    """Refuse what a broker of Kafka 3.9.1 does not do."""
+    if not plan.has_real_nodes:
+        return
+    if plan.world != "processes":
+        raise PlanError(f"real brokers need real processes: --world processes, not {plan.world}")
+    if plan.plant in tuple(BrokerPlant):
+        raise PlanError(f"plant {plan.plant} is a bug of our brokers; real brokers do not have it")
+    if plan.text("isr_writer") != IsrWriter.CONTROLLER:
+        raise PlanError(f"isr_writer={plan.text('isr_writer')}: in Kafka 3.9.1 the controller writes another ISR")
+
+
 REPLICATED = Subject(
     name=REPLICATION,
     rules=tuple(sorted(ReplicationRules, key=lambda each: each is not ReplicationRules.KIP_320)),
     lab=ReplicationLab,
     tracker=ReplicationTracker,
+    demands=_demands,
+    real=RealNodes(
+        rules=ReplicationRules.KIP_320.value,
+        settings={},
+        take_part=RealBrokers,
+        name="brokers",
+        roles=(Role.BROKER,),
+        mixed=False,
+    ),
     plants=(BrokerPlant, ClientPlant),
     words=ONE_BROKER.words,
 )

@@ -14,6 +14,7 @@ from rebalance_lab.subjects.zk_group.lab import GroupLab
 from rebalance_lab.subjects.zk_group.real import RealMembers
 from rebalance_lab.trials.plan import WORLD_PARAMETERS, Parameter, Plan, PlanError, Value, one_of
 from rebalance_lab.trials.subject import RealNodes, Subject
+from rebalance_lab.world.kafka.jars import Role
 from rebalance_lab.world.simulated.settings import ServerBug
 from zkconsumer.plants import Plant
 from zkconsumer.rules import RULE_SETS
@@ -100,7 +101,14 @@ ZK_GROUP = Subject(
     lab=GroupLab,
     tracker=RestTracker,
     demands=_demands,
-    real=RealNodes("shipped", {"fetcher_stop_ms": "0"}, RealMembers),  # on Java 17 an interrupt ends a fetch
+    real=RealNodes(
+        rules="shipped",
+        settings={"fetcher_stop_ms": "0"},  # on Java 17 an interrupt ends a fetch
+        take_part=RealMembers,
+        name="members",
+        roles=(Role.CONSUMER, Role.BROKER),
+        mixed=True,
+    ),
     plants=(Plant, RecorderBug, ServerBug),
     words=Path(__file__).with_name("words.toml"),
 )

@@ -21,7 +21,7 @@ from rebalance_lab.history.recorder import RecorderFailed
 from rebalance_lab.kernel.live import LiveKernel
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.record import trial_record
-from rebalance_lab.trials.scenario import play
+from rebalance_lab.trials.scenario import play, scenario
 from rebalance_lab.trials.stage import LAGGARD, GaveUp, TrialError
 from rebalance_lab.trials.stages.processes.servers import LiveServers, foreign_stage
 from rebalance_lab.trials.stages.processes.stage import LiveStage
@@ -36,8 +36,9 @@ def perform(plan: Plan, folder: Path) -> Trial:
 
     Raises TrialError, EmbeddedServerError; the folder then has all logs, unsealed.
     """
-    if plan.has_real_nodes:
-        jars.fetch()
+    real = scenario(plan.scenario).subject.real
+    if plan.has_real_nodes and real is not None:
+        jars.fetch(real.roles)
     started_wall_ms = time.time_ns() // 1_000_000
     with _set_up(plan, folder) as (live, stage):
         try:

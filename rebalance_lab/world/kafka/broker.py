@@ -4,6 +4,7 @@ still speaks to consumers of 0.8.2."""
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from rebalance_lab.world.kafka.jars import KafkaUnavailable, Role
@@ -18,19 +19,32 @@ _STARTED = "] started"
 
 
 class KafkaBroker(JavaProgram):
-    """One running broker on 127.0.0.1, on a free port, which `/brokers/ids/<id>` holds."""
+    """One running broker on 127.0.0.1, whose port `/brokers/ids/<id>` holds."""
 
-    def __init__(self, broker_id: int, connect: str, folder: Path, *, session_timeout_ms: int = 10_000) -> None:
-        """Start it and return at once; see `started`. Raises EmbeddedServerError."""
+    def __init__(
+        self,
+        broker_id: int,
+        connect: str,
+        folder: Path,
+        *,
+        session_timeout_ms: int = 10_000,
+        port: int = 0,
+        data_dir: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+        loggers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start it and return at once; see `started`. `port`: 0 for any that is free, another in each life. `data_dir`:
+        by default in `folder`. `settings`, `loggers`: more of them, or in place of those here. Raises
+        EmbeddedServerError."""
         folder.mkdir(parents=True, exist_ok=True)
         self.broker_id = broker_id
-        self.data_dir = folder / f"broker-{broker_id}"
+        self.data_dir = data_dir or folder / f"broker-{broker_id}"
         properties = folder / f"broker-{broker_id}.properties"
-        settings = {
+        usual = {
             "broker.id": str(broker_id),
             "zookeeper.connect": connect,
             "zookeeper.session.timeout.ms": str(session_timeout_ms),
-            "listeners": "PLAINTEXT://127.0.0.1:0",
+            "listeners": f"PLAINTEXT://127.0.0.1:{port}",
             "log.dirs": str(self.data_dir.absolute()),
             "auto.create.topics.enable": "false",
             "offsets.topic.replication.factor": "1",
@@ -40,7 +54,7 @@ class KafkaBroker(JavaProgram):
             "num.io.threads": "2",
             "background.threads": "1",
         }
-        write_properties(properties, settings)
+        write_properties(properties, {**usual, **(settings or {})})
         super().__init__(
             Role.BROKER,
             "kafka.Kafka",
@@ -48,7 +62,7 @@ class KafkaBroker(JavaProgram):
             folder=folder,
             name=f"broker-{broker_id}",
             heap_mb=_HEAP_MB,
-            loggers={"org.apache.zookeeper": "WARN", "state.change.logger": "WARN"},
+            loggers={"org.apache.zookeeper": "WARN", "state.change.logger": "WARN", **(loggers or {})},
         )
 
     def started(self) -> bool:

@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 
@@ -42,7 +43,7 @@ MAIN_JAR = {
     Role.TOOLS: "kafka-tools-3.9.1.jar",
 }
 
-VERSIONS = {"kafka consumer": "0.8.2.2", "kafka broker": "3.9.1"}
+VERSIONS = {Role.CONSUMER: "0.8.2.2", Role.BROKER: "3.9.1"}
 
 
 class KafkaUnavailable(EmbeddedServerError):
@@ -77,10 +78,10 @@ def class_path(role: Role) -> str:
     return os.pathsep.join(str(jar) for jar in sorted((cache_folder() / role).glob("*.jar")))
 
 
-def fetch() -> None:
-    """Fetch all jars of nodes that are not kept yet. This takes half a minute once, so do not call it while a session
+def fetch(roles: Iterable[Role] = NODES) -> None:
+    """Fetch the jars of roles that are not kept yet. This takes half a minute once, so do not call it while a session
     must be kept alive. Raises KafkaUnavailable."""
-    for role in NODES:
+    for role in roles:
         class_path(role)
 
 
