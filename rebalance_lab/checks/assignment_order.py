@@ -1,7 +1,7 @@
 """The next leader is the first replica of the assignment that is alive and in sync (claim E5b).
 
-The article says that it is the first of the ISR. Elections decide it in which the two orders name different brokers
-(`leader_order`).
+The article says that it is the first of the ISR. Elections decide it in which the two orders name different brokers,
+or neither names the leader (`leader_order`).
 
 Witness: the state before the election, and the one after.
 """

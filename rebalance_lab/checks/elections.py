@@ -76,9 +76,15 @@ def epoch_changes(history: History) -> list[Event]:
     return [event for event in events_of(history, Kind.CHANGED) if event.of("path") == CONTROLLER_EPOCH]
 
 
+@once
+def requests(history: History) -> list[Event]:
+    """The requests to create `/controller`, answered or not."""
+    return [event for event in events_of(history, Kind.INVOKED) if _asks(event)]
+
+
 def _attempts(history: History) -> list[tuple[str, int]]:
     """The node of each answered request to create `/controller`, and the time of its answer."""
-    asked = {event.id for event in events_of(history, Kind.INVOKED) if _asks(event)}
+    asked = {event.id for event in requests(history)}
     answers = events_of(history, Kind.OK, Kind.FAILED_OP)
     return [(event.actor, event.at_us) for event in answers if (event.actor, event.of("of")) in asked]
 

@@ -1,7 +1,7 @@
 """The next leader is the first replica of the ISR (claim E5b).
 
 The controlled shutdown of Kafka 0.8.2 chooses so. All other elections follow the assignment (`assignment_order`).
-Elections decide it in which the two orders name different brokers (`leader_order`).
+Elections decide it in which the two orders name different brokers, or neither names the leader (`leader_order`).
 
 Witness: the state before the election, and the one after.
 """
@@ -20,7 +20,7 @@ def judge(history: History) -> Finding:
     return judge_order(
         history,
         lambda each: each.by_isr,
-        instead=lambda each: f"the ISR begins with {each.by_isr}",
+        instead=lambda each: f"of the ISR before, {each.by_isr} comes first",
         kept="each new leader was the first of the ISR",
     )
 
@@ -29,7 +29,7 @@ CHECK = Check(
     name="isr_order",
     compares=(Layer.REGISTRY,),
     meaning="A replica became the leader that is not the first of the ISR.",
-    together="The ISR that was written with the new leader begins with another replica.",
+    together="Of the ISR that stood before, another replica comes first that is in the new one.",
     statement="The next leader is the first of the ISR",
     plants=(Planted("moves-by-assignment", "isr-election", settings={"leaves": "shuts-down", "selection": "0.8.2"}),),
     judge=judge,

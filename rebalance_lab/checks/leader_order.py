@@ -1,22 +1,24 @@
-"""Elections in which the order of the ISR and that of the assignment name different brokers.
+"""Elections in which the orders of the ISR and of the assignment name different brokers, or neither names the leader.
 
-The state znode lists the ISR in an order of its own: a replica that has left and joined again stands last.
+The state znode lists the ISR in an order of its own: a replica that has left and joined again stands last. The order
+that counts is that of the ISR as the last leader had it: whoever elects writes the ISR anew, in any order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from typing import NamedTuple
 
 from rebalance_lab.checks.model import Finding, not_violated, violated
 from rebalance_lab.checks.partition_states import Place, assignments, partition_states
 from rebalance_lab.history.events import Event
 from rebalance_lab.history.files import History
-from rebalance_lab.wire.cluster import NO_LEADER
+from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch
 
 
 class Election(NamedTuple):
-    """`by_assignment`, `by_isr`: the first in sync of each. `before`, `after`: the events of the states around it."""
+    """`by_assignment`, `by_isr`: the first of each that is in the new ISR. `before`, `after`: the events of the states
+    around it."""
 
     partition: Place
     leader: int
@@ -30,8 +32,8 @@ def judge_order(
     history: History, wanted: Callable[[Election], int], *, instead: Callable[[Election], str], kept: str
 ) -> Finding:
     """Whether each new leader was the wanted one. `instead`: what speaks for the wanted one, if another leads; `kept`:
-    why the order was kept. Measures: `count`, elections of another broker; `deciding`, elections in which the two
-    orders differ."""
+    why the order was kept. Measures: `count`, elections of another broker; `deciding`, elections that keep one of the
+    two orders at most."""
     elections = deciding(history)
     others = [each for each in elections if each.leader != wanted(each)]
     measures = {"count": len(others), "deciding": len(elections)}
@@ -43,17 +45,21 @@ def judge_order(
 
 
 def deciding(history: History) -> list[Election]:
-    """The elections in which the two orders differ. The leader that has gone or moved is no candidate of either."""
+    """The elections that keep one of the two orders at most. The leader that has gone or moved is no candidate of
+    either."""
     replicas = assignments(history)
     found = []
     for partition, states in partition_states(history).items():
-        leader = NO_LEADER
+        led: LeaderIsrAndControllerEpoch | None = None
         before: Event | None = None
         for event, state in states:
-            first = next((each for each in replicas.get(partition, ()) if each in state.isr), None)
-            elected = before is not None and state.leader not in {NO_LEADER, leader}
-            if elected and first is not None and first != state.isr[0]:
-                assert before is not None
-                found.append(Election(partition, state.leader, first, state.isr[0], before, event))
-            leader, before = (leader if state.leader == NO_LEADER else state.leader), event
+            if led is not None and before is not None and state.leader not in {NO_LEADER, led.leader}:
+                first, other = (_first(order, state.isr) for order in (replicas.get(partition, ()), led.isr))
+                if first is not None and other is not None and len({first, other, state.leader}) > 1:
+                    found.append(Election(partition, state.leader, first, other, before, event))
+            led, before = (led if state.leader == NO_LEADER else state), event
     return found
+
+
+def _first(order: Sequence[int], isr: Container[int]) -> int | None:
+    return next((each for each in order if each in isr), None)

@@ -1,9 +1,10 @@
 """A leader was elected that is not in sync, though that is not allowed (claims E5a, E7).
 
 The state znode holds the leader, its epoch and the ISR. A new leader must be in the ISR that stood there before; with
-`unclean.leader.election.enable` it need not be. In every state the ISR is not empty and lies within the assignment, the
-leader is in it, and the leader epoch rises by one at each change of the leader, and never falls. The first state comes
-of an election, too: its leader must be in the ISR that it names.
+`unclean.leader.election.enable` it need not be, and is then alone in the new ISR. Only a leader knows who has caught
+up: the ISR grows while it stays in its leader epoch, and in no other change. In every state the ISR is not empty and
+lies within the assignment, the leader is in it, and the leader epoch rises by one at each change of the leader, and
+never falls. The first state comes of an election, too: its leader must be in the ISR that it names.
 
 Witness: the state before, and the one that is wrong.
 """
@@ -68,6 +69,25 @@ def _wrong_change(before: State, state: State, *, unclean_allowed: bool) -> str 
         return f"the leader epoch went from {before.leader_epoch} to {state.leader_epoch}"
     if moved and state.leader != NO_LEADER and state.leader not in before.isr and not unclean_allowed:
         return f"broker {state.leader} was elected, and the ISR was {list(before.isr)}"
+    return _wrong_growth(before, state)
+
+
+def _wrong_growth(before: State, state: State) -> str | None:
+    """Why nobody can have let a replica into the ISR, if one has joined it."""
+    joined = [each for each in state.isr if each not in before.isr]
+    if not joined:
+        return None
+    if state.leader == joined[0] and state.leader != before.leader:
+        others = [each for each in state.isr if each != state.leader]
+        return (
+            f"broker {state.leader}, which was not in sync, leads, and {others[0]} counts as in sync"
+            if others
+            else None
+        )
+    if NO_LEADER in {state.leader, before.leader}:
+        return f"broker {joined[0]} joined the ISR {list(before.isr)} without a leader"
+    if (state.leader, state.leader_epoch) != (before.leader, before.leader_epoch):
+        return f"broker {joined[0]} joined the ISR {list(before.isr)} by an election"
     return None
 
 

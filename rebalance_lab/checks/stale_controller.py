@@ -1,8 +1,9 @@
 """A deposed controller is obeyed (C4, C5): by ZooKeeper, or by a broker.
 
 The epoch of the controller stands in `/controller_epoch`, and each state of a partition names the epoch of the
-controller that wrote it. C4: a state is written in an earlier epoch than the one that stands there at that moment. From
-Kafka 2.1 on a controller writes only together with a check of that znode (KAFKA-6082). C5: a broker leads by a state of
+controller that wrote it. C4: a state is written in another epoch than the one that stands there at that moment, or in
+another session than that of the last election: by a broker that was deposed, or never elected. From Kafka 2.1 on a
+controller writes only together with a check of that znode (KAFKA-6082). C5: a broker leads by a state of
 an earlier epoch than that of a state by which it has led the same partition before. A leader that writes its ISR
 itself (up to 2.6) writes the epoch of the controller that chose it, which may be over: such states, in which only the
 ISR changes, are left out.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from rebalance_lab.checks.elections import epoch_changes, epoch_in
+from rebalance_lab.checks.elections import elections, epoch_changes, epoch_in
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
 from rebalance_lab.checks.partition_states import Place, partition_states, place_of
@@ -22,7 +23,8 @@ from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
 from rebalance_lab.history.intervals import RESTART
 from rebalance_lab.history.replicas import LEADS
-from rebalance_lab.history.views import events_of
+from rebalance_lab.history.views import actor_by_session, events_of
+from rebalance_lab.wire.cluster import LeaderIsrAndControllerEpoch
 
 Wrong = tuple[str, Event, Event]
 
@@ -41,9 +43,8 @@ def judge(history: History) -> Finding:
 
 
 def _writes(history: History) -> tuple[int, list[Wrong]]:
-    """The number of states that controllers wrote, and those of epochs that were over. The order is ZooKeeper's."""
-    changes = [each for each in epoch_changes(history) if epoch_in(each) is not None]
-    zxids = [each.zxid or 0 for each in changes]
+    """The number of states that controllers have to write, and those that the controller did not, or in another epoch
+    than its own. The order is ZooKeeper's."""
     by_leaders = history.trial.parameters.get("isr_writer") == "leader"
     looked_at, wrong = 0, []
     for place, states in partition_states(history).items():
@@ -53,15 +54,38 @@ def _writes(history: History) -> tuple[int, list[Wrong]]:
             if only_isr and by_leaders:
                 continue
             looked_at += 1
-            stood = bisect_left(zxids, event.zxid or 0)
-            if stood and state.controller_epoch < (epoch_in(changes[stood - 1]) or 0):
-                election = changes[stood - 1]
-                why = (
-                    f"{place}: a state of leader epoch {state.leader_epoch} was written in controller epoch "
-                    f"{state.controller_epoch}, when epoch {epoch_in(election)} had begun"
-                )
-                wrong.append((why, election, event))
+            found = _of_another_epoch(history, event, state) or _of_another_session(history, event, state)
+            if found is not None:
+                why, election = found
+                wrong.append((f"{place}: {why}", election, event))
     return looked_at, wrong
+
+
+def _of_another_epoch(history: History, event: Event, state: LeaderIsrAndControllerEpoch) -> tuple[str, Event] | None:
+    """What is wrong with the epoch of a state, and the change that made the one that stood."""
+    changes = [each for each in epoch_changes(history) if epoch_in(each) is not None]
+    place = bisect_left([each.zxid or 0 for each in changes], event.zxid or 0)
+    stood = epoch_in(changes[place - 1]) if place else None
+    if stood is None or stood == state.controller_epoch:
+        return None
+    when = f"epoch {stood} had begun" if state.controller_epoch < stood else f"epoch {stood} stood"
+    what = f"a state of leader epoch {state.leader_epoch} was written in controller epoch {state.controller_epoch}"
+    return f"{what}, when {when}", changes[place - 1]
+
+
+def _of_another_session(history: History, event: Event, state: LeaderIsrAndControllerEpoch) -> tuple[str, Event] | None:
+    """What is wrong with the writer of a state, and the last election. A controller may write until the next one."""
+    found = elections(history)
+    place = bisect_left([each.created.zxid or 0 for each in found], event.zxid or 0)
+    if not place or found[place - 1].created.session == event.session:
+        return None
+    election = found[place - 1]
+    writer, controller = (
+        actor_by_session(history).get(session, f"session {session}")
+        for session in (event.session, election.created.session)
+    )
+    why = f"the state of leader epoch {state.leader_epoch} was written by {writer}, and the controller was {controller}"
+    return why, election.created
 
 
 def _roles(history: History) -> tuple[int, list[Wrong]]:
@@ -94,8 +118,8 @@ def _epoch(event: Event) -> int:
 CHECK = Check(
     name="stale_controller",
     compares=(Layer.REGISTRY, Layer.BELIEF),
-    meaning="A state was written, or an order obeyed, in the epoch of a controller that was deposed before.",
-    together="Another controller had been elected, and what the first one decided still took effect.",
+    meaning="A state was written, or an order obeyed, that is not of the controller of that time.",
+    together="Another broker had been elected, and what this one decided took effect.",
     plants=(Planted("writes-last-epoch", "controller-failover", settings={}),),
     judge=judge,
     applies_to=(REPLICATION,),

@@ -2,29 +2,44 @@
 
 Each creation of `/controller` must raise `/controller_epoch` by exactly one in the same transaction, and nothing else
 may change that number. The znode must name the broker whose session created it. A broker that believes that it is the
-controller must have won the election of its epoch: so no epoch has two controllers, and no broker takes the znode of
-another, or of its own former session, for its own (KAFKA-4229).
+controller must have won the election of its epoch, in the session that it has at that moment, and not believe it
+earlier: so no epoch has two controllers, and no broker takes the znode of another, or of its own former session, for
+its own (KAFKA-4229). At rest the broker that has won the last election controls, and no other believes that it does.
+Looked at then are registered brokers that have been in touch with ZooKeeper for `LEAST_US`, as a paused controller
+cannot know that it was deposed.
 
 Witness: the election and what contradicts it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from rebalance_lab.checks.broker_names import registrations
 from rebalance_lab.checks.elections import Election, elections, epoch_changes, epoch_in
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
+from rebalance_lab.checks.in_touch import in_touch_until
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.history.events import Event, Layer
+from rebalance_lab.checks.phases import rests_of
+from rebalance_lab.history.durations import seconds
+from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
-from rebalance_lab.history.replicas import CONTROLS
-from rebalance_lab.history.views import events_of
+from rebalance_lab.history.intervals import KILL, RESTART
+from rebalance_lab.history.replicas import CONTROLS, CONTROLS_NO_MORE
+from rebalance_lab.history.views import actor_by_session, events_of
+from rebalance_lab.wire.paths import BROKER_IDS, broker_path
 
 Wrong = tuple[str, tuple[Event, ...]]
+
+#: At rest, what was so for this long is known to every broker that is in touch.
+LEAST_US = 1_000_000
 
 
 def judge(history: History) -> Finding:
     """Measures: `count`, contradictions; `elections`; `contested`, elections for which more than one broker asked."""
     found = elections(history)
-    wrong = [*_epochs(history, found), *_names(found), *_beliefs(history, found)]
+    wrong = [*_epochs(history, found), *_names(found), *_beliefs(history, found), *_at_rests(history, found)]
     contested = sum(len(each.asked) > 1 for each in found)
     measures = {"count": len(wrong), "elections": len(found), "contested": contested}
     if wrong:
@@ -32,7 +47,8 @@ def judge(history: History) -> Finding:
         return violated(why, tuple(event.id for event in witness), measures)
     elected = "1 election" if len(found) == 1 else f"{len(found)} elections"
     why = f"{elected}, each with one winner and an epoch of its own"
-    return not_violated(history, why, measures, vacuous=None if found else "no controller was elected")
+    vacuous = None if found else "no controller was elected"
+    return not_violated(history, why, measures, vacuous=vacuous, across_layers=True)
 
 
 def _epochs(history: History, found: list[Election]) -> list[Wrong]:
@@ -64,22 +80,91 @@ def _names(found: list[Election]) -> list[Wrong]:
 
 
 def _beliefs(history: History, found: list[Election]) -> list[Wrong]:
-    won: dict[object, Election] = {each.epoch: each for each in found if each.epoch is not None}
+    won = {each.epoch: each for each in found if each.epoch is not None}
+    sessions: dict[str, str | None] = {}
     wrong: list[Wrong] = []
-    for event in events_of(history, CONTROLS):
-        election = won.get(event.of("epoch"))
+    for event in events_of(history, Kind.CONNECTED, CONTROLS):
+        if event.kind is Kind.CONNECTED:
+            sessions[event.actor] = event.session
+            continue
+        epoch = _epoch_of(event)
+        election = won.get(epoch)
         if election is None:
-            wrong.append(
-                (
-                    f"{event.member} believes that it controls in epoch {event.of('epoch')}, which no election has",
-                    (event,),
-                )
-            )
-        elif election.winner != event.actor:
-            epoch = event.of("epoch")
+            why = f"{event.member} believes that it controls in epoch {epoch}, which no election has"
+            wrong.append((why, (event,)))
+            continue
+        created, session = election.created, sessions.get(event.actor)
+        early_us = created.at_us - event.at_us
+        if election.winner != event.actor:
             why = f"{event.member} believes that it controls in epoch {epoch}, which {election.winner} has won"
-            wrong.append((why, (election.created, event)))
+            wrong.append((why, (created, event)))
+        elif created.session != session:
+            what = f"{event.member} believes in session {session} that it controls in epoch {epoch}"
+            wrong.append((f"{what}, which it has won in session {created.session}", (created, event)))
+        elif early_us > TOLERANCE_US and not clock_drifted(history):
+            what = f"{event.member} believes that it controls in epoch {epoch} before its election"
+            wrong.append((f"{what}, by {seconds(early_us)}", (event, created)))
     return wrong
+
+
+def _at_rests(history: History, found: list[Election]) -> list[Wrong]:
+    """Who does not control at a rest though it should, or the other way round."""
+    roles: dict[str, Event] = {}
+    wrong: list[Wrong] = []
+    rests = {event.id for event in rests_of(history)}
+    for event in events_of(history, CONTROLS, CONTROLS_NO_MORE, Kind.FAULT_BEGAN, Kind.REST_REACHED):
+        if event.kind in (CONTROLS, CONTROLS_NO_MORE):
+            roles[event.actor] = event
+        elif event.kind is Kind.FAULT_BEGAN and event.of("fault") in (KILL, RESTART):
+            roles[str(event.of("target"))] = event
+        elif event.id in rests:
+            wrong += _at_rest(history, event, found, roles)
+    return wrong
+
+
+def _at_rest(history: History, rest: Event, found: list[Election], roles: Mapping[str, Event]) -> list[Wrong]:
+    """`roles`: the last event of each broker that says whether it controls. What has changed in the last `LEAST_US` is
+    not looked at."""
+    begin_us = rest.at_us - LEAST_US
+    changes = [each for election in found for each in (election.created, election.ended) if each is not None]
+    past = [each for each in found if each.created.at_us <= begin_us]
+    if not past or clock_drifted(history) or any(begin_us < each.at_us <= rest.at_us for each in changes):
+        return []
+    last = past[-1]
+    wrong: list[Wrong] = []
+    stands = last.ended is None or last.ended.at_us > rest.at_us
+    for broker in _in_touch(history, begin_us, rest.at_us):
+        role = roles.get(broker)
+        if role is not None and role.at_us > begin_us:
+            continue
+        if role is None or role.kind is not CONTROLS:
+            if stands and last.winner == broker and last.epoch is not None:
+                why = f"at rest {broker}, which has won epoch {last.epoch}, does not control"
+                wrong.append((why, (last.created, rest)))
+        elif _epoch_of(role) != last.epoch:
+            what = f"at rest {broker} believes that it controls in epoch {_epoch_of(role)}"
+            wrong.append((f"{what}, and epoch {last.epoch} has begun", (role, rest)))
+    return wrong
+
+
+def _in_touch(history: History, begin_us: int, end_us: int) -> list[str]:
+    """The brokers that were registered, and heard of ZooKeeper, for all of this time."""
+    gone = {
+        (event.of("path"), event.session): event.at_us
+        for event in events_of(history, Kind.DELETED)
+        if str(event.of("path")).startswith(f"{BROKER_IDS}/")
+    }
+    found = []
+    for session, (number, registered) in registrations(history).items():
+        broker = actor_by_session(history).get(session)
+        stays = gone.get((broker_path(number), session), end_us + 1) > end_us and registered.at_us <= begin_us
+        if broker is not None and stays and in_touch_until(history, session, broker, begin_us, end_us) >= end_us:
+            found.append(broker)
+    return found
+
+
+def _epoch_of(belief: Event) -> int:
+    return int(str(belief.of("epoch")))
 
 
 CHECK = Check(

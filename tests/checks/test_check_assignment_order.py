@@ -41,3 +41,11 @@ def test_elections_in_which_both_orders_agree_are_not_looked_at() -> None:
     story.state(1, 0, 1, 2, 3)
     story.state(2, 1, 2, 3)
     assert not CHECKS["assignment_order"].applies(story.history())
+
+
+def test_a_leader_that_neither_order_names() -> None:
+    story = States()
+    before, after = story.state(1, 0, 1, 2, 3), story.state(3, 1, 2, 3)
+    finding = found(story)
+    assert CHECKS["assignment_order"].applies(story.history())
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (before, after))

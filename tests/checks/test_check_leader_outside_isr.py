@@ -90,3 +90,37 @@ def test_without_a_state_nothing_is_proven() -> None:
     first.state(1, 0, 1, 2, 3)
     assert first.found().outcome is Outcome.CLEAN
     assert States().found().outcome is Outcome.UNKNOWN
+
+
+@pytest.mark.parametrize("unclean", [False, True])
+def test_an_isr_that_grows_while_nobody_leads(*, unclean: bool) -> None:
+    """Only a leader knows who is in sync. Else a controller writes whom it will elect into the ISR first."""
+    story = States(unclean=unclean)
+    story.state(1, 0, 1)
+    before, after = story.state(-1, 1, 1), story.state(-1, 2, 1, 2)
+    story.state(2, 3, 2)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (before, after))
+    assert finding.why == "t-0: broker 2 joined the ISR [1] without a leader"
+
+
+def test_an_election_that_lets_a_replica_into_the_isr() -> None:
+    story = States()
+    before, after = story.state(1, 0, 1, 2), story.state(2, 1, 2, 3)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (before, after))
+
+
+def test_a_leader_may_let_a_replica_into_the_isr() -> None:
+    story = States()
+    story.state(1, 0, 1, 2)
+    story.state(1, 0, 1, 2, 3)
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_who_is_elected_from_outside_the_isr_is_alone_in_sync() -> None:
+    story = States(unclean=True)
+    before, after = story.state(1, 0, 1), story.state(2, 1, 2, 3)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (before, after))
+    assert finding.why == "t-0: broker 2, which was not in sync, leads, and 3 counts as in sync"

@@ -31,12 +31,25 @@ class Failover(Story):
     def session_ended(self, ms: int, number: int) -> None:
         self.registry(ms, Kind.SESSION_CLOSED, None, f"0x{number}", group=None)
 
-    def looks(self, ms: int, number: int, *, watch: bool = True, zxid: int | None = None) -> EventId:
-        """A look that is answered 2 ms later, by default with the last transaction."""
+    def looks(
+        self, ms: int, number: int, *, watch: bool = True, zxid: int | None = None, stands: bool = True
+    ) -> EventId:
+        """A look that is answered 2 ms later, by default with the last transaction. `stands`: the broker asks to create
+        the znode then."""
         actor, detail = f"b{number}", {"op": "exists", "path": "/controller"}
         asked = self.add(ms, actor, Kind.INVOKED, detail={**detail, "watch": True} if watch else detail, group=None)
         answer = {**detail, "of": asked[1]}
-        return self.add(ms + 2, actor, Kind.OK, detail=answer, zxid=self._zxid if zxid is None else zxid, group=None)
+        found = self.add(ms + 2, actor, Kind.OK, detail=answer, zxid=self._zxid if zxid is None else zxid, group=None)
+        if stands:
+            parts = [["create", "/controller"], ["set", "/controller_epoch"]]
+            self.add(ms + 3, actor, Kind.INVOKED, detail={"op": "multi", "parts": parts, "path": ""}, group=None)
+        return found
+
+    def reads(self, ms: int, number: int) -> EventId:
+        """A read of the znode that is answered at once, with the last transaction."""
+        actor, detail = f"b{number}", {"op": "get", "path": "/controller"}
+        asked = self.add(ms, actor, Kind.INVOKED, detail=detail, group=None)
+        return self.add(ms, actor, Kind.OK, detail={**detail, "of": asked[1]}, zxid=self._zxid, group=None)
 
     def found(self) -> Finding | None:
         self.phase(9000, "closing")
@@ -157,3 +170,59 @@ def test_who_has_no_connection_is_not_judged_and_who_is_back_is() -> None:
         story.looks(5005, 2)
     assert outcome(absent) is Outcome.CLEAN
     assert outcome(back) is Outcome.VIOLATED
+
+
+def test_who_sees_that_nobody_was_elected_must_stand() -> None:
+    """It watches, it is told, it looks again: and leaves the election to the others."""
+    story = Failover()
+    story.session_ended(GONE, 1)
+    gone = story.went()
+    story.looks(5005, 2)
+    idle = story.looks(5006, 3, stands=False)
+    story.elected(5010, 2)
+    finding = story.found()
+    assert finding is not None
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (gone, idle))
+    assert finding.why == "/controller went, and b3 saw that nobody had been elected, and did not ask to create it"
+
+
+def test_nobody_stands_and_the_cluster_has_no_controller() -> None:
+    story = Failover()
+    story.session_ended(GONE, 1)
+    story.went()
+    story.looks(5005, 2, stands=False)
+    story.looks(5006, 3, stands=False)
+    finding = story.found()
+    assert finding is not None
+    assert (finding.outcome, finding.measures["count"]) == (Outcome.VIOLATED, 2)
+
+
+def test_who_looks_after_the_election_need_not_stand() -> None:
+    story = Failover()
+    story.session_ended(GONE, 1)
+    story.went()
+    story.looks(5005, 2)
+    story.elected(5010, 2)
+    story.looks(5015, 3, stands=False)
+    assert outcome(story) is Outcome.CLEAN
+
+
+def test_who_reads_then_that_another_was_faster_need_not_stand() -> None:
+    """As Kafka does: it looks whether the znode is there, and then who holds it."""
+    story = Failover()
+    story.session_ended(GONE, 1)
+    story.went()
+    story.looks(5005, 2)
+    story.looks(5006, 3, stands=False)
+    story.elected(5010, 2)
+    story.reads(5012, 3)
+    assert outcome(story) is Outcome.CLEAN
+
+
+def test_who_looks_late_may_be_about_to_stand() -> None:
+    story = Failover()
+    story.session_ended(GONE, 1)
+    story.went()
+    story.looks(5005, 2)
+    story.looks(8400, 3, stands=False)
+    assert outcome(story) is Outcome.CLEAN

@@ -15,7 +15,7 @@ class Epochs(Story):
     def raised(self, ms: int, epoch: int) -> EventId:
         return self.registry(ms, Kind.CHANGED, "/controller_epoch", "0x9", detail={"data": str(epoch)}, group=None)
 
-    def state(self, ms: int, controller_epoch: int, leader_epoch: int, *isr: int) -> EventId:
+    def state(self, ms: int, controller_epoch: int, leader_epoch: int, *isr: int, session: str = "0x9") -> EventId:
         data = {
             "controller_epoch": controller_epoch,
             "leader": isr[0],
@@ -24,7 +24,7 @@ class Epochs(Story):
             "isr": isr,
         }
         path = "/brokers/topics/t/partitions/0/state"
-        return self.registry(ms, Kind.CHANGED, path, "0x9", detail={"data": json.dumps(data)}, group=None)
+        return self.registry(ms, Kind.CHANGED, path, session, detail={"data": json.dumps(data)}, group=None)
 
     def leads(self, ms: int, controller_epoch: int, partition: int = 0) -> EventId:
         detail = {"leader_epoch": 0, "controller_epoch": controller_epoch}
@@ -101,3 +101,72 @@ def test_without_a_state_nothing_is_said() -> None:
     story.raised(10, 1)
     finding = story.found()
     assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "no partition has a state")
+
+
+def elected(story: Epochs, ms: int, number: int, epoch: int) -> EventId:
+    """A broker creates `/controller`, in session 0x1 for broker 1, and raises the epoch with it."""
+    data = json.dumps({"version": 1, "brokerid": number, "timestamp": "1"})
+    session = f"0x{number}"
+    created = story.registry(ms, Kind.CREATED, "/controller", session, detail={"data": data}, group=None)
+    detail = {"data": str(epoch)}
+    story.registry(ms, Kind.CHANGED, "/controller_epoch", session, detail=detail, group=None, zxid=story._zxid)
+    return created
+
+
+def brokers(story: Epochs) -> None:
+    for number in (1, 2):
+        story.add(number, f"b{number}", Kind.CONNECTED, session=f"0x{number}", group=None)
+        story.registry(number, Kind.CREATED, f"/brokers/ids/{number}", f"0x{number}", group=None)
+
+
+def test_a_deposed_controller_that_has_read_the_new_epoch() -> None:
+    """It writes in the epoch that stands, which is not its own."""
+    story = Epochs()
+    brokers(story)
+    elected(story, 10, 1, 1)
+    story.state(20, 1, 0, 1, 2, session="0x1")
+    story.registry(29, Kind.DELETED, "/controller", "0x1", group=None)
+    election = elected(story, 30, 2, 2)
+    wrong = story.state(40, 2, 1, 1, session="0x1")
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (election, wrong))
+    assert finding.why == "t-0: the state of leader epoch 1 was written by b1, and the controller was b2"
+
+
+def test_a_follower_that_makes_itself_the_leader() -> None:
+    story = Epochs()
+    brokers(story)
+    election = elected(story, 10, 1, 1)
+    story.state(20, 1, 0, 1, 2, session="0x1")
+    wrong = story.state(40, 1, 1, 2, session="0x2")
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (election, wrong))
+    assert finding.why == "t-0: the state of leader epoch 1 was written by b2, and the controller was b1"
+
+
+def test_a_leader_may_write_its_isr_itself_whoever_controls() -> None:
+    for writer, outcome in (("leader", Outcome.CLEAN), ("controller", Outcome.VIOLATED)):
+        story = Epochs(isr_writer=writer)
+        brokers(story)
+        elected(story, 10, 1, 1)
+        story.state(20, 1, 0, 2, 1, session="0x1")
+        story.state(40, 1, 0, 2, session="0x2")
+        assert story.found().outcome is outcome
+
+
+def test_a_controller_whose_znode_went_may_write_until_the_next_is_elected() -> None:
+    story = Epochs()
+    brokers(story)
+    elected(story, 10, 1, 1)
+    story.registry(19, Kind.DELETED, "/controller", "0x1", group=None)
+    story.state(20, 1, 0, 1, 2, session="0x1")
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_an_epoch_that_has_not_begun() -> None:
+    story = Epochs()
+    election = story.raised(10, 1)
+    wrong = story.state(20, 2, 0, 1, 2)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (election, wrong))
+    assert finding.why == "t-0: a state of leader epoch 0 was written in controller epoch 2, when epoch 1 stood"

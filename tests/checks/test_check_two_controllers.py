@@ -9,7 +9,7 @@ from history_story import Story
 
 from rebalance_lab.checks import CHECKS, Finding, Outcome
 from rebalance_lab.history.events import EventId, Kind
-from rebalance_lab.history.replicas import CONTROLS
+from rebalance_lab.history.replicas import CONTROLS, CONTROLS_NO_MORE
 
 
 class Elections(Story):
@@ -40,6 +40,9 @@ class Elections(Story):
     def believes(self, ms: int, number: int, epoch: int) -> EventId:
         return self.add(ms, f"b{number}", CONTROLS, member=f"b{number}", detail={"epoch": epoch}, group=None)
 
+    def resigns(self, ms: int, number: int) -> EventId:
+        return self.add(ms, f"b{number}", CONTROLS_NO_MORE, member=f"b{number}", detail={}, group=None)
+
     def asked(self, ms: int, number: int, kind: Kind = Kind.FAILED_OP) -> None:
         parts = [["create", "/controller"], ["set", "/controller_epoch"]]
         actor = f"b{number}"
@@ -58,6 +61,7 @@ def test_elections_with_one_winner_each() -> None:
     story.asked(11, 2)
     story.believes(12, 1, 1)
     story.went(50, 1)
+    story.resigns(51, 1)
     story.asked(59, 2, Kind.OK)
     story.won(60, 2, 2)
     story.believes(62, 2, 2)
@@ -119,3 +123,105 @@ def test_a_znode_that_names_another_broker() -> None:
 
 def test_a_history_without_an_election_is_not_looked_at() -> None:
     assert not CHECKS["two_controllers"].applies(Elections().history())
+
+
+def comes_back(story: Elections, ms: int, number: int, session: str) -> None:
+    """The process of a broker, which was killed, starts again, and registers in a session of its own."""
+    story.killed(ms, f"b{number}")
+    story.add(ms + 5, f"b{number}", Kind.CONNECTED, session=session, group=None)
+    story.registry(ms + 6, Kind.DELETED, f"/brokers/ids/{number}", f"0x{number}", group=None)
+    story.registry(ms + 7, Kind.CREATED, f"/brokers/ids/{number}", session, group=None)
+
+
+def test_a_broker_takes_the_znode_of_its_former_session_for_its_own() -> None:
+    """KAFKA-4229: it is back before the session has expired in which it had won."""
+    story = Elections()
+    won = story.won(10, 1, 1)
+    story.believes(12, 1, 1)
+    comes_back(story, 50, 1, "0x11")
+    wrong = story.believes(60, 1, 1)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (won, wrong))
+    assert finding.why == "b1 believes in session 0x11 that it controls in epoch 1, which it has won in session 0x1"
+
+
+def test_a_broker_reigns_before_it_is_elected() -> None:
+    story = Elections()
+    story.won(10, 1, 1)
+    story.believes(12, 1, 1)
+    story.resigns(30, 1)
+    early = story.believes(40, 2, 2)
+    story.went(50, 1)
+    won = story.won(60, 2, 2)
+    finding = story.found()
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (early, won))
+    assert finding.why == "b2 believes that it controls in epoch 2 before its election, by 0.020 s"
+
+
+def test_registry_times_may_be_late_by_what_the_clocks_tolerate() -> None:
+    story = Elections()
+    story.won(10, 1, 1)
+    story.believes(8, 1, 1)
+    assert story.found().outcome is Outcome.CLEAN
+
+
+def test_the_elected_broker_does_not_know_of_it() -> None:
+    """Its multi was done, the reply was lost, and it took the refusal of the next one for the victory of another."""
+    story = Elections()
+    story.won(10, 1, 1)
+    story.believes(12, 1, 1)
+    story.went(50, 1)
+    won = story.won(60, 2, 2)
+    story.resigns(61, 1)
+    rest = story.rest(9000)
+    finding = CHECKS["two_controllers"].judge(story.history())
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (won, rest))
+    assert finding.why == "at rest b2, which has won epoch 2, does not control"
+
+
+def test_a_deposed_controller_reigns_on() -> None:
+    story = Elections()
+    story.won(10, 1, 1)
+    old = story.believes(12, 1, 1)
+    story.went(50, 1)
+    story.won(60, 2, 2)
+    story.believes(62, 2, 2)
+    rest = story.rest(9000)
+    finding = CHECKS["two_controllers"].judge(story.history())
+    assert (finding.outcome, finding.witness) == (Outcome.VIOLATED, (old, rest))
+    assert finding.why == "at rest b1 believes that it controls in epoch 1, and epoch 2 has begun"
+
+
+def test_a_deposed_controller_that_stands_still_need_not_know() -> None:
+    story = Elections()
+    story.won(10, 1, 1)
+    story.believes(12, 1, 1)
+    story.paused(40, 9500, "b1")
+    story.went(50, 1)
+    story.won(60, 2, 2)
+    story.believes(62, 2, 2)
+    story.rest(9000)
+    assert CHECKS["two_controllers"].judge(story.history()).outcome is Outcome.CLEAN
+
+
+def test_a_deposed_controller_whose_session_is_gone_need_not_know() -> None:
+    story = Elections()
+    story.won(10, 1, 1)
+    story.believes(12, 1, 1)
+    story.registry(49, Kind.DELETED, "/brokers/ids/1", "0x1", group=None)
+    story.went(50, 1)
+    story.won(60, 2, 2)
+    story.believes(62, 2, 2)
+    story.rest(9000)
+    assert CHECKS["two_controllers"].judge(story.history()).outcome is Outcome.CLEAN
+
+
+def test_an_election_a_moment_before_the_rest_is_none_of_it() -> None:
+    story = Elections()
+    story.won(10, 1, 1)
+    story.believes(12, 1, 1)
+    story.went(8400, 1)
+    story.resigns(8401, 1)
+    story.won(8500, 2, 2)
+    story.rest(9000)
+    assert CHECKS["two_controllers"].judge(story.history()).outcome is Outcome.CLEAN

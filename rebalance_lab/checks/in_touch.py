@@ -1,0 +1,40 @@
+"""For how long a broker can hear of what happens in ZooKeeper."""
+
+from __future__ import annotations
+
+from rebalance_lab.checks.faults import faults
+from rebalance_lab.history.events import Kind
+from rebalance_lab.history.files import History
+from rebalance_lab.history.views import actor_by_session, events_of
+
+
+def in_touch_until(history: History, session: str | None, broker: str, begin_us: int, end_us: int) -> int:
+    """Until when a broker, from `begin_us` on, keeps the connection of its session and no fault disturbs it or a
+    server; `end_us` at most, and `begin_us` if it has none then, or is disturbed."""
+    return _undisturbed_until(history, broker, begin_us, _connected_until(history, session, begin_us, end_us))
+
+
+def _connected_until(history: History, session: str | None, begin_us: int, end_us: int) -> int:
+    """When the session lost its connection; `begin_us` if it had none then."""
+    lost_us = end_us
+    for event in events_of(history, Kind.CONNECTED, Kind.DISCONNECTED):
+        if event.session != session or event.at_us > end_us:
+            continue
+        if event.at_us <= begin_us:
+            lost_us = end_us if event.kind is Kind.CONNECTED else begin_us
+        elif event.kind is Kind.DISCONNECTED:
+            return min(lost_us, event.at_us)
+    return lost_us
+
+
+def _undisturbed_until(history: History, broker: str, begin_us: int, end_us: int) -> int:
+    """When the first fault of the broker, or of a server, began; `begin_us` if one was under way then."""
+    nodes = set(actor_by_session(history).values())
+    began_us = [
+        max(fault.began.at_us, begin_us)
+        for fault in faults(history)
+        if fault.began.at_us <= end_us
+        and fault.end_us >= begin_us
+        and (fault.began.of("target") == broker or fault.began.of("target") not in nodes)
+    ]
+    return min([end_us, *began_us])
