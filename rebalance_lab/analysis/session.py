@@ -31,6 +31,7 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from rebalance_lab.analysis.errors import SparkStartError
+from rebalance_lab.analysis.tally import count_in, counted
 from rebalance_lab.history.scratch import Scratch
 from rebalance_lab.kernel.interruption import undisturbed
 
@@ -88,6 +89,11 @@ class LocalSpark:
     @property
     def folder(self) -> Path:
         return self.scratch.folder
+
+    @property
+    def judged(self) -> int:
+        """How many trials were judged so far; a trial that was judged again counts twice. See `tally`."""
+        return counted(_tally(self.folder))
 
     def stop(self) -> None:
         """Stop Spark and its JVM, and wait until that is gone."""
@@ -147,8 +153,13 @@ def start(
                 told = next((line for line in str(error).splitlines() if "Exception:" in line), str(error))
                 raise SparkStartError(f"Spark did not start with master {master or 'local'}: {told.strip()}") from error
         session.conf.set(_CORES, context.defaultParallelism)
+        count_in(session, _tally(scratch.folder))
         undo.pop_all()
     return LocalSpark(session, scratch, gateway, context.uiWebUrl)
+
+
+def _tally(folder: Path) -> Path:
+    return folder / "judged"
 
 
 def cores_of(spark: SparkSession) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 from rich.markup import escape
+from rich.text import Text
 
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION, claims_json, not_run, sort, statuses
 from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
@@ -67,6 +68,29 @@ class Judging:
         return spark
 
 
+@dataclass(slots=True)
+class Watched:
+    """The line that tells, each time it is drawn, how many of a store's trials Spark has judged."""
+
+    judging: Judging
+    trials: int
+    store: Path
+    _spark: LocalSpark | None = None
+    _judged: int = 0
+
+    def start(self) -> LocalSpark:
+        """Start Spark, and watch it. Raises SparkStartError."""
+        self._spark = self.judging.start()
+        return self._spark
+
+    def __rich__(self) -> Text:
+        if self._spark is not None:  # the count goes when Spark stops
+            self._judged = max(self._judged, min(self._spark.judged, self.trials))
+        if self._judged == 0:
+            return Text(f"Reading {count(self.trials, 'trial')} of {self.store}")
+        return Text(f"{self._judged:,} of {count(self.trials, 'trial')} of {self.store} judged")
+
+
 def analysed(store: Path, wanted: Wanted = (), judging: Judging | None = None) -> Analysis:
     """Read a store, with Spark if anything in it is new. Ownership intervals take time, so only those `wanted` are
     computed. Trials that are left out are named on stderr. Raises Failure, also if the store was named and does not
@@ -85,9 +109,9 @@ def analysed(store: Path, wanted: Wanted = (), judging: Judging | None = None) -
 def _analysed(store: Path, wanted: Wanted, judging: Judging) -> Analysis:
     from rebalance_lab.analysis.analyse import analyse  # noqa: PLC0415
 
-    count = len(trial_folders(store))
-    with progress().status(f"Reading {count} trials of {store}"):
-        analysis = analyse(store, intervals_for=wanted, start=judging.start, rejudge=judging.rejudge)
+    watched = Watched(judging, len(trial_folders(store)), store)
+    with progress().status(watched):
+        analysis = analyse(store, intervals_for=wanted, start=watched.start, rejudge=judging.rejudge)
     name_left_out(analysis.left_out, analysis.cut_off)
     return analysis
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rebalance_lab.cli.claims import Judging, name_left_out
+from rebalance_lab.cli.claims import Judging, Watched, name_left_out
 from rebalance_lab.cli.failures import AS_EXPECTED, UNKNOWN, Failure
 from rebalance_lab.cli.options import (
     DEFAULT_STORE,
@@ -40,14 +40,15 @@ def tables(
 ) -> None:
     """Write all that a store shows as Parquet, for PySpark, DuckDB and pandas."""
     judging = Judging(cores, master, rejudge, event_log, ui)
-    if not store.is_dir() or not (count := len(trial_folders(store))):
+    if not store.is_dir() or not (trials := len(trial_folders(store))):
         raise Failure(f"{store} holds no trial; run some: rebalance-lab run zombie --store {store}")
     from rebalance_lab.analysis.ledger import read_ledger  # noqa: PLC0415  # Spark takes long to import
     from rebalance_lab.analysis.published import MANIFEST, must_be_free, publish  # noqa: PLC0415
     from rebalance_lab.analysis.store import read_store  # noqa: PLC0415
 
     must_be_free(out)
-    with progress().status(f"Writing the tables of {count} trials of {store}"), judging.start() as spark:
+    watched = Watched(judging, trials, store)
+    with progress().status(watched), watched.start() as spark:
         published = publish(spark.session, read_store(store), read_ledger(), out, rejudge=rejudge)
     name_left_out(published.left_out, published.cut_off)
     if as_json:

@@ -27,6 +27,7 @@ from rebalance_lab.analysis.results import MEASURES, Analysis, LeftOut, TrialMea
 from rebalance_lab.analysis.store import Store, history_rows, named_by_folder, read_store
 from rebalance_lab.analysis.tables import trial_results
 from rebalance_lab.analysis.tables.trial_results import RESULTS, judged_row, result_row
+from rebalance_lab.analysis.tally import count_one, counted
 from rebalance_lab.analysis.trialwise.judged import JUDGEMENT_FILE, keep_judgement
 from rebalance_lab.analysis.workers import Row
 from rebalance_lab.history.files import TRIAL_FILE, History, HistoryError, digest, load, read_trial, trial_folders
@@ -196,6 +197,29 @@ def test_spark_reads_what_is_kept(store: Path, spark: SparkSession) -> None:
     with results_of(spark, store) as results:
         assert results.schema == RESULTS
         assert lies({row["trial"]: row for row in rows_of(results)}) == {"t1"}
+
+
+def test_trials_are_counted_as_they_are_judged(store: Path, local_spark: session.LocalSpark) -> None:
+    (store / "t1" / TRIAL_FILE).write_bytes(b"{}")  # it is not judged
+    before = local_spark.judged
+    with results_of(local_spark.session, store) as results:
+        assert len(rows_of(results)) == 2
+        assert local_spark.judged - before == 2
+        assert len(rows_of(results)) == 2
+    assert local_spark.judged - before == 2, "what Spark keeps is not judged again"
+
+
+def test_a_count_is_there_at_once_and_goes_with_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "judged"
+    count_one(str(file))
+    count_one(None)
+    assert counted(file) == 0 and not file.exists(), "a worker that does not see the driver's folder makes nothing"
+    file.touch()
+    for number in (1, 2):
+        count_one(str(file))
+        assert counted(file) == number
+    file.unlink()
+    assert counted(file) == 0
 
 
 # -- the analysis of a store ----------------------------------------------------------------------

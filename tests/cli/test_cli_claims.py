@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import signal
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_tools import CommandLine, Shell
+from rich.console import Console
 from verdict_story import reproduced
 
 from rebalance_lab.analysis import analyse as analyse_module
 from rebalance_lab.analysis.claims import BY_CONSTRUCTION
+from rebalance_lab.analysis.errors import SparkStartError
 from rebalance_lab.analysis.ledger import Expected, Judgement, Quantifier, Status
 from rebalance_lab.analysis.results import Analysis, Frequency, LeftOut, TrialOutcome, Verdict, of_trial
 from rebalance_lab.cli import claims, demo, report
+from rebalance_lab.cli.claims import Judging, Watched
 from rebalance_lab.history.files import Trial, load
 from rebalance_lab.history.views import gave_up
 
@@ -288,6 +292,52 @@ def test_an_unchanged_store_is_answered_without_java(shell: Shell, tmp_path, mon
     assert shell("report", "--store", tmp_path / "trials").code == first.code
     assert shell("report", tmp_path / "trials" / trial).code == 0
     assert "java cannot be run" in shell.refused("claims", "--rejudge", "--store", tmp_path / "trials")
+
+
+@dataclass
+class Counting:
+    """In place of a Spark: it has judged so many trials."""
+
+    judged: int = 0
+
+
+def drawn(watched: Watched, *, terminal: bool) -> str:
+    """What stands on stderr after the line was drawn once."""
+    stderr = StringIO()
+    with Console(file=stderr, force_terminal=terminal, width=80).status(watched):
+        pass
+    return stderr.getvalue()
+
+
+def test_a_terminal_is_told_how_many_trials_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    spark = Counting()
+    watched = Watched(Judging(), 1200, Path("trials"))
+    monkeypatch.setattr(Judging, "start", lambda _: spark)
+    assert "Reading 1,200 trials of trials" in drawn(watched, terminal=True)
+    watched.start()
+    assert "Reading 1,200 trials of trials" in drawn(watched, terminal=True)
+    spark.judged = 7
+    assert drawn(watched, terminal=False) == ""
+    assert "7 of 1,200 trials of trials judged" in drawn(watched, terminal=True)
+    spark.judged = 1300  # some were judged again after a worker had ended
+    assert "1,200 of 1,200 trials of trials judged" in drawn(watched, terminal=True)
+    spark.judged = 0  # Spark has stopped
+    assert "1,200 of 1,200 trials of trials judged" in drawn(watched, terminal=True)
+
+
+def test_claims_and_tables_watch_the_spark_that_they_start(command: CommandLine, monkeypatch, tmp_path) -> None:
+    started = []
+
+    def start(watched: Watched) -> None:
+        started.append((watched.trials, watched.store))
+        raise SparkStartError("no Spark in this test")
+
+    monkeypatch.setattr(Watched, "start", start)
+    store = tmp_path / "trials"
+    command("run", "zombie", "--store", store)
+    assert "no Spark in this test" in command.refused("claims", "--rejudge", "--store", store)
+    assert "no Spark in this test" in command.refused("tables", "--store", store, "--out", tmp_path / "tables")
+    assert started == [(1, store)] * 2
 
 
 def test_a_store_that_was_named_must_be_there(command: CommandLine, tmp_path) -> None:

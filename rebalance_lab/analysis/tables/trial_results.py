@@ -23,6 +23,7 @@ from rebalance_lab.analysis.frames import plain_row, schema_of
 from rebalance_lab.analysis.kept import code_that_judges
 from rebalance_lab.analysis.results import MEASURES, Episode, HerdCost, Interval, OfTrial, TrialMeasures, TrialOutcome
 from rebalance_lab.analysis.tables.schemas import HISTORIES, TRIALS, column
+from rebalance_lab.analysis.tally import count_one, tally_of
 from rebalance_lab.analysis.trialwise.episodes import CHANGE
 from rebalance_lab.analysis.trialwise.judged import Judged, judgement, judgement_key, keep_judged, kept_judged
 from rebalance_lab.analysis.trialwise.rows import intervals_of
@@ -85,7 +86,14 @@ def judged_trials(histories: DataFrame, *, rejudge: bool = False) -> DataFrame:
     A trial is judged once by the same code: its results are kept in the trial's folder (`analysis.kept`). `rejudge`:
     judge all trials again. A trial without events is judged too: nothing happened, so nothing is proved.
     """
-    return map_rows(histories, JUDGED, lambda row: [judged_row(row, rejudge=rejudge)])
+    tally = tally_of(histories.sparkSession)
+
+    def judge(row: Row) -> list[Row]:
+        judged = judged_row(row, rejudge=rejudge)
+        count_one(tally)
+        return [judged]
+
+    return map_rows(histories, JUDGED, judge)
 
 
 def trial_results(judged: DataFrame) -> DataFrame:
