@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -145,7 +145,7 @@ def must_be_free(out: Path) -> None:
 def publish(spark: SparkSession, store: Store, ledger: Ledger, out: Path, *, rejudge: bool = False) -> Published:
     """Write all tables of a store to the folder `out`, which must not exist. Raises TablesError."""
     must_be_free(out)
-    with _beside(out) as folder, parquet_of(spark, store) as parquet:
+    with _beside(spark, out) as folder, parquet_of(spark, store) as parquet:
         with judged(spark, parquet.rows, rejudge=rejudge) as (results, left_out):
             tables = _all_tables(parquet, results, ledger)
             places = _places(results).persist()
@@ -160,7 +160,7 @@ def publish(spark: SparkSession, store: Store, ledger: Ledger, out: Path, *, rej
 
 
 @contextmanager
-def _beside(out: Path) -> Iterator[Path]:
+def _beside(spark: SparkSession, out: Path) -> Iterator[Path]:
     """A folder that gets the name `out` at the end of the block, or goes. Raises TablesError."""
     for orphan in orphans(out.parent, f".{out.name}.*.part"):
         remove_whole(orphan)
@@ -169,6 +169,8 @@ def _beside(out: Path) -> Iterator[Path]:
         yield scratch.folder
         scratch.folder.rename(out)
     except BaseException as error:
+        with suppress(Py4JError, PySparkException, OSError):  # Spark may be what has failed
+            spark.interruptAll()  # else its tasks go on after a signal, and make the folder again
         scratch.remove()
         failed = isinstance(error, OSError | Py4JError | PySparkException)
         if failed and is_for_want_of_space(error, out.parent):

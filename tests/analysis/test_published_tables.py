@@ -9,8 +9,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Thread
+from time import monotonic, sleep
 from typing import Any
 
 import duckdb
@@ -18,7 +21,9 @@ import msgspec
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.testing import assertSchemaEqual
 from stored_trials import random_history, store_history
 
@@ -252,6 +257,36 @@ def test_an_error_leaves_nothing(
         publish(spark, read_store(store), read_ledger(), tmp_path / "out")
     assert len(written) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_while_spark_writes_leaves_nothing(
+    spark: SparkSession, store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its tasks would go on after the signal, and make the folder again."""
+    writers: list[Thread] = []
+
+    def interrupted(folder: Path, _schema: object) -> None:
+        place = folder.parent / "slow"
+        rows = spark.range(0, 4000, 1, 4000).selectExpr("java_method('java.lang.Thread', 'sleep', 5L)", "id")
+        writers.append(Thread(target=_written_somehow, args=(rows, place)))
+        writers[0].start()
+        give_up = monotonic() + 60
+        while not any(place.rglob("*.parquet")):
+            assert monotonic() < give_up
+            sleep(0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(published_module, "_written", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        publish(spark, read_store(store), read_ledger(), tmp_path / "out")
+    writers[0].join(60)
+    assert not writers[0].is_alive()
+    assert list(tmp_path.iterdir()) == []
+
+
+def _written_somehow(rows: DataFrame, place: Path) -> None:
+    with suppress(PySparkException, Py4JError):
+        rows.write.parquet(str(place))
 
 
 def test_a_place_that_cannot_be_written_is_told(spark: SparkSession, store: Path, tmp_path: Path) -> None:
