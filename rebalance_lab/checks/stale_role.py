@@ -2,8 +2,9 @@
 
 The controller tells each live replica who leads it, and in which leader epoch. If it misses that a broker died and came
 back between two looks (KAFKA-7235), that one is told nothing: it leads nothing, though the state znode names it, or
-fetches nothing. Looked at are the moments in which the runner finds the cluster at rest, because roles change a moment
-after the state znode. A partition without a leader is left out: there is nobody to follow.
+fetches nothing. Looked at are the moments in which the runner finds the cluster at rest, and leaders that have led for
+a second then by the state znode, because roles change a moment after the state znode. A partition without a leader is
+left out: there is nobody to follow.
 
 Witness: the state, what the broker believed last since its process started, and the rest.
 """
@@ -25,15 +26,26 @@ from rebalance_lab.history.views import events_of
 from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch
 from rebalance_lab.wire.paths import broker_path
 
+#: A broker has so long to hear of a state and to obey.
+LEAST_US = 1_000_000
+
 
 @dataclass(slots=True)
 class _Cluster:
-    """Where the history stands. `believed`: the last role of each node in each partition. `registered`: the paths of
-    registrations."""
+    """Where the history stands. `since_us`: since when each partition has its leader, in this leader epoch. `believed`:
+    the last role of each node in each partition. `registered`: the paths of registrations."""
 
     registered: set[str] = field(default_factory=set)
     states: dict[Place, tuple[Event, LeaderIsrAndControllerEpoch]] = field(default_factory=dict)
+    since_us: dict[Place, int] = field(default_factory=dict)
     believed: dict[tuple[str, Place], Event] = field(default_factory=dict)
+
+    def becomes(self, place: Place, event: Event, state: LeaderIsrAndControllerEpoch) -> None:
+        """A state is written. With the leader and the epoch of the one before it is an order to nobody."""
+        _, before = self.states.get(place, (None, None))
+        if before is None or (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch):
+            self.since_us[place] = event.at_us
+        self.states[place] = event, state
 
     def restarted(self, node: str) -> None:
         self.believed = {each: event for each, event in self.believed.items() if each[0] != node}
@@ -73,7 +85,7 @@ def _looked_at(history: History) -> Iterator[tuple[str | None, Event, Event | No
     for event in events_of(history, *kinds):
         if event.id in states:
             place, changed, state = states[event.id]
-            cluster.states[place] = changed, state
+            cluster.becomes(place, changed, state)
         elif event.kind in {LEADS, FOLLOWS, REPLICA_ENDED}:
             cluster.believed[event.actor, place_of(event)] = event
         elif event.kind is Kind.CREATED:
@@ -91,7 +103,9 @@ def _at_rest(
 ) -> Iterator[tuple[str | None, Event, Event | None, Event]]:
     for place, (changed, state) in cluster.states.items():
         for broker in replicas.get(place, ()):
-            if state.leader != NO_LEADER and broker in names and broker_path(broker) in cluster.registered:
+            if state.leader == NO_LEADER or rest.at_us - cluster.since_us[place] < LEAST_US:
+                continue
+            if broker in names and broker_path(broker) in cluster.registered:
                 believed = cluster.believed.get((names[broker], place))
                 why = _stale(broker, state, believed)
                 told = None if why is None else f"{place}: {names[broker]} {why}"

@@ -65,7 +65,7 @@ def settled() -> tuple[Cluster, EventId, EventId]:
 
 def test_all_have_been_told() -> None:
     story, _, _ = settled()
-    story.rest(1000)
+    story.rest(2000)
     assert story.found() == Finding(
         Outcome.CLEAN, "at rest each broker leads and follows as the state znode says", (), {"count": 0, "roles": 2}
     )
@@ -74,7 +74,7 @@ def test_all_have_been_told() -> None:
 def test_a_broker_that_came_back_and_was_told_nothing() -> None:
     story, state, _ = settled()
     story.restarted(100, "b2")
-    rest = story.rest(1000)
+    rest = story.rest(2000)
     assert story.found() == Finding(
         Outcome.VIOLATED,
         "t-0: b2 has no role, and the state znode says that it follows broker 1 in leader epoch 0",
@@ -86,7 +86,7 @@ def test_a_broker_that_came_back_and_was_told_nothing() -> None:
 def test_a_leader_that_was_told_nothing() -> None:
     story, _, _ = settled()
     story.restarted(100, "b1")
-    story.rest(1000)
+    story.rest(2000)
     assert story.found().why == "t-0: b1 has no role, and the state znode says that it leads in leader epoch 0"
 
 
@@ -94,7 +94,7 @@ def test_a_broker_that_follows_a_former_leader() -> None:
     story, _, follows = settled()
     state = story.state(500, 1, 1)
     story.says(510, "b1", LEADS, leader_epoch=1)
-    rest = story.rest(1000)
+    rest = story.rest(2000)
     finding = story.found()
     assert finding.witness == (state, follows, rest)
     assert finding.why == (
@@ -107,14 +107,14 @@ def test_a_leader_that_does_not_know_its_successor() -> None:
     story, _, _ = settled()
     story.state(500, 2, 1)
     story.says(510, "b2", LEADS, leader_epoch=1)
-    story.rest(1000)
+    story.rest(2000)
     assert story.found().why.startswith("t-0: b1 leads in leader epoch 0, and the state znode says that it follows")
 
 
 def test_a_replica_that_has_ended() -> None:
     story, _, _ = settled()
     story.says(500, "b2", REPLICA_ENDED, role="offline")
-    story.rest(1000)
+    story.rest(2000)
     assert story.found().outcome is Outcome.VIOLATED
 
 
@@ -123,17 +123,33 @@ def test_before_rest_a_broker_may_be_late() -> None:
     story.state(500, 1, 1)
     story.says(900, "b1", LEADS, leader_epoch=1)
     story.says(900, "b2", FOLLOWS, leader=1, leader_epoch=1)
-    story.rest(1000)
+    story.rest(2000)
     assert story.found().outcome is Outcome.CLEAN
 
 
 def test_a_dead_broker_and_a_partition_without_a_leader_are_left_out() -> None:
     story, _, _ = settled()
     story.gone(100, 2)
-    story.rest(1000)
+    story.rest(2000)
     assert story.found().measures == {"count": 0, "roles": 1}
     story = Cluster()
     story.state(5, -1, 0)
-    story.rest(1000)
+    story.rest(2000)
     finding = story.found()
     assert (finding.outcome, finding.why) == (Outcome.UNKNOWN, "no live replica had a leader at rest")
+
+
+def test_a_broker_has_a_second_to_hear_of_a_state() -> None:
+    for rest_ms, outcome in ((2000, Outcome.UNKNOWN), (2200, Outcome.VIOLATED)):
+        story, _, _ = settled()
+        story.state(1100, 2, 1)
+        story.rest(rest_ms)
+        assert story.found().outcome is outcome
+
+
+def test_another_isr_of_the_same_leader_is_no_order() -> None:
+    story, _, _ = settled()
+    story.says(1000, "b2", REPLICA_ENDED, role="stopped")
+    story.state(1900, 1, 0)
+    story.rest(2000)
+    assert story.found().outcome is Outcome.VIOLATED

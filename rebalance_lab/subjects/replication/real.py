@@ -27,6 +27,10 @@ from rebalance_lab.world.process.clocks import identity
 TERMINATED = 143
 
 
+#: What the lab's brokers do not do by themselves: move leaders back to the first of the assignment.
+_NOT_OURS = {"auto.leader.rebalance.enable": "false"}
+
+
 class RealBroker:
     """One broker of Kafka: its process (`trials.stages.processes.nodes.Host`), and the events that are read from its
     growing log (`EventSource`)."""
@@ -45,7 +49,7 @@ class RealBroker:
             session_timeout_ms=settings.session_timeout_ms,
             port=settings.port,
             data_dir=spec.files,
-            settings=kafka_properties(settings.log_defaults, settings.config, settings),
+            settings={**kafka_properties(settings.log_defaults, settings.config, settings), **_NOT_OURS},
             loggers=LEVELS,
         )
         self._file = LogFile(self._program.log_file)
