@@ -237,6 +237,7 @@ class Broker:
                 observe=self._observe,
                 refuses_before_append=config.lab_refuses_before_append,
                 assumes_whole_isr=config.lab_assumes_whole_isr,
+                leads_as_first_of_isr=config.lab_leads_as_first_of_isr,
                 leader_grace=config.lab_leader_grace,
                 obeys_after_us=config.lab_obeys_after_ms * 1000,
             ),

@@ -46,6 +46,7 @@ class BrokerConfig:
     `lab_election_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas are in sync is refused
     when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1 is;
     `lab_assumes_whole_isr`, if False: a new leader leaves the last of the ISR out;
+    `lab_leads_as_first_of_isr`: a broker leads if it stands first in the ISR, whoever was elected;
     `lab_obeys_after_ms`: how long a leader takes to obey an order for a partition that it leads already.
     """
 
@@ -84,6 +85,7 @@ class BrokerConfig:
     lab_acks_before_replication: bool = False
     lab_isr_read_back: bool = False
     lab_assumes_whole_isr: bool = True
+    lab_leads_as_first_of_isr: bool = False
     lab_leader_grace: bool = True
     lab_obeys_after_ms: int = 0
     lab_broker_epochs: bool = True

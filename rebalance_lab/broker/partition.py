@@ -67,6 +67,7 @@ class ReplicaContext:
     - `observe(event, partition, detail)`: is called with what trials record (`rebalance_lab.history.replicas`).
     - `refuses_before_append`: False plants a bug: a batch is refused for too small an ISR after it was appended.
     - `assumes_whole_isr`: False plants a bug: a new leader leaves the last of the ISR out.
+    - `leads_as_first_of_isr`: True plants a bug: it leads if it stands first in the ISR, whoever was elected.
     - `leader_grace`: see `Leadership`.
     - `obeys_after_us`: how long a leader takes to obey an order for a partition that it leads already.
     """
@@ -80,8 +81,13 @@ class ReplicaContext:
     observe: Observe = lambda _event, _partition, _detail: None
     refuses_before_append: bool = True
     assumes_whole_isr: bool = True
+    leads_as_first_of_isr: bool = False
     leader_grace: bool = True
     obeys_after_us: int = 0
+
+    def leads_by(self, state: LeaderAndIsrPartitionState) -> bool:
+        """Whether this broker leads by an order."""
+        return self.broker_id in (state.isr[:1] if self.leads_as_first_of_isr else [state.leader])
 
 
 class Partition:

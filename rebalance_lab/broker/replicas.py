@@ -121,7 +121,7 @@ class Replicas:
             await self._around.tasks.sleep(self._around.obeys_after_us)
         try:
             replica = known or Partition(self._around, partition, await self._log_of(partition))
-            if state.leader == self._around.broker_id:
+            if self._around.leads_by(state):
                 self._fetchers.stop(partition)
                 await replica.lead(state)
             elif state.leader in leaders:

@@ -35,6 +35,7 @@ class BrokerPlant(PlantedBug):
     WATCHES_ONCE = "watches-controller-once", "a broker that watches /controller again only until it went once"
     FIRST_ONLY = "shrinks-first-partition", "a controller that takes dead replicas out of one ISR of each topic only"
     SMALL_ISR = "forgets-last-of-isr", "a leader that takes over and does not count with the last of the ISR"
+    LEADS_TOO = "leads-as-first-of-isr", "a broker that leads if it stands first in the ISR, whoever was elected"
     NO_GRACE = "drops-without-grace", "a leader that drops followers which have not fetched from it yet"
     LAST_EPOCH = "writes-last-epoch", "a controller that writes states in the epoch of the controller before it"
     EARLY = "acks-before-replication", "a leader that answers acks=all when it has written a record by itself"
@@ -58,6 +59,7 @@ _SETTINGS: dict[str, tuple[str, Any]] = {
     BrokerPlant.BY_ASSIGNMENT: ("lab_shutdown_selection", Selection.V2_1),
     BrokerPlant.REFUSES_LATE: ("lab_refuses_before_append", False),
     BrokerPlant.SMALL_ISR: ("lab_assumes_whole_isr", False),
+    BrokerPlant.LEADS_TOO: ("lab_leads_as_first_of_isr", True),
     BrokerPlant.NO_GRACE: ("lab_leader_grace", False),
     BrokerPlant.EARLY: ("lab_acks_before_replication", True),
     BrokerPlant.IDS_ONLY: ("lab_broker_epochs", False),

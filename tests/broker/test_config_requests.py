@@ -210,6 +210,7 @@ OF_TRIALS_ONLY = {
     "lab_acks_before_replication",
     "lab_isr_read_back",
     "lab_assumes_whole_isr",
+    "lab_leads_as_first_of_isr",
     "lab_leader_grace",
     "lab_obeys_after_ms",
     "lab_broker_epochs",

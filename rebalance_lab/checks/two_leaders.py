@@ -1,0 +1,82 @@
+"""R4, R5: a broker leads in a leader epoch that is not its own.
+
+A leader epoch belongs to the broker that the state znode names with it. A broker may believe that it leads, and take
+records from clients, in its own epochs only, and not before the state is written. A leader that was deposed, and does
+not know it yet, goes on in its old epoch, which stays its own. `stale_role` says what must be true at rest.
+
+If the registry has lost transactions, epochs that it does not have are left out.
+
+Witness: the state of this epoch, if there is one, and the belief or the append.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance_lab.checks.broker_names import broker_names
+from rebalance_lab.checks.completeness import lost_transactions
+from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
+from rebalance_lab.checks.lost_write import REPLICATION
+from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
+from rebalance_lab.checks.partition_states import Place, partition_states, place_of
+from rebalance_lab.history.durations import seconds
+from rebalance_lab.history.events import Event, Layer
+from rebalance_lab.history.files import History
+from rebalance_lab.history.replicas import APPENDED, LEADS
+from rebalance_lab.history.views import events_of
+
+#: The first state of a leader epoch with a leader: its event, and the leader.
+_Began = tuple[Event, int]
+
+
+def judge(history: History) -> Finding:
+    """Measures: `count`, beliefs and appends in an epoch of another broker, or of none; `leaders`, beliefs that were
+    looked at; `appends`, batches that were."""
+    wrong = list(_wrong(history))
+    leaders, appends = events_of(history, LEADS), events_of(history, APPENDED)
+    measures = {"count": len(wrong), "leaders": len(leaders), "appends": len(appends)}
+    if wrong:
+        why, state, event = wrong[0]
+        return violated(why, (None if state is None else state.id, event.id), measures)
+    why = f"leader epochs were led by the brokers to which the state znode gave them; beliefs: {len(leaders)}"
+    return not_violated(history, why, measures, vacuous=None if leaders else "no broker led", across_layers=True)
+
+
+def _wrong(history: History) -> Iterator[tuple[str, Event | None, Event]]:
+    """Why, the state and what contradicts it."""
+    numbers = {name: number for number, name in broker_names(history).items()}
+    epochs = _epochs(history)
+    incomplete, drifted = bool(lost_transactions(history)), clock_drifted(history)
+    for event in events_of(history, LEADS, APPENDED):
+        epoch = int(str(event.of("leader_epoch")))
+        began = epochs.get((place_of(event), epoch))
+        does = "leads" if event.kind is LEADS else "appends"
+        what = f"{place_of(event)}: {event.actor} {does} in leader epoch {epoch}"
+        if began is None:
+            if not incomplete:
+                yield f"{what}, which the state znode gives to nobody", None, event
+        elif began[1] != numbers.get(event.actor):
+            yield f"{what}, which the state znode gives to broker {began[1]}", began[0], event
+        elif began[0].at_us - event.at_us > TOLERANCE_US and not drifted:
+            yield f"{what}, {seconds(began[0].at_us - event.at_us)} before the state znode says so", began[0], event
+
+
+def _epochs(history: History) -> dict[tuple[Place, int], _Began]:
+    """To whom the state znodes gave each leader epoch first."""
+    found: dict[tuple[Place, int], _Began] = {}
+    for place, states in partition_states(history).items():
+        for event, state in states:
+            if state.leader >= 0:
+                found.setdefault((place, state.leader_epoch), (event, state.leader))
+    return found
+
+
+CHECK = Check(
+    name="two_leaders",
+    compares=(Layer.REGISTRY, Layer.BELIEF, Layer.EFFECT),
+    meaning="A broker led a partition, or took records for it, in a leader epoch that was not its own.",
+    together="The leader epoch belongs to one broker, and another one acts as if it were its own.",
+    plants=(Planted("leads-as-first-of-isr", "isr-election", settings={}),),
+    judge=judge,
+    applies_to=(REPLICATION,),
+)
