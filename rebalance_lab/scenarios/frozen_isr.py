@@ -125,7 +125,6 @@ SCENARIO = Scenario(
     ),
     script=frozen_isr,
     expects=expects,
-    worlds=("simulated", "processes"),
     demands=demands,
     real=only_ours("it cuts or slows links between brokers, which those of Kafka do not do for it"),
 )

@@ -83,7 +83,6 @@ SCENARIO = Scenario(
     script=isr_per_partition,
     expects=expects,
     claims=("E5c",),
-    worlds=("simulated", "processes"),
     demands=demands,
     real=only_ours("it cuts or slows links between brokers, which those of Kafka do not do for it"),
 )

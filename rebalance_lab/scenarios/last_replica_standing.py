@@ -105,7 +105,6 @@ SCENARIO = Scenario(
     ),
     script=last_replica_standing,
     expects=expects,
-    worlds=("simulated", "processes"),
     demands=demands,
     real=only_ours("a process that does not tell what it has synced cannot lose its power"),
 )

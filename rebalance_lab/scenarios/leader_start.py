@@ -85,7 +85,6 @@ SCENARIO = Scenario(
     ),
     script=leader_start,
     expects=expects,
-    worlds=("simulated", "processes"),
     demands=demands,
     real=only_ours("it cuts or slows links between brokers, which those of Kafka do not do for it"),
 )

@@ -92,7 +92,6 @@ SCENARIO = Scenario(
     ),
     script=missed_bounce,
     expects=expects,
-    worlds=("simulated", "processes"),
     demands=demands,
     real=real,
 )

@@ -33,6 +33,11 @@ PLANS = {
     "E6: cuts": (contained("committed-data", fault="cut", **SYNCED), "link-cut"),
     "E6: losses of power": (contained("committed-data", fault="power-loss"), "power-loss"),
     "the truncation ladder": (api.make_plan("truncation", world="containers", rules="high-watermark"), "link-cut"),
+    "E5c: an ISR for each partition": (contained("isr-per-partition"), "link-cut"),
+    "a leader that drops followers at once": (contained("leader-start"), "slow-link"),
+    "a frozen ISR": (contained("frozen-isr"), "link-cut"),
+    "a bounce that is missed": (contained("missed-bounce"), "pause"),
+    "the last replica standing": (contained("last-replica-standing"), "power-loss"),
     "E7: the last in sync leads": (contained("all-replicas-down"), "kill"),
     "E7: the first to return leads": (contained("all-replicas-down", unclean="true"), "kill"),
 }
