@@ -3,8 +3,8 @@
 The controller tells each live replica who leads it, and in which leader epoch. If it misses that a broker died and came
 back between two looks (KAFKA-7235), that one is told nothing: it leads nothing, though the state znode names it, or
 fetches nothing. Looked at are the moments in which the runner finds the cluster at rest, and leaders that have led for
-a second then by the state znode, because roles change a moment after the state znode. A partition without a leader is
-left out: there is nobody to follow.
+half a second then by the state znode, because roles change a moment after the state znode. A partition without a leader
+is left out: there is nobody to follow.
 
 Witness: the state, what the broker believed last since its process started, and the rest.
 """
@@ -27,7 +27,7 @@ from rebalance_lab.wire.cluster import NO_LEADER, LeaderIsrAndControllerEpoch
 from rebalance_lab.wire.paths import broker_path
 
 #: A broker has so long to hear of a state and to obey.
-LEAST_US = 1_000_000
+LEAST_US = 500_000
 
 
 @dataclass(slots=True)
