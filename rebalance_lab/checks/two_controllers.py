@@ -4,9 +4,9 @@ Each creation of `/controller` must raise `/controller_epoch` by exactly one in 
 may change that number. The znode must name the broker whose session created it. A broker that believes that it is the
 controller must have won the election of its epoch, in the session that it has at that moment, and not believe it
 earlier: so no epoch has two controllers, and no broker takes the znode of another, or of its own former session, for
-its own (KAFKA-4229). At rest the broker that has won the last election controls, and no other believes that it does.
-Looked at then are registered brokers that have been in touch with ZooKeeper for `LEAST_US`, as a paused controller
-cannot know that it was deposed.
+its own (KAFKA-4229). A winner that is in touch with ZooKeeper for `LEAST_US` must come to believe it. At rest the
+broker that has won the last election controls, and no other believes that it does. Looked at then are registered
+brokers that have been in touch with ZooKeeper for `LEAST_US`, as a paused controller cannot know that it was deposed.
 
 Witness: the election and what contradicts it.
 """
@@ -21,7 +21,7 @@ from rebalance_lab.checks.faults import TOLERANCE_US, clock_drifted
 from rebalance_lab.checks.in_touch import in_touch_until
 from rebalance_lab.checks.lost_write import REPLICATION
 from rebalance_lab.checks.model import Check, Finding, Planted, not_violated, violated
-from rebalance_lab.checks.phases import rests_of
+from rebalance_lab.checks.phases import closing_us, rests_of
 from rebalance_lab.history.durations import seconds
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import History
@@ -40,6 +40,7 @@ def judge(history: History) -> Finding:
     """Measures: `count`, contradictions; `elections`; `contested`, elections for which more than one broker asked."""
     found = elections(history)
     wrong = [*_epochs(history, found), *_names(found), *_beliefs(history, found), *_at_rests(history, found)]
+    wrong += _silent(history, found)
     contested = sum(len(each.asked) > 1 for each in found)
     measures = {"count": len(wrong), "elections": len(found), "contested": contested}
     if wrong:
@@ -104,6 +105,22 @@ def _beliefs(history: History, found: list[Election]) -> list[Wrong]:
         elif early_us > TOLERANCE_US and not clock_drifted(history):
             what = f"{event.member} believes that it controls in epoch {epoch} before its election"
             wrong.append((f"{what}, by {seconds(early_us)}", (event, created)))
+    return wrong
+
+
+def _silent(history: History, found: list[Election]) -> list[Wrong]:
+    """Winners that never believed that they control, though they were in touch for `LEAST_US` of their reign."""
+    if clock_drifted(history):
+        return []
+    reigned = {(event.actor, _epoch_of(event)) for event in events_of(history, CONTROLS)}
+    wrong: list[Wrong] = []
+    for each in found:
+        if each.epoch is None or each.winner is None or (each.winner, each.epoch) in reigned:
+            continue
+        begin_us = each.created.at_us
+        end_us = closing_us(history)[0] if each.ended is None else each.ended.at_us
+        if in_touch_until(history, each.created.session, each.winner, begin_us, end_us) - begin_us >= LEAST_US:
+            wrong.append((f"{each.winner} has won epoch {each.epoch}, and never controlled in it", (each.created,)))
     return wrong
 
 

@@ -225,3 +225,16 @@ def test_an_election_a_moment_before_the_rest_is_none_of_it() -> None:
     story.won(8500, 2, 2)
     story.rest(9000)
     assert CHECKS["two_controllers"].judge(story.history()).outcome is Outcome.CLEAN
+
+
+@pytest.mark.parametrize(("reigns_ms", "outcome"), [(3000, Outcome.VIOLATED), (900, Outcome.CLEAN)])
+def test_a_winner_that_never_controls_though_it_has_gone_by_the_rest(reigns_ms: int, outcome: Outcome) -> None:
+    story = Elections()
+    won = story.won(10, 1, 1)
+    story.went(10 + reigns_ms, 1)
+    story.won(4000, 2, 2)
+    story.believes(4002, 2, 2)
+    finding = story.found()
+    assert finding.outcome is outcome
+    if outcome is Outcome.VIOLATED:
+        assert (finding.why, finding.witness) == ("b1 has won epoch 1, and never controlled in it", (won,))
