@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import EnumType
 from functools import cache
 from typing import Any, TypeVar, get_args, get_type_hints
@@ -26,6 +27,9 @@ from rebalance_lab.analysis.tables.schemas import EVENT_ID
 from rebalance_lab.history.events import EventId
 
 T = TypeVar("T")
+
+#: Rows that are dicts at once.
+_CHUNK_ROWS = 1024
 
 #: Spark's type of a field's. Enums are their values.
 _TYPES: dict[Any, DataType] = {
@@ -93,13 +97,16 @@ def _plain(value: Any, kind: DataType) -> Any:
 
 
 def object_of(kind: type[T], row: Mapping[str, Any]) -> T:
-    """The dataclass `kind` from the fields that it has in a row of Spark's: the reverse of `plain_row`."""
+    """The dataclass `kind` from the fields that it has in a row of Spark's: the reverse of `plain_row`. Equal texts are
+    one object: tables repeat them in every row."""
     return kind(**{name: _object(row[name], hint) for name, hint in _hints(kind).items()})  # type: ignore[arg-type]
 
 
 def _object(value: Any, hint: Any) -> Any:
     if value is None:
         return None
+    if isinstance(value, str) and not isinstance(hint, EnumType):
+        return sys.intern(value)
     if hint in (EventId, EventId | None, tuple[str, str]):
         return tuple(value.values())
     if isinstance(hint, EnumType):
@@ -127,6 +134,12 @@ def table(spark: SparkSession, rows: list[dict[str, Any]], schema: StructType) -
 
 
 def rows_of(frame: DataFrame) -> list[dict[str, Any]]:
-    """All rows of a DataFrame, on the driver; structs as dicts, maps as lists of pairs."""
-    rows: list[dict[str, Any]] = frame.toArrow().to_pylist()
-    return rows
+    """All rows of a DataFrame, on the driver; structs as dicts, maps as lists of pairs. For tables of a few rows."""
+    return list(each_row(frame))
+
+
+def each_row(frame: DataFrame) -> Iterator[dict[str, Any]]:
+    """The rows of `rows_of`, one after the other. Arrow holds all of them; few are dicts at once, which take far more
+    memory."""
+    for batch in frame.toArrow().to_batches(max_chunksize=_CHUNK_ROWS):
+        yield from batch.to_pylist()

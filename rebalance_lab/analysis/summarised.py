@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from operator import attrgetter
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
-from rebalance_lab.analysis.frames import object_of, rows_of, table
+from rebalance_lab.analysis.frames import each_row, object_of, rows_of, table
 from rebalance_lab.analysis.ledger import Ledger
 from rebalance_lab.analysis.parquet import scratch_of
 from rebalance_lab.analysis.results import (
@@ -72,7 +72,7 @@ def summarised(
     """An Analysis without trials, intervals and commands, and the ids of the trials that are examples of a verdict.
     `places`: rows of HISTORIES. `rejudge`: judge also the trials of which results are kept."""
     with judged(spark, places, rejudge=rejudge) as (results, left_out):
-        analysis, examples = _tables(results, readings_table(spark, ledger))
+        analysis, examples = collected(results, readings_table(spark, ledger))
     return dataclasses.replace(analysis, left_out=tuple(sorted(left_out, key=attrgetter("trial")))), examples
 
 
@@ -134,7 +134,9 @@ def store_tables(results: DataFrame, readings: DataFrame) -> dict[str, DataFrame
     }
 
 
-def _tables(results: DataFrame, readings: DataFrame) -> tuple[Analysis, list[str]]:
+def collected(results: DataFrame, readings: DataFrame) -> tuple[Analysis, list[str]]:
+    """RESULTS and READINGS to an Analysis without trials, intervals and commands, and the ids of the trials that are
+    examples of a verdict."""
     tables = store_tables(results, readings)
     verdicts = sorted(rows_of(tables["verdicts"]), key=lambda row: row["position"])
     analysis = Analysis(
@@ -153,10 +155,9 @@ def _tables(results: DataFrame, readings: DataFrame) -> tuple[Analysis, list[str
 
 def _sorted(kind: type[T], table: DataFrame, *columns: str) -> tuple[T, ...]:
     """The rows of a table as objects, sorted by these columns; None comes first."""
-    return tuple(object_of(kind, row) for row in sorted(rows_of(table), key=partial(_key, columns)))
+    return tuple(sorted((object_of(kind, row) for row in each_row(table)), key=partial(_key, columns)))
 
 
-def _key(columns: tuple[str, ...], row: Mapping[str, Any]) -> list[tuple[bool, Any]]:
-    values = [row[column] for column in columns]
-    values = [[tuple(each.values()) for each in value] if isinstance(value, list) else value for value in values]
+def _key(columns: tuple[str, ...], row: object) -> list[tuple[bool, Any]]:
+    values = [getattr(row, column) for column in columns]
     return [(value is not None, value) for value in values]
