@@ -64,10 +64,21 @@ class TestCosts:
         assert len(cost_records(Analysis((), (), (), ()), costs, rebalances)[0]) == 4
 
     def test_many_points_are_thinned_and_counted(self) -> None:
-        costs = tuple(herd_cost(4) for _ in range(700))
+        costs = tuple(herd_cost(4, reads=reads) for reads in range(1, 701))
         records, left_out = cost_records(Analysis((), (), (), ()), costs, READS)
         counted = sum(each["what"] == "counted" for each in records)
         assert (counted, counted + left_out) == (234, 700)
+
+    def test_changes_that_came_out_the_same_are_one_point(self) -> None:
+        costs = (*[herd_cost(4)] * 5000, *[herd_cost(4, reads=75)] * 2, herd_cost(8))
+        records, left_out = cost_records(Analysis((), (), (), ()), costs, READS)
+        counted = [each for each in records if each["what"] == "counted"]
+        assert [(each["members"], each["number"], each["changes"]) for each in counted] == [
+            (4, 74, 5000),
+            (4, 75, 2),
+            (8, 174, 1),
+        ]
+        assert left_out == 0
 
     @pytest.mark.parametrize("fields", [{"estimate": None}, {"model": "quadratic"}, {"coefficients": ()}])
     def test_what_has_no_curve_draws_none(self, fields: dict[str, object]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from math import exp
 from typing import Any
@@ -36,7 +37,8 @@ def cost_charts(analysis: Analysis) -> list[Chart]:
 
 def cost_records(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) -> tuple[list[Record], int]:
     """Counted points, the line of the formula and fitted curves, distinguished by `what`; and the number of points
-    left out."""
+    left out. Changes that came out the same are one point, with the number of them in `changes`: simulated trials give
+    the same few numbers thousands of times."""
     settings = {trial.id: _settings(trial.parameters) for trial in analysis.trials}
     kinds: dict[tuple[str, str, str], list[HerdCost]] = {}
     for each in counted:
@@ -46,13 +48,14 @@ def cost_records(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) ->
     drawn = 1 if cost.log else 0  # the least that can be
     for (change, world, rules), alike in sorted(kinds.items()):
         kind = {"change": words_of(ZK).changes.get(change, change), "world": world, "rules": rules}
-        stride = -(-len(alike) // POINTS)
-        left_out += len(alike) - len(alike[::stride])
-        for each in alike[::stride]:
-            if getattr(each, cost.measure) < drawn or each.members < drawn:
-                continue
-            size, number = {"members": each.members}, {"number": getattr(each, cost.measure)}
-            records.append({**kind, **size, **number, "what": "counted", "settings": settings.get(each.trial, "")})
+        points = Counter((settings.get(each.trial, ""), each.members, getattr(each, cost.measure)) for each in alike)
+        seen = sorted(point for point in points if min(point[1:]) >= drawn)
+        stride = max(1, -(-len(seen) // POINTS))
+        left_out += len(seen) - len(seen[::stride])
+        for point in seen[::stride]:
+            label, members, number = point
+            found = {"members": members, "number": number, "what": "counted", "settings": label}
+            records.append({**kind, **found, "changes": points[point]})
         formula = {
             (settings.get(each.trial, ""), each.members, number)
             for each in alike
@@ -125,7 +128,8 @@ def _cost_chart(analysis: Analysis, counted: Sequence[HerdCost], cost: Cost) -> 
     )
     dashes = "; dashes: a fitted power of C, with its 95 % interval" if any("label" in each for each in records) else ""
     fewer = f" {left_out:,} points beyond {POINTS} of a kind are not drawn." if left_out else ""
-    caption = f"{cost.formula} Lines: the formula; points: counted, one for each change at rest{dashes}.{fewer}"
+    points = "points: counted, one for all changes at rest with the same numbers"
+    caption = f"{cost.formula} Lines: the formula; {points}{dashes}.{fewer}"
     return finished(panels, f"cost-{cost.measure}", cost.title, caption)
 
 
@@ -140,7 +144,7 @@ def _layers(records: list[Record], rules: Sequence[str], cost: Cost) -> list[Any
     ticks = altair.Axis(values=[10**power for power in range(8)], format=",") if cost.log else altair.Axis(tickCount=5)
     y = altair.Y("number:Q", title=cost.title, scale=scale, axis=ticks)
     colour = altair.Color("rules:N", title="rules", scale=colours(rules))
-    tooltip = ["change:N", "rules:N", "world:N", "settings:N", "members:Q", "number:Q"]
+    tooltip = ["change:N", "rules:N", "world:N", "settings:N", "members:Q", "number:Q", "changes:Q"]
     base = altair.Chart(data(records))
     fitted = base.transform_filter("datum.what == 'fitted'")
     each_own = ["settings:N", "world:N"]
