@@ -14,6 +14,7 @@ from rebalance_lab.analysis.results import of_trial
 from rebalance_lab.broker.settings import kafka_properties
 from rebalance_lab.history.events import Event, Kind, Layer
 from rebalance_lab.history.files import read_trial
+from rebalance_lab.report.story import rules_in_words
 from rebalance_lab.subjects.replication.subject import ReaderOptions, ReplicaOptions
 from rebalance_lab.subjects.zk_group.lab import MemberOptions
 from rebalance_lab.subjects.zk_group.real import MembersLists
@@ -80,8 +81,9 @@ def test_real_brokers_are_those_of_kafka_and_never_mixed_with_ours() -> None:
     plan = make_plan("controller-race", world="processes", implementation="real")
     assert (plan.rules, plan.variant) == ("kip-320", "real")
     assert "--brokers real" in run_command(plan)
-    versions = trial_record(plan, plan.trial_id, "", boot_ids=(), wall_offset_us=0).versions
-    assert {name: version for name, version in versions.items() if name.startswith("kafka")} == {
+    trial = trial_record(plan, plan.trial_id, "", boot_ids=(), wall_offset_us=0)
+    assert rules_in_words(trial) == "brokers of Kafka 3.9.1"
+    assert {name: version for name, version in trial.versions.items() if name.startswith("kafka")} == {
         "kafka broker": "3.9.1"
     }
     with pytest.raises(PlanError, match="there is no kind of brokers mixed"):
