@@ -27,7 +27,7 @@ from rebalance_lab.roles.replica_reader import read_log
 from rebalance_lab.roles.values import told
 from rebalance_lab.world.kafka.log_file import LogFile
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1200)]
 
 #: What must hold in every trial of these.
 SOUND = (
