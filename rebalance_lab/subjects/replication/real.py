@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,32 +15,25 @@ from rebalance_lab.roles.real.broker_log_reader import LEVELS, BrokerLogReader
 from rebalance_lab.roles.spec import Command, Expire, NodeSpec
 from rebalance_lab.trials.plan import Plan
 from rebalance_lab.trials.stage import TrialError
-from rebalance_lab.trials.stages.processes.nodes import END_LIMIT_S
+from rebalance_lab.trials.stages.processes.programs import ProgramHost
 from rebalance_lab.world.kafka.broker import KafkaBroker
 from rebalance_lab.world.kafka.log_file import LogFile
 from rebalance_lab.world.live.takeover import Credentials, TakeoverFailed, end_session, password_of
 from rebalance_lab.world.process.clocks import identity
 
-#: Exit code of a JVM after SIGTERM: 128 + 15.
-TERMINATED = 143
-
-
 #: What the lab's brokers do not do by themselves: move leaders back to the first of the assignment.
 _NOT_OURS = {"auto.leader.rebalance.enable": "false"}
 
 
-class RealBroker:
-    """One broker of Kafka: its process (`trials.stages.processes.nodes.Host`), and the events that are read from its
-    growing log (`EventSource`)."""
+class RealBroker(ProgramHost):
+    """One broker of Kafka: its process, and the events that are read from its growing log
+    (`trials.stages.processes.nodes.EventSource`)."""
 
     def __init__(self, spec: BrokerSpec, folder: Path, *, wall_offset_us: int) -> None:
         settings = spec.settings
-        self.name = spec.actor
-        self.nodes = [spec.actor]
-        self.may_end = False
         self._connect = settings.connect
         self._session_timeout_ms = settings.session_timeout_ms
-        self._program = KafkaBroker(
+        self._broker = KafkaBroker(
             settings.config.broker_id,
             settings.connect,
             folder,
@@ -52,41 +43,31 @@ class RealBroker:
             settings={**kafka_properties(settings.log_defaults, settings.config, settings), **_NOT_OURS},
             loggers=LEVELS,
         )
-        self._file = LogFile(self._program.log_file)
+        super().__init__(spec.actor, "a broker of Kafka", self._broker)
+        self._file = LogFile(self._broker.log_file)
         self._sink = FileSink(Path(spec.events))
         self._reader = BrokerLogReader(spec.actor, self._sink, wall_offset_us=wall_offset_us)
         self._begun()
-
-    @property
-    def popen(self) -> subprocess.Popen[bytes]:
-        return self._program.popen
-
-    @property
-    def pid(self) -> int:
-        return self._program.pid
 
     def _begun(self) -> None:
         self._reader.host({**identity(), "pid": self.pid}, time.time_ns() // 1_000_000)
 
     # -- its process -------------------------------------------------------------------------
 
-    def start(self, spec: NodeSpec) -> None:
-        raise TrialError(f"{spec.actor} cannot share the process of {self.name}, a broker of Kafka")
-
     def start_again(self) -> None:
         """Start it after its end, with its data. Raises TrialError."""
-        if not self._program.ended:
-            raise TrialError(f"{self._program.describe()} cannot be started again: it runs; kill it first")
+        if not self._broker.ended:
+            raise TrialError(f"{self._broker.describe()} cannot be started again: it runs; kill it first")
         self._read()  # all that its last life has logged
         self.may_end = False
-        self._program.launch()
+        self._broker.launch()
         self._begun()
 
     def tell(self, command: Command) -> None:
         """End its session, for `Expire`. Raises TrialError for any other command."""
-        session_id = self._reader.writer.session
         if not isinstance(command, Expire):
-            raise TrialError(f"{self.name} is a broker of Kafka and takes no commands such as {type(command).__name__}")
+            super().tell(command)
+        session_id = self._reader.writer.session
         if session_id is None:
             raise TrialError(f"{self.name} has no session that could be ended")
         host, _, port = self._connect.partition("/")[0].split(",")[0].rpartition(":")
@@ -95,24 +76,6 @@ class RealBroker:
             end_session(credentials)
         except (TakeoverFailed, OSError) as error:
             raise TrialError(f"the session of {self.name} could not be ended: {error}") from error
-
-    def check(self) -> None:
-        """Raise TrialError if the process ended without being asked to, or ended badly."""
-        code = self.popen.poll()
-        if code is not None and (not self.may_end or code not in {0, TERMINATED, -signal.SIGKILL}):
-            raise TrialError(f"{self._program.describe()} ended with {code}; it wrote:\n{self._program.tail()}")
-
-    def wait(self) -> None:
-        """Wait until its JVM ends, a moment after the broker has closed its session."""
-        try:
-            self.popen.wait(timeout=END_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            raise TrialError(f"{self.name} left, and its process {self.pid} did not end") from None
-        self.check()
-
-    def end(self) -> None:
-        """Kill it if it still runs (only after a failure), and reap it."""
-        self._program.kill()
 
     # -- its events --------------------------------------------------------------------------
 

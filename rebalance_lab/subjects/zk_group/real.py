@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,32 +17,29 @@ from rebalance_lab.kernel import Kernel
 from rebalance_lab.roles.member import MemberSpec
 from rebalance_lab.roles.real.attempts import MembersZxid
 from rebalance_lab.roles.real.log_reader import LogReader, Setting
-from rebalance_lab.roles.spec import Command, NodeSpec
+from rebalance_lab.roles.spec import NodeSpec
 from rebalance_lab.subjects.zk_group.lab import whitelist_of
 from rebalance_lab.trials.plan import REAL, Plan
 from rebalance_lab.trials.stage import RUNNER_SESSION_TICKS, TrialError
-from rebalance_lab.trials.stages.processes.nodes import END_LIMIT_S
+from rebalance_lab.trials.stages.processes.programs import ProgramHost
 from rebalance_lab.wire.paths import members_path
 from rebalance_lab.world.kafka.broker import START_TIMEOUT_S, KafkaBroker
 from rebalance_lab.world.kafka.consumer import ConsoleConsumer
 from rebalance_lab.world.kafka.log_file import LogFile
 from rebalance_lab.world.process.clocks import identity
 
-#: Exit code of a JVM after SIGTERM: 128 + 15.
-TERMINATED = 143
-
 _POLL_US = 20_000
 
 _log = structlog.get_logger("rebalance_lab.trials")
 
 
-class RealHost:
-    """One ConsoleConsumer (`trials.stages.processes.nodes.HostProcess` of a real member)."""
+class RealHost(ProgramHost):
+    """One ConsoleConsumer."""
+
+    #: A JVM that is asked to end before it has its handlers dies of the signal.
+    ends = ProgramHost.ends | {-signal.SIGTERM}
 
     def __init__(self, spec: MemberSpec, folder: Path) -> None:
-        self.name = spec.actor
-        self.nodes = [spec.actor]
-        self.may_end = False
         if spec.fetcher_stop_ms:
             raise TrialError(
                 f"{spec.actor}: a real member stops its fetchers as fast as it can, not in {spec.fetcher_stop_ms} ms: "
@@ -54,40 +50,9 @@ class RealHost:
             fetch_wait_max_ms=min(spec.config.fetch_wait_max_ms, spec.work_period_ms),
             partition_assignment_strategy=spec.assignor or spec.config.partition_assignment_strategy,
         )
-        self._program = ConsoleConsumer(whitelist_of(spec), config.properties(), folder=folder, name=spec.actor)
-        self.popen = self._program.popen
-        self.log = self._program.log_file
-
-    @property
-    def pid(self) -> int:
-        return self._program.pid
-
-    def start(self, spec: NodeSpec) -> None:
-        raise TrialError(f"{spec.actor} cannot share the process of {self.name}, a real consumer")
-
-    def tell(self, command: Command) -> None:
-        raise TrialError(f"{self.name} is a real consumer and takes no commands such as {type(command).__name__}")
-
-    def start_again(self) -> None:
-        raise TrialError(f"{self.name} is a real consumer: it has no second life under its name; start another member")
-
-    def check(self) -> None:
-        """Raise TrialError if the process ended without being asked to, or ended badly."""
-        code = self.popen.poll()
-        if code is not None and (not self.may_end or code not in {0, TERMINATED, -signal.SIGKILL, -signal.SIGTERM}):
-            raise TrialError(f"{self.name} (pid {self.pid}) ended with {code}; it wrote:\n{self._program.tail()}")
-
-    def wait(self) -> None:
-        """Wait until its JVM ends, a moment after the member has left."""
-        try:
-            self.popen.wait(timeout=END_LIMIT_S)
-        except subprocess.TimeoutExpired:
-            raise TrialError(f"{self.name} left, and its process {self.pid} did not end") from None
-        self.check()
-
-    def end(self) -> None:
-        """Kill it if it still runs (only after a failure), and reap it."""
-        self._program.kill()
+        program = ConsoleConsumer(whitelist_of(spec), config.properties(), folder=folder, name=spec.actor)
+        super().__init__(spec.actor, "a real consumer", program)
+        self.log = program.log_file
 
 
 class RealEvents:
