@@ -109,6 +109,15 @@ def test_a_controller_whose_session_ends_resigns() -> None:
     assert details(events, CONTROLS, "epoch") == [2, 4, 6]
 
 
+def test_a_leader_without_an_order_is_an_error() -> None:
+    leads = (
+        "[Broker id=1] Leader t1-0 with topic id Some(x) starts at leader epoch 3 from offset 0 with partition epoch 0,"
+        " high watermark 0, ISR [1], adding replicas [] and removing replicas [] ."
+    )
+    with pytest.raises(ValueError, match="b1 leads t1-0 in leader epoch 3, and its log has no order for that"):
+        said(("logger", leads))
+
+
 def test_what_a_follower_cuts_off() -> None:
     events = told("truncates")
     names = ("from_offset", "to_offset", "high_watermark", "leader_epoch")
@@ -131,6 +140,17 @@ def test_two_threads_may_log_their_moves_in_the_other_order() -> None:
     """That is no fall of the high watermark, and a fall is one."""
     moves = [("Partition", MOVED.format(*each)) for each in ((3, 4), (5, 6), (4, 5), (6, 7), (7, 2))]
     assert [(detail or {})["offset"] for _, detail in said(*moves)] == [4, 6, 7, 2]  # type: ignore[index]
+
+
+def test_a_fall_that_nobody_logged_shows_in_the_next_move() -> None:
+    """The high watermark was set back between 7 and 2 without a line of its own."""
+    moves = [("Partition", MOVED.format(*each)) for each in ((3, 7), (2, 5), (5, 6))]
+    assert [(detail or {})["offset"] for _, detail in said(*moves)] == [7, 5, 6]  # type: ignore[index]
+
+
+def test_of_three_threads_the_last_two_may_be_late() -> None:
+    moves = [("Partition", MOVED.format(*each)) for each in ((3, 4), (8, 9), (6, 8), (4, 6), (9, 10))]
+    assert [(detail or {})["offset"] for _, detail in said(*moves)] == [4, 9, 10]  # type: ignore[index]
 
 
 def test_a_replica_that_is_stopped_has_no_role() -> None:

@@ -85,13 +85,15 @@ Place = tuple[str, int]
 @dataclass(slots=True)
 class _Replica:
     """What the log has said of one. `order`: controller epoch and replicas of the last order for it. `end`: where its
-    log ends."""
+    log ends. `committed`: the high watermark that a leader has reached; `gaps`: moves of it, each from and to an
+    offset, that the log has passed over."""
 
     order: tuple[int, list[int]] | None = None
     leads: bool = False
     leader_epoch: int = -1
     isr: list[int] = field(default_factory=list)
     committed: int = -1
+    gaps: list[tuple[int, int]] = field(default_factory=list)
     end: int = 0
     high_watermark: int = 0
 
@@ -167,7 +169,7 @@ class BrokerLogReader:
             self._controls = True
             self.writer.emit(CONTROLS, {"epoch": int(found[1])}, late=True)
         elif _NOT_ELECTED.search(line.message) is not None:
-            self._answered(Kind.FAILED_OP, error="NodeExists")
+            self._answered(Kind.FAILED_OP, error="not elected")  # the log does not show the code
         elif line.message.endswith("Resigning") and self._controls:
             self._controls = False
             self.writer.emit(CONTROLS_NO_MORE, {"why": "it resigns"})
@@ -200,8 +202,12 @@ class BrokerLogReader:
     def _leads(self, found: re.Match[str]) -> None:
         place, replica = self._replica(found)
         replica.leads, replica.leader_epoch, replica.isr = True, int(found[3]), _numbers(found[6])
-        replica.end, replica.high_watermark, replica.committed = int(found[4]), int(found[5]), -1
-        controller_epoch, replicas = replica.order or (None, [])
+        replica.end, replica.high_watermark = int(found[4]), int(found[5])
+        replica.committed, replica.gaps = replica.high_watermark, []
+        if replica.order is None:
+            where = f"{self.writer.actor} leads {place[0]}-{place[1]} in leader epoch {replica.leader_epoch}"
+            raise ValueError(f"{where}, and its log has no order for that; state.change.logger must be at TRACE")
+        controller_epoch, replicas = replica.order
         detail = {
             "leader_epoch": replica.leader_epoch,
             "controller_epoch": controller_epoch,
@@ -241,10 +247,15 @@ class BrokerLogReader:
         self.writer.emit(ISR_ASSUMED, detail, place=place, late=True)
 
     def _commits(self, place: Place, replica: _Replica, before: int, offset: int) -> None:
-        """A high watermark moved. Two threads may log two moves in the other order: a move that begins below the last
-        one is older, and says nothing new. A high watermark that falls begins above its end."""
-        if before < offset <= replica.committed:
+        """A high watermark moved. Two threads may log two moves in the other order: the one that comes late fills the
+        gap that the other one left, and says nothing new. Whatever else moves to a lower offset is a fall."""
+        gap = next((each for each in replica.gaps if each[0] <= before < offset <= each[1]), None)
+        if gap is not None:
+            replica.gaps.remove(gap)
+            replica.gaps += [each for each in ((gap[0], before), (offset, gap[1])) if each[0] < each[1]]
             return
+        if before > replica.committed:
+            replica.gaps.append((replica.committed, before))
         replica.committed = replica.high_watermark = offset
         self.writer.emit(COMMITTED, {"offset": offset, "leader_epoch": replica.leader_epoch}, place=place, late=True)
 
