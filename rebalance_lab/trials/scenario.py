@@ -196,6 +196,8 @@ def make_plan(
     one_of("size of an ensemble (servers)", plan.text("servers"), tuple(str(each) for each in SERVERS))
     if plant in tuple(ServerBug) and world != "simulated":
         raise PlanError(f"plant {plant} is a bug of the simulated server: use --world simulated")
+    if plan.has_real_nodes and world != "processes":
+        raise PlanError(f"real {plan.kind_of_nodes} need real processes: --world processes, not {world}")
     chosen.subject.demands(plan)
     chosen.demands(plan)
     if plan.has_real_nodes:

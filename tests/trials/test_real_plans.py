@@ -22,7 +22,7 @@ from rebalance_lab.subjects.zk_group.subject import ZK_GROUP
 from rebalance_lab.trials.api import expectation
 from rebalance_lab.trials.plan import PlanError, run_command
 from rebalance_lab.trials.record import trial_record
-from rebalance_lab.trials.scenario import make_plan, plan_like
+from rebalance_lab.trials.scenario import make_plan, plan_like, scenario, scenario_names
 
 
 def test_mixed_members_are_ours_and_real_in_turn_and_the_seed_says_who_is_first() -> None:
@@ -106,8 +106,8 @@ def test_real_brokers_are_those_of_kafka_and_never_mixed_with_ours() -> None:
         ("frozen-isr", {}, "cannot be played with real brokers: it cuts"),
         ("isr-per-partition", {}, "cannot be played with real brokers: it cuts"),
         ("leader-start", {}, "cannot be played with real brokers: it cuts"),
-        ("last-replica-standing", {}, "cannot be played with real brokers: a process"),
-        ("soak", {}, "cannot be played with real brokers: among its faults"),
+        ("last-replica-standing", {}, "cannot be played with real brokers: it needs a loss"),
+        ("soak", {}, "cannot be played with real brokers: its faults"),
     ],
 )
 def test_what_real_brokers_cannot_do_is_said_before_anything_starts(
@@ -115,6 +115,16 @@ def test_what_real_brokers_cannot_do_is_said_before_anything_starts(
 ) -> None:
     with pytest.raises(PlanError, match=told):
         make_plan(name, implementation="real", **{"world": "processes", **more})  # type: ignore[arg-type]
+
+
+def test_the_option_that_a_plan_names_is_that_of_its_subject() -> None:
+    kinds = {}
+    for name in scenario_names():
+        real = scenario(name).subject.real
+        if real is not None:
+            kinds[name] = (make_plan(name, world=scenario(name).worlds[-1]).kind_of_nodes, real.name)
+    assert len(kinds) > 20
+    assert {name: each for name, each in kinds.items() if each[0] != each[1]} == {}
 
 
 def test_a_broker_of_kafka_gets_the_settings_of_the_trial() -> None:

@@ -319,8 +319,6 @@ def _demands(plan: Plan) -> None:
     """Refuse what a broker of Kafka 3.9.1 does not do."""
     if not plan.has_real_nodes:
         return
-    if plan.world != "processes":
-        raise PlanError(f"real brokers need real processes: --world processes, not {plan.world}")
     if plan.plant in tuple(BrokerPlant):
         raise PlanError(f"plant {plan.plant} is a bug of our brokers; real brokers do not have it")
     if plan.text("isr_writer") != IsrWriter.CONTROLLER:

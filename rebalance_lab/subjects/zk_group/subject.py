@@ -71,8 +71,6 @@ def _real_members(plan: Plan) -> None:
     """Refuse what a ConsoleConsumer cannot do, and settings that a trial with real brokers does not support."""
     if not plan.has_real_nodes:
         return
-    if plan.world != "processes":
-        raise PlanError(f"real members need real processes: --world processes, not {plan.world}")
     if plan.plant in tuple(Plant):
         raise PlanError(f"plant {plan.plant} is a bug of our members; real members do not have it")
     for name, least in (("streams", 1), ("brokers", 1)):
