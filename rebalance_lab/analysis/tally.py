@@ -28,7 +28,8 @@ def tally_of(spark: SparkSession) -> str | None:
 
 
 def count_one(file: str | None) -> None:
-    """Count a trial, in a worker. A file that is not there is not made."""
+    """Count a trial, in a worker. A file that is not there is not made. An error costs the line of progress only, so
+    it is ignored."""
     with suppress(OSError):
         if file is not None and Path(file).exists():
             with Path(file).open("ab", buffering=0) as tally:

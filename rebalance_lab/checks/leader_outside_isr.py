@@ -79,11 +79,9 @@ def _wrong_growth(before: State, state: State) -> str | None:
         return None
     if state.leader == joined[0] and state.leader != before.leader:
         others = [each for each in state.isr if each != state.leader]
-        return (
-            f"broker {state.leader}, which was not in sync, leads, and {others[0]} counts as in sync"
-            if others
-            else None
-        )
+        if not others:
+            return None
+        return f"broker {state.leader}, which was not in sync, leads, and {others[0]} counts as in sync"
     if NO_LEADER in {state.leader, before.leader}:
         return f"broker {joined[0]} joined the ISR {list(before.isr)} without a leader"
     if (state.leader, state.leader_epoch) != (before.leader, before.leader_epoch):

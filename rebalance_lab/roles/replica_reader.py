@@ -75,7 +75,7 @@ async def _read(environment: Environment, spec: ReplicaReaderSpec, zookeeper: Pi
 
 
 def read_log(folder: Path) -> list[ReplicaRecord]:
-    """What the segments of a log hold. Raises OSError."""
+    """What the segments of a log of Kafka hold. Only live trials have such brokers. Raises OSError."""
     found = []
     for segment in sorted(folder.glob("*.log")):
         data = segment.read_bytes()

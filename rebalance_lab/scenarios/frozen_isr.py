@@ -126,5 +126,5 @@ SCENARIO = Scenario(
     script=frozen_isr,
     expects=expects,
     demands=demands,
-    real=only_ours("it cuts or slows links between brokers, which those of Kafka do not do for it"),
+    real=only_ours("it cuts or slows links, which the lab can do only between its own brokers"),
 )

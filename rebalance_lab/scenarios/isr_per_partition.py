@@ -84,5 +84,5 @@ SCENARIO = Scenario(
     expects=expects,
     claims=("E5c",),
     demands=demands,
-    real=only_ours("it cuts or slows links between brokers, which those of Kafka do not do for it"),
+    real=only_ours("it cuts or slows links, which the lab can do only between its own brokers"),
 )

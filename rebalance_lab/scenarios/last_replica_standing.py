@@ -106,5 +106,5 @@ SCENARIO = Scenario(
     script=last_replica_standing,
     expects=expects,
     demands=demands,
-    real=only_ours("a process that does not tell what it has synced cannot lose its power"),
+    real=only_ours("it needs a loss of power, and a broker of Kafka does not record what it has synced"),
 )

@@ -124,5 +124,5 @@ SCENARIO = Scenario(
     expects=expects,
     worlds=("processes",),
     demands=demands,
-    real=only_ours("among its faults are cuts and losses of power"),
+    real=only_ours("its faults include cuts and losses of power, which only the lab's own brokers can suffer"),
 )

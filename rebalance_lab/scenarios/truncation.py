@@ -163,5 +163,5 @@ SCENARIO = Scenario(
     script=truncation,
     expects=expects,
     demands=demands,
-    real=only_ours("its rule sets are those of our brokers"),
+    real=only_ours("its rule sets are those of the lab's own brokers"),
 )
