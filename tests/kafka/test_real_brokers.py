@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -25,47 +21,51 @@ from rebalance_lab.history.writes import acknowledged
 from rebalance_lab.roles.real.broker_log_reader import BrokerLogReader
 from rebalance_lab.roles.replica_reader import read_log
 from rebalance_lab.roles.values import told
+from rebalance_lab.trials import api
+from rebalance_lab.trials.plan import Plan
+from rebalance_lab.trials.scenario import plan_like
 from rebalance_lab.world.kafka.log_file import LogFile
 
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(1200)]
 
 #: What must hold in every trial of these.
 SOUND = (
-    *("leader_outside_isr", "two_controllers", "replica_divergence", "stale_controller", "stale_role", "assumed_isr"),
+    *(
+        "leader_outside_isr",
+        "two_leaders",
+        "two_controllers",
+        "replica_divergence",
+        "stale_controller",
+        "stale_role",
+        "assumed_isr",
+    ),
     *("duplicate", "garbage_read", "reordered", "frozen_isr", "early_shrink"),
 )
 
-#: Name -> the arguments of `run`.
-TRIALS = {
-    "race": ("controller-race", "--set", "rounds=2", "--set", "brokers=3"),
-    "race, control": ("controller-race", "--set", "brokers=3", "--control"),
-    "failover": ("controller-failover", "--set", "rounds=2"),
-    "failover, control": ("controller-failover", "--control"),
-    "dies": ("isr-election",),
-    "dies, control": ("isr-election", "--control"),
-    "shuts down": ("isr-election", "--set", "leaves=shuts-down"),
-    "unclean": ("all-replicas-down", "--set", "unclean=true"),
-    "unclean, control": ("all-replicas-down", "--set", "unclean=true", "--control"),
-    **{f"waits {seed}": ("all-replicas-down", "--seed", str(seed)) for seed in (1, 2, 3)},
-    "kills": ("committed-data", "--set", "fault=kill", "--set", "rounds=2"),
-    "kills, control": ("committed-data", "--set", "fault=kill", "--control"),
+
+def plan(name: str, *, seed: int = 1, control: bool = False, **settings: str) -> Plan:
+    """Sessions are longer than a slow start."""
+    settings = {"session_timeout_ms": "6000", **settings}
+    return api.make_plan(name, world="processes", implementation="real", seed=seed, control=control, settings=settings)
+
+
+PLANS = {
+    "race": plan("controller-race"),  # of three brokers only one may ask, and then a race decides nothing
+    "race, control": plan("controller-race", control=True),
+    "failover": plan("controller-failover", rounds="2"),
+    "failover, control": plan("controller-failover", control=True),
+    "dies": plan("isr-election"),
+    "dies, control": plan("isr-election", control=True),
+    "shuts down": plan("isr-election", leaves="shuts-down"),
+    "unclean": plan("all-replicas-down", unclean="true"),
+    "unclean, control": plan("all-replicas-down", unclean="true", control=True),
+    **{f"waits {seed}": plan("all-replicas-down", seed=seed) for seed in (1, 2, 3)},
+    "kills": plan("committed-data", fault="kill", rounds="2"),
+    "kills, control": plan("committed-data", fault="kill", control=True),
 }
 
 #: Trials that run at once; they wait half of the time.
 AT_ONCE = 2
-
-
-def run(store: Path, arguments: tuple[str, ...]) -> History:
-    """Run a trial; again where a busy host cost a broker its connection. Sessions are longer than a slow start."""
-    command = [sys.executable, "-m", "rebalance_lab", "run", *arguments, "--brokers", "real", "--world", "processes"]
-    command += ["--set", "session_timeout_ms=6000", "--store", str(store), "--json"]
-    for _ in range(1 + AGAIN):
-        said = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-        assert said.stdout.startswith("{"), said.stderr
-        history = load(store / json.loads(said.stdout)["trial"])
-        if disturbance(history) is None:
-            break
-    return history
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +75,14 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def trials(store: Path) -> Mapping[str, History]:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return dict(zip(TRIALS, pool.map(lambda arguments: run(store, arguments), TRIALS.values()), strict=True))
+    """Each is run again where a busy host cost a broker its connection."""
+    names = {each.trial_id: name for name, each in PLANS.items()}
+    found: dict[str, History] = {}
+    for _ in range(1 + AGAIN):
+        waiting = [PLANS[name] for name in PLANS if name not in found or disturbance(found[name]) is not None]
+        for result in api.sweep(waiting, store, AT_ONCE):
+            found[names[plan_like(result.trial).trial_id]] = load(result.folder)
+    return found
 
 
 def unsound(history: History, *more: str) -> dict[str, str]:
@@ -132,7 +138,7 @@ def test_every_reading_is_decided_as_expected(trials: Mapping[str, History], sto
 def test_one_broker_reigns_in_each_epoch(trials: Mapping[str, History], store: Path, tmp_path: Path) -> None:
     history = trials["race"]
     reigns = of_kind(history, CONTROLS)
-    assert len(reigns) == judge(history)["two_controllers"].measures["elections"] >= 3
+    assert len(reigns) == judge(history)["two_controllers"].measures["elections"] >= 5
     loser = next(actor for actor in ("b1", "b2", "b3") if actor != reigns[-1].actor)
     log = broker_log(store, history, loser).read_text()
     at = log.splitlines()[-1].split("\t", 1)[0]
@@ -165,7 +171,8 @@ def test_the_order_of_the_assignment_decides_who_leads_next(trials: Mapping[str,
     batches = of_kind(history, APPENDED)
     assert offsets <= {at for each in batches for at in range(number(each, "first"), number(each, "last") + 1)}
     assert max(number(event, "offset") for event in of_kind(history, COMMITTED)) == max(offsets) + 1
-    assert {event.of("leader_epoch") for event in of_kind(history, LEADS)} >= {0, 1}
+    # A leader may hear of two changes at once, so that it never leads in the epoch between them.
+    assert len({event.of("leader_epoch") for event in of_kind(history, LEADS)}) > 1
 
 
 def test_what_the_first_to_return_lacks_is_lost(trials: Mapping[str, History]) -> None:
