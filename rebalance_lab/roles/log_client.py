@@ -23,7 +23,7 @@ from rebalance_lab.client.records import ACKS_NONE, Producer, fetch, new_produce
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.writes import CONSUME, PRODUCE
 from rebalance_lab.kernel import Flag
-from rebalance_lab.roles.registered import registered
+from rebalance_lab.roles.registered import RegisteredBrokers
 from rebalance_lab.roles.spec import NodeSpec, Role
 from rebalance_lab.roles.values import told_of, value_of
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
@@ -31,7 +31,6 @@ from rebalance_lab.wire.kafka.records import Record
 from rebalance_lab.wire.kafka.sentinels import EARLIEST, LATEST
 from rebalance_lab.world.network import NetworkError
 from rebalance_lab.world.ports import Environment
-from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 RETRY_US = 100_000
 
@@ -85,19 +84,19 @@ class LogClientSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
 
 
 async def run(environment: Environment, spec: LogClientSpec, closing: Flag) -> None:
-    session = environment.zookeeper.open(spec.connect, spec.session_timeout_ms)
+    registered = RegisteredBrokers(environment, spec.connect, spec.session_timeout_ms)
     async with environment.tasks.scope("client") as scope:
-        scope.spawn(_Client(environment, spec, PipelinedClient(session)).work(), "work")
+        scope.spawn(_Client(environment, spec, registered).work(), "work")
         await closing.wait()
         scope.cancel("asked to leave")
-    await session.close()
+    await registered.close()
 
 
 class _Client:
-    def __init__(self, environment: Environment, spec: LogClientSpec, zookeeper: PipelinedClient) -> None:
+    def __init__(self, environment: Environment, spec: LogClientSpec, registered: RegisteredBrokers) -> None:
         self._environment = environment
         self._spec = spec
-        self._zookeeper = zookeeper
+        self._registered = registered
         self._tasks = environment.tasks
         self._cluster: ClusterClient | None = None
         self._producer: Producer | None = None
@@ -175,9 +174,9 @@ class _Client:
         return True
 
     async def _connected(self) -> ClusterClient:
-        """A client of the broker that is registered. Raises what is in UNANSWERED."""
+        """A client of the brokers that are registered. Raises what is in UNANSWERED."""
         if self._cluster is None:
-            addresses = list((await registered(self._zookeeper)).values())
+            addresses = list((await self._registered.addresses()).values())
             cluster = ClusterClient(
                 self._tasks,
                 self._environment.network,

@@ -13,12 +13,11 @@ from functools import partial
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.writes import CONSUME, PRODUCE
 from rebalance_lab.kernel import Flag, Future
-from rebalance_lab.roles.registered import registered
+from rebalance_lab.roles.registered import RegisteredBrokers
 from rebalance_lab.roles.spec import NodeSpec, Role
 from rebalance_lab.roles.values import told, value_of
 from rebalance_lab.world.outside.client import OutsideClient, OutsideError, OutsideSettings, library
 from rebalance_lab.world.ports import Environment
-from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 RETRY_US = 100_000
 
@@ -44,12 +43,12 @@ class OutsideClientSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
 
 
 async def run(environment: Environment, spec: OutsideClientSpec, closing: Flag) -> None:
-    session = environment.zookeeper.open(spec.connect, spec.session_timeout_ms)
+    registered = RegisteredBrokers(environment, spec.connect, spec.session_timeout_ms)
     async with environment.tasks.scope("client") as scope:
-        scope.spawn(_Client(environment, spec).work(PipelinedClient(session)), "work")
+        scope.spawn(_Client(environment, spec).work(registered), "work")
         await closing.wait()
         scope.cancel("asked to leave")
-    await session.close()
+    await registered.close()
 
 
 class _Client:
@@ -61,8 +60,8 @@ class _Client:
         self._changed = environment.tasks.flag("a write has ended")
         self._first_us: int | None = None
 
-    async def work(self, zookeeper: PipelinedClient) -> None:
-        brokers = await registered(zookeeper)
+    async def work(self, registered: RegisteredBrokers) -> None:
+        brokers = await registered.addresses()
         settings = OutsideSettings(
             bootstrap=tuple(str(each) for each in brokers.values()),
             topic=self._spec.topic,

@@ -19,13 +19,12 @@ from rebalance_lab.client.records import ReplicaRecord, fetch_replica
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.replicas import READ_REPLICA
 from rebalance_lab.kernel import Flag
-from rebalance_lab.roles.registered import registered
+from rebalance_lab.roles.registered import RegisteredBrokers
 from rebalance_lab.roles.spec import NodeSpec, Role
 from rebalance_lab.roles.values import told
 from rebalance_lab.wire.kafka.records import batches, records
 from rebalance_lab.world.network import NetworkError
 from rebalance_lab.world.ports import Environment
-from rebalance_lab.zkclient.pipelined import PipelinedClient
 
 RETRY_US = 100_000
 
@@ -43,29 +42,31 @@ class ReplicaReaderSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
 
 
 async def run(environment: Environment, spec: ReplicaReaderSpec, closing: Flag) -> None:
-    session = environment.zookeeper.open(spec.connect, spec.session_timeout_ms)
+    registered = RegisteredBrokers(environment, spec.connect, spec.session_timeout_ms)
     async with environment.tasks.scope("reader") as scope:
-        scope.spawn(_read_all(environment, spec, PipelinedClient(session)), "reads")
+        scope.spawn(_read_all(environment, spec, registered), "reads")
         await closing.wait()
         scope.cancel("asked to leave")
-    await session.close()
+    await registered.close()
 
 
-async def _read_all(environment: Environment, spec: ReplicaReaderSpec, zookeeper: PipelinedClient) -> None:
-    await registered(zookeeper)  # a node has begun, for the runner, once it is connected
+async def _read_all(environment: Environment, spec: ReplicaReaderSpec, registered: RegisteredBrokers) -> None:
+    await registered.addresses()  # a node has begun, for the runner, once it is connected
     for broker in spec.brokers:
-        while not await _read(environment, spec, zookeeper, broker):
+        while not await _read(environment, spec, registered, broker):
             await environment.tasks.sleep(RETRY_US)
 
 
-async def _read(environment: Environment, spec: ReplicaReaderSpec, zookeeper: PipelinedClient, broker: int) -> bool:
+async def _read(
+    environment: Environment, spec: ReplicaReaderSpec, registered: RegisteredBrokers, broker: int
+) -> bool:
     """Whether one replica was read to its end."""
     began = _emit(environment, spec, Kind.INVOKED, broker=broker)
     if broker in spec.folders:
         found = read_log(Path(spec.folders[broker]) / f"{spec.topic}-{spec.partition}")
     else:
         try:
-            found = await _fetched(environment, spec, zookeeper, broker)
+            found = await _fetched(environment, spec, registered, broker)
         except (NoBroker, NetworkError, RefusedByBroker) as error:
             _emit(environment, spec, Kind.FAILED_OP, broker=broker, of=began, error=str(error))
             return False
@@ -85,12 +86,12 @@ def read_log(folder: Path) -> list[ReplicaRecord]:
 
 
 async def _fetched(
-    environment: Environment, spec: ReplicaReaderSpec, zookeeper: PipelinedClient, broker: int
+    environment: Environment, spec: ReplicaReaderSpec, registered: RegisteredBrokers, broker: int
 ) -> list[ReplicaRecord]:
     cluster = ClusterClient(
         environment.tasks,
         environment.network,
-        list((await registered(zookeeper)).values()),
+        list((await registered.addresses()).values()),
         spec.actor,
         request_timeout_ms=spec.request_timeout_ms,
     )

@@ -1,0 +1,50 @@
+"""A client whose ZooKeeper session expires goes on with another one, as it registers nothing there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from rebalance_lab.checks import Outcome, judge
+from rebalance_lab.faults.expire import expire
+from rebalance_lab.faults.kill import kill
+from rebalance_lab.faults.restart import restart
+from rebalance_lab.history.events import Kind
+from rebalance_lab.history.views import events_of
+from rebalance_lab.scenarios import broker_crash
+from rebalance_lab.subjects.broker_log.subject import BrokerOptions, ClientOptions, LogLab
+from rebalance_lab.trials import scenario
+from rebalance_lab.trials.stages.simulated.stage import simulate
+
+
+async def expired_client(lab: LogLab) -> None:
+    """The client's session expires, and a crash of the broker makes it look the broker up again."""
+    await lab.connected()
+    broker = lab.start("b1", BrokerOptions())
+    await lab.registered(1)
+    client = lab.start("c1", ClientOptions())
+    await lab.written(10)
+    await expire(lab, client)
+    await kill(lab, broker)
+    await lab.unregistered(broker)
+    await restart(lab, broker)
+    await lab.all_read()
+    await lab.recover()
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    scenario.scenario_names()  # the lab's own are there before ours
+    monkeypatch.setattr(scenario, "_SCENARIOS", dict(scenario._SCENARIOS))
+    scenario.register(replace(broker_crash.SCENARIO, name="expired-client", script=expired_client))
+    yield
+
+
+def test_a_client_opens_another_session_once_its_own_has_expired() -> None:
+    history = simulate(scenario.make_plan("expired-client", settings={"messages": "50"}))[0]
+    found = judge(history)["lost_write"]
+    assert (found.outcome, found.measures["acknowledged"]) == (Outcome.CLEAN, 50)
+    sessions = {event.session for event in events_of(history, Kind.CONNECTED) if event.actor == "c1"}
+    assert len(sessions) == 2
