@@ -46,7 +46,9 @@ BETWEEN_US = 4_000_000
 async def soak(lab: ReplicationLab) -> None:
     plan = lab.plan
     draws = RandomStream(plan.seed, "runner", "faults")
-    await lab.assemble(lab_isr_read_back=plan.switch("read_back"))
+    await lab.assemble(
+        lab_isr_read_back=plan.switch("read_back"), replica_fetch_min_bytes=plan.number("fetch_min_bytes")
+    )
     lab.start("c1", OutsideOptions())
     await lab.written(1)
     lab.phase("control" if plan.control else "faults")
@@ -117,6 +119,7 @@ SCENARIO = Scenario(
         Parameter("client", "confluent-kafka", "", "the library that writes and reads", choices=tuple(LIBRARIES)),
         Parameter("seconds", 60, "s", "how long it writes, and brokers fail", 1, maximum=86_400),
         Parameter("read_back", True, "", "lab.isr.read.back; false: as Kafka, where an ISR may stay too small"),
+        Parameter("fetch_min_bytes", 1, "bytes", "replica.fetch.min.bytes; more: followers are 0.5 s late", 1, maximum=1 << 20),
         *ROUND,
         *with_default([each for each in COMMON if each.name != "messages"], flush_messages=1, pause_us=10_000),
     ),

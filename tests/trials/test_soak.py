@@ -20,6 +20,9 @@ from rebalance_lab.trials.plan import PlanError
 from rebalance_lab.trials.scenario import make_plan
 from rebalance_lab.world.outside.client import LIBRARIES
 
+#: More than any fetch finds within its time.
+LATE = str(1 << 20)
+
 TIER = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 
@@ -52,7 +55,8 @@ class TestSoak:
     def test_a_leader_that_acknowledges_before_its_followers_have_it_is_caught(
         self, tmp_path: Path, client: str
     ) -> None:
-        settings = {"seconds": "30", "fault": "kill", "victims": "2"}
+        """Its followers are half a second late, so that each leader that dies has acknowledged what they lack."""
+        settings = {"seconds": "30", "fault": "kill", "victims": "2", "fetch_min_bytes": LATE}
         findings, _ = soaked(tmp_path, client, plant="acks-before-replication", **settings)
         assert findings["lost_write"].outcome is Outcome.VIOLATED
 
