@@ -57,9 +57,7 @@ async def _read_all(environment: Environment, spec: ReplicaReaderSpec, registere
             await environment.tasks.sleep(RETRY_US)
 
 
-async def _read(
-    environment: Environment, spec: ReplicaReaderSpec, registered: RegisteredBrokers, broker: int
-) -> bool:
+async def _read(environment: Environment, spec: ReplicaReaderSpec, registered: RegisteredBrokers, broker: int) -> bool:
     """Whether one replica was read to its end."""
     began = _emit(environment, spec, Kind.INVOKED, broker=broker)
     if broker in spec.folders:

@@ -119,7 +119,9 @@ SCENARIO = Scenario(
         Parameter("client", "confluent-kafka", "", "the library that writes and reads", choices=tuple(LIBRARIES)),
         Parameter("seconds", 60, "s", "how long it writes, and brokers fail", 1, maximum=86_400),
         Parameter("read_back", True, "", "lab.isr.read.back; false: as Kafka, where an ISR may stay too small"),
-        Parameter("fetch_min_bytes", 1, "bytes", "replica.fetch.min.bytes; more: followers are 0.5 s late", 1, maximum=1 << 20),
+        Parameter(
+            "fetch_min_bytes", 1, "bytes", "replica.fetch.min.bytes; more: followers are 0.5 s late", 1, maximum=1 << 20
+        ),
         *ROUND,
         *with_default([each for each in COMMON if each.name != "messages"], flush_messages=1, pause_us=10_000),
     ),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -35,11 +34,10 @@ async def expired_client(lab: LogLab) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _registered(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
     scenario.scenario_names()  # the lab's own are there before ours
     monkeypatch.setattr(scenario, "_SCENARIOS", dict(scenario._SCENARIOS))
     scenario.register(replace(broker_crash.SCENARIO, name="expired-client", script=expired_client))
-    yield
 
 
 def test_a_client_opens_another_session_once_its_own_has_expired() -> None:
