@@ -147,10 +147,11 @@ class Broker:
         all its folders have failed, and this one has one).
         """
         environment, settings = self._environment, self._settings
-        session = self._open()
-        client = PipelinedClient(session)
-        if not await self._prepared(client, closing):
-            return
+        client = PipelinedClient(self._open())
+        while not await self._prepared(client, closing):
+            if closing.raised:
+                return
+            client = self._another_session(client, "it expired before the broker had started")
         await self._start_logs(client)
         limits = Limits(frame_bytes=settings.config.socket_request_max_bytes)
         listener = await environment.network.listen(KafkaCodec(), port=settings.port, limits=limits)
@@ -171,28 +172,35 @@ class Broker:
                 try:
                     await self._serve(client, listener.address, closing)
                 except (SessionExpired, SessionClosed) as error:
-                    self._report("session lost", {"why": str(error)})
-                    self._last_session, session = session.session_id, self._open()
-                    client = PipelinedClient(session)
+                    client = self._another_session(client, str(error))
             listener.close()
             scope.cancel("the broker shuts down")
         self._links.close()
         self._to_controller.close()
         if self._logs.failed.raised:  # as after a crash: the next start recovers the logs
-            await session.close()
+            await client.session.close()
             raise FolderFailed(f"the broker ends, because its data folder has failed: {self._logs.failure}")
         await self._logs.close(self.broker_epoch)
-        await session.close()
+        await client.session.close()
 
     async def _prepared(self, client: PipelinedClient, closing: Flag) -> bool:
-        """Create the paths that are missing, and read what the logs need. False: the broker was asked to end first.
-        Raises NoZooKeeper."""
+        """Create the paths that are missing, and read what the logs need. False: the broker was asked to end first, or
+        the session has expired. Raises NoZooKeeper."""
         tasks = self._environment.tasks
-        async with tasks.scope("start") as scope:
-            preparing = scope.spawn(self._answered_in_time(self._prepare(client)), "paths")
-            await tasks.first(closing.wait(), preparing)
-            scope.cancel("the broker shuts down")
+        try:
+            async with tasks.scope("start") as scope:
+                preparing = scope.spawn(self._answered_in_time(self._prepare(client)), "paths")
+                await tasks.first(closing.wait(), preparing)
+                scope.cancel("the broker shuts down")
+        except SessionExpired:
+            return False
         return not closing.raised
+
+    def _another_session(self, before: PipelinedClient, why: str) -> PipelinedClient:
+        """A client of another session in place of one that is lost."""
+        self._report("session lost", {"why": why})
+        self._last_session = before.session.session_id
+        return PipelinedClient(self._open())
 
     async def _prepare(self, client: PipelinedClient) -> None:
         await prepare(client)
@@ -239,6 +247,7 @@ class Broker:
                 assumes_whole_isr=config.lab_assumes_whole_isr,
                 leads_as_first_of_isr=config.lab_leads_as_first_of_isr,
                 leader_grace=config.lab_leader_grace,
+                joins_caught_up=config.lab_joins_caught_up,
                 obeys_after_us=config.lab_obeys_after_ms * 1000,
             ),
             self._fetchers,

@@ -42,7 +42,8 @@ class BrokerConfig:
     failure; `lab_shutdown_selection`: which one leads after a controlled shutdown; `lab_isr_writer`: which broker
     writes another ISR; `lab_isr_read_back`: see `controller.isr_requests`; `lab_broker_epochs`: whether the controller
     tells lives of one broker apart, as from 2.2 on (KAFKA-7235); `lab_leader_grace`: whether followers have time to
-    find a new leader before it drops them. These are the lab's own. Planted mistakes:
+    find a new leader before it drops them; `lab_joins_caught_up`: whether a follower must have caught up to join an ISR
+    that is too small (KAFKA-19996). These are the lab's own. Planted mistakes:
     `lab_election_bug`; `lab_refuses_before_append`, if False: a batch for which too few replicas are in sync is refused
     when it is in the log already; `lab_acks_before_replication`: acks=all is answered as acks=1 is;
     `lab_assumes_whole_isr`, if False: a new leader leaves the last of the ISR out;
@@ -87,6 +88,7 @@ class BrokerConfig:
     lab_assumes_whole_isr: bool = True
     lab_leads_as_first_of_isr: bool = False
     lab_leader_grace: bool = True
+    lab_joins_caught_up: bool = False
     lab_obeys_after_ms: int = 0
     lab_broker_epochs: bool = True
 

@@ -69,6 +69,8 @@ class ReplicaContext:
     - `assumes_whole_isr`: False plants a bug: a new leader leaves the last of the ISR out.
     - `leads_as_first_of_isr`: True plants a bug: it leads if it stands first in the ISR, whoever was elected.
     - `leader_grace`: see `Leadership`.
+    - `joins_caught_up`: while too few are in sync, a follower joins only once it has caught up, by the rule by which
+      leaders drop followers. False: as Kafka, it needs to have passed the high watermark.
     - `obeys_after_us`: how long a leader takes to obey an order for a partition that it leads already.
     """
 
@@ -83,6 +85,7 @@ class ReplicaContext:
     assumes_whole_isr: bool = True
     leads_as_first_of_isr: bool = False
     leader_grace: bool = True
+    joins_caught_up: bool = False
     obeys_after_us: int = 0
 
     def leads_by(self, state: LeaderAndIsrPartitionState) -> bool:
@@ -249,8 +252,17 @@ class Partition:
         if leadership is None or not leadership.is_follower(follower):
             return
         leadership.fetched(follower, offset, leader_end, self._around.tasks.now_us())
-        self._propose(leadership, leadership.with_joined(follower, self.log.high_watermark))
+        self._propose(leadership, self._joined(leadership, follower, leader_end))
         self._advance(leadership)
+
+    def _joined(self, leadership: Leadership, follower: int, leader_end: int) -> tuple[int, ...] | None:
+        """The ISR with a follower that has fetched; None if it does not join. While too few are in sync, the high
+        watermark stands still, so that a follower passes it long before it has caught up (KAFKA-19996)."""
+        around = self._around
+        waits = around.joins_caught_up and leadership.is_under(self.log.config.min_insync_replicas)
+        if waits and not leadership.is_caught_up(follower, leader_end, around.tasks.now_us()):
+            return None
+        return leadership.with_joined(follower, self.log.high_watermark)
 
     def drop_laggards(self) -> None:
         """Ask for an ISR without the followers that have fallen behind."""

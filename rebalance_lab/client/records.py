@@ -27,6 +27,9 @@ from rebalance_lab.wire.kafka.records import (
 )
 from rebalance_lab.wire.kafka.sentinels import CONSUMER, DEBUGGING_CONSUMER
 
+#: Who acknowledges a write: all replicas in sync, the leader alone, or nobody.
+ACKS_ALL = -1
+ACKS_LEADER = 1
 ACKS_NONE = 0
 
 #: The leader may have changed since the metadata was read.
@@ -94,7 +97,7 @@ async def produce(
     partition: int,
     new: Sequence[Record],
     *,
-    acks: int = -1,
+    acks: int = ACKS_ALL,
     compression: Compression = Compression.NONE,
     timeout_ms: int = 30_000,
     producer: Producer | None = None,

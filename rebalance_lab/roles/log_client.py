@@ -1,4 +1,4 @@
-"""The role of a client of a broker: it produces numbered records with acks=all, then reads the whole partition.
+"""The role of a client of a broker: it produces numbered records, then reads the whole partition.
 
 Each attempt to write is a pair of events, as ZooKeeper operations are: INVOKED (detail: op `produce`, number), then OK
 (detail: offset), FAILED_OP for a write that the broker refused, or INFO for one that may have been done. An attempt
@@ -19,7 +19,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from rebalance_lab.client.cluster import ClusterClient, NoBroker, RefusedByBroker
-from rebalance_lab.client.records import ACKS_NONE, Producer, fetch, new_producer, offset_at, produce
+from rebalance_lab.client.records import ACKS_ALL, ACKS_NONE, Producer, fetch, new_producer, offset_at, produce
 from rebalance_lab.history.events import Kind, Layer
 from rebalance_lab.history.writes import CONSUME, PRODUCE
 from rebalance_lab.kernel import Flag
@@ -68,9 +68,10 @@ SEQUENCE_LOST = frozenset(
 
 class LogClientSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     """`messages`: how many numbers it writes, from 1. `pause_us`: between two. `value_bytes`: of each record.
-    `request_timeout_ms`: how long a broker may take to answer, and to have a record committed. `idempotent`: whether
-    the log is to have each number once, however often it is sent. `unsynced`: the topic of which records may be lost,
-    and how many partitions it has; None for none."""
+    `request_timeout_ms`: how long a broker may take to answer, and to have a record committed. `acks`: who
+    acknowledges. Without acks=all the client reads only once its last acknowledged record is committed, so leaders must
+    not lose it. `idempotent`: whether the log is to have each number once, however often it is sent. `unsynced`: the
+    topic of which records may be lost, and how many partitions it has; None for none."""
 
     connect: str
     session_timeout_ms: int
@@ -79,6 +80,7 @@ class LogClientSpec(NodeSpec, frozen=True, kw_only=True, tag=__name__):
     pause_us: int
     value_bytes: int
     request_timeout_ms: int
+    acks: int = ACKS_ALL
     idempotent: bool = False
     unsynced: tuple[str, int] | None = None
 
@@ -100,6 +102,8 @@ class _Client:
         self._tasks = environment.tasks
         self._cluster: ClusterClient | None = None
         self._producer: Producer | None = None
+        #: Of the last acknowledged record.
+        self._offset = -1
 
     async def work(self) -> None:
         for number in range(1, self._spec.messages + 1):
@@ -127,6 +131,7 @@ class _Client:
                 self._spec.topic,
                 PARTITION,
                 [Record(None, value_of(number, self._spec.value_bytes))],
+                acks=self._spec.acks,
                 timeout_ms=self._spec.request_timeout_ms,
                 producer=self._producer,
             )
@@ -138,6 +143,7 @@ class _Client:
                 self._producer = None
             self._disconnect()
             return False
+        self._offset = offset
         self._emit(Kind.OK, op=PRODUCE, of=began, number=number, offset=offset)
         return True
 
@@ -162,6 +168,10 @@ class _Client:
             cluster, topic = await self._connected(), self._spec.topic
             offset = await offset_at(cluster, topic, PARTITION, EARLIEST)
             end = await offset_at(cluster, topic, PARTITION, LATEST)
+            if self._spec.acks != ACKS_ALL and end <= self._offset:
+                why = f"offset {self._offset}, which was acknowledged, is not committed yet"
+                self._emit(Kind.FAILED_OP, op=CONSUME, of=began, error=why)
+                return False
             while offset < end:
                 fetched = await fetch(cluster, topic, PARTITION, offset)
                 found += ((each.offset, told_of(each)) for each in fetched.records)

@@ -212,6 +212,7 @@ OF_TRIALS_ONLY = {
     "lab_assumes_whole_isr",
     "lab_leads_as_first_of_isr",
     "lab_leader_grace",
+    "lab_joins_caught_up",
     "lab_obeys_after_ms",
     "lab_broker_epochs",
 }

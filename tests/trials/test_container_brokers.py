@@ -41,6 +41,7 @@ PLANS = {
     ),
     "E5c: an ISR for each partition": (contained("isr-per-partition"), "link-cut"),
     "a leader that drops followers at once": (contained("leader-start"), "slow-link"),
+    "an ISR that flaps": (contained("isr-flap"), "kill"),
     "a frozen ISR": (contained("frozen-isr"), "link-cut"),
     "a bounce that is missed": (contained("missed-bounce"), "pause"),
     "the last replica standing": (contained("last-replica-standing"), "power-loss"),

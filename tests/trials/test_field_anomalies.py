@@ -1,5 +1,5 @@
-"""What users of Kafka have reported of replication: the last replica standing, a bounce faster than the watch, and a
-leader that drops followers as it starts."""
+"""What users of Kafka have reported of replication: the last replica standing, a bounce faster than the watch, a leader
+that drops followers as it starts, and an ISR that flaps."""
 
 from __future__ import annotations
 
@@ -62,7 +62,19 @@ def test_with_grace_it_drops_none() -> None:
         assert (finding.outcome, finding.measures["shrinks"]) == (Outcome.CLEAN, 0)
 
 
-@pytest.mark.parametrize("name", ["last-replica-standing", "missed-bounce", "leader-start"])
+def test_a_follower_that_lacks_much_joins_and_is_dropped_again_and_again() -> None:
+    for seed in range(1, 4):
+        measures = run("isr-flap", seed)["early_shrink"].measures
+        assert measures["count"] == measures["joined"] >= 5
+
+
+@pytest.mark.parametrize("cure", [{"caught_up": "true"}, {"min_isr": "1"}], ids=["caught up", "one is enough"])
+def test_it_joins_once_if_it_must_have_caught_up(cure: dict[str, str]) -> None:
+    for seed in (1, 2):
+        assert run("isr-flap", seed, **cure)["early_shrink"].measures["count"] == 0
+
+
+@pytest.mark.parametrize("name", ["last-replica-standing", "missed-bounce", "leader-start", "isr-flap"])
 def test_the_controls(name: str) -> None:
     outcomes = {check: finding.outcome for check, finding in run(name, control=True).items()}
     assert set(outcomes.values()) == {Outcome.CLEAN}
@@ -77,6 +89,8 @@ def test_the_controls(name: str) -> None:
         ("leader-start", {"brokers": "3"}, "brokers=3: must be 4"),
         ("leader-start", {"way_ms": "1600"}, "way_ms=1600: must be between 1666 and 3333"),
         ("leader-start", {"slow_ms": "12500"}, "slow_ms=12500: must be above 12500"),
+        ("isr-flap", {"brokers": "4"}, "brokers=4: must be 3"),
+        ("isr-flap", {"messages": "1020"}, "messages=1020: must be above 1020"),
         ("missed-bounce", {"brokers": "2"}, "brokers=2: must be at least 3"),
         ("missed-bounce", {"pause_ms": "6001"}, "pause_ms=6001: must be a third of session_timeout_ms at most"),
     ],

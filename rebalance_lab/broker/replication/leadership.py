@@ -150,10 +150,14 @@ class Leadership:
         """`min.insync.replicas`, which cannot be more than there are replicas."""
         return min(min_isr, len(self.replicas))
 
+    def is_under(self, min_isr: int) -> bool:
+        """Whether fewer than `min_isr` are in sync."""
+        return len(self.isr) < self.effective_min_isr(min_isr)
+
     def high_watermark(self, current: int, leader_end: int, now_us: int, *, min_isr: int) -> int:
         """Where every replica is that is in sync, or is about to be. It does not fall, and does not rise while fewer
         than `min_isr` are in sync."""
-        if len(self.isr) < self.effective_min_isr(min_isr):
+        if self.is_under(min_isr):
             return current
         reached = leader_end
         in_sync = self.maximal_isr
@@ -178,6 +182,10 @@ class Leadership:
             or (each in self._followers and self._followers[each].is_caught_up(leader_end, now_us, self._lag))
         )
         return kept if kept != self.isr else None
+
+    def is_caught_up(self, follower: int, leader_end: int, now_us: int) -> bool:
+        """Whether it is not behind for longer than it may be: by this rule a leader drops its followers."""
+        return self._followers[follower].is_caught_up(leader_end, now_us, self._lag)
 
     def with_joined(self, follower: int, high_watermark: int) -> tuple[int, ...] | None:
         """The ISR with a follower that has caught up; None if it has not, is in it, or another change is under way."""

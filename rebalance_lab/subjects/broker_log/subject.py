@@ -12,6 +12,7 @@ from rebalance_lab.broker.calls import BrokerConfig
 from rebalance_lab.broker.log.config import LogConfig
 from rebalance_lab.checks.lost_write import BROKER_LOG
 from rebalance_lab.client.cluster import REQUEST_TIMEOUT_MS
+from rebalance_lab.client.records import ACKS_ALL
 from rebalance_lab.history.events import Event, Kind
 from rebalance_lab.history.rest import NodeState, NodeTracker
 from rebalance_lab.history.writes import CONSUME, PRODUCE, REPORTED
@@ -59,8 +60,9 @@ class BrokerOptions(NodeOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientOptions(NodeOptions):
-    """The client of the trial. `unsynced`: see `LogClientSpec`."""
+    """The client of the trial. `acks`, `unsynced`: see `LogClientSpec`."""
 
+    acks: int = ACKS_ALL
     unsynced: tuple[str, int] | None = None
 
     def request_timeout_ms(self, _plan: Plan) -> int:
@@ -80,6 +82,7 @@ class ClientOptions(NodeOptions):
             pause_us=plan.number("pause_us"),
             value_bytes=plan.number("value_bytes"),
             request_timeout_ms=self.request_timeout_ms(plan),
+            acks=self.acks,
             idempotent=plan.switch("idempotent"),
             unsynced=self.unsynced,
         )
