@@ -1,4 +1,4 @@
-"""Clients and brokers that start go on with another ZooKeeper session if theirs expires: nothing is registered in it."""
+"""Clients, and brokers that start, go on with another ZooKeeper session if theirs expires: it holds nothing of them."""
 
 from __future__ import annotations
 
