@@ -102,13 +102,23 @@ def expects(plan: Plan) -> dict[str, Outcome | None]:
     """The rules of KIP-320 lose nothing, unless a broker loses its power with records that it has not synced; the older
     rules may lose records anyway. A broker that comes back without its records leads again if it is the last of the
     ISR (KIP-966), or if the controller has failed with it and its successor does not know that it was gone. A leader
-    that is cut off may be told late of another ISR."""
+    that is cut off may be told late of another ISR. A fetch that a cut has held back may let a follower join that has
+    been started again meanwhile and does not fetch yet, so that the leader soon drops it."""
     late = None if plan.text("fault") in {ANY, "cut"} and not plan.control else Outcome.CLEAN
+    held_back = plan.text("fault") == ANY and plan.number("victims") > 1 and not plan.control
+    early = None if held_back else Outcome.CLEAN
     if plan.rules != ReplicationRules.KIP_320:
-        return usual(REPLICATION, lost_write=None, leader_completeness=None, replica_divergence=None, frozen_isr=late)
+        return usual(
+            REPLICATION,
+            lost_write=None,
+            leader_completeness=None,
+            replica_divergence=None,
+            frozen_isr=late,
+            early_shrink=early,
+        )
     forgets = plan.text("fault") in {ANY, "power-loss"} and plan.number("flush_messages") != 1
     lost = None if forgets and not plan.control else Outcome.CLEAN
-    return usual(REPLICATION, lost_write=lost, leader_completeness=lost, frozen_isr=late)
+    return usual(REPLICATION, lost_write=lost, leader_completeness=lost, frozen_isr=late, early_shrink=early)
 
 
 def demands(plan: Plan) -> None:

@@ -98,3 +98,15 @@ def test_the_controls(name: str) -> None:
 def test_settings_with_which_nothing_would_happen(name: str, settings: dict[str, str], why: str) -> None:
     with pytest.raises(PlanError, match=why):
         make_plan(name, settings=settings)
+
+
+def test_a_fetch_of_an_earlier_life_lets_a_follower_join_that_does_not_fetch() -> None:
+    """A cut holds it back, the follower is started again meanwhile, and the leader drops it at its next look."""
+    plan = make_plan("committed-data", rules="kip-101", seed=2012, settings={"victims": "2"})
+    finding = judge(simulate(plan)[0])["early_shrink"]
+    assert (finding.outcome, finding.measures["joined"]) == (Outcome.VIOLATED, 1)
+    assert scenario("committed-data").expects(plan)["early_shrink"] is None
+
+
+def test_where_one_broker_fails_at_a_time_no_follower_joins_too_soon() -> None:
+    assert scenario("committed-data").expects(make_plan("committed-data"))["early_shrink"] is Outcome.CLEAN
