@@ -27,6 +27,12 @@ SYNCED = {"flush_messages": "1"}
 #: The leader must die between two writes, and docker may take longer than 20 ms to kill it.
 SLOW_KILLS = {"pause_us": "300000", "messages": "80"}
 
+#: The link must be slow until another leader has started, and the killed one's session may end late.
+SLOW_START = {"slow_ms": "24000"}
+
+#: A container must be back while the controller is paused, and on a busy machine it takes more than five seconds.
+SLOW_RESTART = {"pause_ms": "12000", "session_timeout_ms": "36000"}
+
 #: By what each is to show: the plan, and the fault whose proof it must have.
 PLANS = {
     "E1: races for the controllership": (contained("controller-race", brokers="3"), "expire"),
@@ -40,10 +46,10 @@ PLANS = {
         "link-cut",
     ),
     "E5c: an ISR for each partition": (contained("isr-per-partition"), "link-cut"),
-    "a leader that drops followers at once": (contained("leader-start"), "slow-link"),
+    "a leader that drops followers at once": (contained("leader-start", **SLOW_START), "slow-link"),
     "an ISR that flaps": (contained("isr-flap"), "kill"),
     "a frozen ISR": (contained("frozen-isr"), "link-cut"),
-    "a bounce that is missed": (contained("missed-bounce"), "pause"),
+    "a bounce that is missed": (contained("missed-bounce", **SLOW_RESTART), "pause"),
     "the last replica standing": (contained("last-replica-standing"), "power-loss"),
     "E7: the last in sync leads": (contained("all-replicas-down"), "kill"),
     "E7: the first to return leads": (contained("all-replicas-down", unclean="true"), "kill"),
