@@ -12,6 +12,7 @@ from __future__ import annotations
 from rebalance_lab.faults.silence import latest_end_ms
 from rebalance_lab.history.fault_kinds import FaultKind
 from rebalance_lab.history.intervals import PAUSE
+from rebalance_lab.kernel import Flag
 from rebalance_lab.trials.lab import AnyLab, AnyNode, FaultBug, Injection
 
 PAUSED = FaultKind(
@@ -33,12 +34,14 @@ class PauseBug(FaultBug):
     OVERSTAYS = "pause-that-overstays", "fault: pauses the member ten times as long as asked"
 
 
-async def pause(lab: AnyLab, node: AnyNode, duration_ms: int) -> None:
-    """Pause `node` for `duration_ms`, and record the proof."""
+async def pause(lab: AnyLab, node: AnyNode, duration_ms: int, stopped: Flag | None = None) -> None:
+    """Pause `node` for `duration_ms`, and record the proof. `stopped` is raised once it stands still."""
     outlasts = duration_ms > latest_end_ms(lab.plan)
     fault = Injection(lab, PAUSED, node, planned_ms=duration_ms, must_outlast_session=outlasts)
     bites = lab.plan.plant != PauseBug.DOES_NOT_BITE
     fault.bit(await node.process.pause() if bites else "planted: nothing was stopped")
+    if stopped is not None:
+        stopped.raise_()
     await lab.sleep_ms(10 * duration_ms if lab.plan.plant == PauseBug.OVERSTAYS else duration_ms)
     fault.ended()
     if bites:

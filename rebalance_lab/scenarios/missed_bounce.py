@@ -52,8 +52,10 @@ async def _bounce(lab: ReplicationLab) -> BrokerNode:
     leader, controller = lab.leader, lab.controller
     assert leader is not None and controller is not None, "nothing has failed yet"
     victim = leader if lab.plan.text("who") == LEADER else lab.followers[0]
+    stopped = lab.tasks.flag("the controller stands still")
     async with lab.tasks.scope("bounce") as scope:
-        scope.spawn(pause(lab, controller, lab.plan.number("pause_ms")), "pause of the controller")
+        scope.spawn(pause(lab, controller, lab.plan.number("pause_ms"), stopped), "pause of the controller")
+        await stopped.wait()  # docker takes its time, and a controller that still runs may see the broker go
         await leave(lab, victim)
         await kill(lab, victim)  # its session is closed; now its process is surely gone, too
         await restart(lab, victim)
