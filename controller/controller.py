@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from controller.cluster import Stored
@@ -14,7 +15,16 @@ from controller.election import ControllerMoved, Elected, ElectionBug, elect
 from controller.leader_election import ElectionOrder, Selection
 from controller.machine import ControllerMachine
 from controller.reign import Channels, Reign
-from controller.stimuli import IsrAsked, IsrWanted, SettingsChanged, ShutdownAsked, Stimulus
+from controller.stimuli import (
+    ElectionAsked,
+    ImbalanceDue,
+    IsrAsked,
+    IsrWanted,
+    NotElected,
+    SettingsChanged,
+    ShutdownAsked,
+    Stimulus,
+)
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.kernel import Cancelled, Future, Kernel, Scope
 from rebalance_lab.wire.errors import KafkaException
@@ -32,8 +42,23 @@ IsrAnswer = tuple[ErrorCode, Mapping[TopicPartition, Stored | ErrorCode]]
 #: What came of a ControlledShutdown request: its error, and the partitions that the broker still leads.
 ShutdownAnswer = tuple[ErrorCode, Sequence[TopicPartition]]
 
+#: What came of an ElectLeaders request: the leader of each partition, or why it was not elected.
+ElectionAnswer = Mapping[TopicPartition, int | NotElected]
+
+#: A controller looks for imbalance so long after its election, then at its interval (`onControllerFailover`).
+FIRST_IMBALANCE_MS = 5_000
+
 #: How long a controller that has failed stays before it lets another be elected.
 FAILURE_PAUSE_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Imbalance:
+    """How much of what a broker should lead may be led by others, and how often a controller looks
+    (leader.imbalance.per.broker.percentage, leader.imbalance.check.interval.seconds)."""
+
+    percentage: int = 10
+    interval_ms: int = 300_000
 
 
 class Controller:
@@ -42,7 +67,8 @@ class Controller:
     `channels`: makes the way to the brokers for one reign, in a scope that ends with it. `report(event, detail)`: is
     called when a reign begins and ends, and with what a person should know. `reads_isr_reports`: leaders write their
     ISRs themselves and report it, as up to Kafka 2.6. `broker_epochs`: lives of one broker are told apart, as from 2.2
-    on. `bug`: a mistake that is planted.
+    on. `imbalance`: when preferred leaders are elected; None: only when they are asked for. `bug`: a mistake that is
+    planted.
     """
 
     def __init__(
@@ -61,6 +87,7 @@ class Controller:
         reads_isr_reports: bool = False,
         isr_read_back: bool = False,
         broker_epochs: bool = True,
+        imbalance: Imbalance | None = None,
         bug: ElectionBug | None = None,
     ) -> None:
         self._bug = bug
@@ -68,6 +95,7 @@ class Controller:
         self._selection = selection
         self._isr_read_back = isr_read_back
         self._broker_epochs = broker_epochs
+        self._imbalance = imbalance
         self._reads_isr_reports = reads_isr_reports
         self._tasks = tasks
         self._client = client
@@ -103,6 +131,15 @@ class Controller:
             return ShutdownAsked(broker_id, broker_epoch, lambda error, remaining: answer((error, remaining)))
 
         return self._ask("the controller's answer to a broker that shuts down", asked, deposed)
+
+    def ask_election(self, partitions: Collection[TopicPartition], *, unclean: bool) -> Future[ElectionAnswer]:
+        """Ask for leaders, as a client. NOT_CONTROLLER for each if this controller does not reign, or ends first."""
+        deposed: ElectionAnswer = {each: NotElected(ErrorCode.NOT_CONTROLLER, None) for each in partitions}
+        return self._ask(
+            "the controller's answer to a client that asks for leaders",
+            lambda answer: ElectionAsked(partitions, unclean, answer),
+            deposed,
+        )
 
     def _ask(self, what: str, asked: Callable[[Callable[[T], None]], Stimulus], deposed: T) -> Future[T]:
         """Put a stimulus that is answered. `deposed`: the answer if this controller does not reign, or ends first."""
@@ -165,6 +202,7 @@ class Controller:
             selection=self._selection,
             isr_read_back=self._isr_read_back,
             broker_epochs=self._broker_epochs,
+            imbalance_percentage=(self._imbalance or Imbalance()).percentage,
             shrinks_first=self._bug is ElectionBug.SHRINKS_FIRST,
         )
         async with self._tasks.scope(f"reign {elected.epoch}") as scope:
@@ -177,6 +215,8 @@ class Controller:
                 unclean_default=self._unclean_default,
                 reads_isr_reports=self._reads_isr_reports,
             )
+            if self._imbalance is not None:
+                scope.spawn(self._look_for_imbalance(self._reigning, self._imbalance), "imbalance of leaders")
             try:
                 await self._reigning.run()
             finally:
@@ -184,3 +224,9 @@ class Controller:
                 unanswered, self._unanswered = self._unanswered, {}
                 for future, deposed in unanswered.items():
                     future.set(deposed)
+
+    async def _look_for_imbalance(self, reign: Reign, imbalance: Imbalance) -> None:
+        await self._tasks.sleep(FIRST_IMBALANCE_MS * 1000)
+        while True:
+            reign.put(ImbalanceDue())
+            await self._tasks.sleep(imbalance.interval_ms * 1000)

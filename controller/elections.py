@@ -17,6 +17,7 @@ from controller.leader_election import (
     controlled_shutdown,
     first_leader,
     offline,
+    preferred,
 )
 from controller.request_batch import RequestBatch
 from controller.states import PartitionState
@@ -29,10 +30,14 @@ class Strategy(Enum):
 
     - OFFLINE: the partition has none.
     - SHUTDOWN: its leader has asked to shut down.
+    - PREFERRED: the first of its assignment is to lead.
+    - UNCLEAN: the partition has none, and a person allows one from outside the ISR.
     """
 
     OFFLINE = "offline"
     SHUTDOWN = "controlled shutdown"
+    PREFERRED = "preferred"
+    UNCLEAN = "unclean"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +118,15 @@ class Elections:
     def _could_be_unclean(self, partition: TopicPartition) -> bool:
         return partition in self._cluster.stored and bool(self._cluster.may_lead(partition))
 
-    def _election(self, partition: TopicPartition, strategy: Strategy, *, unclean_allowed: bool) -> Election:
+    def obstacle(self, partition: TopicPartition, strategy: Strategy) -> str | None:
+        """Why nobody can be elected; None if somebody can."""
+        try:
+            self._election(partition, strategy)
+        except NoLeader as why:
+            return self._not_elected(partition, strategy, why)
+        return None
+
+    def _election(self, partition: TopicPartition, strategy: Strategy, *, unclean_allowed: bool = False) -> Election:
         """Raises NoLeader."""
         cluster = self._cluster
         replicas, stored, live = cluster.replicas(partition), cluster.stored.get(partition), cluster.may_lead(partition)
@@ -125,12 +138,17 @@ class Elections:
                 return offline(replicas, current, live, unclean_allowed=unclean_allowed, order=self._order)
             case Strategy.SHUTDOWN:
                 return controlled_shutdown(replicas, current, live, cluster.shutting_down, selection=self._selection)
+            case Strategy.PREFERRED:
+                return preferred(replicas, current, live)
+            case Strategy.UNCLEAN:
+                return offline(replicas, current, live, unclean_allowed=True, order=self._order)
 
     def _not_elected(self, partition: TopicPartition, strategy: Strategy, why: NoLeader) -> str:
         name = f"partition {partition.topic}-{partition.partition}"
-        if strategy is Strategy.OFFLINE:
+        stored = self._cluster.stored.get(partition)
+        if strategy in (Strategy.OFFLINE, Strategy.UNCLEAN) or stored is None:
             return f"{name} has no leader: {why}"
-        return f"{name} keeps its leader {self._cluster.stored[partition].leader_and_isr.leader}: {why}"
+        return f"{name} keeps its leader {stored.leader_and_isr.leader}: {why}"
 
     def written(self, result: StatesWritten) -> list[Instruction]:
         """Tell the replicas what was written, and elect anew where another had written in between.

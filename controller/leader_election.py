@@ -9,11 +9,14 @@ the result, with the version of the state znode that it was computed from.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from typing import TypeVar
 
 from rebalance_lab.wire.cluster import NO_LEADER
+
+K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,20 @@ def preferred(assignment: Sequence[int], current: LeaderAndIsr, live: Collection
     if first not in live or first not in current.isr:
         raise NoLeader(f"the preferred replica {first} is not {'live' if first not in live else 'in sync'}")
     return Election(_next(current, first, current.isr), tuple(assignment))
+
+
+def imbalanced(leaders: Mapping[K, tuple[int, int]], percentage: int) -> list[K]:
+    """The partitions that their preferred leaders do not lead, of those brokers that lead too little of what they
+    should: more than `percentage` of it is led by others. `leaders`: partition -> its preferred leader, its leader."""
+    preferred_by: dict[int, list[K]] = {}
+    for each, (first, _) in leaders.items():
+        preferred_by.setdefault(first, []).append(each)
+    found = []
+    for broker, partitions in sorted(preferred_by.items()):
+        led_by_others = [each for each in partitions if leaders[each][1] != broker]
+        if 100 * len(led_by_others) > percentage * len(partitions):
+            found += led_by_others
+    return found
 
 
 def reassigned(target: Sequence[int], current: LeaderAndIsr, live: Collection[int]) -> Election:

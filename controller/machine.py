@@ -4,8 +4,8 @@ It touches no ZooKeeper and no network. Whoever runs it carries out the instruct
 came of them (`StatesWritten`, `ReplicasDeleted`, `TopicRemoved`), also in that order.
 
 As `kafka.controller.KafkaController` of Kafka 3.9.1 at failover, when brokers register or go, when their disks fail,
-when topics are created, grow and are deleted, when leaders ask for another ISR, and when brokers ask to shut down. Not
-built yet: preferred leaders, reassignment.
+when topics are created, grow and are deleted, when leaders ask for another ISR, when brokers ask to shut down, and when
+other leaders are asked for. Not built yet: reassignment.
 """
 
 from __future__ import annotations
@@ -27,13 +27,17 @@ from controller.stimuli import (
     BrokersRead,
     DeletionsRead,
     DropIsrReports,
+    ElectionAsked,
+    ElectionsEnded,
     HandBack,
+    ImbalanceDue,
     Instruction,
     IsrAsked,
     IsrsReported,
     LeadershipAnswered,
     Loaded,
     Log,
+    PreferredRead,
     Purpose,
     ReplicasDeleted,
     ReplicasOffline,
@@ -46,6 +50,7 @@ from controller.stimuli import (
     TopicsRead,
     UncleanRead,
 )
+from controller.wanted_elections import WantedElections
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
@@ -54,7 +59,7 @@ class ControllerMachine:
     """One reign of a controller. `epoch`: the controller's. `deletes_topics`: delete.topic.enable. `order`: which
     in-sync replica leads after a failure; `selection`: after a controlled shutdown. `isr_read_back`: see
     `controller.isr_requests`. `broker_epochs`: it tells lives of one broker apart, as from Kafka 2.2 on.
-    `shrinks_first`: see `ElectionBug`."""
+    `imbalance_percentage`: see `WantedElections`. `shrinks_first`: see `ElectionBug`."""
 
     def __init__(
         self,
@@ -66,6 +71,7 @@ class ControllerMachine:
         selection: Selection = Selection.V2_1,
         isr_read_back: bool = False,
         broker_epochs: bool = True,
+        imbalance_percentage: int = 10,
         shrinks_first: bool = False,
     ) -> None:
         self._broker_epochs = broker_epochs
@@ -76,6 +82,7 @@ class ControllerMachine:
         self._isr_removals = IsrRemovals(self.cluster, epoch, self._batch, first_only=shrinks_first)
         self._isr_requests = IsrRequests(self.cluster, read_back=isr_read_back)
         self._shutdowns = Shutdowns(self.cluster, self._elections, self._isr_removals, self._batch)
+        self._wanted = WantedElections(self.cluster, self._elections, percentage=imbalance_percentage)
         self._deletions = Deletions(self.cluster, self._elections, self._batch, enabled=deletes_topics)
 
     @singledispatchmethod
@@ -278,6 +285,18 @@ class ControllerMachine:
     def _(self, changed: SettingsChanged) -> list[Instruction]:
         """Partitions without a leader may have got one by `unclean.leader.election.enable`."""
         return self._elections.elect([each for each in self._elections.waiting() if each.topic in changed.topics])
+
+    @handle.register
+    def _(self, wanted: ElectionAsked | PreferredRead) -> list[Instruction]:
+        return self._wanted.begin(wanted)
+
+    @handle.register
+    def _(self, done: ElectionsEnded) -> list[Instruction]:
+        return self._wanted.ended(done)
+
+    @handle.register
+    def _(self, due: ImbalanceDue) -> list[Instruction]:
+        return self._wanted.balance(due)
 
     @handle.register
     def _(self, result: StatesWritten) -> list[Instruction]:

@@ -16,17 +16,20 @@ from controller.leader_election import LeaderAndIsr
 from controller.machine import ControllerMachine
 from controller.request_batch import ControlRequest, Send
 from controller.stimuli import (
+    AnswerElection,
     AnswerIsr,
     AnswerShutdown,
     BrokersRead,
     DeletionsRead,
     DropDeletion,
     DropIsrReports,
+    DropPreferred,
     HandBack,
     Instruction,
     IsrsReported,
     Loaded,
     Log,
+    PreferredRead,
     Purpose,
     ReadUnclean,
     RemoveTopic,
@@ -39,11 +42,13 @@ from controller.stimuli import (
 )
 from rebalance_lab.assignors import TopicPartition
 from rebalance_lab.kernel import Future, Mailbox
+from rebalance_lab.wire import paths
 from rebalance_lab.wire.cluster import (
     LeaderIsrAndControllerEpoch,
     read_assignment,
     read_configuration,
     read_isr_change,
+    read_preferred_election,
     read_registration,
     read_state,
     state_payload,
@@ -57,6 +62,7 @@ from rebalance_lab.wire.paths import (
     CONTROLLER_EPOCH,
     DELETE_TOPICS,
     ISR_CHANGES,
+    PREFERRED_ELECTION,
     broker_path,
     partition_state_path,
     topic_config_path,
@@ -126,6 +132,7 @@ class Reign:
         """Raises ControllerMoved."""
         await self._look()
         await self._handle(await self._load())
+        self._events.put(PREFERRED_ELECTION)
         while True:
             event = await self._events.get()
             await self._handle(await self._read(event) if isinstance(event, str) else event)
@@ -153,10 +160,10 @@ class Reign:
                 return await self._write(instruction.states, instruction.of)
             case HandBack():
                 return instruction.stimulus
-            case AnswerIsr():
-                instruction.asked.answer(instruction.error, instruction.results)
-            case AnswerShutdown():
-                instruction.asked.answer(instruction.error, instruction.remaining)
+            case AnswerIsr() | AnswerShutdown() | AnswerElection():
+                instruction.give()
+            case DropPreferred():
+                await self._delete(PREFERRED_ELECTION)
             case RemoveTopic():
                 await self._remove(instruction.topic)
                 return TopicRemoved(instruction.topic)
@@ -184,19 +191,25 @@ class Reign:
 
     async def _read(self, path: str) -> Stimulus | None:
         """What has changed where a watch fired. Raises ControllerMoved."""
-        if path == CONTROLLER:
-            await self._look()
-            return None
         known = self._machine.cluster.topics
-        if path == BROKER_IDS:
-            return BrokersRead(await self._brokers())
-        if path == DELETE_TOPICS:
-            return DeletionsRead(await self._children(DELETE_TOPICS))
-        if path == ISR_CHANGES:
-            return await self._isrs_reported()
-        if path == BROKER_TOPICS:
-            return TopicsRead(await self._topics(known))
-        return TopicsRead({**known, **await self._assignments([path.removeprefix(f"{BROKER_TOPICS}/")])})
+        match path:
+            case paths.CONTROLLER:
+                await self._look()
+                found: Stimulus | None = None
+            case paths.BROKER_IDS:
+                found = BrokersRead(await self._brokers())
+            case paths.DELETE_TOPICS:
+                found = DeletionsRead(await self._children(DELETE_TOPICS))
+            case paths.ISR_CHANGES:
+                found = await self._isrs_reported()
+            case paths.PREFERRED_ELECTION:
+                found = await self._preferred()
+            case paths.BROKER_TOPICS:
+                found = TopicsRead(await self._topics(known))
+            case _:
+                topic = path.removeprefix(f"{BROKER_TOPICS}/")
+                found = TopicsRead({**known, **await self._assignments([topic])})
+        return found
 
     async def _look(self) -> None:
         """Raises ControllerMoved if `/controller` is not of this session."""
@@ -269,6 +282,19 @@ class Reign:
             except KafkaException as error:
                 self._report("log", {"message": str(error)})
         return IsrsReported(await self._states(sorted(reported)), names)
+
+    async def _preferred(self) -> PreferredRead | None:
+        """What the znode asks for; None if it is not there. What cannot be read asks for nothing, and is deleted."""
+        there = await self._client.ask(lambda session: session.exists(PREFERRED_ELECTION, watch=True))
+        self._watch(PREFERRED_ELECTION, there)
+        if there.value is None:
+            return None
+        for _, node in _there([PREFERRED_ELECTION], await self._client.ask_all([_get(PREFERRED_ELECTION)])):
+            try:
+                return PreferredRead([TopicPartition(*each) for each in read_preferred_election(node.data)])
+            except KafkaException as error:
+                self._report("log", {"message": f"no preferred leader is elected: {error}"})
+        return PreferredRead(())
 
     async def _unclean(self, partitions: Sequence[TopicPartition]) -> set[str]:
         """Those of their topics that allow unclean elections. Settings that cannot be read allow none."""

@@ -159,6 +159,46 @@ class ReplicasStopped:
 
 
 @dataclass(frozen=True, slots=True)
+class NotElected:
+    """Why a partition has not got the leader that was wanted. `message`: None if it leads already."""
+
+    code: ErrorCode
+    message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionAsked:
+    """An ElectLeaders request: for preferred leaders, or `unclean` for any live replica where no leader is left.
+    `answer` takes what came of each partition, once: its leader, or why it is not elected."""
+
+    partitions: Collection[TopicPartition]
+    unclean: bool
+    answer: Callable[[Mapping[TopicPartition, int | NotElected]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredRead:
+    """`/admin/preferred_replica_election` is there, and asks for preferred leaders of these partitions."""
+
+    partitions: Collection[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class ImbalanceDue:
+    """It is time to look whether brokers lead what they should lead."""
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionsEnded:
+    """The leaders that were wanted are written. The machine hands it back to itself. `partitions`: for which leaders
+    were elected; `refused`: the others."""
+
+    wanted: ElectionAsked | PreferredRead
+    partitions: tuple[TopicPartition, ...]
+    refused: Mapping[TopicPartition, NotElected]
+
+
+@dataclass(frozen=True, slots=True)
 class UncleanRead:
     """What came of ReadUnclean. `allowed`: topics whose settings allow unclean elections."""
 
@@ -188,6 +228,10 @@ Stimulus = (
     | IsrsReported
     | ShutdownAsked
     | ReplicasStopped
+    | ElectionAsked
+    | PreferredRead
+    | ImbalanceDue
+    | ElectionsEnded
     | UncleanRead
     | SettingsChanged
 )
@@ -246,6 +290,9 @@ class AnswerIsr:
     error: ErrorCode
     results: Mapping[TopicPartition, Stored | ErrorCode] = field(default_factory=dict)
 
+    def give(self) -> None:
+        self.asked.answer(self.error, self.results)
+
 
 @dataclass(frozen=True, slots=True)
 class AnswerShutdown:
@@ -254,6 +301,25 @@ class AnswerShutdown:
     asked: ShutdownAsked
     error: ErrorCode
     remaining: Sequence[TopicPartition] = ()
+
+    def give(self) -> None:
+        self.asked.answer(self.error, self.remaining)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerElection:
+    """Answer an ElectLeaders request."""
+
+    asked: ElectionAsked
+    results: Mapping[TopicPartition, int | NotElected]
+
+    def give(self) -> None:
+        self.asked.answer(self.results)
+
+
+@dataclass(frozen=True, slots=True)
+class DropPreferred:
+    """Delete `/admin/preferred_replica_election`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,5 +339,7 @@ Instruction = (
     | HandBack
     | AnswerIsr
     | AnswerShutdown
+    | AnswerElection
+    | DropPreferred
     | Log
 )

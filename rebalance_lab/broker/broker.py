@@ -352,6 +352,7 @@ class Broker:
             order=config.lab_election_order,
             selection=config.lab_shutdown_selection,
             broker_epochs=config.lab_broker_epochs,
+            imbalance=config.imbalance,
             reads_isr_reports=config.lab_isr_writer is IsrWriter.LEADER,
             isr_read_back=config.lab_isr_read_back,
             bug=config.lab_election_bug,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from controller.controller import Controller
+from controller.controller import Controller, Imbalance
 from controller.election import ElectionBug
 from controller.leader_election import ElectionOrder, Selection
 from rebalance_lab.broker.log.config import LogConfig
@@ -62,6 +62,9 @@ class BrokerConfig:
     connections_max_idle_ms: int = 10 * 60 * 1000
     socket_request_max_bytes: int = 100 * 1024 * 1024
     rack: str | None = None
+    auto_leader_rebalance_enable: bool = True
+    leader_imbalance_check_interval_seconds: int = 300
+    leader_imbalance_per_broker_percentage: int = 10
     replica_lag_time_max_ms: int = 30_000
     replica_lag_max_messages: int | None = None
     replica_fetch_wait_max_ms: int = 500
@@ -91,6 +94,14 @@ class BrokerConfig:
     lab_joins_caught_up: bool = False
     lab_obeys_after_ms: int = 0
     lab_broker_epochs: bool = True
+
+    @property
+    def imbalance(self) -> Imbalance | None:
+        """When its controller elects preferred leaders unasked; None: never."""
+        if not self.auto_leader_rebalance_enable:
+            return None
+        interval_ms = self.leader_imbalance_check_interval_seconds * 1000
+        return Imbalance(self.leader_imbalance_per_broker_percentage, interval_ms)
 
     @property
     def periods(self) -> Periods:

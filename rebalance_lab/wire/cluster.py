@@ -16,7 +16,14 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from rebalance_lab.wire.errors import KafkaException
-from rebalance_lab.wire.paths import CLUSTER_ID, CONTROLLER, broker_path, partition_state_path, topic_path
+from rebalance_lab.wire.paths import (
+    CLUSTER_ID,
+    CONTROLLER,
+    PREFERRED_ELECTION,
+    broker_path,
+    partition_state_path,
+    topic_path,
+)
 from rebalance_lab.wire.payloads import broker_payload
 
 #: In a partition's state: there is no leader.
@@ -119,14 +126,14 @@ class ConfigurationChange(msgspec.Struct, frozen=True, kw_only=True):
         return self.entity_path or f"{self.entity_type}/{self.entity_name}"
 
 
-class _ChangedIsr(msgspec.Struct, frozen=True):
+class _NamedPartition(msgspec.Struct, frozen=True):
     topic: str
     partition: Id
 
 
-class _IsrChange(msgspec.Struct, frozen=True, kw_only=True):
+class _NamedPartitions(msgspec.Struct, frozen=True, kw_only=True):
     version: int = 1
-    partitions: tuple[_ChangedIsr, ...]
+    partitions: tuple[_NamedPartition, ...]
 
 
 class _ClusterId(msgspec.Struct, frozen=True):
@@ -220,7 +227,12 @@ def configuration_change_payload(entity_path: str) -> bytes:
 
 def isr_change_payload(partitions: Sequence[tuple[str, int]]) -> bytes:
     """`/isr_change_notification/isr_change_…`: the partitions whose leaders have written another ISR."""
-    return msgspec.json.encode(_IsrChange(partitions=tuple(_ChangedIsr(*each) for each in partitions)))
+    return _named(partitions)
+
+
+def preferred_election_payload(partitions: Sequence[tuple[str, int]]) -> bytes:
+    """`/admin/preferred_replica_election`: the partitions that their preferred leaders are to lead."""
+    return _named(partitions)
 
 
 def cluster_id_payload(cluster_id: str) -> bytes:
@@ -272,12 +284,26 @@ def read_configuration_change(path: str, data: bytes) -> str:
 
 def read_isr_change(path: str, data: bytes) -> list[tuple[str, int]]:
     """Raises KafkaException."""
-    return [(each.topic, each.partition) for each in _read(_IsrChange, data, path).partitions]
+    return _read_named(data, path)
+
+
+def read_preferred_election(data: bytes) -> list[tuple[str, int]]:
+    """Raises KafkaException, which names the path."""
+    return _read_named(data, PREFERRED_ELECTION)
 
 
 def read_cluster_id(data: bytes) -> str:
     """Raises KafkaException, which names the path."""
     return _read(_ClusterId, data, CLUSTER_ID).id
+
+
+def _named(partitions: Sequence[tuple[str, int]]) -> bytes:
+    return msgspec.json.encode(_NamedPartitions(partitions=tuple(_NamedPartition(*each) for each in partitions)))
+
+
+def _read_named(data: bytes, path: str) -> list[tuple[str, int]]:
+    """Raises KafkaException."""
+    return [(each.topic, each.partition) for each in _read(_NamedPartitions, data, path).partitions]
 
 
 def _read(kind: type[T], data: bytes, path: str) -> T:

@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from controller_stage import Stage
+from controller_stage import Candidate, Stage
 
 from rebalance_lab.history.transactions import Transaction
-from rebalance_lab.wire.paths import CONTROLLER, CONTROLLER_EPOCH, DELETE_TOPICS, partition_state_path, topic_path
+from rebalance_lab.wire.cluster import preferred_election_payload
+from rebalance_lab.wire.paths import (
+    CONTROLLER,
+    CONTROLLER_EPOCH,
+    DELETE_TOPICS,
+    PREFERRED_ELECTION,
+    partition_state_path,
+    topic_path,
+)
 from rebalance_lab.world.ports import Set
 
 
@@ -302,5 +310,63 @@ def test_an_epoch_that_is_no_number_elects_nobody_and_ends_nobody() -> None:
         await stage.other.multi([Set(CONTROLLER_EPOCH, b"4", 0)])
         await stage.tasks.sleep(2_000_000)
         assert first.epochs == [5]
+
+    Stage().play(story)
+
+
+# -- preferred leaders ----------------------------------------------------------------------------
+
+
+async def led_by_its_second(stage: Stage) -> Candidate:
+    """Brokers 1 and 2 are registered; broker 2 leads, and both are in sync."""
+    for each in (1, 2):
+        await stage.register(each)
+    await stage.write_topic("t", {0: (1, 2)})
+    first = stage.candidate(2)
+    await stage.settle()
+    state = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":0,"isr":[2,1]}'
+    await stage.other.multi([Set(partition_state_path("t", 0), state, 0)])
+    first.process.kill()
+    await stage.tasks.sleep(6_000_000)
+    return stage.candidate(2)
+
+
+PREFERRED_LEADS = b'{"controller_epoch":2,"leader":1,"version":1,"leader_epoch":1,"isr":[2,1]}'
+
+
+def test_a_znode_asks_for_preferred_leaders_and_goes_each_time() -> None:
+    async def story(stage: Stage) -> None:
+        second = await led_by_its_second(stage)
+        await stage.settle()
+        for expected in (PREFERRED_LEADS, PREFERRED_LEADS):
+            await stage.create(PREFERRED_ELECTION, preferred_election_payload([("t", 0)]))
+            await stage.settle()
+            assert await stage.data(partition_state_path("t", 0)) == expected
+            assert not await stage.there(PREFERRED_ELECTION)
+        assert second.epochs == [2]
+
+    Stage().play(story)
+
+
+def test_a_znode_from_before_its_election_is_taken_up_by_the_controller() -> None:
+    async def story(stage: Stage) -> None:
+        await stage.create(PREFERRED_ELECTION, preferred_election_payload([("t", 0)]))
+        await led_by_its_second(stage)
+        await stage.settle()
+        assert not await stage.there(PREFERRED_ELECTION)
+
+    Stage().play(story)
+
+
+@pytest.mark.parametrize("data", [b"", b"nonsense", b'{"version":1,"partitions":[{"topic":"t"}]}'])
+def test_a_znode_that_cannot_be_read_is_reported_and_goes(data: bytes) -> None:
+    async def story(stage: Stage) -> None:
+        first = stage.candidate(1)
+        await stage.settle()
+        await stage.create(PREFERRED_ELECTION, data)
+        await stage.settle()
+        assert not await stage.there(PREFERRED_ELECTION)
+        assert f"no preferred leader is elected: {PREFERRED_ELECTION} holds" in str(first.said("log"))
+        assert first.epochs == [1]
 
     Stage().play(story)

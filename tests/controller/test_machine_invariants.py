@@ -15,11 +15,14 @@ from controller.states import PartitionState, ReplicaState
 from controller.stimuli import (
     AnswerShutdown,
     BrokersRead,
+    ElectionAsked,
     HandBack,
+    ImbalanceDue,
     IsrAsked,
     IsrWanted,
     LeadershipAnswered,
     Loaded,
+    PreferredRead,
     ReadUnclean,
     ShutdownAsked,
     StatesWritten,
@@ -32,7 +35,8 @@ from rebalance_lab.wire.kafka.error_codes import ErrorCode
 
 REPLICAS = (1, 2, 3)
 
-#: Who is registered, and how many lives later; who shuts down; whose disk fails; which ISR the leader asks for.
+#: Who is registered, and how many lives later; who shuts down; whose disk fails; which ISR the leader asks
+#: for; who wants the preferred leader.
 REGISTERED = st.dictionaries(st.sampled_from(REPLICAS), st.integers(1, 3), max_size=3)
 STEPS = st.lists(
     st.one_of(
@@ -40,9 +44,17 @@ STEPS = st.lists(
         st.tuples(st.just("shutdown"), st.sampled_from(REPLICAS)),
         st.tuples(st.just("disk"), st.tuples(st.sampled_from(REPLICAS), st.booleans())),
         st.tuples(st.just("isr"), st.sets(st.sampled_from(REPLICAS), min_size=1)),
+        st.tuples(st.just("elect"), st.sampled_from(["znode", "imbalance", "preferred"])),
     ),
     max_size=12,
 )
+
+
+WISHES: dict[str, Stimulus] = {
+    "znode": PreferredRead([T0]),
+    "imbalance": ImbalanceDue(),
+    "preferred": ElectionAsked([T0], False, lambda _results: None),
+}
 
 
 class _ZooKeeper:
@@ -112,6 +124,8 @@ def test_whatever_is_written_keeps_to_the_rules(
             assert (
                 what not in it.cluster.brokers or what not in state.isr or state.leader == what or len(state.isr) == 1
             )
+        elif kind == "elect":
+            zookeeper.carry_out(it, WISHES[str(what)])
         elif kind == "disk" and isinstance(what, tuple):
             zookeeper.carry_out(it, _role(*what))
         elif kind == "isr" and isinstance(what, set) and (wanted := _wanted(it, what)) is not None:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 from cluster_process import ClusterProcess
+from console_tools import fetched, said, tool
 
 from rebalance_lab.world.kafka import jars
-from rebalance_lab.world.live.java import java_command
 
 pytestmark = pytest.mark.kafka
-
-LIMIT_S = 60
 
 TOPICS = "org.apache.kafka.tools.TopicCommand"  # kafka-topics.sh
 CONFIGS = "kafka.admin.ConfigCommand"  # kafka-configs.sh
@@ -24,32 +20,13 @@ CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"  # kafka-console-co
 
 @pytest.fixture(scope="module", autouse=True)
 def tools() -> None:
-    """Fetched before any test's clock runs. Maven is there, but may not reach its repository."""
-    try:
-        jars.class_path(jars.Role.TOOLS)
-    except jars.KafkaUnavailable as unavailable:
-        (pytest.fail if os.environ.get("REBALANCE_LAB_REQUIRE_KAFKA") else pytest.skip)(str(unavailable))
+    fetched(jars.Role.TOOLS)
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory, tools: None) -> Iterator[ClusterProcess]:
     with ClusterProcess(tmp_path_factory.mktemp("cluster")) as running:
         yield running
-
-
-def tool(cluster: ClusterProcess, main: str, *arguments: str, lines: str = "") -> subprocess.CompletedProcess[str]:
-    """Run one of the tools on the cluster; `lines` is its standard input."""
-    flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx128m"]
-    java = [java_command(), *flags, "-cp", jars.class_path(jars.Role.TOOLS), main]
-    command = [*java, "--bootstrap-server", cluster.bootstrap, *arguments]
-    return subprocess.run(command, input=lines, capture_output=True, text=True, timeout=LIMIT_S, check=False)
-
-
-def said(cluster: ClusterProcess, main: str, *arguments: str, lines: str = "") -> list[str]:
-    """The lines that a tool wrote to its standard output. It must succeed."""
-    done = tool(cluster, main, *arguments, lines=lines)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
 
 
 def test_topics_are_created_grown_and_deleted(cluster: ClusterProcess) -> None:

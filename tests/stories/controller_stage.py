@@ -141,14 +141,17 @@ class Stage:
 
     async def register(self, broker_id: int) -> None:
         payload = registration_payload(f"h{broker_id}", 9092, timestamp_ms=0)
-        await self.other.ask(lambda session: session.create(broker_path(broker_id), payload))
+        await self.create(broker_path(broker_id), payload)
 
     async def write_topic(self, name: str, replicas: Mapping[int, tuple[int, ...]], *, grow: bool = False) -> None:
         path, payload = topic_path(name), assignment_payload(replicas)
         if grow:
             await self.other.ask(lambda session: session.set(path, payload))
         else:
-            await self.other.ask(lambda session: session.create(path, payload))
+            await self.create(path, payload)
+
+    async def create(self, path: str, data: bytes) -> None:
+        await self.other.ask(lambda session: session.create(path, data))
 
     async def remove(self, path: str) -> None:
         """Delete a znode that has no children, whoever owns it."""

@@ -134,6 +134,7 @@ def test_a_broker_of_kafka_gets_the_settings_of_the_trial() -> None:
     spec = ReplicaOptions(port=9, more={}).spec(plan, "b2", connect="here", events="/trial/b2.jsonl")
     properties = kafka_properties(spec.settings.log_defaults, spec.settings.config, spec.settings)
     assert properties == {
+        "auto.leader.rebalance.enable": "false",
         "broker.id": "2",
         "controlled.shutdown.enable": "false",
         "log.flush.interval.messages": "1",

@@ -37,7 +37,7 @@ class BrokerOptions(NodeOptions):
 
     def config(self, plan: Plan, _actor: str) -> BrokerConfig:
         """Its settings, but for those of its log."""
-        return BrokerConfig(broker_id=BROKER_ID, controlled_shutdown_enable=False)
+        return BrokerConfig(broker_id=BROKER_ID, controlled_shutdown_enable=False, auto_leader_rebalance_enable=False)
 
     def spec(self, plan: Plan, actor: str, *, connect: str, events: str) -> BrokerSpec:
         return BrokerSpec(

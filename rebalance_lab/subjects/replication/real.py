@@ -21,9 +21,6 @@ from rebalance_lab.world.kafka.log_file import LogFile
 from rebalance_lab.world.live.takeover import Credentials, TakeoverFailed, end_session, password_of
 from rebalance_lab.world.process.clocks import identity
 
-#: What the lab's brokers do not do by themselves: move leaders back to the first of the assignment.
-_NOT_OURS = {"auto.leader.rebalance.enable": "false"}
-
 
 class RealBroker(ProgramHost):
     """One broker of Kafka: its process, and the events that are read from its growing log
@@ -40,7 +37,7 @@ class RealBroker(ProgramHost):
             session_timeout_ms=settings.session_timeout_ms,
             port=settings.port,
             data_dir=spec.files,
-            settings={**kafka_properties(settings.log_defaults, settings.config, settings), **_NOT_OURS},
+            settings=kafka_properties(settings.log_defaults, settings.config, settings),
             loggers=LEVELS,
         )
         super().__init__(spec.actor, "a broker of Kafka", self._broker)

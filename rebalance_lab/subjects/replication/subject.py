@@ -89,7 +89,7 @@ class ReplicaOptions(BrokerOptions):
     more: Mapping[str, Any]
 
     def config(self, plan: Plan, actor: str) -> BrokerConfig:
-        more = {"controlled_shutdown_enable": False, **self.more}
+        more = {"controlled_shutdown_enable": False, "auto_leader_rebalance_enable": False, **self.more}
         return BrokerConfig(
             broker_id=number_of(actor),
             min_insync_replicas=plan.number("min_isr"),

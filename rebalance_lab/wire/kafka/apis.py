@@ -17,6 +17,7 @@ from rebalance_lab.wire.kafka.messages.create_topics import CreateTopicsRequest,
 from rebalance_lab.wire.kafka.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from rebalance_lab.wire.kafka.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from rebalance_lab.wire.kafka.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from rebalance_lab.wire.kafka.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from rebalance_lab.wire.kafka.messages.fetch import FetchRequest, FetchResponse
 from rebalance_lab.wire.kafka.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from rebalance_lab.wire.kafka.messages.incremental_alter_configs import (
@@ -55,6 +56,7 @@ class ApiKey(IntEnum):
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     CREATE_PARTITIONS = 37
+    ELECT_LEADERS = 43
     INCREMENTAL_ALTER_CONFIGS = 44
     ALTER_PARTITION = 56
     DESCRIBE_CLUSTER = 60
@@ -90,6 +92,7 @@ APIS = {
     ApiKey.DESCRIBE_CONFIGS: Api("DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse),
     ApiKey.ALTER_CONFIGS: Api("AlterConfigs", AlterConfigsRequest, AlterConfigsResponse),
     ApiKey.CREATE_PARTITIONS: Api("CreatePartitions", CreatePartitionsRequest, CreatePartitionsResponse),
+    ApiKey.ELECT_LEADERS: Api("ElectLeaders", ElectLeadersRequest, ElectLeadersResponse),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: Api(
         "IncrementalAlterConfigs", IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse
     ),
